@@ -1,0 +1,49 @@
+"""Kubernetes objects as they come off the wire: plain JSON values, read but never changed.
+
+The accessors answer with an empty value where the shape is not what was asked for, so that a malformed object can be
+looked at without a guard on every step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias, Union
+
+Json: TypeAlias = Union[None, bool, int, float, str, Sequence["Json"], Mapping[str, "Json"]]
+JsonObject: TypeAlias = Mapping[str, Json]
+
+EMPTY: JsonObject = {}
+
+
+def dig(value: Json, *path: str) -> Json:
+    """The value at `path`, or None as soon as a step is missing."""
+    for step in path:
+        if not isinstance(value, Mapping):
+            return None
+        value = value.get(step)
+    return value
+
+
+def as_object(value: Json) -> JsonObject:
+    """The value if it is an object, else an empty one."""
+    return value if isinstance(value, Mapping) else EMPTY
+
+
+def as_list(value: Json) -> Sequence[Json]:
+    """The value if it is a list, else an empty one."""
+    return value if isinstance(value, Sequence) and not isinstance(value, str) else ()
+
+
+def as_text(value: Json) -> str:
+    """The value if it is a string, else an empty one."""
+    return value if isinstance(value, str) else ""
+
+
+def texts(value: Json) -> tuple[str, ...]:
+    """The strings of a list of strings; anything else in it is left out."""
+    return tuple(item for item in as_list(value) if isinstance(item, str))
+
+
+def text_map(value: Json) -> dict[str, str]:
+    """The entries of an object whose values are strings, such as labels."""
+    return {key: item for key, item in as_object(value).items() if isinstance(item, str)}

@@ -1,0 +1,134 @@
+"""What can be said about one object by one check, and what could not be seen at all.
+
+An *outcome* is what kube-apiserver itself would decide; a *gap* is what only Assay could not look at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeAlias
+
+from scanner.model.policy import Action, Operation
+
+
+class CheckKind(StrEnum):
+    """What of a policy speaks. `conditions` and `configuration` speak for the whole invocation."""
+
+    VALIDATION = "validation"
+    AUDIT_ANNOTATION = "auditAnnotation"
+    CONDITIONS = "matchConditions"
+    CONFIGURATION = "configuration"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Check:
+    """One question a policy asks: validation i, audit annotation i, its match conditions, its configuration."""
+
+    kind: CheckKind
+    index: int = 0
+    expression: str = ""
+
+
+class SkipReason(StrEnum):
+    """Why a check of a matched object was not decided. The list is closed."""
+
+    CONDITION_FALSE = "conditionFalse"
+    NOT_AUDITABLE = "notAuditable"
+    EXCEPTION = "exception"
+    REDACTED = "redacted"
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """Admission would have no objection. `annotation` is the published value of an audit annotation, if any."""
+
+    annotation: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Violated:
+    """The validation is not true. `reason` and `code` are those of the API's denial."""
+
+    message: str
+    reason: str = "Invalid"
+    code: int = 422
+
+
+@dataclass(frozen=True, slots=True)
+class Errored:
+    """Evaluation went wrong; `would_deny` tells whether failurePolicy makes admission refuse the object.
+
+    `always` marks errors that deny whatever the binding's actions are.
+    """
+
+    message: str
+    would_deny: bool
+    always: bool = False
+    reason: str = "Invalid"
+    code: int = 422
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """The check was not decided, for one of a closed list of reasons. `detail` names the condition or the cause."""
+
+    reason: SkipReason
+    detail: str = ""
+
+
+Outcome: TypeAlias = Passed | Violated | Errored | Skipped
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The outcome of one check. An invocation that was matched yields exactly one per check."""
+
+    check: Check
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that does not pass, as it is stored and reported: it stands alone, without the object.
+
+    `fingerprint` is 64 hex digits, stable across scans. `object_*` identify the object in the version that was
+    evaluated; `actions` are the binding's; `denies` says whether admission would refuse the object.
+    """
+
+    fingerprint: str
+    policy: str
+    binding: str
+    param_namespace: str
+    param_name: str
+    check: Check
+    outcome: Violated | Errored
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+    resource_version: str
+    operation: Operation
+    actions: tuple[Action, ...]
+    denies: bool
+
+
+class GapKind(StrEnum):
+    """What Assay could not look at."""
+
+    DISCOVERY = "discovery"
+    LIST = "list"
+    DOCUMENT = "document"
+    OBJECT = "object"
+    CONVERSION = "conversion"
+    EVALUATION = "evaluation"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Gap:
+    """What was not seen, where, and why. `where` is a file and document, a kind or an object."""
+
+    kind: GapKind
+    where: str
+    why: str

@@ -1,0 +1,127 @@
+"""Policies and bindings as nouns: what the API stores, after its defaults, with nothing compiled.
+
+Source of truth: `admissionregistration.k8s.io/v1` types of Kubernetes 1.36.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from scanner.model.json import JsonObject
+from scanner.model.resource import Resource
+from scanner.model.selector import Selector
+
+FailurePolicy = Literal["Fail", "Ignore"]
+Action = Literal["Deny", "Warn", "Audit"]
+Operation = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One entry of resourceRules or excludeResourceRules."""
+
+    operations: tuple[str, ...]
+    api_groups: tuple[str, ...]
+    api_versions: tuple[str, ...]
+    resources: tuple[str, ...]
+    scope: str = "*"
+    resource_names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MatchResources:
+    """matchConstraints of a policy, or matchResources of a binding."""
+
+    rules: tuple[Rule, ...]
+    exclude_rules: tuple[Rule, ...]
+    namespace_selector: Selector
+    object_selector: Selector
+    match_policy: str = "Equivalent"
+
+
+@dataclass(frozen=True, slots=True)
+class ParamKind:
+    """The kind of the objects that parametrise a policy."""
+
+    api_version: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class ParamRef:
+    """Which param objects a binding means. `selector` is None when the reference is by name."""
+
+    name: str
+    namespace: str
+    selector: Selector | None
+    parameter_not_found_action: str
+
+
+@dataclass(frozen=True, slots=True)
+class NamedExpression:
+    """A match condition or a variable."""
+
+    name: str
+    expression: str
+
+
+@dataclass(frozen=True, slots=True)
+class Validation:
+    """One entry of spec.validations; empty strings stand for absent fields."""
+
+    expression: str
+    message: str = ""
+    message_expression: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditAnnotation:
+    """One entry of spec.auditAnnotations."""
+
+    key: str
+    value_expression: str
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """A policy of any language. `source` is `cluster` or the path of a file; `digest` is the SHA-256 of its spec."""
+
+    language: str
+    name: str
+    match: MatchResources | None
+    param_kind: ParamKind | None
+    match_conditions: tuple[NamedExpression, ...]
+    variables: tuple[NamedExpression, ...]
+    validations: tuple[Validation, ...]
+    audit_annotations: tuple[AuditAnnotation, ...]
+    failure_policy: FailurePolicy
+    manifest: JsonObject
+    digest: str
+    source: str = "cluster"
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """What puts a policy into force. `assumed` marks a binding that only `--assume-bound` made up."""
+
+    language: str
+    name: str
+    policy_name: str
+    param_ref: ParamRef | None
+    match: MatchResources | None
+    actions: tuple[Action, ...]
+    manifest: JsonObject
+    digest: str
+    source: str = "cluster"
+    assumed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """A policy, a binding and one param: Kubernetes' own word for what is evaluated against an object."""
+
+    policy: Policy
+    binding: Binding
+    param: Resource | None = None

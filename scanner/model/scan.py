@@ -1,0 +1,225 @@
+"""A scan as it is recorded: what was asked, what was seen, what was counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Literal
+
+from scanner.model.outcome import Check, Finding, Gap
+from scanner.model.policy import Action, Binding, Policy
+
+
+class ScanState(StrEnum):
+    """`running` only while the scan is being written; a killed one is found and marked `failed`."""
+
+    RUNNING = "running"
+    COMPLETE = "complete"
+    PARTIAL = "partial"
+    FAILED = "failed"
+
+
+class CoverageState(StrEnum):
+    """How far a kind was listed. `skipped` is the user's own choice and is no incompleteness."""
+
+    LISTED = "listed"
+    PARTIAL = "partial"
+    FORBIDDEN = "forbidden"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+
+
+class OutcomeName(StrEnum):
+    """The names under which outcomes are counted. The two errored ones tell what admission would have done."""
+
+    PASSED = "passed"
+    VIOLATED = "violated"
+    ERRORED_DENY = "erroredWouldDeny"
+    ERRORED_ADMIT = "erroredWouldAdmit"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterIdentity:
+    """Which cluster was looked at. `uid` is the kube-system namespace's UID; `server_version` e.g. `v1.36.0`."""
+
+    name: str
+    uid: str = ""
+    server_version: str = ""
+    source: str = "cluster"
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What the user asked to look at; empty tuples mean everything. Left out by choice is not incomplete."""
+
+    namespaces: tuple[str, ...] = ()
+    exclude_namespaces: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
+    skip_kinds: tuple[str, ...] = ()
+    policies: tuple[str, ...] = ()
+    bindings: tuple[str, ...] = ()
+    selector: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """The ledger line of one kind. `objects` counts what was listed, `evaluated` what some policy matched."""
+
+    api_version: str
+    kind: str
+    state: CoverageState
+    objects: int = 0
+    evaluated: int = 0
+    pages: int = 0
+    bytes: int = 0
+    resource_version: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TallyKey:
+    """Under what outcomes are counted: invocation × check × kind × namespace × outcome."""
+
+    policy: str
+    binding: str
+    param_namespace: str
+    param_name: str
+    check: Check
+    api_version: str
+    kind: str
+    namespace: str
+    outcome: OutcomeName
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """How many objects one policy and binding matched, params not counted twice."""
+
+    policy: str
+    binding: str
+    objects: int
+
+
+class HealthKind(StrEnum):
+    """What can be wrong with a policy or binding, apart from the objects it judges."""
+
+    UNBOUND = "unbound"
+    DANGLING_BINDING = "danglingBinding"
+    PARAM_KIND = "paramKindNotServed"
+    PARAM_MISSING = "paramNotFound"
+    NO_KIND = "matchesNoServedKind"
+    NO_OBJECT = "matchedNoObject"
+    COMPILE = "doesNotCompile"
+    NOT_AUDITABLE = "notAuditable"
+    NOTE = "note"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Health:
+    """One entry of policy health. `binding` is empty when the entry is about the policy itself."""
+
+    kind: HealthKind
+    policy: str
+    binding: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyRecord:
+    """A policy as the scan used it, with its bindings and what it matched."""
+
+    policy: Policy
+    bindings: tuple[Binding, ...]
+    matched: int
+    actions: tuple[Action, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PageResult:
+    """Everything that came out of one page of objects; committed to the store as a whole or not at all."""
+
+    api_version: str
+    kind: str
+    number: int
+    objects: int
+    evaluated: int
+    findings: tuple[Finding, ...] = ()
+    tallies: dict[TallyKey, int] = field(default_factory=dict)
+    matched: dict[tuple[str, str], int] = field(default_factory=dict)
+    gaps: tuple[Gap, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ScanStart:
+    """What is known when a scan begins."""
+
+    id: str
+    cluster: ClusterIdentity
+    started_at: datetime
+    scope: Scope
+    tool_version: str
+    policies: tuple[Policy, ...]
+    bindings: tuple[Binding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ScanEnd:
+    """What is known when it ends."""
+
+    finished_at: datetime
+    state: ScanState
+    coverage: tuple[Coverage, ...]
+    health: tuple[Health, ...]
+    gaps: tuple[Gap, ...]
+    evaluated_policies: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """A recorded scan, without its findings."""
+
+    id: str
+    cluster: ClusterIdentity
+    started_at: datetime
+    finished_at: datetime | None
+    state: ScanState
+    scope: Scope
+    tool_version: str
+    findings: int = 0
+    new: int = 0
+    resolved: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFinding:
+    """A finding with its history: `id` is the short handle people type; `resolved_at` is None while it is open."""
+
+    id: str
+    finding: Finding
+    status: Literal["new", "open", "reopened", "resolved"]
+    first_seen: datetime
+    last_seen: datetime
+    resolved_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScanRecord:
+    """Everything a report says about one stored scan. Findings are streamed: there can be many.
+
+    `findings` yields what this scan saw, ordered by policy, binding, param, check, kind, namespace, name; `resolved`
+    what it saw fixed; `unchecked` counts findings that are still open but that this scan did not look at.
+    """
+
+    scan: Scan
+    previous: Scan | None
+    policies: tuple[PolicyRecord, ...]
+    coverage: tuple[Coverage, ...]
+    health: tuple[Health, ...]
+    gaps: tuple[Gap, ...]
+    tallies: Mapping[TallyKey, int]
+    findings: Callable[[], Iterator[StoredFinding]]
+    resolved: Callable[[], Iterator[StoredFinding]]
+    unchecked: int = 0

@@ -1,0 +1,79 @@
+"""Label selectors: the one piece of matching that bindings, rules and param references all share.
+
+Source of truth: `metav1.LabelSelectorAsSelector` and `labels.Requirement.Matches` of Kubernetes 1.36.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from scanner.errors import ConfigurationError
+from scanner.model.json import Json, as_list, as_text, dig, text_map, texts
+
+_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One entry of matchExpressions; an entry of matchLabels is `In` with one value."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Whether labels satisfy this requirement."""
+        if self.operator == "In":
+            return labels.get(self.key) in self.values
+        if self.operator == "NotIn":
+            return labels.get(self.key) not in self.values
+        return (self.key in labels) == (self.operator == "Exists")
+
+    def fault(self) -> str:
+        """Why the API cannot use this requirement, or an empty string."""
+        if self.operator not in _OPERATORS:
+            return f'"{self.operator}" is not a valid label selector operator'
+        if self.operator in ("In", "NotIn") and not self.values:
+            return "values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty"
+        if self.operator in ("Exists", "DoesNotExist") and self.values:
+            return "values: Invalid value: values set must be empty for exists and does not exist"
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """A label selector; without requirements it selects everything."""
+
+    requirements: tuple[Requirement, ...] = ()
+
+    @property
+    def empty(self) -> bool:
+        """Whether this is `{}`."""
+        return not self.requirements
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Whether labels satisfy every requirement.
+
+        Raises ConfigurationError for a selector that the API server cannot parse.
+        """
+        for requirement in self.requirements:
+            if fault := requirement.fault():
+                raise ConfigurationError(fault)
+        return all(requirement.matches(labels) for requirement in self.requirements)
+
+
+EVERYTHING = Selector()
+
+
+def selector_of(value: Json) -> Selector:
+    """Read a LabelSelector from its JSON form."""
+    labels = text_map(dig(value, "matchLabels"))
+    exact = (Requirement(key, "In", (labels[key],)) for key in sorted(labels))
+    expressions = (_requirement(item) for item in as_list(dig(value, "matchExpressions")))
+    return Selector((*exact, *expressions))
+
+
+def _requirement(value: Json) -> Requirement:
+    operator = as_text(dig(value, "operator"))
+    return Requirement(as_text(dig(value, "key")), operator, texts(dig(value, "values")))
