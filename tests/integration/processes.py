@@ -1,0 +1,75 @@
+"""One server process that never outlives the test run.
+
+It gets its own process group, which is killed as a whole: what these servers keep is thrown away with their directory,
+so there is nothing to wait for. On Linux the kernel also ends it when the test run itself is killed.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+
+class NotStartedError(Exception):
+    """A server did not become ready; the message holds the end of its log."""
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A running process and the file that its output goes to."""
+
+    name: str
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    def reject_ended(self) -> None:
+        """Raise NotStartedError if the process is gone."""
+        if self.process.poll() is not None:
+            raise self.trouble(f"ended with exit code {self.process.returncode}")
+
+    def trouble(self, what: str) -> NotStartedError:
+        """An error that tells what happened and shows the last lines of the log."""
+        tail = self.log.read_text(errors="replace").splitlines()[-30:]
+        return NotStartedError("\n".join([f"{self.name} {what}; the end of its log:", *tail]))
+
+
+@contextmanager
+def serving(command: Sequence[str | Path], log: Path) -> Iterator[Server]:
+    """Run `command` with its output in `log`, until the block is left."""
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [*_ending_with_parent(), *map(str, command)],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    try:
+        yield Server(name=Path(command[0]).name, process=process, log=log)
+    finally:
+        _kill_group(process)
+
+
+def free_port() -> int:
+    """A loopback port that nothing listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _ending_with_parent() -> list[str]:
+    setpriv = shutil.which("setpriv")
+    return [setpriv, "--pdeathsig", "KILL", "--"] if setpriv else []
+
+
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
