@@ -1,0 +1,56 @@
+# One entry for people and for CI. Everything runs in .venv, made from the committed uv.lock.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+CASES ?=
+ONLY ?=
+
+.PHONY: help setup demo test check lint format types layers conformance apiserver clean
+
+help: ## what can be made
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 16
+
+setup: $(VENV)/.ready ## the virtual environment with the locked dependencies
+
+$(BIN)/uv:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Assay needs Python 3.11 or newer; name one with: make PYTHON=python3.12 …" >&2; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "Python's venv module is missing; on Debian: apt-get install python3-venv" >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+
+$(VENV)/.ready: uv.lock pyproject.toml | $(BIN)/uv
+	@$(BIN)/uv sync --locked --quiet --python $(BIN)/python
+	@touch $@
+
+demo: setup ## scan the example cluster in two states and write its report
+	@$(BIN)/python examples/demo.py
+
+test: setup ## the whole test suite; says what it skipped and how to enable it
+	@$(BIN)/python -m pytest -n auto --dist loadscope -q
+
+check: lint types layers test ## what CI runs
+
+lint: setup ## ruff, format included
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+format: setup ## let ruff rewrite what it can
+	@$(BIN)/ruff check --fix-only --quiet .
+	@$(BIN)/ruff format .
+
+types: setup ## mypy, strict
+	@$(BIN)/mypy
+
+layers: setup ## imports point down only
+	@$(BIN)/lint-imports
+
+conformance: setup ## recorded verdicts of real servers: make conformance [CASES=DIR] [ONLY=NAME]
+	@$(BIN)/python -m tests.conformance $(if $(CASES),--cases $(CASES)) $(if $(ONLY),--only $(ONLY))
+
+apiserver: ## build kube-apiserver and etcd for the integration tests; prints KUBEBUILDER_ASSETS
+	@.ci/apiserver
+
+clean: ## remove what was built
+	@rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,358 @@
+"""One policy, one request, at most one param: variables, match conditions, checks, failure policy → outcomes.
+
+Source of truth: `validating.Validator.Validate`, `matchconditions.Matcher` and `cel.CompositedCompiler` of
+kube-apiserver 1.36. An invocation ends in exactly one judgement per check: its validations and audit annotations, or
+one for its match conditions when those erred, or one for its configuration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from scanner import cel
+from scanner.model.json import JsonObject, as_object, dig
+from scanner.model.outcome import (
+    Check,
+    CheckKind,
+    Errored,
+    Judgement,
+    Outcome,
+    Passed,
+    Skipped,
+    SkipReason,
+    Violated,
+)
+from scanner.model.policy import NamedExpression, Operation, Policy, Validation
+from scanner.model.resource import Kind, Resource, UserInfo
+
+_CODES = {"Unauthorized": 401, "Forbidden": 403, "RequestEntityTooLarge": 413, "Invalid": 422}
+_LONGEST_MESSAGE = 5120
+_LONGEST_ANNOTATION = 10240
+# What Go's strings.TrimSpace strips; Python's str.strip() takes U+001C to U+001F away as well.
+_BLANKS = "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
+_NAMESPACE_METADATA = (
+    "name",
+    "generateName",
+    "namespace",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "labels",
+    "annotations",
+    "finalizers",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """An expression and what became of it: a program, or the text of the reason why it does not compile.
+
+    `roots` are the variables of the environment that it reads, directly or through the policy's variables.
+    """
+
+    text: str
+    program: cel.Program | None
+    fault: str = ""
+    roots: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledPolicy:
+    """A policy with its expressions compiled, in the policy's order. Never part of a noun, never pickled."""
+
+    policy: Policy
+    variables: Mapping[str, Expression]
+    conditions: tuple[tuple[NamedExpression, Expression], ...]
+    validations: tuple[tuple[Validation, Expression, Expression | None], ...]
+    annotations: tuple[Expression, ...]
+    checks: tuple[Check, ...] = field(default=())
+
+    def expressions(self) -> Iterator[tuple[str, Expression]]:
+        """Every expression with its path in the manifest, in the order in which they are compiled."""
+        for index, expression in enumerate(self.variables.values()):
+            yield f"spec.variables[{index}].expression", expression
+        for index, (_, expression) in enumerate(self.conditions):
+            yield f"spec.matchConditions[{index}].expression", expression
+        for index, (_, expression, message) in enumerate(self.validations):
+            yield f"spec.validations[{index}].expression", expression
+            if message:
+                yield f"spec.validations[{index}].messageExpression", message
+        for index, expression in enumerate(self.annotations):
+            yield f"spec.auditAnnotations[{index}].valueExpression", expression
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A simulated admission request on a stored object. `matched` is the kind the object is evaluated in."""
+
+    operation: Operation
+    original: Kind
+    matched: Kind
+    resource: Resource
+    namespace: str
+    namespace_object: JsonObject | None
+    user: UserInfo
+
+
+def compile_policy(policy: Policy) -> CompiledPolicy:
+    """Compile every expression of a policy; what does not compile is kept as a fault, as a server keeps it."""
+    environment = cel.admission_environment(params=policy.param_kind is not None)
+    variables: dict[str, Expression] = {}
+    for variable in policy.variables:
+        expression = _compile(variable.expression, environment.returning(), variables)
+        variables[variable.name] = expression
+        result = expression.program.result_type if expression.program else cel.DYN
+        environment = environment.with_variable(variable.name, result)
+    validations = tuple(
+        (
+            validation,
+            _compile(validation.expression, environment.returning(cel.BOOL), variables),
+            _compile(validation.message_expression, environment.without("authorizer").returning(cel.STRING), variables)
+            if validation.message_expression.strip()
+            else None,
+        )
+        for validation in policy.validations
+    )
+    return CompiledPolicy(
+        policy=policy,
+        variables=variables,
+        conditions=tuple(
+            (condition, _compile(condition.expression, environment.returning(cel.BOOL), variables))
+            for condition in policy.match_conditions
+        ),
+        validations=validations,
+        annotations=tuple(
+            _compile(annotation.value_expression, environment.returning(cel.STRING, cel.NULL), variables)
+            for annotation in policy.audit_annotations
+        ),
+        checks=_checks(policy),
+    )
+
+
+def _checks(policy: Policy) -> tuple[Check, ...]:
+    validations = (
+        Check(CheckKind.VALIDATION, index, validation.expression) for index, validation in enumerate(policy.validations)
+    )
+    annotations = (
+        Check(CheckKind.AUDIT_ANNOTATION, index, annotation.value_expression)
+        for index, annotation in enumerate(policy.audit_annotations)
+    )
+    return (*validations, *annotations)
+
+
+def _compile(text: str, environment: cel.Environment, variables: Mapping[str, Expression]) -> Expression:
+    try:
+        program = cel.compile(text, environment)
+    except cel.CompileError as error:
+        return Expression(text, None, error.detail)
+    return Expression(text, program, roots=_roots(program, variables))
+
+
+def _roots(program: cel.Program, variables: Mapping[str, Expression]) -> frozenset[str]:
+    direct = {path[0] for path in program.reads}
+    used = (path[1] for path in program.reads if path[0] == "variables" and len(path) > 1)
+    return frozenset(direct).union(*(variables[name].roots for name in used if name in variables))
+
+
+class _Variables:
+    """The composited variables of one activation: evaluated on first use, value or error remembered."""
+
+    __slots__ = ("_activation", "_expressions", "_known")
+
+    def __init__(self, expressions: Mapping[str, Expression], activation: dict[str, object]) -> None:
+        self._expressions = expressions
+        self._activation = activation
+        self._known: dict[str, cel.Value | cel.EvaluationError] = {}
+
+    def read(self, name: str) -> cel.Value:
+        """The value of a variable. Raises EvaluationError, the same one every time."""
+        if name not in self._expressions:
+            raise cel.EvaluationError(f"no such key: {name}")
+        if name not in self._known:
+            self._known[name] = self._evaluate(name)
+        known = self._known[name]
+        if isinstance(known, cel.EvaluationError):
+            raise known
+        return known
+
+    def _evaluate(self, name: str) -> cel.Value | cel.EvaluationError:
+        expression = self._expressions[name]
+        if expression.program is None:
+            return cel.EvaluationError(f'composited variable "{name}" fails to compile: {expression.fault}')
+        try:
+            return expression.program.evaluate(self._activation)
+        except cel.EvaluationError as error:
+            return cel.EvaluationError(f'composited variable "{name}" fails to evaluate: {error}')
+
+
+def evaluate(compiled: CompiledPolicy, request: Request, param: Resource | None) -> tuple[Judgement, ...]:
+    """Every check of a matched invocation, decided as the API server would decide it."""
+    base = _activation(compiled.policy, request, param)
+    verdict = _conditions(compiled, base, request)
+    if isinstance(verdict, Skipped):
+        return tuple(Judgement(check, verdict) for check in compiled.checks)
+    if verdict is not None:
+        return (Judgement(Check(CheckKind.CONDITIONS), verdict),)
+    filtered = _with(compiled, base, namespaceObject=_filtered(request.namespace_object))
+    messages = _with(compiled, base, namespaceObject=_filtered(request.namespace_object))
+    full = _with(compiled, base, namespaceObject=request.namespace_object)
+    outcomes = (
+        *(_validate(compiled, entry, filtered, messages) for entry in compiled.validations),
+        *(_annotate(compiled, expression, full) for expression in compiled.annotations),
+    )
+    return tuple(map(Judgement, compiled.checks, outcomes))
+
+
+def misconfigured(policy: Policy, text: str) -> Judgement:
+    """The one judgement of an invocation whose configuration is at fault: it denies whatever the actions are."""
+    denies = policy.failure_policy != "Ignore"
+    return Judgement(Check(CheckKind.CONFIGURATION), Errored(text, would_deny=denies, always=denies))
+
+
+def _activation(policy: Policy, request: Request, param: Resource | None) -> dict[str, object]:
+    body = request.resource.body
+    activation: dict[str, object] = {
+        "object": body,
+        "oldObject": body if request.operation == "UPDATE" else None,
+        "request": request_map(request),
+        "namespaceObject": None,
+    }
+    if policy.param_kind is not None:
+        activation["params"] = None if param is None else param.body
+    return activation
+
+
+def _with(compiled: CompiledPolicy, base: Mapping[str, object], **more: object) -> dict[str, object]:
+    """A fresh activation: variables are evaluated anew in each."""
+    activation = {**base, **more}
+    activation["variables"] = _Variables(compiled.variables, activation)
+    return activation
+
+
+def request_map(request: Request) -> dict[str, object]:
+    """`request` as an expression sees it: empty strings are absent keys, as in the API server's conversion."""
+    kind = _group_version_kind(request.matched)
+    operation = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions"}[request.operation]
+    optional = {"name": request.resource.name, "namespace": request.namespace}
+    user = request.user
+    user_info = {"username": user.username, "uid": user.uid, "groups": list(user.groups)}
+    return {
+        "kind": kind,
+        "resource": _group_version_resource(request.matched),
+        "requestKind": _group_version_kind(request.original),
+        "requestResource": _group_version_resource(request.original),
+        **{key: value for key, value in optional.items() if value},
+        "operation": request.operation,
+        "userInfo": {key: value for key, value in user_info.items() if value},
+        "dryRun": True,
+        "options": {"kind": operation, "apiVersion": "meta.k8s.io/v1", "dryRun": ["All"]},
+    }
+
+
+def _group_version_kind(kind: Kind) -> dict[str, str]:
+    return {"group": kind.group, "version": kind.version, "kind": kind.kind}
+
+
+def _group_version_resource(kind: Kind) -> dict[str, str]:
+    return {"group": kind.group, "version": kind.version, "resource": kind.plural}
+
+
+def _filtered(namespace: JsonObject | None) -> JsonObject | None:
+    """The part of a Namespace that validations may see."""
+    if namespace is None:
+        return None
+    metadata = as_object(dig(namespace, "metadata"))
+    kept = {key: metadata[key] for key in _NAMESPACE_METADATA if key in metadata}
+    return {"metadata": kept, **{key: namespace[key] for key in ("spec", "status") if key in namespace}}
+
+
+def _conditions(compiled: CompiledPolicy, base: Mapping[str, object], request: Request) -> Skipped | Errored | None:
+    """None when all conditions hold. One false condition beats every error."""
+    if not compiled.conditions:
+        return None
+    if any("authorizer" in expression.roots for _, expression in compiled.conditions):
+        return Skipped(SkipReason.NOT_AUDITABLE, "a match condition asks the authorizer")
+    original = {**as_object(request_map(request)), "resource": _group_version_resource(request.original)}  # type: ignore[arg-type]
+    activation = _with(compiled, base, request=original)
+    faults: dict[str, None] = {}
+    for condition, expression in compiled.conditions:
+        value = _run(expression, activation)
+        if isinstance(value, _Fault):
+            faults[value.text] = None
+        elif value is not True:
+            return Skipped(SkipReason.CONDITION_FALSE, condition.name)
+    if not faults:
+        return None
+    text = next(iter(faults)) if len(faults) == 1 else f"[{', '.join(faults)}]"
+    return _errored(compiled.policy, text)
+
+
+@dataclass(frozen=True, slots=True)
+class _Fault:
+    text: str
+
+
+def _run(expression: Expression, activation: Mapping[str, object]) -> cel.Value | _Fault:
+    if expression.program is None:
+        return _Fault(f"compilation error: {expression.fault}")
+    try:
+        return expression.program.evaluate(activation)
+    except cel.EvaluationError as error:
+        return _Fault(f"expression '{expression.text}' resulted in error: {error}")
+
+
+def _errored(policy: Policy, text: str, *, always: bool = False) -> Errored:
+    denies = policy.failure_policy != "Ignore"
+    return Errored(text, would_deny=denies, always=always and denies)
+
+
+def _validate(
+    compiled: CompiledPolicy,
+    entry: tuple[Validation, Expression, Expression | None],
+    activation: Mapping[str, object],
+    messages: Mapping[str, object],
+) -> Outcome:
+    validation, expression, message = entry
+    if "authorizer" in expression.roots:
+        return Skipped(SkipReason.NOT_AUDITABLE, "the expression asks the authorizer")
+    value = _run(expression, activation)
+    if isinstance(value, _Fault):
+        return _errored(compiled.policy, value.text)
+    if value is True:
+        return Passed()
+    reason = validation.reason or "Invalid"
+    return Violated(_message(validation, message, messages), reason, _CODES.get(reason, 422))
+
+
+def _message(validation: Validation, expression: Expression | None, activation: Mapping[str, object]) -> str:
+    """What the violation says: the messageExpression, else the message, else the failed expression itself."""
+    if expression is not None:
+        value = _run(expression, activation)
+        text = value.strip(_BLANKS) if isinstance(value, str) else ""
+        if text and "\n" not in text and len(text.encode("utf-8", "surrogatepass")) <= _LONGEST_MESSAGE:
+            return text
+    written = validation.message.strip(_BLANKS)
+    return written or f"failed expression: {validation.expression.strip(_BLANKS)}"
+
+
+def _annotate(compiled: CompiledPolicy, expression: Expression, activation: Mapping[str, object]) -> Outcome:
+    value = _run(expression, activation)
+    if isinstance(value, _Fault):
+        return _errored(compiled.policy, value.text, always=True)
+    if value is None:
+        return Passed()
+    if not isinstance(value, str):
+        text = (
+            f"valueExpression '{expression.text}' resulted in unsupported return type: {cel.type_name(value)}. "
+            "Return type must be either string or null."
+        )
+        return Errored(text, would_deny=True, always=True)
+    return Passed(annotation=_clipped(value.strip(_BLANKS)))
+
+
+def _clipped(text: str) -> str:
+    return text.encode("utf-8", "surrogatepass")[:_LONGEST_ANNOTATION].decode("utf-8", "ignore")

@@ -1,0 +1,140 @@
+"""Does this policy or binding apply to this request?
+
+Source of truth: `matching.Matcher`, `rules.Matcher` and the selector predicates of kube-apiserver 1.36's admission
+plugins, in their order: namespaceSelector, objectSelector, excludeResourceRules, resourceRules; a selector's error
+counts only when the rules match.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from scanner.errors import ConfigurationError
+from scanner.model.policy import MatchResources, Operation, Rule
+from scanner.model.resource import Kind
+from scanner.model.selector import Selector
+
+_NEVER = frozenset(
+    {
+        ("authentication.k8s.io", "selfsubjectreviews"),
+        ("authentication.k8s.io", "tokenreviews"),
+        ("authorization.k8s.io", "localsubjectaccessreviews"),
+        ("authorization.k8s.io", "selfsubjectaccessreviews"),
+        ("authorization.k8s.io", "selfsubjectrulesreviews"),
+        ("authorization.k8s.io", "subjectaccessreviews"),
+    }
+)
+_POLICY_OBJECTS = frozenset(
+    ("admissionregistration.k8s.io", plural)
+    for plural in (
+        "validatingadmissionpolicies",
+        "validatingadmissionpolicybindings",
+        "mutatingadmissionpolicies",
+        "mutatingadmissionpolicybindings",
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A simulated request on a stored object, as far as matching looks at it.
+
+    `kind` is the resource the request names, `equivalents` the same objects' other served kinds in registration
+    order. `namespace` is the request's: a Namespace's own name for Namespace objects, empty for other cluster-scoped
+    objects. `namespace_labels` is None when that namespace does not exist.
+    """
+
+    kind: Kind
+    operation: Operation
+    name: str
+    namespace: str
+    labels: Mapping[str, str]
+    namespace_labels: Mapping[str, str] | None
+    equivalents: tuple[Kind, ...] = ()
+
+
+def exempt(kind: Kind, *, static: bool = False) -> bool:
+    """Whether no policy ever sees this resource; static manifest policies do see policy objects."""
+    key = (kind.group, kind.plural)
+    return key in _NEVER or (not static and key in _POLICY_OBJECTS)
+
+
+def applies(match: MatchResources, target: Target) -> Kind | None:
+    """The kind in which the object has to be evaluated, or None when the request is not matched.
+
+    Raises ConfigurationError where the API server would report one.
+    """
+    fault = ""
+    for selects in (_namespace_selected, _object_selected):
+        try:
+            if not selects(match, target):
+                return None
+        except ConfigurationError as error:
+            fault = fault or str(error)
+    if match.exclude_rules and _first_match(match.exclude_rules, match.match_policy, target):
+        return None
+    matched = _first_match(match.rules, match.match_policy, target) if match.rules else target.kind
+    if matched and fault:
+        raise ConfigurationError(fault)
+    return matched
+
+
+def could_match(rule: Rule, kind: Kind, operations: Iterable[str]) -> bool:
+    """Whether a rule can match some main-resource request on objects of a kind: names are not looked at."""
+    return any(_matches(replace(rule, resource_names=()), kind, operation, "", kind.namespaced) for operation in operations)
+
+
+def _first_match(rules: tuple[Rule, ...], match_policy: str, target: Target) -> Kind | None:
+    candidates = (target.kind, *target.equivalents) if match_policy == "Equivalent" else (target.kind,)
+    if any(_rule_matches(rule, target.kind, target) for rule in rules):
+        return target.kind
+    return next((kind for rule in rules for kind in candidates[1:] if _rule_matches(rule, kind, target)), None)
+
+
+def _rule_matches(rule: Rule, kind: Kind, target: Target) -> bool:
+    # Namespaces are cluster-scoped although their requests carry a namespace.
+    namespaced = bool(target.namespace) and not _is_namespace(target.kind)
+    return _matches(rule, kind, target.operation, target.name, namespaced)
+
+
+def _matches(rule: Rule, kind: Kind, operation: str, name: str, namespaced: bool) -> bool:  # noqa: FBT001 - one of five facts
+    return (
+        rule.scope in ("*", "Namespaced" if namespaced else "Cluster")
+        and _listed(operation, rule.operations)
+        and _listed(kind.group, rule.api_groups)
+        and _listed(kind.version, rule.api_versions)
+        and any(_main_resource(pattern, kind.plural) for pattern in rule.resources)
+        and (not rule.resource_names or name in rule.resource_names)
+    )
+
+
+def _listed(value: str, allowed: tuple[str, ...]) -> bool:
+    return "*" in allowed or value in allowed
+
+
+def _main_resource(pattern: str, plural: str) -> bool:
+    """Whether a resources entry names the main resource; `pods/*` does, `*/scale` does not."""
+    resource, slash, subresource = pattern.partition("/")
+    return resource in ("*", plural) and (not slash or subresource == "*")
+
+
+def _namespace_selected(match: MatchResources, target: Target) -> bool:
+    selector = match.namespace_selector
+    if (not target.namespace and target.kind.plural != "namespaces") or selector.empty:
+        return True
+    if target.kind.plural == "namespaces":
+        return selector.matches(target.labels)
+    if target.namespace_labels is None:
+        raise ConfigurationError(f'namespaces "{target.namespace}" not found')
+    return selector.matches(target.namespace_labels)
+
+
+def _object_selected(match: MatchResources, target: Target) -> bool:
+    # The simulated UPDATE changes nothing, so the old object's labels are the new one's.
+    selector: Selector = match.object_selector
+    return selector.empty or selector.matches(target.labels)
+
+
+def _is_namespace(kind: Kind) -> bool:
+    return (kind.group, kind.version, kind.plural) == ("", "v1", "namespaces")

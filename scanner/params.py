@@ -1,0 +1,80 @@
+"""Which param objects does a binding mean for this request?
+
+Source of truth: `generic.CollectParams` of kube-apiserver 1.36. Every param is one separate evaluation; an empty
+answer means that the binding evaluates nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from scanner.errors import ConfigurationError
+from scanner.model.policy import Binding, ParamKind, ParamRef, Policy
+from scanner.model.resource import Kind, Resource
+
+
+class ParamSource(Protocol):
+    """Where param objects are looked up."""
+
+    def kind(self, param_kind: ParamKind) -> Kind | None:
+        """The served kind, or None when the cluster does not know it."""
+        ...
+
+    def get(self, kind: Kind, namespace: str, name: str) -> Resource | None:
+        """One param object; the namespace is empty for cluster-scoped kinds."""
+        ...
+
+    def all(self, kind: Kind, namespace: str) -> Iterable[Resource]:
+        """Every param object of a namespace, or of the cluster for cluster-scoped kinds."""
+        ...
+
+
+def unserved(policy: Policy, source: ParamSource) -> str:
+    """The configuration error of a policy whose paramKind is not served, or an empty string."""
+    if policy.param_kind is None or source.kind(policy.param_kind):
+        return ""
+    group, _, version = policy.param_kind.api_version.rpartition("/")
+    return f"failed to find resource referenced by paramKind: '{group}/{version}, Kind={policy.param_kind.kind}'"
+
+
+def resolve(policy: Policy, binding: Binding, namespace: str, source: ParamSource) -> tuple[Resource | None, ...]:
+    """The params of one evaluation each; `None` stands for an evaluation without a param.
+
+    `namespace` is the request's. Raises ConfigurationError with the API server's text.
+    """
+    if policy.param_kind is None or binding.param_ref is None:
+        return (None,)
+    kind = source.kind(policy.param_kind)
+    if kind is None:
+        raise ConfigurationError(unserved(policy, source))
+    found = _find(binding.param_ref, kind, namespace, source)
+    if not found and binding.param_ref.parameter_not_found_action == "Deny":
+        raise ConfigurationError("no params found for policy binding with `Deny` parameterNotFoundAction")
+    return found
+
+
+def _find(ref: ParamRef, kind: Kind, namespace: str, source: ParamSource) -> tuple[Resource, ...]:
+    where = _namespace(ref, kind, namespace)
+    if ref.name and ref.selector is not None:
+        raise ConfigurationError("paramRef.name and paramRef.selector are mutually exclusive")
+    if ref.name:
+        param = source.get(kind, where, ref.name)
+        return (param,) if param else ()
+    if ref.selector is None:
+        raise ConfigurationError("one of name or selector must be provided")
+    selected = (param for param in source.all(kind, where) if ref.selector.matches(param.labels))
+    return tuple(sorted(selected, key=lambda param: (param.namespace, param.name)))
+
+
+def _namespace(ref: ParamRef, kind: Kind, namespace: str) -> str:
+    if not kind.namespaced:
+        if ref.namespace:
+            raise ConfigurationError("paramRef.namespace must not be provided for a cluster-scoped `paramKind`")
+        return ""
+    where = ref.namespace or namespace
+    if not where:
+        raise ConfigurationError(
+            "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources"
+        )
+    return where

@@ -1,0 +1,143 @@
+"""Policies and bindings out of their manifests, with the API's defaults.
+
+Source of truth: `admissionregistration.k8s.io` v1, v1beta1 and v1alpha1 with `SetDefaults_*` of Kubernetes 1.36. All
+three versions convert to one shape; only v1alpha1 defaults `parameterNotFoundAction`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import cast
+
+from scanner.model.json import Json, JsonObject, as_list, as_text, dig, texts
+from scanner.model.policy import (
+    Action,
+    AuditAnnotation,
+    Binding,
+    FailurePolicy,
+    MatchResources,
+    NamedExpression,
+    ParamKind,
+    ParamRef,
+    Policy,
+    Rule,
+    Validation,
+)
+from scanner.model.selector import selector_of
+
+GROUP = "admissionregistration.k8s.io"
+VERSIONS = ("v1", "v1beta1", "v1alpha1")
+
+
+def is_a(document: JsonObject, kind: str) -> bool:
+    """Whether a document is of a kind of the admissionregistration API, in any of its versions."""
+    group, _, version = as_text(document.get("apiVersion")).partition("/")
+    return document.get("kind") == kind and group == GROUP and version in VERSIONS
+
+
+def read_policy(document: JsonObject, *, language: str, source: str = "cluster") -> Policy:
+    """The policy a manifest describes; what is missing or malformed in it reads as absent."""
+    spec = dig(document, "spec")
+    return Policy(
+        language=language,
+        name=as_text(dig(document, "metadata", "name")),
+        match=_match(dig(spec, "matchConstraints")),
+        param_kind=_param_kind(dig(spec, "paramKind")),
+        match_conditions=_named(dig(spec, "matchConditions")),
+        variables=_named(dig(spec, "variables")),
+        validations=tuple(_validation(item) for item in as_list(dig(spec, "validations"))),
+        audit_annotations=tuple(_annotation(item) for item in as_list(dig(spec, "auditAnnotations"))),
+        failure_policy=cast("FailurePolicy", as_text(dig(spec, "failurePolicy")) or "Fail"),
+        manifest=document,
+        digest=digest(document),
+        source=source,
+    )
+
+
+def read_binding(document: JsonObject, *, language: str, source: str = "cluster") -> Binding:
+    """The binding a manifest describes."""
+    spec = dig(document, "spec")
+    alpha = as_text(document.get("apiVersion")).endswith("/v1alpha1")
+    return Binding(
+        language=language,
+        name=as_text(dig(document, "metadata", "name")),
+        policy_name=as_text(dig(spec, "policyName")),
+        param_ref=_param_ref(dig(spec, "paramRef"), missing="Deny" if alpha else ""),
+        match=_match(dig(spec, "matchResources")),
+        actions=cast("tuple[Action, ...]", texts(dig(spec, "validationActions"))),
+        manifest=document,
+        digest=digest(document),
+        source=source,
+    )
+
+
+def digest(document: JsonObject) -> str:
+    """SHA-256 (hex) of what decides verdicts: the kind, the name and the spec, whatever the order of keys."""
+    decisive = [document.get("kind"), dig(document, "metadata", "name"), document.get("spec")]
+    text = json.dumps(decisive, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _match(value: Json) -> MatchResources | None:
+    if not isinstance(value, dict):
+        return None
+    return MatchResources(
+        rules=_rules(value.get("resourceRules")),
+        exclude_rules=_rules(value.get("excludeResourceRules")),
+        namespace_selector=selector_of(value.get("namespaceSelector")),
+        object_selector=selector_of(value.get("objectSelector")),
+        match_policy=as_text(value.get("matchPolicy")) or "Equivalent",
+    )
+
+
+def _rules(value: Json) -> tuple[Rule, ...]:
+    return tuple(_rule(item) for item in as_list(value))
+
+
+def _rule(value: Json) -> Rule:
+    return Rule(
+        operations=texts(dig(value, "operations")),
+        api_groups=texts(dig(value, "apiGroups")),
+        api_versions=texts(dig(value, "apiVersions")),
+        resources=texts(dig(value, "resources")),
+        scope=as_text(dig(value, "scope")) or "*",
+        resource_names=texts(dig(value, "resourceNames")),
+    )
+
+
+def _param_kind(value: Json) -> ParamKind | None:
+    if not isinstance(value, dict):
+        return None
+    return ParamKind(as_text(value.get("apiVersion")), as_text(value.get("kind")))
+
+
+def _param_ref(value: Json, *, missing: str) -> ParamRef | None:
+    if not isinstance(value, dict):
+        return None
+    selector = value.get("selector")
+    return ParamRef(
+        name=as_text(value.get("name")),
+        namespace=as_text(value.get("namespace")),
+        selector=None if selector is None else selector_of(selector),
+        parameter_not_found_action=as_text(value.get("parameterNotFoundAction")) or missing,
+    )
+
+
+def _named(value: Json) -> tuple[NamedExpression, ...]:
+    return tuple(
+        NamedExpression(as_text(dig(item, "name")), as_text(dig(item, "expression"))) for item in as_list(value)
+    )
+
+
+def _validation(value: Json) -> Validation:
+    return Validation(
+        expression=as_text(dig(value, "expression")),
+        message=as_text(dig(value, "message")),
+        message_expression=as_text(dig(value, "messageExpression")),
+        reason=as_text(dig(value, "reason")),
+    )
+
+
+def _annotation(value: Json) -> AuditAnnotation:
+    return AuditAnnotation(as_text(dig(value, "key")), as_text(dig(value, "valueExpression")))

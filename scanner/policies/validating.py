@@ -1,0 +1,219 @@
+"""ValidatingAdmissionPolicy: bindings joined to policies, requests judged.
+
+Source of truth: `generic.PolicySource` and `validating.dispatcher` of kube-apiserver 1.36: nothing short-circuits,
+every policy, binding, param and check is evaluated, and configuration errors deny whatever the actions are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from scanner.errors import ConfigurationError, InvalidManifest
+from scanner.evaluate import CompiledPolicy, Request, compile_policy, evaluate, misconfigured
+from scanner.match import Target, applies
+from scanner.model.json import EMPTY, JsonObject, dig, text_map
+from scanner.model.outcome import Judgement
+from scanner.model.policy import Action, Binding, Invocation, MatchResources, Operation, Policy
+from scanner.model.resource import Kind, Resource, UserInfo
+from scanner.params import ParamSource, resolve, unserved
+from scanner.policies import manifest, validation
+
+LANGUAGE = "ValidatingAdmissionPolicy"
+POLICIES = "validatingadmissionpolicies"
+BINDINGS = "validatingadmissionpolicybindings"
+AUDITABLE: tuple[Operation, ...] = ("CREATE", "UPDATE")
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What judging an object needs to know of the cluster besides the object.
+
+    `namespaces` maps names to Namespace objects; `equivalents` a kind to the same objects' other served kinds.
+    """
+
+    params: ParamSource
+    namespaces: Mapping[str, JsonObject]
+    equivalents: Mapping[Kind, tuple[Kind, ...]] = field(default_factory=dict)
+    user: UserInfo = field(default_factory=UserInfo)
+    operations: tuple[Operation, ...] = AUDITABLE
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A compiled policy with the bindings that put it into force, ordered by name."""
+
+    compiled: CompiledPolicy
+    bindings: tuple[Binding, ...]
+
+    @property
+    def policy(self) -> Policy:
+        """The noun."""
+        return self.compiled.policy
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """What one invocation says about one object. `resource` is the object in the kind it was evaluated in."""
+
+    invocation: Invocation
+    operation: Operation
+    resource: Resource
+    judgements: tuple[Judgement, ...]
+
+
+def read_policy(document: JsonObject, *, source: str = "cluster") -> Policy:
+    """The policy of a manifest. From a file (`source` is not `cluster`), InvalidManifest when the API would refuse it."""
+    policy = manifest.read_policy(document, language=LANGUAGE, source=source)
+    if source != "cluster":
+        _refuse(validation.policy_faults(document))
+        _refuse(tuple(_expression_faults(compile_policy(policy))))
+    return policy
+
+
+def read_binding(document: JsonObject, *, source: str = "cluster") -> Binding:
+    """The binding of a manifest, with the same promise as `read_policy`."""
+    if source != "cluster":
+        _refuse(validation.binding_faults(document))
+    return manifest.read_binding(document, language=LANGUAGE, source=source)
+
+
+def _refuse(faults: tuple[str, ...]) -> None:
+    if faults:
+        raise InvalidManifest(faults)
+
+
+def _expression_faults(compiled: CompiledPolicy) -> Iterator[str]:
+    for path, expression in compiled.expressions():
+        if expression.fault:
+            yield f'{path}: Invalid value: "{expression.text}": {expression.fault}'
+
+
+def assume_bound(policy: Policy, action: Action) -> Binding:
+    """The binding that `--assume-bound` makes up: the whole policy, without a param."""
+    return Binding(
+        language=LANGUAGE,
+        name=f"assumed:{policy.name}",
+        policy_name=policy.name,
+        param_ref=None,
+        match=None,
+        actions=(action,),
+        manifest=EMPTY,
+        digest="",
+        source="--assume-bound",
+        assumed=True,
+    )
+
+
+def bind(policies: Sequence[Policy], bindings: Sequence[Binding]) -> tuple[Bound, ...]:
+    """Policies that some binding puts into force, compiled, ordered by name."""
+    joined = {policy.name: [b for b in bindings if b.policy_name == policy.name] for policy in policies}
+    return tuple(
+        Bound(compile_policy(policy), tuple(sorted(joined[policy.name], key=lambda binding: binding.name)))
+        for policy in sorted(policies, key=lambda policy: policy.name)
+        if joined[policy.name]
+    )
+
+
+def judge(bound: Bound, resource: Resource, original: Kind, world: World) -> Iterator[Ruling]:
+    """What each of a policy's bindings says about a stored object, as if a request on `original` created or rewrote it.
+
+    `resource` is in the kind it was listed in. A policy that wants the object in another of its kinds says nothing
+    here: it speaks when the object is listed in that kind.
+    """
+    for binding in bound.bindings:
+        selections = (_select(bound.policy, binding, resource, original, operation, world) for operation in world.operations)
+        selection = next((found for found in selections if found), None)
+        if selection and selection.matched == resource.kind:
+            yield from _rulings(bound, binding, selection, resource, world)
+
+
+@dataclass(frozen=True, slots=True)
+class _Selection:
+    """A request that policy and binding match, or (`fault`) that they would match were they configured rightly."""
+
+    target: Target
+    matched: Kind
+    fault: str = ""
+
+
+def _select(
+    policy: Policy, binding: Binding, resource: Resource, original: Kind, operation: Operation, world: World
+) -> _Selection | None:
+    target = _target(resource, original, operation, world)
+    try:
+        matched = _matched(policy.match, target)
+    except ConfigurationError as error:
+        return _Selection(target, resource.kind, f"failed to configure policy: {error}")
+    if matched is None:
+        return None
+    if fault := unserved(policy, world.params):
+        return _Selection(target, matched, f"failed to configure policy: {fault}")
+    try:
+        narrowed_out = binding.match is not None and applies(binding.match, target) is None
+    except ConfigurationError as error:
+        return _Selection(target, matched, f"failed to configure binding: {error}")
+    return None if narrowed_out else _Selection(target, matched)
+
+
+def _target(resource: Resource, original: Kind, operation: Operation, world: World) -> Target:
+    namespace = request_namespace(resource)
+    known = world.namespaces.get(namespace)
+    return Target(
+        kind=original,
+        operation=operation,
+        name=resource.name,
+        namespace=namespace,
+        labels=resource.labels,
+        namespace_labels=None if known is None else text_map(dig(known, "metadata", "labels")),
+        equivalents=world.equivalents.get(original, ()),
+    )
+
+
+def request_namespace(resource: Resource) -> str:
+    """The namespace of a request on an object: a Namespace's own name for Namespace objects."""
+    if (resource.kind.group, resource.kind.plural) == ("", "namespaces"):
+        return resource.name
+    return resource.namespace
+
+
+def _rulings(
+    bound: Bound, binding: Binding, selection: _Selection, resource: Resource, world: World
+) -> Iterator[Ruling]:
+    policy, target = bound.policy, selection.target
+
+    def wrong(text: str) -> Ruling:
+        return Ruling(Invocation(policy, binding), target.operation, resource, (misconfigured(policy, text),))
+
+    if selection.fault:
+        yield wrong(selection.fault)
+        return
+    try:
+        params = resolve(policy, binding, target.namespace, world.params)
+    except ConfigurationError as error:
+        yield wrong(f"failed to configure binding: {error}")
+        return
+    request = _request(target, selection.matched, resource, world)
+    for param in params:
+        judgements = evaluate(bound.compiled, request, param)
+        yield Ruling(Invocation(policy, binding, param), target.operation, resource, judgements)
+
+
+def _matched(match: MatchResources | None, target: Target) -> Kind | None:
+    if match is None:
+        raise ConfigurationError("policy contained no match constraints, a required field")
+    return applies(match, target)
+
+
+def _request(target: Target, matched: Kind, resource: Resource, world: World) -> Request:
+    namespaced = target.namespace and resource.kind.plural != "namespaces"
+    return Request(
+        operation=target.operation,
+        original=target.kind,
+        matched=matched,
+        resource=resource,
+        namespace=target.namespace,
+        namespace_object=world.namespaces.get(target.namespace) if namespaced else None,
+        user=world.user,
+    )
+
