@@ -18,7 +18,7 @@ from tests.integration.client import Answer
 
 T = TypeVar("T")
 
-SECONDS_TO_SETTLE = 30.0
+SECONDS_TO_SETTLE = 45.0
 FIRST = ("Namespace", "CustomResourceDefinition")
 LAST = (
     "ValidatingAdmissionPolicy",
@@ -80,8 +80,9 @@ def wait_until_enforced(server: ApiServer) -> None:
 
     The server reads policies and bindings from two streams, each in order, and acts on a common snapshot of both about
     once a second. A policy and a binding made now are therefore enforced only after all that came before. They match
-    no object but their own canary and are deleted at the end. A paramKind whose definition is younger than the
-    policy is known later than this: wait with `wait_until_warned`.
+    no object but their own canary and are deleted at the end. This does not cover a paramKind whose definition was
+    stored a moment ago: admission looks up kinds in a list that it renews every 30 seconds, so wait for such a policy
+    with `wait_until_warned`.
     """
     name = f"canary-{server.url.rpartition(':')[2]}-{next(CANARIES)}"
     policy, binding, canary = _canary_policy(name), _canary_binding(name), _config_map(name)
