@@ -1,0 +1,42 @@
+"""A scan namespace by namespace; cluster-scoped objects stand apart, under the empty name."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from scanner.model.scan import ScanRecord
+from scanner.report.counts import NO_FINDINGS, NOTHING, Census, Counts, FindingCounts, counts_by, findings_by
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyCounts:
+    """What one policy led to in a namespace."""
+
+    policy: str
+    counts: Counts
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceSection:
+    """Everything about one namespace but its findings; the empty name stands for cluster-scoped objects."""
+
+    namespace: str
+    counts: Counts
+    findings: FindingCounts
+    policies: tuple[PolicyCounts, ...]
+
+
+def namespaces_of(record: ScanRecord, census: Census) -> tuple[NamespaceSection, ...]:
+    """Every namespace that a policy was asked about, by name."""
+    totals = counts_by(record.tallies, lambda it: it.namespace)
+    findings = findings_by(census, lambda it: it.namespace)
+    policies: defaultdict[str, list[PolicyCounts]] = defaultdict(list)
+    for (namespace, policy), counts in counts_by(record.tallies, lambda it: (it.namespace, it.policy)).items():
+        policies[namespace].append(PolicyCounts(policy, counts))
+    return tuple(
+        NamespaceSection(
+            name, totals.get(name, NOTHING), findings.get(name, NO_FINDINGS), tuple(policies.get(name, ()))
+        )
+        for name in sorted(totals.keys() | findings.keys())
+    )

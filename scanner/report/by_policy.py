@@ -1,0 +1,239 @@
+"""A scan policy by policy: its bindings, params and checks, what they led to, and where."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import TypeVar
+
+from scanner.model.json import EMPTY, JsonObject, as_object
+from scanner.model.outcome import Check
+from scanner.model.policy import Action, Binding, Policy
+from scanner.model.scan import Health, PolicyRecord, ScanRecord
+from scanner.report.counts import NO_FINDINGS, NOTHING, Census, Counts, FindingCounts, counts_by, findings_by
+from scanner.report.words import binding_note, param_ref
+
+KeyT = TypeVar("KeyT", bound=Hashable)
+ItemT = TypeVar("ItemT")
+
+_SERVER_SET = ("managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink")
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_REQUESTER_WORDS = ("userInfo", "authorizer")
+
+
+@dataclass(frozen=True, slots=True)
+class ParamSection:
+    """What one param object led to. Both names are empty for a policy that takes no param."""
+
+    namespace: str
+    name: str
+    counts: Counts
+
+
+@dataclass(frozen=True, slots=True)
+class BindingSection:
+    """A binding as the scan used it. `param_ref` says in words which params it asks for."""
+
+    name: str
+    actions: tuple[Action, ...]
+    param_ref: str
+    note: str
+    digest: str
+    counts: Counts
+    params: tuple[ParamSection, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckSection:
+    """What one check of a policy led to."""
+
+    check: Check
+    counts: Counts
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceCounts:
+    """What a policy led to in one namespace; the empty name stands for cluster-scoped objects."""
+
+    namespace: str
+    counts: Counts
+
+
+@dataclass(frozen=True, slots=True)
+class PolicySection:
+    """Everything about one policy but its findings. `matched` counts objects.
+
+    `reads_requester` marks a policy whose outcomes, passes included, can depend on who asks. `manifest` is empty when
+    the scan has outcomes of a policy that it did not record.
+    """
+
+    name: str
+    language: str
+    source: str
+    digest: str
+    failure_policy: str
+    param_kind: str
+    reads_requester: bool
+    matched: int
+    actions: tuple[Action, ...]
+    counts: Counts
+    findings: FindingCounts
+    bindings: tuple[BindingSection, ...]
+    checks: tuple[CheckSection, ...]
+    namespaces: tuple[NamespaceCounts, ...]
+    health: tuple[Health, ...]
+    manifest: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class _Numbers:
+    """The counts of a whole scan, grouped once for all policies."""
+
+    policies: dict[str, Counts]
+    params: dict[str, dict[tuple[str, str, str], Counts]]
+    bindings: dict[tuple[str, str], Counts]
+    checks: dict[str, dict[Check, Counts]]
+    namespaces: dict[str, dict[str, Counts]]
+    findings: dict[str, FindingCounts]
+    health: dict[str, list[Health]]
+
+
+def policies_of(record: ScanRecord, census: Census) -> tuple[PolicySection, ...]:
+    """Every policy of a scan, by name; one that only left outcomes behind is not passed over."""
+    numbers = _numbers_of(record, census)
+    known = {it.policy.name for it in record.policies}
+    lost = sorted((numbers.policies.keys() | numbers.findings.keys()) - known)
+    recorded = (_section(it, numbers) for it in sorted(record.policies, key=_by_name))
+    return (*recorded, *(_lost(name, numbers) for name in lost))
+
+
+def _by_name(record: PolicyRecord) -> tuple[str, str]:
+    return record.policy.name, record.policy.language
+
+
+def _numbers_of(record: ScanRecord, census: Census) -> _Numbers:
+    tallies = record.tallies
+    by_param = counts_by(tallies, lambda it: (it.policy, (it.binding, it.param_namespace, it.param_name)))
+    health: defaultdict[str, list[Health]] = defaultdict(list)
+    for entry in sorted(record.health):
+        health[entry.policy].append(entry)
+    return _Numbers(
+        policies=counts_by(tallies, lambda it: it.policy),
+        params=_nested(by_param),
+        bindings=counts_by(tallies, lambda it: (it.policy, it.binding)),
+        checks=_nested(counts_by(tallies, lambda it: (it.policy, it.check))),
+        namespaces=_nested(counts_by(tallies, lambda it: (it.policy, it.namespace))),
+        findings=findings_by(census, lambda it: it.policy),
+        health=health,
+    )
+
+
+def _nested(flat: Mapping[tuple[str, KeyT], ItemT]) -> dict[str, dict[KeyT, ItemT]]:
+    nested: defaultdict[str, dict[KeyT, ItemT]] = defaultdict(dict)
+    for (policy, key), item in flat.items():
+        nested[policy][key] = item
+    return nested
+
+
+def _section(record: PolicyRecord, numbers: _Numbers) -> PolicySection:
+    policy = record.policy
+    kind = policy.param_kind
+    return PolicySection(
+        name=policy.name,
+        language=policy.language,
+        source=policy.source,
+        digest=policy.digest,
+        failure_policy=policy.failure_policy,
+        param_kind=f"{kind.kind} ({kind.api_version})" if kind else "",
+        reads_requester=_reads_requester(policy),
+        matched=record.matched,
+        actions=record.actions or _actions(record.bindings),
+        counts=numbers.policies.get(policy.name, NOTHING),
+        findings=numbers.findings.get(policy.name, NO_FINDINGS),
+        bindings=tuple(_binding(it, numbers) for it in sorted(record.bindings, key=lambda it: it.name)),
+        checks=_checks(policy.name, numbers),
+        namespaces=_namespaces(policy.name, numbers),
+        health=tuple(numbers.health.get(policy.name, ())),
+        manifest=_definition(policy.manifest),
+    )
+
+
+def _lost(name: str, numbers: _Numbers) -> PolicySection:
+    return PolicySection(
+        name=name,
+        language="",
+        source="not recorded",
+        digest="",
+        failure_policy="",
+        param_kind="",
+        reads_requester=False,
+        matched=0,
+        actions=(),
+        counts=numbers.policies.get(name, NOTHING),
+        findings=numbers.findings.get(name, NO_FINDINGS),
+        bindings=(),
+        checks=_checks(name, numbers),
+        namespaces=_namespaces(name, numbers),
+        health=tuple(numbers.health.get(name, ())),
+        manifest=EMPTY,
+    )
+
+
+def _checks(policy: str, numbers: _Numbers) -> tuple[CheckSection, ...]:
+    return tuple(CheckSection(check, counts) for check, counts in numbers.checks.get(policy, {}).items())
+
+
+def _namespaces(policy: str, numbers: _Numbers) -> tuple[NamespaceCounts, ...]:
+    return tuple(NamespaceCounts(name, counts) for name, counts in numbers.namespaces.get(policy, {}).items())
+
+
+def _binding(binding: Binding, numbers: _Numbers) -> BindingSection:
+    params = numbers.params.get(binding.policy_name, {})
+    return BindingSection(
+        name=binding.name,
+        actions=binding.actions,
+        param_ref=param_ref(binding.param_ref),
+        note=binding_note(binding),
+        digest=binding.digest,
+        counts=numbers.bindings.get((binding.policy_name, binding.name), NOTHING),
+        params=tuple(ParamSection(ns, name, it) for (of, ns, name), it in params.items() if of == binding.name),
+    )
+
+
+def _actions(bindings: Iterable[Binding]) -> tuple[Action, ...]:
+    return tuple(sorted({action for binding in bindings for action in binding.actions}))
+
+
+def _reads_requester(policy: Policy) -> bool:
+    """By the words alone: marking one policy too many is harmless, one too few is not."""
+    expressions = (
+        *(it.expression for it in policy.match_conditions),
+        *(it.expression for it in policy.variables),
+        *(it.expression + it.message_expression for it in policy.validations),
+        *(it.value_expression for it in policy.audit_annotations),
+    )
+    return any(word in text for text in expressions for word in _REQUESTER_WORDS)
+
+
+def _definition(manifest: JsonObject) -> JsonObject:
+    """The manifest as its author wrote it: without status and what only the server keeps in metadata."""
+    metadata = {key: it for key, it in as_object(manifest.get("metadata")).items() if key not in _SERVER_SET}
+    notes = {key: it for key, it in as_object(metadata.pop("annotations", None)).items() if key != _LAST_APPLIED}
+    if notes:
+        metadata["annotations"] = notes
+    return {key: metadata if key == "metadata" else it for key, it in manifest.items() if key != "status"}
+
+
+def policy_set_digest(records: Iterable[PolicyRecord]) -> str:
+    """The SHA-256, in hex, of which policies and bindings a scan used: equal sets have equal digests."""
+    lines = {
+        line
+        for record in records
+        for line in (
+            f"{record.policy.language} policy {record.policy.name} {record.policy.digest}",
+            *(f"{it.language} binding {it.name} {it.digest} {it.assumed}" for it in record.bindings),
+        )
+    }
+    return sha256("\n".join(sorted(lines)).encode("utf-8", "surrogatepass")).hexdigest()

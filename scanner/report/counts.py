@@ -1,0 +1,116 @@
+"""Outcomes and findings, counted: the numbers that every section of a report shares.
+
+Outcomes are counted from the scan's tallies; findings are counted by one pass over the stream, which is never held.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias, TypeVar
+
+from scanner.model.scan import OutcomeName, StoredFinding, TallyKey
+
+GroupT = TypeVar("GroupT", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How many checks had which outcome. The field names are those of `OutcomeName`, in Python's spelling."""
+
+    passed: int = 0
+    violated: int = 0
+    errored_would_deny: int = 0
+    errored_would_admit: int = 0
+    skipped: int = 0
+
+    @property
+    def errored(self) -> int:
+        """Errors, whatever admission would have made of them."""
+        return self.errored_would_deny + self.errored_would_admit
+
+    @property
+    def failing(self) -> int:
+        """What does not pass: violations and errors."""
+        return self.violated + self.errored
+
+    @property
+    def total(self) -> int:
+        """Every counted check."""
+        return self.passed + self.failing + self.skipped
+
+
+NOTHING = Counts()
+
+
+def counts_by(tallies: Mapping[TallyKey, int], group: Callable[[TallyKey], GroupT | None]) -> dict[GroupT, Counts]:
+    """The outcomes of every group, groups in ascending order; keys for which `group` answers None are left out."""
+    sums: defaultdict[GroupT, Counter[OutcomeName]] = defaultdict(Counter)
+    for key, number in tallies.items():
+        if (name := group(key)) is not None:
+            sums[name][key.outcome] += number
+    return {name: _counts(sums[name]) for name in sorted(sums, key=_order)}
+
+
+def _counts(sums: Counter[OutcomeName]) -> Counts:
+    return Counts(
+        passed=sums[OutcomeName.PASSED],
+        violated=sums[OutcomeName.VIOLATED],
+        errored_would_deny=sums[OutcomeName.ERRORED_DENY],
+        errored_would_admit=sums[OutcomeName.ERRORED_ADMIT],
+        skipped=sums[OutcomeName.SKIPPED],
+    )
+
+
+def _order(name: Hashable) -> tuple[object, ...]:
+    return name if isinstance(name, tuple) else (name,)
+
+
+@dataclass(frozen=True, slots=True)
+class FindingCounts:
+    """Findings of one scan by status; `would_deny` counts those for which admission would refuse the object."""
+
+    total: int = 0
+    new: int = 0
+    open: int = 0
+    reopened: int = 0
+    would_deny: int = 0
+
+
+NO_FINDINGS = FindingCounts()
+
+
+class Bucket(NamedTuple):
+    """What findings are counted under."""
+
+    policy: str
+    namespace: str
+    status: str
+    denies: bool
+
+
+Census: TypeAlias = Mapping[Bucket, int]
+
+
+def census_of(findings: Iterator[StoredFinding]) -> Census:
+    """Count a stream of findings, once."""
+    return Counter(Bucket(it.finding.policy, it.finding.namespace, it.status, it.finding.denies) for it in findings)
+
+
+def findings_by(census: Census, group: Callable[[Bucket], str]) -> dict[str, FindingCounts]:
+    """The findings of every group."""
+    parts: defaultdict[str, list[tuple[Bucket, int]]] = defaultdict(list)
+    for bucket, number in census.items():
+        parts[group(bucket)].append((bucket, number))
+    return {name: finding_counts(parts[name]) for name in sorted(parts)}
+
+
+def finding_counts(buckets: Iterable[tuple[Bucket, int]]) -> FindingCounts:
+    """Add up buckets."""
+    by_status: Counter[str] = Counter()
+    denied = 0
+    for bucket, number in buckets:
+        by_status[bucket.status] += number
+        denied += number * bucket.denies
+    return FindingCounts(by_status.total(), by_status["new"], by_status["open"], by_status["reopened"], denied)

@@ -1,0 +1,89 @@
+"""What was looked at and what was not: the ledger of kinds, and the words for its holes.
+
+Left out by the user's own choice is said, but is not a hole; whatever else was not seen is.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from scanner.model.outcome import GapKind
+from scanner.model.scan import Coverage, CoverageState, ScanRecord, ScanState
+from scanner.report.words import plural
+
+_HOLES = {
+    CoverageState.PARTIAL: "listed only in part",
+    CoverageState.FORBIDDEN: "forbidden to list",
+    CoverageState.FAILED: "could not be listed",
+}
+_MISSED = {
+    GapKind.DISCOVERY: "API group was not discovered",
+    GapKind.LIST: "list was not finished",
+    GapKind.DOCUMENT: "document was not read",
+    GapKind.OBJECT: "object was not understood",
+    GapKind.CONVERSION: "object was not converted",
+    GapKind.EVALUATION: "object was not evaluated",
+}
+_MISSED_SEVERAL = {
+    GapKind.DISCOVERY: "API groups were not discovered",
+    GapKind.LIST: "lists were not finished",
+    GapKind.DOCUMENT: "documents were not read",
+    GapKind.OBJECT: "objects were not understood",
+    GapKind.CONVERSION: "objects were not converted",
+    GapKind.EVALUATION: "objects were not evaluated",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CoverageSection:
+    """How far the cluster was looked at.
+
+    `kinds` has a line for every kind that some bound policy can match; `objects` and `evaluated` add them up. `unseen`
+    says in words what was missed, and is empty only when nothing was.
+    """
+
+    kinds: tuple[Coverage, ...]
+    states: dict[str, int]
+    objects: int
+    evaluated: int
+    unseen: tuple[str, ...]
+
+
+def coverage_of(record: ScanRecord) -> CoverageSection:
+    """The ledger of a scan, worst lines first."""
+    states = Counter(line.state for line in record.coverage)
+    return CoverageSection(
+        kinds=tuple(sorted(record.coverage, key=_worst_first)),
+        states={str(state): states[state] for state in CoverageState},
+        objects=sum(line.objects for line in record.coverage),
+        evaluated=sum(line.evaluated for line in record.coverage),
+        unseen=(*_ending(record.scan.state), *_unlisted(record.coverage), *_missed(record)),
+    )
+
+
+def _worst_first(line: Coverage) -> tuple[bool, bool, str, str]:
+    return line.state not in _HOLES, line.state is not CoverageState.SKIPPED, line.kind, line.api_version
+
+
+def _ending(state: ScanState) -> Iterable[str]:
+    if state is ScanState.FAILED:
+        yield "the scan broke off before its end"
+    if state is ScanState.RUNNING:
+        yield "the scan has not ended yet"
+
+
+def _unlisted(coverage: Iterable[Coverage]) -> Iterable[str]:
+    for line in sorted(coverage, key=_worst_first):
+        if hole := _HOLES.get(line.state):
+            yield f"{line.kind} ({line.api_version}): {hole}{f', {line.note}' if line.note else ''}"
+
+
+def _missed(record: ScanRecord) -> Iterable[str]:
+    """The gaps, by kind; a list that the ledger of kinds already names is not said twice."""
+    numbers = Counter(gap.kind for gap in record.gaps)
+    numbers[GapKind.LIST] -= sum(line.state in _HOLES for line in record.coverage)
+    for kind in GapKind:
+        if numbers[kind] > 0:
+            yield plural(numbers[kind], _MISSED[kind], _MISSED_SEVERAL[kind])

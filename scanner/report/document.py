@@ -1,0 +1,133 @@
+"""What a report says, as data: every format renders this and adds nothing of its own.
+
+Silence is never success: `complete` is true only when nothing at all was missed, and whatever was left out, by choice
+or not, is named. Findings stay a stream; it is read once here, to be counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from scanner.model.outcome import CheckKind, Gap
+from scanner.model.scan import ClusterIdentity, Health, ScanRecord, ScanState, StoredFinding
+from scanner.report.by_namespace import NamespaceSection, namespaces_of
+from scanner.report.by_policy import PolicySection, policies_of, policy_set_digest
+from scanner.report.counts import Counts, FindingCounts, census_of, counts_by, finding_counts
+from scanner.report.coverage import CoverageSection, coverage_of
+from scanner.report.score import Score, score_of
+from scanner.report.words import exclusions_of, notes_of, scope_of
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """Which scan this is, of what, when and by what. Sentences and phrases are ready to be shown.
+
+    `policy_set_digest` is the SHA-256 of the policies and bindings that were used.
+    """
+
+    scan_id: str
+    cluster: ClusterIdentity
+    started_at: datetime
+    finished_at: datetime | None
+    state: ScanState
+    tool_version: str
+    policy_set_digest: str
+    scope: tuple[str, ...]
+    exclusions: tuple[str, ...]
+    notes: tuple[str, ...]
+    previous_scan_id: str = ""
+    previous_finished_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What differs from the scan before. `unchecked` findings are open, but this scan did not look at them."""
+
+    new: int
+    open: int
+    reopened: int
+    resolved: int
+    unchecked: int
+
+
+@dataclass(frozen=True, slots=True)
+class CheckKindCounts:
+    """The outcomes of one kind of check."""
+
+    kind: CheckKind
+    counts: Counts
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A report without a form. `findings` and `resolved` start a new stream at every call, in the store's order."""
+
+    provenance: Provenance
+    complete: bool
+    totals: Counts
+    check_kinds: tuple[CheckKindCounts, ...]
+    findings_total: FindingCounts
+    changes: Changes
+    score: Score
+    coverage: CoverageSection
+    policies: tuple[PolicySection, ...]
+    namespaces: tuple[NamespaceSection, ...]
+    gaps: tuple[Gap, ...]
+    health: tuple[Health, ...]
+    findings: Callable[[], Iterator[StoredFinding]]
+    resolved: Callable[[], Iterator[StoredFinding]]
+
+
+def document_of(record: ScanRecord) -> Document:
+    """Say what there is to say about a stored scan."""
+    census = census_of(record.findings())
+    totals = counts_by(record.tallies, lambda _: "")
+    kinds = counts_by(record.tallies, lambda key: key.check.kind)
+    coverage = coverage_of(record)
+    findings_total = finding_counts(census.items())
+    return Document(
+        provenance=_provenance(record),
+        complete=record.scan.state is ScanState.COMPLETE and not coverage.unseen,
+        totals=totals.get("", Counts()),
+        check_kinds=tuple(CheckKindCounts(kind, kinds[kind]) for kind in CheckKind if kind in kinds),
+        findings_total=findings_total,
+        changes=_changes(record, findings_total),
+        score=score_of(record),
+        coverage=coverage,
+        policies=policies_of(record, census),
+        namespaces=namespaces_of(record, census),
+        gaps=tuple(sorted(record.gaps)),
+        health=tuple(sorted(record.health)),
+        findings=record.findings,
+        resolved=record.resolved,
+    )
+
+
+def _provenance(record: ScanRecord) -> Provenance:
+    scan = record.scan
+    return Provenance(
+        scan_id=scan.id,
+        cluster=scan.cluster,
+        started_at=scan.started_at,
+        finished_at=scan.finished_at,
+        state=scan.state,
+        tool_version=scan.tool_version,
+        policy_set_digest=policy_set_digest(record.policies),
+        scope=scope_of(scan),
+        exclusions=exclusions_of(scan.scope),
+        notes=notes_of(scan),
+        previous_scan_id=record.previous.id if record.previous else "",
+        previous_finished_at=record.previous.finished_at if record.previous else None,
+    )
+
+
+def _changes(record: ScanRecord, findings: FindingCounts) -> Changes:
+    return Changes(
+        new=findings.new,
+        open=findings.open,
+        reopened=findings.reopened,
+        resolved=sum(1 for _ in record.resolved()),
+        unchecked=record.unchecked,
+    )

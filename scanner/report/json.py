@@ -1,0 +1,145 @@
+"""The report as JSON: one document, the same bytes for the same scan, written while findings are read.
+
+Shape: `docs/report.schema.json`, whose version is `schemaVersion`. A minor version only adds fields. Findings come one
+per line, so that the file can be read by line and compared by line.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import BinaryIO, TypeAlias, Union
+
+import orjson
+
+from scanner.model.json import Json
+from scanner.model.outcome import Errored
+from scanner.model.scan import StoredFinding
+from scanner.report.document import Document
+from scanner.report.score import Score
+from scanner.report.words import iso
+
+SCHEMA_VERSION = "1.0"
+
+_SECTIONS = (
+    "provenance",
+    "complete",
+    "totals",
+    "check_kinds",
+    "findings_total",
+    "changes",
+    "score",
+    "coverage",
+    "policies",
+    "namespaces",
+    "gaps",
+    "health",
+)
+
+Plain: TypeAlias = Union[Json, "dict[str, Plain]", "list[Plain]"]
+
+
+def render(document: Document, out: BinaryIO) -> None:
+    """Write the report as UTF-8 JSON, ending with a line end."""
+    out.write(b'{\n"schemaVersion": ' + _dump(SCHEMA_VERSION))
+    for name in _SECTIONS:
+        value = _score(document.score) if name == "score" else _plain(getattr(document, name))
+        out.write(b",\n" + _dump(_camel(name)) + b": " + _dump(value))
+    _stream(out, "findings", document.findings())
+    _stream(out, "resolved", document.resolved())
+    out.write(b"\n}\n")
+
+
+def _stream(out: BinaryIO, name: str, findings: Iterator[StoredFinding]) -> None:
+    out.write(b",\n" + _dump(name) + b": [")
+    separator = b"\n"
+    for stored in findings:
+        out.write(separator + _dump(finding_json(stored)))
+        separator = b",\n"
+    out.write(b"\n]")
+
+
+def finding_json(stored: StoredFinding) -> dict[str, Plain]:
+    """A finding as the report says it."""
+    it = stored.finding
+    return {
+        "id": stored.id,
+        "fingerprint": it.fingerprint,
+        "status": stored.status,
+        "firstSeen": iso(stored.first_seen),
+        "lastSeen": iso(stored.last_seen),
+        "resolvedAt": iso(stored.resolved_at) if stored.resolved_at else None,
+        "policy": it.policy,
+        "binding": it.binding,
+        "param": {"namespace": it.param_namespace, "name": it.param_name} if it.param_name else None,
+        "check": {"kind": str(it.check.kind), "index": it.check.index, "expression": it.check.expression},
+        **_outcome(stored),
+        "object": {
+            "apiVersion": it.api_version,
+            "kind": it.kind,
+            "namespace": it.namespace,
+            "name": it.name,
+            "uid": it.uid,
+            "resourceVersion": it.resource_version,
+        },
+        "operation": it.operation,
+        "actions": list(it.actions),
+        "wouldDeny": it.denies,
+    }
+
+
+def _outcome(stored: StoredFinding) -> dict[str, Plain]:
+    outcome = stored.finding.outcome
+    errored = isinstance(outcome, Errored)
+    return {
+        "outcome": "errored" if errored else "violated",
+        "message": outcome.message,
+        "reason": outcome.reason,
+        "code": outcome.code,
+    }
+
+
+def _score(score: Score) -> Plain:
+    return {
+        "value": score.value,
+        "low": score.low,
+        "high": score.high,
+        "passed": score.passed,
+        "decided": score.decided,
+        "undecided": score.undecided,
+        "whyNot": score.why_not,
+    }
+
+
+def _plain(value: object) -> Plain:
+    """A section's records as JSON values: fields in their order, names as Kubernetes spells them."""
+    match value:
+        case StrEnum():
+            return str(value)
+        case datetime():
+            return iso(value)
+        case None | bool() | int() | float() | str():
+            return value
+        case Mapping():
+            return {str(key): _plain(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_plain(item) for item in value]
+        case _ if is_dataclass(value):
+            return {_camel(it.name): _plain(getattr(value, it.name)) for it in fields(value)}
+    raise TypeError(f"a report cannot hold {type(value).__name__}")
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(part.capitalize() for part in rest)
+
+
+def _dump(value: Plain) -> bytes:
+    """Compact JSON; what orjson refuses (lone surrogates, integers over 64 bits) is written by the standard library."""
+    try:
+        return orjson.dumps(value)
+    except (TypeError, orjson.JSONEncodeError):
+        return json.dumps(value, separators=(",", ":")).encode()

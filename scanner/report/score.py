@@ -1,0 +1,100 @@
+"""One number for a scan, and how far it can be trusted.
+
+The score is the share of decided checks that passed: passed / (passed + violated + errored-would-deny). Its bounds ask
+what it would be if everything undecided had failed, or had passed. There is no score without a known population: when
+a kind that some bound policy needs was not listed to its end, nobody knows what was missed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from scanner.model.outcome import CheckKind, Gap, GapKind
+from scanner.model.scan import CoverageState, HealthKind, OutcomeName, ScanRecord, ScanState, TallyKey
+
+UNLISTED = (CoverageState.PARTIAL, CoverageState.FORBIDDEN, CoverageState.FAILED)
+
+_UNCOUNTED = (GapKind.DISCOVERY, GapKind.LIST, GapKind.DOCUMENT)
+_SCORED = (OutcomeName.PASSED, OutcomeName.VIOLATED)
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """`value`, `low` and `high` lie between 0 and 1, or are None, and then `why_not` says why.
+
+    `passed` of `decided` checks passed; `undecided` is the most that could still be added to them.
+    """
+
+    passed: int
+    decided: int
+    undecided: int
+    why_not: str = ""
+
+    @property
+    def value(self) -> float | None:
+        """The share of decided checks that passed."""
+        return None if self.why_not else self.passed / self.decided
+
+    @property
+    def low(self) -> float | None:
+        """The score if everything undecided had failed."""
+        return None if self.why_not else self.passed / (self.decided + self.undecided)
+
+    @property
+    def high(self) -> float | None:
+        """The score if everything undecided had passed."""
+        return None if self.why_not else (self.passed + self.undecided) / (self.decided + self.undecided)
+
+
+def score_of(record: ScanRecord) -> Score:
+    """The score of a scan, with its bounds."""
+    decided = _sum(record.tallies, _is_decided)
+    passed = _sum(record.tallies, lambda key: _is_decided(key) and key.outcome is OutcomeName.PASSED)
+    undecided = _undecided(record) + _unevaluated(record)
+    return Score(passed, decided, undecided, _why_not(record, decided))
+
+
+def _is_decided(key: TallyKey) -> bool:
+    """Passes and violations of validations; errors that deny count against the score whatever raised them."""
+    if key.outcome is OutcomeName.ERRORED_DENY:
+        return True
+    return key.check.kind is CheckKind.VALIDATION and key.outcome in _SCORED
+
+
+def _undecided(record: ScanRecord) -> int:
+    """Validations that admission would let through without an answer, and those of policies nobody can audit."""
+    opaque = {entry.policy for entry in record.health if entry.kind is HealthKind.NOT_AUDITABLE}
+    return _sum(
+        record.tallies,
+        lambda key: (
+            key.outcome is OutcomeName.ERRORED_ADMIT or (key.outcome is OutcomeName.SKIPPED and key.policy in opaque)
+        ),
+    )
+
+
+def _unevaluated(record: ScanRecord) -> int:
+    """The most checks that objects which were seen but not evaluated can have been asked."""
+    missed = sum(gap.kind not in _UNCOUNTED for gap in record.gaps)
+    asked = {(key.policy, key.binding, key.param_namespace, key.param_name, key.check) for key in record.tallies}
+    return missed * sum(check.kind is CheckKind.VALIDATION for *_, check in asked)
+
+
+def _why_not(record: ScanRecord, decided: int) -> str:
+    unlisted = sorted({line.kind for line in record.coverage if line.state in UNLISTED})
+    if unlisted:
+        return f"the number of objects is unknown for {', '.join(unlisted)}"
+    if uncounted := _uncounted(record.gaps):
+        return f"the number of objects missed is unknown ({uncounted})"
+    if record.scan.state not in (ScanState.COMPLETE, ScanState.PARTIAL):
+        return f"the scan is {record.scan.state}"
+    return "" if decided else "no check was decided"
+
+
+def _uncounted(gaps: Iterable[Gap]) -> str:
+    number = sum(gap.kind in _UNCOUNTED for gap in gaps)
+    return f"{number} gap{'' if number == 1 else 's'} in discovery, listing or reading" if number else ""
+
+
+def _sum(tallies: Mapping[TallyKey, int], wanted: Callable[[TallyKey], bool]) -> int:
+    return sum(number for key, number in tallies.items() if wanted(key))

@@ -1,0 +1,109 @@
+"""Sentences about a whole document that several formats say in the same words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import assert_never
+
+from scanner.model.scan import ScanState
+from scanner.report.by_namespace import NamespaceSection
+from scanner.report.by_policy import PolicySection
+from scanner.report.document import Document
+from scanner.report.words import duration, percent_ceil, percent_floor, plural, stamp
+
+CLUSTER_SCOPED = "cluster-scoped objects"
+
+
+def headline_of(document: Document) -> str:
+    """The state of the scan in a word or two; it is `Complete` only when nothing was missed."""
+    match document.provenance.state:
+        case ScanState.COMPLETE | ScanState.PARTIAL:
+            return "Complete" if document.complete else "Incomplete"
+        case ScanState.FAILED:
+            return "Failed"
+        case ScanState.RUNNING:
+            return "Not finished"
+        case unknown:
+            assert_never(unknown)
+
+
+def verdict_of(document: Document) -> str:
+    """What the state means to a reader."""
+    if document.complete:
+        return "Everything that a bound policy can match was looked at."
+    missed = len(document.coverage.unseen)
+    return f"This report does not show everything: {plural(missed, 'thing')} not looked at." if missed else _UNNAMED
+
+
+_UNNAMED = "This report does not show everything: the scan was recorded as incomplete."
+
+
+def when_of(document: Document) -> str:
+    """When the scan ran, and for how long."""
+    it = document.provenance
+    if it.finished_at is None:
+        return f"started {stamp(it.started_at)}, not finished"
+    return f"{stamp(it.started_at)}, took {duration(it.started_at, it.finished_at)}"
+
+
+def score_line(document: Document) -> str:
+    """The score, its bounds and the population behind it; or why there is none."""
+    score = document.score
+    if score.value is None or score.low is None or score.high is None:
+        return f"not available: {score.why_not}"
+    bounds = f"between {percent_floor(score.low)} and {percent_ceil(score.high)}"
+    certain = bounds if score.undecided else "nothing undecided"
+    return f"{percent_floor(score.value)} of {plural(score.decided, 'decided check')} passed, {certain}"
+
+
+def coverage_line(document: Document) -> str:
+    """How many kinds and objects were looked at."""
+    coverage = document.coverage
+    skipped = coverage.states["skipped"]
+    kinds = f"{coverage.states['listed']:,} of {plural(len(coverage.kinds) - skipped, 'kind')} listed to the end"
+    left_out = f", {skipped:,} left out on request" if skipped else ""
+    return (
+        f"{kinds}{left_out}; {coverage.evaluated:,} of {plural(coverage.objects, 'listed object')} matched by a policy"
+    )
+
+
+def findings_line(document: Document) -> str:
+    """How many findings there are, and which are new."""
+    total, changes = document.findings_total, document.changes
+    parts = f"{changes.new:,} new, {changes.open:,} open before, {changes.reopened:,} reopened"
+    return f"{plural(total.total, 'finding')} ({parts}); admission would refuse {total.would_deny:,} of them"
+
+
+def changes_line(document: Document) -> str:
+    """What was fixed, and what this scan cannot tell."""
+    changes = document.changes
+    if not document.provenance.previous_scan_id:
+        return "this is the first recorded scan of this cluster"
+    unchecked = f"; {changes.unchecked:,} still open but not checked by this scan" if changes.unchecked else ""
+    return f"{changes.resolved:,} resolved since the scan before{unchecked}"
+
+
+def nothing_line(document: Document) -> str:
+    """What to do when the scan had nothing to do, or an empty string."""
+    if not document.policies:
+        return "No policy was found: add some with --policies PATH, or check that the scanner may list them."
+    if not any(policy.bindings for policy in document.policies):
+        return "No policy is bound: preview one with --assume-bound POLICY."
+    if not document.coverage.evaluated:
+        return "No object was matched by a bound policy: see policy health, and the scope of this scan."
+    return ""
+
+
+def namespace_title(namespace: str) -> str:
+    """The name of a namespace, or what stands in its place."""
+    return namespace or CLUSTER_SCOPED
+
+
+def worst_policies(policies: Iterable[PolicySection]) -> list[PolicySection]:
+    """Policies, those with most findings first."""
+    return sorted(policies, key=lambda it: (-it.findings.total, it.name))
+
+
+def worst_namespaces(namespaces: Iterable[NamespaceSection]) -> list[NamespaceSection]:
+    """Namespaces, those with most findings first."""
+    return sorted(namespaces, key=lambda it: (-it.findings.total, it.namespace))

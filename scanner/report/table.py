@@ -1,0 +1,151 @@
+"""The report as a summary for a terminal: what was not seen first, then policies, namespaces, changes and the score.
+
+Colours only on a terminal and without NO_COLOR (https://no-color.org); otherwise plain text. Names are text, never
+markup: control characters are spelled out, and what the terminal's encoding lacks is escaped.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TextIO
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from scanner.report.counts import Counts
+from scanner.report.document import Document
+from scanner.report.sentences import (
+    changes_line,
+    coverage_line,
+    findings_line,
+    headline_of,
+    namespace_title,
+    nothing_line,
+    score_line,
+    verdict_of,
+    when_of,
+    worst_namespaces,
+    worst_policies,
+)
+from scanner.report.words import HEALTH_TITLES, visible
+
+_ROWS = 25
+_LONGEST = 300
+_LONGEST_CELL = 120
+_PLAIN_WIDTH = 120
+_STYLES = {"Complete": "bold green", "Incomplete": "bold black on yellow"}
+_BAD = "bold white on red"
+_NUMBERS = ("Passed", "Violated", "Error", "Skipped")
+
+
+def render(document: Document, out: TextIO, *, environ: Mapping[str, str] = os.environ) -> None:
+    """Write the summary to `out`, as wide as COLUMNS says, or the terminal, or 120 characters."""
+    console = _console(out, environ)
+    _heading(console, document)
+    _policies(console, document)
+    _namespaces(console, document)
+    _health(console, document)
+    _closing(console, document)
+
+
+def _console(out: TextIO, environ: Mapping[str, str]) -> Console:
+    columns = environ.get("COLUMNS", "")
+    width = int(columns) if columns.isdecimal() and int(columns) else None
+    return Console(
+        file=out,
+        width=width or (None if out.isatty() else _PLAIN_WIDTH),
+        no_color=bool(environ.get("NO_COLOR")),
+        force_terminal=out.isatty(),
+        highlight=False,
+        markup=False,
+        emoji=False,
+    )
+
+
+def _heading(console: Console, document: Document) -> None:
+    it = document.provenance
+    server = f" ({it.cluster.server_version})" if it.cluster.server_version else ""
+    _say(console, f"Scan {it.scan_id} of {it.cluster.name}{server}, {when_of(document)}")
+    headline = headline_of(document)
+    console.print(Text(f" {headline.upper()} ", _STYLES.get(headline, _BAD)), end=" ")
+    _say(console, verdict_of(document))
+    _items(console, document.coverage.unseen)
+    _items(console, [f"left out on request: {what}" for what in it.exclusions])
+    if advice := nothing_line(document):
+        _say(console, advice)
+
+
+def _items(console: Console, items: Sequence[str]) -> None:
+    for item in items[:_ROWS]:
+        _say(console, f"  - {item}")
+    if len(items) > _ROWS:
+        _say(console, f"  {_ROWS} of {len(items):,} shown")
+
+
+def _policies(console: Console, document: Document) -> None:
+    table = _table("Policy", "Actions", "Objects", *_NUMBERS, "New")
+    for it in worst_policies(document.policies)[:_ROWS]:
+        actions = ", ".join(it.actions) or "not bound"
+        _row(console, table, it.name, actions, f"{it.matched:,}", *_numbers(it.counts), f"{it.findings.new:,}")
+    _show(console, table, len(document.policies), "policies")
+
+
+def _namespaces(console: Console, document: Document) -> None:
+    table = _table("Namespace", *_NUMBERS, "New")
+    for it in worst_namespaces(document.namespaces)[:_ROWS]:
+        _row(console, table, namespace_title(it.namespace), *_numbers(it.counts), f"{it.findings.new:,}")
+    _show(console, table, len(document.namespaces), "namespaces")
+
+
+def _health(console: Console, document: Document) -> None:
+    table = _table("Policy health", "Policy", "Binding", "Detail")
+    for it in document.health[:_ROWS]:
+        _row(console, table, HEALTH_TITLES[it.kind], it.policy, it.binding, it.detail)
+    _show(console, table, len(document.health), "entries")
+
+
+def _closing(console: Console, document: Document) -> None:
+    console.print()
+    _say(console, f"Findings  {findings_line(document)}")
+    _say(console, f"Changes   {changes_line(document)}")
+    _say(console, f"Coverage  {coverage_line(document)}")
+    _say(console, f"Score     {score_line(document)}")
+
+
+def _table(first: str, *others: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
+    table.add_column(first, overflow="fold")
+    for title in others:
+        words = title in ("Policy", "Binding", "Detail", "Actions")
+        table.add_column(title, justify="left" if words else "right", overflow="fold", no_wrap=not words)
+    return table
+
+
+def _numbers(counts: Counts) -> tuple[str, ...]:
+    return tuple(f"{it:,}" for it in (counts.passed, counts.violated, counts.errored, counts.skipped))
+
+
+def _row(console: Console, table: Table, *cells: str) -> None:
+    table.add_row(*(_text(console, cell, _LONGEST_CELL) for cell in cells))
+
+
+def _show(console: Console, table: Table, total: int, what: str) -> None:
+    if not total:
+        return
+    console.print()
+    console.print(table)
+    if total > _ROWS:
+        _say(console, f"{_ROWS} of {total:,} {what} shown; the HTML and JSON reports have them all")
+
+
+def _say(console: Console, sentence: str) -> None:
+    console.print(_text(console, sentence))
+
+
+def _text(console: Console, text: str, longest: int = _LONGEST) -> Text:
+    """Text that is safe to print here. A long one is cut: this is a summary."""
+    shown = visible(text if len(text) <= longest else f"{text[: longest - 1]}…")
+    return Text(shown.encode(console.encoding, "backslashreplace").decode(console.encoding))

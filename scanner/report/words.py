@@ -1,0 +1,177 @@
+"""The words of a report: everything that turns a noun or a hostile text into something a person reads.
+
+Object names, messages and manifests are written by whoever may create objects. `visible` keeps them text on every
+device: control, formatting and bidirectional characters are spelled out, so that nothing moves a cursor, hides, or
+reads in another order than it is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from math import ceil, floor
+
+from scanner.model.outcome import Check, CheckKind, Errored, Finding, Violated
+from scanner.model.policy import Binding, ParamRef
+from scanner.model.scan import HealthKind, Scan, Scope
+from scanner.model.selector import Selector
+
+LONGEST = 6_000
+_MINUTE = 60
+
+HEALTH_TITLES = {
+    HealthKind.UNBOUND: "Not bound",
+    HealthKind.DANGLING_BINDING: "Binding without policy",
+    HealthKind.PARAM_KIND: "Param kind not served",
+    HealthKind.PARAM_MISSING: "Param not found",
+    HealthKind.NO_KIND: "Matches no served kind",
+    HealthKind.NO_OBJECT: "Matched no object",
+    HealthKind.COMPILE: "Does not compile",
+    HealthKind.NOT_AUDITABLE: "Not auditable",
+    HealthKind.NOTE: "Note",
+}
+
+_FILES = "The objects come from files: no server has defaulted, converted or validated them."
+_REQUESTER = (
+    "Every object was judged as if the identity that scanned created it at the time of the scan; "
+    "a check that reads request.userInfo or authorizer can decide otherwise for somebody else."
+)
+
+
+def visible(text: str, *, lines: bool = False) -> str:
+    r"""The text with every character that does not print spelled out, e.g. `\x1b`; `lines` keeps line ends and tabs."""
+    if text.isprintable():
+        return text
+    return "".join(mark if mark.isprintable() or (lines and mark in "\n\t") else _spelled(mark) for mark in text)
+
+
+def _spelled(mark: str) -> str:
+    return mark.encode("unicode_escape").decode("ascii")
+
+
+def cut(text: str, longest: int = LONGEST) -> str:
+    """The text, or its beginning and how much of it is missing."""
+    if len(text) <= longest:
+        return text
+    return f"{text[:longest]}… [{longest:,} of {len(text):,} characters shown; the JSON report has them all]"
+
+
+def utc(moment: datetime) -> datetime:
+    """The moment in UTC; a database that keeps no zone has kept UTC."""
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def iso(moment: datetime) -> str:
+    """RFC 3339 in UTC."""
+    return utc(moment).isoformat().replace("+00:00", "Z")
+
+
+def stamp(moment: datetime | None) -> str:
+    """A moment as people read it."""
+    return "not finished" if moment is None else f"{utc(moment):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def duration(start: datetime, end: datetime) -> str:
+    """A time span in seconds, minutes or hours."""
+    seconds = (utc(end) - utc(start)).total_seconds()
+    if seconds < _MINUTE:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), _MINUTE)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+
+
+def plural(number: int, singular: str, several: str = "") -> str:
+    """`1 object`, `1,234 objects`."""
+    return f"{number:,} {singular if number == 1 else several or singular + 's'}"
+
+
+def percent_floor(share: float) -> str:
+    """A share as a percentage that never says more than there is: 0.99996 is 99.9 %, not 100 %."""
+    return f"{floor(share * 1000 + 1e-9) / 10:.1f} %"
+
+
+def percent_ceil(share: float) -> str:
+    """A share as a percentage that never says less than there is."""
+    return f"{ceil(share * 1000 - 1e-9) / 10:.1f} %"
+
+
+def listed(items: Iterable[str]) -> str:
+    """`a, b`."""
+    return ", ".join(items)
+
+
+def scope_of(scan: Scan) -> tuple[str, ...]:
+    """What was asked to be looked at, in words."""
+    scope = scan.scope
+    return (
+        f"namespaces {listed(scope.namespaces)}" if scope.namespaces else "every namespace",
+        f"kinds {listed(scope.kinds)}" if scope.kinds else "every kind that a bound policy can match",
+        f"policies {listed(scope.policies)}" if scope.policies else "every policy",
+        f"bindings {listed(scope.bindings)}" if scope.bindings else "every binding",
+        f"objects with labels {scope.selector}" if scope.selector else "whatever the labels",
+    )
+
+
+def exclusions_of(scope: Scope) -> tuple[str, ...]:
+    """What was left out on purpose, in words."""
+    excluded = (
+        ("namespaces", scope.exclude_namespaces),
+        ("kinds", scope.skip_kinds),
+    )
+    return tuple(f"{what} {listed(names)}" for what, names in excluded if names)
+
+
+def notes_of(scan: Scan) -> tuple[str, ...]:
+    """What a reader must know about the way this scan looked at things."""
+    return (_REQUESTER,) if scan.cluster.source == "cluster" else (_FILES, _REQUESTER)
+
+
+def check_title(check: Check) -> str:
+    """Which check of a policy this is. Validations are numbered as in `spec.validations`, from 0."""
+    match check.kind:
+        case CheckKind.VALIDATION:
+            return f"validations[{check.index}]"
+        case CheckKind.AUDIT_ANNOTATION:
+            return f"auditAnnotations[{check.index}]"
+        case CheckKind.CONDITIONS:
+            return "matchConditions"
+        case CheckKind.CONFIGURATION:
+            return "configuration"
+
+
+def object_name(finding: Finding) -> str:
+    """`namespace/name`, or the name of a cluster-scoped object."""
+    return f"{finding.namespace}/{finding.name}" if finding.namespace else finding.name
+
+
+def param_name(namespace: str, name: str) -> str:
+    """`namespace/name` of a param, or an empty string when there is none."""
+    return f"{namespace}/{name}" if namespace else name
+
+
+def param_ref(ref: ParamRef | None) -> str:
+    """Which params a binding asks for, in words."""
+    if ref is None:
+        return ""
+    where = f" in namespace {ref.namespace}" if ref.namespace else ""
+    which = ref.name if ref.selector is None else f"selected by {_selector(ref.selector)}"
+    missing = f"; when missing: {ref.parameter_not_found_action}" if ref.parameter_not_found_action else ""
+    return f"{which}{where}{missing}"
+
+
+def _selector(selector: Selector) -> str:
+    parts = (f"{it.key} {it.operator} {listed(it.values)}".rstrip() for it in selector.requirements)
+    return " and ".join(parts) or "everything"
+
+
+def binding_note(binding: Binding) -> str:
+    """How a binding came to be, when that is not the cluster itself."""
+    if binding.assumed:
+        return "assumed for this scan"
+    return "" if binding.source == "cluster" else f"from {binding.source}"
+
+
+def result_word(outcome: Violated | Errored) -> str:
+    """The word for what does not pass."""
+    return "Violated" if isinstance(outcome, Violated) else "Error"

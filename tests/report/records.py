@@ -1,0 +1,354 @@
+"""Made-up scans: a small ordinary one, a hostile one, and as large a one as is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from itertools import product
+from typing import Literal
+
+from scanner.model.outcome import Check, CheckKind, Errored, Finding, Gap, GapKind, Violated
+from scanner.model.policy import (
+    Action,
+    Binding,
+    MatchResources,
+    NamedExpression,
+    ParamKind,
+    ParamRef,
+    Policy,
+    Rule,
+    Validation,
+)
+from scanner.model.scan import (
+    ClusterIdentity,
+    Coverage,
+    CoverageState,
+    Health,
+    HealthKind,
+    OutcomeName,
+    PolicyRecord,
+    Scan,
+    ScanRecord,
+    ScanState,
+    Scope,
+    StoredFinding,
+    TallyKey,
+)
+from scanner.model.selector import EVERYTHING
+
+STARTED = datetime(2026, 3, 2, 14, 0, 0, tzinfo=UTC)
+FINISHED = STARTED + timedelta(seconds=12.5)
+BEFORE = STARTED - timedelta(days=1)
+
+LIMITS = "object.spec.template.spec.containers.all(c, has(c.resources.limits))"
+REPLICAS = "object.spec.replicas <= params.data.maxReplicas"
+OWNER = "has(object.metadata.labels) && 'owner' in object.metadata.labels"
+READ_ONLY = "object.spec.hostNetwork != true || request.userInfo.username == 'system:admin'"
+
+
+def check(expression: str, index: int = 0) -> Check:
+    """A validation."""
+    return Check(CheckKind.VALIDATION, index, expression)
+
+
+def policy(name: str, *expressions: str, param_kind: ParamKind | None = None, source: str = "cluster") -> Policy:
+    """A policy on Deployments with one validation for each expression."""
+    rule = {"apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["*"]}
+    spec = {
+        "failurePolicy": "Fail",
+        "matchConstraints": {"resourceRules": [rule]},
+        "validations": [{"expression": it, "message": f"{name} asks for it"} for it in expressions],
+    }
+    return Policy(
+        language="ValidatingAdmissionPolicy",
+        name=name,
+        match=MatchResources((Rule(("CREATE",), ("apps",), ("v1",), ("*",)),), (), EVERYTHING, EVERYTHING),
+        param_kind=param_kind,
+        match_conditions=(NamedExpression("not-system", "object.metadata.namespace != 'kube-system'"),),
+        variables=(),
+        validations=tuple(Validation(it) for it in expressions),
+        audit_annotations=(),
+        failure_policy="Fail",
+        manifest={
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "ValidatingAdmissionPolicy",
+            "metadata": {"name": name, "uid": "u-1", "managedFields": [{"manager": "kubectl"}]},
+            "spec": spec,
+            "status": {"observedGeneration": 1},
+        },
+        digest=_hex(f"policy {name}"),
+        source=source,
+    )
+
+
+def binding(name: str, of: str, *actions: Action, ref: ParamRef | None = None, assumed: bool = False) -> Binding:
+    """A binding of a policy."""
+    return Binding(
+        language="ValidatingAdmissionPolicy",
+        name=name,
+        policy_name=of,
+        param_ref=ref,
+        match=None,
+        actions=actions,
+        manifest={},
+        digest=_hex(f"binding {name}"),
+        assumed=assumed,
+    )
+
+
+def finding(
+    name: str,
+    *,
+    of: str = "require-limits",
+    by: str = "require-limits-everywhere",
+    asked: Check | None = None,
+    outcome: Violated | Errored | None = None,
+    namespace: str = "shop",
+    kind: str = "Deployment",
+    param: tuple[str, str] = ("", ""),
+    actions: tuple[Action, ...] = ("Deny",),
+    status: Literal["new", "open", "reopened", "resolved"] = "open",
+) -> StoredFinding:
+    """A finding about one object."""
+    asked = asked or check(LIMITS)
+    outcome = outcome or Violated("every container needs limits")
+    fingerprint = _hex(f"{of} {by} {param} {asked} {kind} {namespace} {name}")
+    return StoredFinding(
+        id=fingerprint[:10],
+        finding=Finding(
+            fingerprint=fingerprint,
+            policy=of,
+            binding=by,
+            param_namespace=param[0],
+            param_name=param[1],
+            check=asked,
+            outcome=outcome,
+            api_version="apps/v1",
+            kind=kind,
+            namespace=namespace,
+            name=name,
+            uid=_hex(f"{kind} {namespace} {name}")[:8],
+            resource_version="41",
+            operation="CREATE",
+            actions=actions,
+            denies="Deny" in actions and (isinstance(outcome, Violated) or outcome.would_deny),
+        ),
+        status=status,
+        first_seen=STARTED if status == "new" else BEFORE,
+        last_seen=BEFORE if status == "resolved" else STARTED,
+        resolved_at=STARTED if status == "resolved" else None,
+    )
+
+
+def tally(found: Sequence[StoredFinding], passes: dict[tuple[str, str, Check, str], int]) -> dict[TallyKey, int]:
+    """The tallies that belong to findings, and to passes of (policy, binding, check, namespace)."""
+    tallies: dict[TallyKey, int] = {}
+    for (of, by, asked, namespace), number in passes.items():
+        key = TallyKey(of, by, "", "", asked, "apps/v1", "Deployment", namespace, OutcomeName.PASSED)
+        tallies[key] = number
+    for stored in found:
+        key = _key(stored.finding)
+        tallies[key] = tallies.get(key, 0) + 1
+    return tallies
+
+
+def _key(it: Finding) -> TallyKey:
+    return TallyKey(
+        it.policy,
+        it.binding,
+        it.param_namespace,
+        it.param_name,
+        it.check,
+        it.api_version,
+        it.kind,
+        it.namespace,
+        _outcome_name(it.outcome),
+    )
+
+
+def _outcome_name(outcome: Violated | Errored) -> OutcomeName:
+    if isinstance(outcome, Violated):
+        return OutcomeName.VIOLATED
+    return OutcomeName.ERRORED_DENY if outcome.would_deny else OutcomeName.ERRORED_ADMIT
+
+
+def scan(state: ScanState = ScanState.COMPLETE, scope: Scope | None = None, source: str = "cluster") -> Scan:
+    """A scan of the cluster `harbour`."""
+    return Scan(
+        id="20260302-140000-ab12",
+        cluster=ClusterIdentity("harbour", "5c1d0f6e", "v1.36.0", source),
+        started_at=STARTED,
+        finished_at=FINISHED,
+        state=state,
+        scope=scope or Scope(),
+        tool_version="0.1.0",
+    )
+
+
+def small_record() -> ScanRecord:
+    """Four policies, one with params, one never matched; errors, a passed policy, a cluster-scoped finding."""
+    found = _small_findings()
+    resolved = [finding("old-web", status="resolved"), finding("old-api", status="resolved", namespace="pay")]
+    return ScanRecord(
+        scan=scan(),
+        previous=replace(scan(), id="20260301-140000-9f00", started_at=BEFORE, finished_at=BEFORE),
+        policies=_small_policies(),
+        coverage=(
+            Coverage("apps/v1", "Deployment", CoverageState.LISTED, 14, 12, 1, 60_000, "41"),
+            Coverage("v1", "Namespace", CoverageState.LISTED, 4, 4, 1, 2_000, "41"),
+            Coverage("v1", "Secret", CoverageState.SKIPPED, note="left out with --skip-kind"),
+        ),
+        health=(
+            Health(HealthKind.NO_OBJECT, "no-host-network", "no-host-network", "12 Deployments were listed"),
+            Health(HealthKind.DANGLING_BINDING, "gone", "gone-binding", "no policy of this name exists"),
+        ),
+        gaps=(),
+        tallies={
+            **tally(
+                found,
+                {
+                    ("require-limits", "require-limits-everywhere", check(LIMITS), "shop"): 5,
+                    ("require-limits", "require-limits-everywhere", check(LIMITS), "pay"): 3,
+                    ("require-owner", "require-owner", check(OWNER), ""): 3,
+                },
+            ),
+            TallyKey(
+                "require-owner", "require-owner", "", "", check(OWNER), "v1", "Namespace", "", OutcomeName.SKIPPED
+            ): 2,
+        },
+        findings=lambda: iter(found),
+        resolved=lambda: iter(resolved),
+        unchecked=1,
+    )
+
+
+def _small_policies() -> tuple[PolicyRecord, ...]:
+    limits = policy("require-limits", LIMITS)
+    replicas = policy("max-replicas", REPLICAS, param_kind=ParamKind("v1", "ConfigMap"))
+    owner = policy("require-owner", OWNER, source="policies/owner.yaml")
+    network = policy("no-host-network", READ_ONLY)
+    ref = ParamRef("limits", "shop", None, "Deny")
+    return (
+        PolicyRecord(limits, (binding("require-limits-everywhere", "require-limits", "Deny", "Audit"),), 12),
+        PolicyRecord(replicas, (binding("max-replicas-shop", "max-replicas", "Warn", ref=ref),), 4),
+        PolicyRecord(owner, (binding("require-owner", "require-owner", "Audit", assumed=True),), 4),
+        PolicyRecord(network, (binding("no-host-network", "no-host-network", "Deny"),), 0),
+    )
+
+
+def _small_findings() -> list[StoredFinding]:
+    replicas = {"of": "max-replicas", "by": "max-replicas-shop", "asked": check(REPLICAS), "param": ("shop", "limits")}
+    error = Errored("expression 'object.spec.replicas <= params.data.maxReplicas': no such key: maxReplicas", True)  # noqa: FBT003
+    return [
+        finding("api", **replicas, outcome=error, actions=("Warn",)),  # type: ignore[arg-type]
+        finding("web", **replicas, outcome=Violated("10 replicas, 5 allowed"), actions=("Warn",), status="new"),  # type: ignore[arg-type]
+        finding("ledger", namespace="pay", status="reopened"),
+        finding("api"),
+        finding("web", status="new"),
+        finding(
+            "shop",
+            of="require-owner",
+            by="require-owner",
+            asked=check(OWNER),
+            outcome=Violated("no owner label"),
+            namespace="",
+            kind="Namespace",
+            actions=("Audit",),
+        ),
+    ]
+
+
+def partial_record() -> ScanRecord:
+    """The small scan, had it not been allowed to see everything."""
+    record = small_record()
+    return replace(
+        record,
+        scan=scan(ScanState.PARTIAL, Scope(exclude_namespaces=("kube-*",), skip_kinds=("secrets",)), "files"),
+        coverage=(
+            *record.coverage,
+            Coverage("v1", "Pod", CoverageState.FORBIDDEN, note="system:serviceaccount:audit/assay may not list pods"),
+            Coverage("batch/v1", "Job", CoverageState.PARTIAL, 500, 500, 1, note="the server went away after 1 page"),
+        ),
+        gaps=(
+            Gap(GapKind.DOCUMENT, "broken.yaml, document 3", "line 7: found a tab where a space is expected"),
+            Gap(GapKind.LIST, "v1 Pod", "forbidden"),
+        ),
+    )
+
+
+HOSTILE = (
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "\x1b[31mred\x1b[0m\x07",
+    "../../etc/passwd",
+    "\u202egnp.exe",
+    "line one\nline two",
+    "[bold red]markup[/bold red]",
+    "{{ 7 * 7 }}{% raw %}",
+    "a" * 5_000,
+    "",
+)
+
+
+def hostile_record() -> ScanRecord:
+    """A scan in which every name and message is hostile: policies, bindings, namespaces, objects, params, checks."""
+    found = [_hostile_finding(text) for text in sorted(HOSTILE)]
+    return ScanRecord(
+        scan=replace(scan(), cluster=ClusterIdentity(HOSTILE[0], HOSTILE[1], HOSTILE[2])),
+        previous=None,
+        policies=tuple(PolicyRecord(policy(it, it), (binding(it, it, "Deny"),), 1) for it in HOSTILE),
+        coverage=tuple(Coverage(it, it, CoverageState.FAILED, note=it) for it in HOSTILE),
+        health=tuple(Health(HealthKind.NOTE, it, it, it) for it in HOSTILE),
+        gaps=tuple(Gap(GapKind.OBJECT, it, it) for it in HOSTILE),
+        tallies=tally(found, {}),
+        findings=lambda: iter(found),
+        resolved=lambda: (replace(it, status="resolved", resolved_at=FINISHED) for it in found),
+    )
+
+
+def _hostile_finding(text: str) -> StoredFinding:
+    return finding(
+        text, of=text, by=text, asked=check(text), outcome=Violated(text), namespace=text, kind=text, param=(text, text)
+    )
+
+
+def large_record(findings: int, *, policies: int = 40, namespaces: int = 200) -> ScanRecord:
+    """Many findings, made while they are read: evenly over policies, then over namespaces."""
+    names = [f"policy-{number:03}" for number in range(policies)]
+    spaces = [f"team-{number:04}" for number in range(namespaces)]
+    each, more = divmod(findings, policies)
+
+    def stream() -> Iterator[StoredFinding]:
+        for number, name in enumerate(names):
+            for place in range(each + (number < more)):
+                yield _large_finding(name, spaces[place % namespaces], place)
+
+    keys = {
+        TallyKey(name, name, "", "", check(LIMITS), "apps/v1", "Deployment", space, outcome): 100
+        for name, space, outcome in product(names, spaces, (OutcomeName.PASSED, OutcomeName.VIOLATED))
+    }
+    return ScanRecord(
+        scan=scan(),
+        previous=None,
+        policies=tuple(PolicyRecord(policy(it, LIMITS), (binding(it, it, "Deny"),), each) for it in names),
+        coverage=(Coverage("apps/v1", "Deployment", CoverageState.LISTED, findings, findings, 1),),
+        health=(),
+        gaps=(),
+        tallies=keys,
+        findings=stream,
+        resolved=lambda: iter(()),
+    )
+
+
+def _large_finding(name: str, namespace: str, place: int) -> StoredFinding:
+    status: Literal["new", "open"] = "new" if place % 7 == 0 else "open"
+    message = f"container app-{place} of {namespace} has no limits for cpu and memory; set resources.limits on it"
+    return finding(
+        f"deployment-{place:06}", of=name, by=name, namespace=namespace, status=status, outcome=Violated(message)
+    )
+
+
+def _hex(text: str) -> str:
+    return sha256(text.encode()).hexdigest()
