@@ -51,13 +51,17 @@ _NAMESPACE_METADATA = (
 class Expression:
     """An expression and what became of it: a program, or the text of the reason why it does not compile.
 
-    `roots` are the variables of the environment that it reads, directly or through the policy's variables.
+    `paths` are the access paths that it reads, directly or through the policy's variables.
     """
 
     text: str
     program: cel.Program | None
     fault: str = ""
-    roots: frozenset[str] = frozenset()
+    paths: frozenset[tuple[str, ...]] = frozenset()
+
+    def reads(self, root: str) -> bool:
+        """Whether it reads a variable of the environment, such as `authorizer`."""
+        return any(path[0] == root for path in self.paths)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +87,11 @@ class CompiledPolicy:
                 yield f"spec.validations[{index}].messageExpression", message
         for index, expression in enumerate(self.annotations):
             yield f"spec.auditAnnotations[{index}].valueExpression", expression
+
+    def message_reads(self, index: int) -> frozenset[tuple[str, ...]]:
+        """The access paths of a validation's messageExpression, those of the variables it uses included."""
+        message = self.validations[index][2]
+        return message.paths if message else frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,13 +158,12 @@ def _compile(text: str, environment: cel.Environment, variables: Mapping[str, Ex
         program = cel.compile(text, environment)
     except cel.CompileError as error:
         return Expression(text, None, error.detail)
-    return Expression(text, program, roots=_roots(program, variables))
+    return Expression(text, program, paths=_paths(program, variables))
 
 
-def _roots(program: cel.Program, variables: Mapping[str, Expression]) -> frozenset[str]:
-    direct = {path[0] for path in program.reads}
+def _paths(program: cel.Program, variables: Mapping[str, Expression]) -> frozenset[tuple[str, ...]]:
     used = (path[1] for path in program.reads if path[0] == "variables" and len(path) > 1)
-    return frozenset(direct).union(*(variables[name].roots for name in used if name in variables))
+    return program.reads.union(*(variables[name].paths for name in used if name in variables))
 
 
 class _Variables:
@@ -274,7 +282,7 @@ def _conditions(compiled: CompiledPolicy, base: Mapping[str, object], request: R
     """None when all conditions hold. One false condition beats every error."""
     if not compiled.conditions:
         return None
-    if any("authorizer" in expression.roots for _, expression in compiled.conditions):
+    if any(expression.reads("authorizer") for _, expression in compiled.conditions):
         return Skipped(SkipReason.NOT_AUDITABLE, "a match condition asks the authorizer")
     original = {**as_object(request_map(request)), "resource": _group_version_resource(request.original)}  # type: ignore[arg-type]
     activation = _with(compiled, base, request=original)
@@ -317,7 +325,7 @@ def _validate(
     messages: Mapping[str, object],
 ) -> Outcome:
     validation, expression, message = entry
-    if "authorizer" in expression.roots:
+    if expression.reads("authorizer"):
         return Skipped(SkipReason.NOT_AUDITABLE, "the expression asks the authorizer")
     value = _run(expression, activation)
     if isinstance(value, _Fault):

@@ -29,14 +29,24 @@ AUDITABLE: tuple[Operation, ...] = ("CREATE", "UPDATE")
 class World:
     """What judging an object needs to know of the cluster besides the object.
 
-    `namespaces` maps names to Namespace objects; `equivalents` a kind to the same objects' other served kinds.
+    `namespaces` maps names to Namespace objects; with `implied_namespaces` (files) one that is not there exists with
+    its name label only. `equivalents` maps a kind to the same objects' other served kinds.
     """
 
     params: ParamSource
     namespaces: Mapping[str, JsonObject]
+    implied_namespaces: bool = False
     equivalents: Mapping[Kind, tuple[Kind, ...]] = field(default_factory=dict)
     user: UserInfo = field(default_factory=UserInfo)
     operations: tuple[Operation, ...] = AUDITABLE
+
+    def namespace(self, name: str) -> JsonObject | None:
+        """The Namespace object, or None when there is none."""
+        known = self.namespaces.get(name)
+        if known is None and self.implied_namespaces and name:
+            labels = {"kubernetes.io/metadata.name": name}
+            return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+        return known
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +168,7 @@ def _select(
 
 def _target(resource: Resource, original: Kind, operation: Operation, world: World) -> Target:
     namespace = request_namespace(resource)
-    known = world.namespaces.get(namespace)
+    known = world.namespace(namespace)
     return Target(
         kind=original,
         operation=operation,
@@ -213,7 +223,7 @@ def _request(target: Target, matched: Kind, resource: Resource, world: World) ->
         matched=matched,
         resource=resource,
         namespace=target.namespace,
-        namespace_object=world.namespaces.get(target.namespace) if namespaced else None,
+        namespace_object=world.namespace(target.namespace) if namespaced else None,
         user=world.user,
     )
 

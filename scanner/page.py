@@ -1,0 +1,261 @@
+"""One raw page in, its outcomes out: the part of the line that needs neither the cluster nor the store.
+
+Objects are decoded, judged by every policy that may match them, and dropped; only counts, findings and gaps leave.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import assert_never
+
+import orjson
+
+from scanner import redact
+from scanner.model.json import Json
+from scanner.model.outcome import (
+    Check,
+    CheckKind,
+    Errored,
+    Finding,
+    Gap,
+    GapKind,
+    Outcome,
+    Passed,
+    Skipped,
+    Violated,
+)
+from scanner.model.policy import Invocation
+from scanner.model.resource import Kind, Page, Resource, resource_of
+from scanner.model.scan import OutcomeName, PageResult, TallyKey
+from scanner.plan import KindPlan
+from scanner.policies.validating import Bound, Ruling, World, judge
+
+_LONG_NUMBER = re.compile(rb"[0-9]{19}")
+_INT64 = 2**63
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """What is needed to judge pages; `by_name` identifies objects by name, as for files, instead of by UID."""
+
+    world: World
+    exclude_namespaces: tuple[str, ...] = ()
+    by_name: bool = False
+
+    def page(self, page: Page, plan: KindPlan) -> PageResult:
+        """Judge every object of a page."""
+        try:
+            items = decode(page)
+        except ValueError as error:
+            why = f"the page could not be decoded: {error}"
+            return _result(page, (), _Sheet(gaps=[Gap(GapKind.OBJECT, _where(page.kind), why)]))
+        sheet = _Sheet(gaps=[])
+        resources = tuple(self._resources(page.kind, items, sheet))
+        for resource in resources:
+            self._object(resource, plan, sheet)
+        return _result(page, resources, sheet)
+
+    def _resources(self, kind: Kind, items: list[Json], sheet: _Sheet) -> Iterator[Resource]:
+        for item in items:
+            if not isinstance(item, dict) or not isinstance(item.get("metadata"), dict):
+                sheet.gaps.append(Gap(GapKind.OBJECT, _where(kind), "an item of the list has no metadata"))
+                continue
+            resource = resource_of(kind, {**item, "apiVersion": kind.api_version, "kind": kind.kind})
+            if not any(fnmatchcase(resource.namespace, pattern) for pattern in self.exclude_namespaces):
+                yield resource
+
+    def _object(self, resource: Resource, plan: KindPlan, sheet: _Sheet) -> None:
+        if resource.namespace and self.world.namespace(resource.namespace) is None:
+            why = "its namespace was not in the list of namespaces: created or deleted while scanning; scan again"
+            sheet.gaps.append(Gap(GapKind.OBJECT, _where(resource.kind, resource), why))
+            return
+        matched = False
+        for bound, original in plan.policies:
+            matched |= self._policy(resource, bound, original, sheet)
+        sheet.evaluated += matched
+
+    def _policy(self, resource: Resource, bound: Bound, original: Kind, sheet: _Sheet) -> bool:
+        try:
+            rulings = tuple(judge(bound, resource, original, self.world))
+        except Exception as error:  # noqa: BLE001 - a fault of ours must not pass for a verdict, nor stop the scan
+            why = f"internal error while policy {bound.policy.name} was evaluated: {type(error).__name__}; please report it"
+            sheet.gaps.append(Gap(GapKind.EVALUATION, _where(resource.kind, resource), why))
+            return False
+        for binding in {ruling.invocation.binding.name for ruling in rulings}:
+            sheet.matched[bound.policy.name, binding] += 1
+        for ruling in rulings:
+            self._ruling(ruling, bound, sheet)
+        return bool(rulings)
+
+    def _ruling(self, ruling: Ruling, bound: Bound, sheet: _Sheet) -> None:
+        for judgement in ruling.judgements:
+            sheet.tallies[_tally(ruling, judgement.check, judgement.outcome)] += 1
+            match judgement.outcome:
+                case Violated() | Errored() as outcome:
+                    safe = _redacted(outcome, judgement.check, ruling, bound)
+                    sheet.findings.append(self._finding(ruling, judgement.check, safe))
+                case Passed() | Skipped():
+                    pass
+                case _ as never:
+                    assert_never(never)
+
+    def _finding(self, ruling: Ruling, check: Check, outcome: Violated | Errored) -> Finding:
+        invocation, resource = ruling.invocation, ruling.resource
+        return Finding(
+            fingerprint=fingerprint(invocation, check, resource, by_name=self.by_name),
+            policy=invocation.policy.name,
+            binding=invocation.binding.name,
+            param_namespace=invocation.param.namespace if invocation.param else "",
+            param_name=invocation.param.name if invocation.param else "",
+            check=check,
+            outcome=outcome,
+            api_version=resource.kind.api_version,
+            kind=resource.kind.kind,
+            namespace=resource.namespace,
+            name=resource.name,
+            uid=resource.uid,
+            resource_version=resource.resource_version,
+            operation=ruling.operation,
+            actions=invocation.binding.actions,
+            denies=denies(outcome, invocation),
+        )
+
+
+class _Sheet:
+    """What a page adds up to while it is judged."""
+
+    def __init__(self, gaps: list[Gap]) -> None:
+        self.gaps = gaps
+        self.findings: list[Finding] = []
+        self.tallies: Counter[TallyKey] = Counter()
+        self.matched: Counter[tuple[str, str]] = Counter()
+        self.evaluated = 0
+
+
+def _result(page: Page, resources: tuple[Resource, ...], sheet: _Sheet) -> PageResult:
+    return PageResult(
+        api_version=page.kind.api_version,
+        kind=page.kind.kind,
+        number=page.number,
+        objects=len(resources),
+        evaluated=sheet.evaluated,
+        findings=tuple(sheet.findings),
+        tallies=dict(sheet.tallies),
+        matched=dict(sheet.matched),
+        gaps=tuple(sheet.gaps),
+    )
+
+
+def decode(page: Page) -> list[Json]:
+    """The items of a page. Raises ValueError for what is not a list of items."""
+    document = orjson.loads(page.data)
+    items = document.get("items") if isinstance(document, dict) else None
+    if items is None and isinstance(document, dict) and "items" in document:
+        return []
+    if not isinstance(items, list):
+        raise ValueError("it has no list of items")  # noqa: TRY004 - the caller asks for one kind of trouble
+    return [_in_range(item) for item in items] if _LONG_NUMBER.search(page.data) else items
+
+
+def _in_range(value: Json) -> Json:
+    """The API server's decoder makes doubles of integers beyond 64 bits."""
+    if isinstance(value, dict):
+        return {key: _in_range(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_in_range(item) for item in value]
+    if isinstance(value, int) and not -_INT64 <= value < _INT64:
+        return float(value)
+    return value
+
+
+def fingerprint(invocation: Invocation, check: Check, resource: Resource, *, by_name: bool) -> str:
+    """64 hex digits that name one finding across scans: who says what about which object."""
+    policy, binding, param = invocation.policy, invocation.binding, invocation.param
+    uid = "" if by_name else resource.uid
+    identity = uid or "/".join((resource.kind.group, resource.kind.kind, resource.namespace, resource.name))
+    parts = (
+        policy.language,
+        policy.name,
+        binding.name,
+        f"{param.namespace}/{param.name}" if param else "",
+        check.kind.value,
+        check.expression.strip(),
+        str(_ordinal(invocation, check)),
+        identity,
+    )
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _ordinal(invocation: Invocation, check: Check) -> int:
+    """Which one this is among checks with the same expression, so that inserting a check renames no other."""
+    if check.kind is not CheckKind.VALIDATION:
+        return 0
+    earlier = invocation.policy.validations[: check.index]
+    return sum(validation.expression.strip() == check.expression.strip() for validation in earlier)
+
+
+def denies(outcome: Violated | Errored, invocation: Invocation) -> bool:
+    """Whether admission would refuse the object because of this outcome."""
+    if isinstance(outcome, Violated):
+        return "Deny" in invocation.binding.actions
+    return outcome.would_deny and (outcome.always or "Deny" in invocation.binding.actions)
+
+
+def outcome_name(outcome: Outcome) -> OutcomeName:
+    """Under which name an outcome is counted."""
+    match outcome:
+        case Passed():
+            return OutcomeName.PASSED
+        case Violated():
+            return OutcomeName.VIOLATED
+        case Errored(would_deny=would_deny):
+            return OutcomeName.ERRORED_DENY if would_deny else OutcomeName.ERRORED_ADMIT
+        case Skipped():
+            return OutcomeName.SKIPPED
+        case _ as never:
+            assert_never(never)
+
+
+def _tally(ruling: Ruling, check: Check, outcome: Outcome) -> TallyKey:
+    invocation, resource = ruling.invocation, ruling.resource
+    return TallyKey(
+        policy=invocation.policy.name,
+        binding=invocation.binding.name,
+        param_namespace=invocation.param.namespace if invocation.param else "",
+        param_name=invocation.param.name if invocation.param else "",
+        check=check,
+        api_version=resource.kind.api_version,
+        kind=resource.kind.kind,
+        namespace=resource.namespace,
+        outcome=outcome_name(outcome),
+    )
+
+
+def _redacted(outcome: Violated | Errored, check: Check, ruling: Ruling, bound: Bound) -> Violated | Errored:
+    resource, param = ruling.resource, ruling.invocation.param
+    if isinstance(outcome, Violated) and _message_reads_secret(check, ruling, bound):
+        return replace(outcome, message=redact.WITHHELD)
+    text = redact.masked(outcome.message, resource, param)
+    return outcome if text == outcome.message else replace(outcome, message=text)
+
+
+def _message_reads_secret(check: Check, ruling: Ruling, bound: Bound) -> bool:
+    if check.kind is not CheckKind.VALIDATION:
+        return False
+    reads = bound.compiled.message_reads(check.index)
+    return (redact.is_secret(ruling.resource) and redact.reads_data(reads, "object")) or (
+        redact.is_secret(ruling.invocation.param) and redact.reads_data(reads, "params")
+    )
+
+
+def _where(kind: Kind, resource: Resource | None = None) -> str:
+    prefix = f"{kind.api_version}/{kind.kind}"
+    if resource is None:
+        return prefix
+    return f"{prefix} {resource.namespace}/{resource.name}" if resource.namespace else f"{prefix} {resource.name}"
+

@@ -1,0 +1,83 @@
+"""Which kinds have to be listed, in which version, and which policies look at each of them.
+
+A policy sees an object in the version its rule names (`matchPolicy: Equivalent`), so a kind can be listed in several
+versions; every policy speaks about an object in exactly one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from scanner.match import could_match, exempt
+from scanner.model.policy import Operation, Policy
+from scanner.model.resource import Kind
+from scanner.policies.validating import AUDITABLE, Bound
+
+# Group-resources whose objects are served under another group as well.
+_COHABITANTS = {("events.k8s.io", "events"): ("", "events")}
+
+
+@dataclass(frozen=True, slots=True)
+class KindPlan:
+    """One list to make, and the policies that may judge its objects; each with the kind its request would name."""
+
+    kind: Kind
+    policies: tuple[tuple[Bound, Kind], ...]
+
+
+def families(kinds: Iterable[Kind]) -> tuple[tuple[Kind, ...], ...]:
+    """Served kinds grouped by the objects they show, each group's preferred kind first."""
+    grouped: dict[tuple[str, str], list[Kind]] = {}
+    for kind in kinds:
+        key = (kind.group, kind.plural)
+        grouped.setdefault(_COHABITANTS.get(key, key), []).append(kind)
+    return tuple(tuple(sorted(family, key=lambda kind: kind.group != family[0].group)) for family in grouped.values())
+
+
+def equivalents(kinds: Iterable[Kind]) -> dict[Kind, tuple[Kind, ...]]:
+    """For each kind the other kinds of its family, in registration order."""
+    return {kind: tuple(k for k in family if k != kind) for family in families(kinds) for kind in family}
+
+
+def plan(kinds: Iterable[Kind], bound: Iterable[Bound], operations: tuple[Operation, ...] = AUDITABLE) -> tuple[KindPlan, ...]:
+    """The lists to make, ordered by kind, for policies that are in force."""
+    policies = tuple(bound)
+    lists: dict[Kind, list[tuple[Bound, Kind]]] = {}
+    for family in families(kinds):
+        for entry in policies:
+            for original, listed in viewpoints(entry.policy, family, operations):
+                lists.setdefault(listed, []).append((entry, original))
+    return tuple(KindPlan(kind, tuple(lists[kind])) for kind in sorted(lists))
+
+
+def viewpoints(policy: Policy, family: tuple[Kind, ...], operations: tuple[Operation, ...]) -> tuple[tuple[Kind, Kind], ...]:
+    """Pairs of (the kind a request names, the kind the policy evaluates); empty when it never sees these objects.
+
+    A request names the preferred kind, unless only requests in another version can reach an `Exact` policy.
+    """
+    match = policy.match
+    if match is None or exempt(family[0], static=policy.name.endswith(".static.k8s.io")):
+        return ()
+    seen = [kind for kind in family if any(could_match(rule, kind, operations) for rule in match.rules)]
+    if not seen:
+        return ()
+    if match.match_policy == "Equivalent":
+        return tuple((family[0], kind) for kind in seen)
+    return ((seen[0], seen[0]),)
+
+
+def auditable(policy: Policy, operations: tuple[Operation, ...] = AUDITABLE) -> str:
+    """Why no stored object can ever be judged by a policy, or an empty string."""
+    rules = policy.match.rules if policy.match else ()
+    if rules and not any({"*", *operations} & set(rule.operations) for rule in rules):
+        return f"its rules name only {', '.join(sorted({op for rule in rules for op in rule.operations}))}: no write of a stored object"
+    if rules and all("/" in entry and not entry.endswith("/*") for rule in rules for entry in rule.resources):
+        return "its rules name only subresources: no list shows their objects"
+    return ""
+
+
+def served(policy: Policy, kinds: Mapping[Kind, tuple[Kind, ...]]) -> bool:
+    """Whether some served kind can match a policy's rules at all."""
+    rules = policy.match.rules if policy.match else ()
+    return any(could_match(rule, kind, ("CREATE", "UPDATE", "DELETE", "CONNECT")) for rule in rules for kind in kinds)
