@@ -1,0 +1,151 @@
+"""Documents out of files: what `kubectl -f` would send, and a gap for every document that it could not.
+
+Source of truth: the resource builder of kubectl for which files are read and how lists unfold, `streams` for the text.
+In folders, files and folders whose name begins with a dot are passed over.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from scanner.cluster.streams import pieces
+from scanner.errors import UsageError
+from scanner.model.json import Json, JsonObject, as_list, as_object, as_text
+from scanner.model.outcome import Gap, GapKind
+
+_SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})
+_STDIN: Final = Path("-")
+_TYPES: Final[dict[type, str]] = {bool: "a boolean", int: "a number", float: "a number", str: "a string"}
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One object of a file. `source` reads `pods.yaml, document 2`, with `, item 3` for what came in a list."""
+
+    source: str
+    body: JsonObject
+
+
+_Found: TypeAlias = Document | Gap
+
+
+def read_documents(path: Path) -> tuple[tuple[Document, ...], tuple[Gap, ...]]:
+    """The documents under a folder, in a file, or (`-`) on standard input, in order of file names.
+
+    What cannot be read is a gap that names file, document and field. Raises UsageError only when `path` is missing.
+    """
+    found = [item for file in _files(path) for item in _read(file)]
+    documents = tuple(item for item in found if isinstance(item, Document))
+    return documents, tuple(item for item in found if isinstance(item, Gap))
+
+
+def _files(path: Path) -> Iterator[Path]:
+    if path == _STDIN or path.is_file():
+        yield path
+    elif path.is_dir():
+        yield from sorted(_within(path))
+    elif path.exists():
+        yield path
+    else:
+        raise UsageError(f"there is no file or folder {path}: check the path, or give - to read standard input")
+
+
+def _within(folder: Path) -> Iterator[Path]:
+    for entry in folder.rglob("*"):
+        hidden = any(part.startswith(".") for part in entry.relative_to(folder).parts)
+        if entry.suffix in _SUFFIXES and not hidden and not entry.is_dir():
+            yield entry
+
+
+def _read(file: Path) -> Iterator[_Found]:
+    name = "standard input" if file == _STDIN else str(file)
+    try:
+        data = sys.stdin.buffer.read() if file == _STDIN else file.read_bytes()
+    except OSError as error:
+        yield _gap(name, f"cannot be read: {error.strerror or error}")
+        return
+    for piece in pieces(data):
+        where = f"{name}, document {piece.number}"
+        if piece.fault:
+            yield _gap(where, piece.fault)
+        else:
+            yield from _unfolded(piece.value, where)
+
+
+def _unfolded(value: Json, where: str) -> Iterator[_Found]:
+    body = as_object(value)
+    if not _is_list(body):
+        yield _document(value, where)
+        return
+    for number, item in enumerate(as_list(body["items"]), start=1):
+        yield from _unfolded(_typed(item, body), f"{where}, item {number}")
+
+
+def _is_list(body: JsonObject) -> bool:
+    """Whether the object is a list of objects; `items: null` is an empty one only if the kind says it is a list."""
+    if "items" not in body:
+        return False
+    items = body["items"]
+    return isinstance(items, list) or (items is None and as_text(body.get("kind")).endswith("List"))
+
+
+def _typed(item: Json, parent: JsonObject) -> Json:
+    """The item with apiVersion and kind of its typed list where it has neither, as list answers leave them out."""
+    kind = as_text(parent.get("kind")).removesuffix("List")
+    body = as_object(item)
+    if not kind or not body or body.get("kind") or body.get("apiVersion"):
+        return item
+    return {"apiVersion": parent.get("apiVersion"), "kind": kind, **body}
+
+
+def _document(value: Json, where: str) -> _Found:
+    if not isinstance(value, dict):
+        return _gap(where, f"is {_type_of(value)}, not an object: a manifest begins with apiVersion and kind")
+    fault = next(_faults(value), "")
+    return _gap(where, fault) if fault else Document(where, value)
+
+
+def _faults(body: JsonObject) -> Iterator[str]:
+    """What keeps the API from taking the document at all, before it looks at the kind."""
+    for field in ("apiVersion", "kind"):
+        if not as_text(body.get(field)):
+            yield f"{field}: Required value: every manifest names its apiVersion and kind"
+    if as_text(body.get("apiVersion")).count("/") > 1:
+        yield f"apiVersion: Invalid value: {body['apiVersion']}: write group/version, such as apps/v1"
+    metadata = body.get("metadata")
+    if metadata is not None and not isinstance(metadata, dict):
+        yield f"metadata: must be an object, not {_type_of(metadata)}"
+    yield from _metadata_faults(as_object(metadata))
+
+
+def _metadata_faults(metadata: JsonObject) -> Iterator[str]:
+    for field in ("name", "namespace"):
+        value = metadata.get(field)
+        if value is not None and not isinstance(value, str):
+            yield f"metadata.{field}: must be a string, not {_type_of(value)}: quote it"
+    if not metadata.get("name"):
+        yield "metadata.name: Required value: Assay reports by name, so give the object one"
+    for field in ("labels", "annotations"):
+        yield from _map_faults(metadata.get(field), f"metadata.{field}")
+
+
+def _map_faults(value: Json, field: str) -> Iterator[str]:
+    if value is not None and not isinstance(value, dict):
+        yield f"{field}: must be an object, not {_type_of(value)}"
+    for key, item in as_object(value).items():
+        if item is not None and not isinstance(item, str):
+            yield f"{field}[{key}]: must be a string, not {_type_of(item)}: quote it"
+
+
+def _type_of(value: Json) -> str:
+    if value is None:
+        return "null"
+    return _TYPES.get(type(value), "an object" if isinstance(value, dict) else "a list")
+
+
+def _gap(where: str, why: str) -> Gap:
+    return Gap(GapKind.DOCUMENT, where, why)

@@ -1,0 +1,168 @@
+"""A file as the stream of documents that kubectl makes of it.
+
+Source of truth: `YAMLOrJSONDecoder` of apimachinery: a text that begins with `{` is read as JSON objects one after the
+other, anything else is cut at lines that begin with `---` and each piece read as YAML. Unlike kubectl, a piece that
+cannot be read does not end the stream.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import orjson
+
+from scanner.cluster.scalars import BadScalar, json_value
+from scanner.cluster.yaml import MAX_DEPTH, Malformed, load
+from scanner.model.json import Json
+
+_LARGE_INTEGER: Final = re.compile(rb"[0-9]{19}")
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_BLANK: Final = re.compile(r"[ \t\r\n]*")
+_BAD_SEPARATOR: Final = re.compile(r"---[ \t]*[^ \t\n#].*")
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One document of a stream: its number, from 1, and its value or why it has none."""
+
+    number: int
+    value: Json
+    fault: str = ""
+
+
+def pieces(data: bytes) -> Iterator[Piece]:
+    """Every document that is not empty. Documents that cannot be read come with a fault; nothing is raised."""
+    number = 0
+    for value in _values(data):
+        if value is None:
+            continue
+        number += 1
+        yield Piece(number, None, str(value)) if isinstance(value, Malformed) else Piece(number, value)
+
+
+def _values(data: bytes) -> Iterator[Json | Malformed]:
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        yield Malformed(f"byte {error.start + 1} is not UTF-8: save the file as UTF-8")
+        return
+    if "\0" in text:
+        yield Malformed(f"line {text.count(chr(10), 0, text.index(chr(0))) + 1} holds a NUL byte: is this a text file?")
+        return
+    yield from _json_stream(data, text) if text.lstrip().startswith("{") else _yaml_stream(text)
+
+
+def _json_stream(data: bytes, text: str) -> Iterator[Json | Malformed]:
+    try:
+        value: Json = orjson.loads(data.removeprefix(b"\xef\xbb\xbf"))
+    except orjson.JSONDecodeError:
+        yield from _json_objects(text)
+        return
+    yield _sound(value, exact=not _LARGE_INTEGER.search(data))
+
+
+def _json_objects(text: str) -> Iterator[Json | Malformed]:
+    """JSON values one after the other, and YAML as soon as one is not JSON."""
+    decoder = json.JSONDecoder(parse_constant=_refuse_constant)
+    position = _after_blanks(text, 0)
+    count = 0
+    while position < len(text):
+        try:
+            value, position = decoder.raw_decode(text, position)
+        except (ValueError, RecursionError) as error:
+            yield from _rest(text, position, error, count)
+            return
+        yield _sound(value, exact=False)
+        count += 1
+        position = _after_blanks(text, position)
+
+
+def _after_blanks(text: str, position: int) -> int:
+    blanks = _BLANK.match(text, position)
+    return blanks.end() if blanks else position
+
+
+def _rest(text: str, position: int, error: Exception, count: int) -> Iterator[Json | Malformed]:
+    """What stands where JSON was expected: YAML, unless its beginning cannot be read as that either."""
+    if count > 1:
+        yield _json_fault(error)
+        return
+    first = True
+    lines = text.count("\n", 0, position)
+    for value in _yaml_stream(text[position:], line_offset=lines):
+        yield _json_fault(error) if first and count == 0 and isinstance(value, Malformed) else value
+        first = False
+
+
+def _json_fault(error: Exception) -> Malformed:
+    if isinstance(error, json.JSONDecodeError):
+        return Malformed(f"not JSON: {error.msg}", error.lineno, error.colno)
+    if isinstance(error, RecursionError):
+        return Malformed(f"nested deeper than {MAX_DEPTH} levels")
+    return Malformed(f"not JSON: {error}")
+
+
+def _refuse_constant(name: str) -> Json:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def _yaml_stream(text: str, line_offset: int = 0) -> Iterator[Json | Malformed]:
+    for first_line, chunk in _chunks(text):
+        yield _yaml_value(chunk, line_offset + first_line)
+
+
+def _yaml_value(chunk: str, line_offset: int) -> Json | Malformed:
+    if found := _BAD_SEPARATOR.match(chunk):
+        return Malformed(
+            f"invalid YAML document separator: {found[0]}: begin the document on the next line", line_offset + 1, 1
+        )
+    try:
+        return _sound(load(chunk, line_offset=line_offset), exact=True)
+    except Malformed as error:
+        return error
+
+
+def _chunks(text: str) -> Iterator[tuple[int, str]]:
+    """Pieces that begin with a separator line (the first may not), each with the number of lines before it."""
+    start = 0
+    lines: list[str] = []
+    for number, line in enumerate(text.split("\n")):
+        if line.startswith("---"):
+            yield start, "\n".join((*lines, ""))
+            start, lines = number, []
+        lines.append(line.removesuffix("\r"))
+    yield start, "\n".join((*lines, ""))
+
+
+def _sound(value: Json, *, exact: bool) -> Json | Malformed:
+    """The value, if it can be written again. `exact` tells that its scalars are already as a server reads them."""
+    try:
+        read = value if exact else _as_read(value)
+        orjson.dumps({"items": [read]})
+    except BadScalar as error:
+        return Malformed(str(error))
+    except (RecursionError, orjson.JSONEncodeError):
+        return Malformed(f"nested deeper than {MAX_DEPTH} levels")
+    return read
+
+
+def _as_read(value: Json) -> Json:
+    """What Go reads: integers that int64 cannot hold are floats, halves of surrogate pairs replacement characters."""
+    match value:
+        case str():
+            return _SURROGATE.sub("\ufffd", value)
+        case float() if math.isinf(value):
+            raise BadScalar("a number is too large for a float")
+        case int() if not isinstance(value, bool):
+            return json_value(value)
+        case Mapping():
+            return {_SURROGATE.sub("\ufffd", key): _as_read(item) for key, item in value.items()}
+        case Sequence():
+            return [_as_read(item) for item in value]
+        case _:
+            return value
