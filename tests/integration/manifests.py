@@ -9,6 +9,7 @@ import re
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from typing import TypeVar
 
@@ -33,7 +34,11 @@ CANARIES = count()
 
 
 class RefusedError(AssertionError):
-    """The server did not do what a test takes for granted."""
+    """The server did not do what a test takes for granted; `answer` is what it said."""
+
+    def __init__(self, message: str, answer: Answer | None = None) -> None:
+        super().__init__(message)
+        self.answer = answer
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -54,18 +59,23 @@ def apply(server: ApiServer, documents: Iterable[JsonObject]) -> list[Json]:
     return [_stored(server, document) for document in sorted(documents, key=_rank)]
 
 
-def dry_run_create(server: ApiServer, document: JsonObject, *, token: str | None = None) -> list[str]:
-    """The warnings of a server-side dry-run create: nothing is stored, all of admission happens.
+def dry_run(server: ApiServer, document: JsonObject, *, token: str | None = None) -> Answer:
+    """The answer to a server-side dry-run create: nothing is stored, all of admission happens.
 
-    An object that is there already may be asked about: admission comes before the server finds that out. The server
-    drops a warning that holds a line break; once the texts of a request pass 4,096 characters in total it cuts each to
-    256 and drops what is beyond the total.
+    An object that is there already may be asked about, admission comes before the server finds that out: 409 means
+    admitted, as 201 does. A refusal carries the warnings of the other policies too. The server drops a warning that
+    holds a line break; once the texts of a request pass 4,096 characters in total it cuts each to 256 and drops what is
+    beyond the total.
     """
     params = {"dryRun": "All", "fieldValidation": "Ignore"}
-    body = _without_version(document)
-    answer = server.request("POST", collection_path(server, document), body, params, token)
+    return server.request("POST", collection_path(server, document), _without_version(document), params, token)
+
+
+def dry_run_create(server: ApiServer, document: JsonObject, *, token: str | None = None) -> list[str]:
+    """The warnings of a dry-run create that the server admits; see `dry_run`."""
+    answer = dry_run(server, document, token=token)
     if answer.status != 201 and not _exists_already(answer):
-        raise RefusedError(_refusal("dry-run create", document, answer))
+        raise RefusedError(_refusal("dry-run create", document, answer), answer)
     return answer.warnings()
 
 
@@ -106,7 +116,7 @@ def delete(server: ApiServer, document: JsonObject) -> None:
     """Delete the object that a manifest names."""
     answer = server.request("DELETE", _object_path(server, document))
     if answer.status not in (200, 202):
-        raise RefusedError(_refusal("delete", document, answer))
+        raise RefusedError(_refusal("delete", document, answer), answer)
 
 
 def collection_path(server: ApiServer, document: JsonObject) -> str:
@@ -114,6 +124,8 @@ def collection_path(server: ApiServer, document: JsonObject) -> str:
     api_version = as_text(document["apiVersion"])
     root = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
     resource = _served_resource(server, root, as_text(document["kind"]))
+    if resource is None:
+        raise RefusedError(f"{root} does not serve {document['kind']}")
     if not resource["namespaced"]:
         return f"{root}/{resource['name']}"
     return f"{root}/namespaces/{as_text(dig(document, 'metadata', 'namespace')) or 'default'}/{resource['name']}"
@@ -124,7 +136,7 @@ def _stored(server: ApiServer, document: JsonObject) -> Json:
     if _exists_already(answer):
         answer = _replaced(server, document)
     if answer.status not in (200, 201):
-        raise RefusedError(_refusal("create", document, answer))
+        raise RefusedError(_refusal("create", document, answer), answer)
     if document["kind"] == "CustomResourceDefinition":
         _wait_until_established(server, document)
     return answer.body
@@ -132,8 +144,9 @@ def _stored(server: ApiServer, document: JsonObject) -> Json:
 
 def _replaced(server: ApiServer, document: JsonObject) -> Answer:
     path = _object_path(server, document)
-    version = dig(server.request("GET", path).body, "metadata", "resourceVersion")
-    metadata = {**as_object(document["metadata"]), "resourceVersion": version}
+    current = as_object(dig(server.request("GET", path).body, "metadata"))
+    identity = {key: current[key] for key in ("uid", "resourceVersion") if key in current}
+    metadata = {**as_object(document["metadata"]), **identity}
     return server.request("PUT", path, {**document, "metadata": metadata})
 
 
@@ -150,17 +163,14 @@ def _wait_until_established(server: ApiServer, document: JsonObject) -> None:
         return any(dig(item, "type") == "Established" and dig(item, "status") == "True" for item in conditions) or None
 
     _eventually(established, f"{_label(document)} is not Established")
-    for version in versions:
-        _served_resource(server, f"/apis/{group}/{version}", kind)
+    for root in (f"/apis/{group}/{version}" for version in versions):
+        _eventually(partial(_served_resource, server, root, kind), f"{root} does not serve {kind}")
 
 
-def _served_resource(server: ApiServer, root: str, kind: str) -> JsonObject:
-    def served() -> JsonObject | None:
-        resources = as_list(dig(server.request("GET", root).body, "resources"))
-        found = (as_object(item) for item in resources if dig(item, "kind") == kind)
-        return next((item for item in found if "/" not in as_text(item["name"])), None)
-
-    return _eventually(served, f"{root} does not serve {kind}")
+def _served_resource(server: ApiServer, root: str, kind: str) -> JsonObject | None:
+    resources = as_list(dig(server.request("GET", root).body, "resources"))
+    found = (as_object(item) for item in resources if dig(item, "kind") == kind)
+    return next((item for item in found if "/" not in as_text(item["name"])), None)
 
 
 def _eventually(question: Callable[[], T | None], trouble: str) -> T:

@@ -14,6 +14,7 @@ from tests.integration.manifests import (
     RefusedError,
     Violation,
     apply,
+    collection_path,
     delete,
     dry_run_create,
     violations,
@@ -65,12 +66,31 @@ def test_the_server_is_the_release_whose_rules_assay_follows(api_server: ApiServ
     assert ("1", "36", "v1.36.0") == (dig(version, "major"), dig(version, "minor"), dig(version, "gitVersion"))
 
 
-@pytest.mark.parametrize("version", ["v1", "v1beta1", "v1alpha1"])
-def test_every_version_of_the_policies_is_served(api_server: ApiServer, version: str) -> None:
-    """Clusters keep policies of all three versions, so the tests can store all three."""
-    answer = api_server.request("GET", f"/apis/admissionregistration.k8s.io/{version}")
+@pytest.mark.parametrize(
+    ("version", "kind"),
+    [
+        ("v1", "ValidatingAdmissionPolicy"),
+        ("v1", "MutatingAdmissionPolicy"),
+        ("v1beta1", "MutatingAdmissionPolicy"),
+        ("v1alpha1", "MutatingAdmissionPolicy"),
+    ],
+)
+def test_policies_are_served(api_server: ApiServer, version: str, kind: str) -> None:
+    """Every version of the policies that 1.36 still has is switched on."""
+    document = manifest(kind, "any", f"admissionregistration.k8s.io/{version}")
 
-    assert answer.status == 200
+    path = collection_path(api_server, document)
+
+    assert path == f"/apis/admissionregistration.k8s.io/{version}/{kind.lower().replace('policy', 'policies')}"
+
+
+@pytest.mark.parametrize("version", ["v1beta1", "v1alpha1"])
+def test_a_kind_that_is_not_served_is_named(api_server: ApiServer, version: str) -> None:
+    """Validating policies of the versions before v1 are gone in 1.36, so no test can store one."""
+    document = manifest("ValidatingAdmissionPolicy", "old", f"admissionregistration.k8s.io/{version}")
+
+    with pytest.raises(RefusedError, match=f"{version} does not serve ValidatingAdmissionPolicy"):
+        apply(api_server, [document])
 
 
 def test_a_warn_binding_shows_in_a_dry_run_create(api_server: ApiServer) -> None:
@@ -175,10 +195,11 @@ def test_custom_resources_can_be_stored_together_with_their_definition(api_serve
 
 
 def test_storing_again_replaces(api_server: ApiServer) -> None:
-    """A second state of the same object can be stored over the first."""
+    """A second state can be stored over the first, also when it was read from another cluster."""
     apply(api_server, [config_map("twice", label="first")])
+    again: JsonObject = {"name": "twice", "labels": {"about": "second"}, "uid": "of-another-cluster"}
 
-    (stored,) = apply(api_server, [config_map("twice", label="second")])
+    (stored,) = apply(api_server, [{**config_map("twice", label="second"), "metadata": again}])
 
     assert dig(stored, "metadata", "labels", "about") == "second"
 
