@@ -109,18 +109,19 @@ class Request:
 
 def compile_policy(policy: Policy) -> CompiledPolicy:
     """Compile every expression of a policy; what does not compile is kept as a fault, as a server keeps it."""
-    environment = cel.admission_environment(params=policy.param_kind is not None)
+    environment = cel.Environment().extend(cel.PARAMS) if policy.param_kind else cel.Environment()
     variables: dict[str, Expression] = {}
     for variable in policy.variables:
-        expression = _compile(variable.expression, environment.returning(), variables)
+        expression = _compile(variable.expression, environment.extend(cel.AUTHORIZATION), variables)
         variables[variable.name] = expression
         result = expression.program.result_type if expression.program else cel.DYN
         environment = environment.with_variable(variable.name, result)
+    authorized = environment.extend(cel.AUTHORIZATION)
     validations = tuple(
         (
             validation,
-            _compile(validation.expression, environment.returning(cel.BOOL), variables),
-            _compile(validation.message_expression, environment.without("authorizer").returning(cel.STRING), variables)
+            _compile(validation.expression, authorized.returning(cel.BOOL), variables),
+            _compile(validation.message_expression, environment.returning(cel.STRING), variables)
             if validation.message_expression.strip()
             else None,
         )
@@ -130,12 +131,12 @@ def compile_policy(policy: Policy) -> CompiledPolicy:
         policy=policy,
         variables=variables,
         conditions=tuple(
-            (condition, _compile(condition.expression, environment.returning(cel.BOOL), variables))
+            (condition, _compile(condition.expression, authorized.returning(cel.BOOL), variables))
             for condition in policy.match_conditions
         ),
         validations=validations,
         annotations=tuple(
-            _compile(annotation.value_expression, environment.returning(cel.STRING, cel.NULL), variables)
+            _compile(annotation.value_expression, authorized.returning(cel.STRING, cel.NULL), variables)
             for annotation in policy.audit_annotations
         ),
         checks=_checks(policy),

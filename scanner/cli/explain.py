@@ -1,0 +1,123 @@
+"""`assay explain`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, assert_never
+
+import typer
+
+from scanner.cli.database import DbOption, opened
+from scanner.errors import UsageError
+from scanner.model.outcome import CheckKind, Errored, Violated
+
+if TYPE_CHECKING:
+    from scanner.model.policy import Binding, Policy, Validation
+    from scanner.model.scan import PolicyRecord, ScanRecord, StoredFinding
+    from scanner.store import SqlStore
+
+_FINDING = re.compile(r"[0-9a-f]{6,64}")
+
+
+def command(
+    what: Annotated[str, typer.Argument(metavar="POLICY|FINDING", help="A policy's name, or a finding's id or its beginning.")],
+    db: DbOption = "",
+) -> None:
+    """Say in plain words what a policy asks and what it found, or what a finding means."""
+    from scanner.report.words import visible  # noqa: PLC0415 - nothing is imported before it is needed
+
+    store = opened(db)
+    for line in _lines(store, what):
+        typer.echo(visible(line))
+
+
+def _lines(store: SqlStore, what: str) -> Iterator[str]:
+    record = store.record(store.find_scan("last").id)
+    entry = next((found for found in record.policies if found.policy.name == what), None)
+    if entry:
+        return _policy(entry, record)
+    if _FINDING.fullmatch(what):
+        return _finding(store.finding(what))
+    names = ", ".join(found.policy.name for found in record.policies) or "none"
+    raise UsageError(f"{what} is no policy of the last scan (there are: {names}) and no id of a finding")
+
+
+def _policy(entry: PolicyRecord, record: ScanRecord) -> Iterator[str]:
+    policy = entry.policy
+    yield f"{policy.language} {policy.name}  (from {policy.source}, failurePolicy {policy.failure_policy})"
+    yield ""
+    yield from _matching(policy)
+    for condition in policy.match_conditions:
+        yield from _expression(f"only if ({condition.name})", condition.expression)
+    for variable in policy.variables:
+        yield from _expression(f"variables.{variable.name} =", variable.expression)
+    for index, validation in enumerate(policy.validations):
+        yield from _validation(index, validation)
+    for annotation in policy.audit_annotations:
+        yield from _expression(f"audit annotation {annotation.key} =", annotation.value_expression)
+    yield ""
+    yield from _bindings(entry)
+    yield from (f"Health: {health.detail}" for health in record.health if health.policy == policy.name)
+    found = sum(stored.finding.policy == policy.name for stored in record.findings())
+    yield f"In scan {record.scan.id} it matched {entry.matched} objects and has {found} findings."
+
+
+def _matching(policy: Policy) -> Iterator[str]:
+    for rule in policy.match.rules if policy.match else ():
+        groups = ", ".join(group or "core" for group in rule.api_groups)
+        yield f"looks at {', '.join(rule.resources)} of {groups}/{', '.join(rule.api_versions)} on {', '.join(rule.operations)}"
+    if policy.param_kind:
+        yield f"params are {policy.param_kind.kind} objects of {policy.param_kind.api_version}"
+
+
+def _expression(title: str, text: str) -> Iterator[str]:
+    yield title
+    yield from (f"    {line}" for line in text.strip().splitlines())
+
+
+def _validation(index: int, validation: Validation) -> Iterator[str]:
+    yield from _expression(f"validation {index} requires", validation.expression)
+    if validation.message:
+        yield f"  else: {validation.message.strip()}"
+    if validation.message_expression:
+        yield from _expression("  else the message that this yields:", validation.message_expression)
+
+
+def _bindings(entry: PolicyRecord) -> Iterator[str]:
+    if not entry.bindings:
+        yield f"No binding puts it into force. Preview it: assay scan --assume-bound {entry.policy.name}"
+    yield from (_binding(binding) for binding in entry.bindings)
+
+
+def _binding(binding: Binding) -> str:
+    made_up = " (made up by --assume-bound)" if binding.assumed else ""
+    return f"binding {binding.name}: {', '.join(binding.actions)}{made_up}"
+
+
+def _finding(stored: StoredFinding) -> Iterator[str]:
+    finding = stored.finding
+    where = f"{finding.namespace}/{finding.name}" if finding.namespace else finding.name
+    yield f"Finding {stored.id}: {finding.api_version} {finding.kind} {where}"
+    yield f"Policy {finding.policy}, binding {finding.binding}, {_check(stored)}"
+    if finding.param_name:
+        yield f"Param {finding.param_namespace}/{finding.param_name}".replace(" /", " ")
+    yield ""
+    match finding.outcome:
+        case Violated(message=message, reason=reason, code=code):
+            yield f"Violated: {message}  ({reason}, {code})"
+        case Errored(message=message):
+            yield f"Error: {message}"
+        case _ as never:
+            assert_never(never)
+    yield from _expression("The check:", finding.check.expression or "(the configuration of the policy or binding)")
+    yield ""
+    effect = "would refuse" if finding.denies else "would admit"
+    yield f"A {finding.operation} of this object today: admission {effect} it (actions: {', '.join(finding.actions)})."
+    yield f"First seen {stored.first_seen:%Y-%m-%d %H:%M}Z, last seen {stored.last_seen:%Y-%m-%d %H:%M}Z, now {stored.status}."
+
+
+def _check(stored: StoredFinding) -> str:
+    check = stored.finding.check
+    indexed = check.kind in (CheckKind.VALIDATION, CheckKind.AUDIT_ANNOTATION)
+    return f"{check.kind.value} {check.index}" if indexed else check.kind.value

@@ -1,0 +1,58 @@
+"""Policy health: what is wrong with policies and bindings, whatever the objects are like."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from scanner.model.resource import Kind
+from scanner.model.scan import Coverage, CoverageState, Health, HealthKind
+from scanner.params import ParamSource, unserved
+from scanner.plan import auditable, served
+from scanner.policies.validating import Bound
+
+
+def health_before(bound: Iterable[Bound], kinds: tuple[Kind, ...], params: ParamSource) -> Iterator[Health]:
+    """What can be said before any object is seen."""
+    for entry in bound:
+        name = entry.policy.name
+        for path, expression in entry.compiled.expressions():
+            if expression.fault:
+                yield Health(HealthKind.COMPILE, name, "", f"{path}: {expression.fault}")
+        if fault := unserved(entry.policy, params):
+            yield Health(HealthKind.PARAM_KIND, name, "", fault)
+        else:
+            yield from _missing_params(entry, params)
+        if reason := auditable(entry.policy):
+            yield Health(HealthKind.NOT_AUDITABLE, name, "", reason)
+        elif not served(entry.policy, dict.fromkeys(kinds, ())):
+            yield Health(HealthKind.NO_KIND, name, "", "its rules match no kind that the cluster serves")
+
+
+def _missing_params(entry: Bound, params: ParamSource) -> Iterator[Health]:
+    kind = params.kind(entry.policy.param_kind) if entry.policy.param_kind else None
+    if kind is None:
+        return
+    for binding in entry.bindings:
+        reference = binding.param_ref
+        if reference is None or not reference.name or (kind.namespaced and not reference.namespace):
+            continue
+        if params.get(kind, reference.namespace if kind.namespaced else "", reference.name) is None:
+            where = f"{reference.namespace}/{reference.name}" if reference.namespace else reference.name
+            effect = "denies" if reference.parameter_not_found_action == "Deny" else "evaluates nothing"
+            detail = f"{kind.kind} {where} does not exist: the binding {effect}"
+            yield Health(HealthKind.PARAM_MISSING, entry.policy.name, binding.name, detail)
+
+
+def health_after(
+    bound: Iterable[Bound], matched: Mapping[tuple[str, str], int], coverage: Iterable[Coverage]
+) -> Iterator[Health]:
+    """What only the objects tell: bindings in force that matched none of them."""
+    complete = all(entry.state is CoverageState.LISTED for entry in coverage)
+    for entry in bound:
+        if auditable(entry.policy):
+            continue
+        for binding in entry.bindings:
+            if not matched.get((entry.policy.name, binding.name)):
+                detail = "it matched no object" if complete else "it matched no object of those that were listed"
+                yield Health(HealthKind.NO_OBJECT, entry.policy.name, binding.name, detail)
+

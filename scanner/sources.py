@@ -1,0 +1,240 @@
+"""Where policies, bindings and params come from, and what is wrong with them before any object is seen.
+
+Documents come from the cluster's lists and from files; a file's are held to what the API would store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Protocol, cast
+
+from scanner.errors import InvalidManifest, UsageError
+from scanner.model.json import JsonObject, as_text, dig
+from scanner.model.outcome import Gap, GapKind
+from scanner.model.policy import Action, Binding, ParamKind, ParamRef, Policy
+from scanner.model.resource import Kind, Resource, resource_of
+from scanner.model.scan import Health, HealthKind, Scope
+from scanner.policies import manifest, validating
+from scanner.policies.validating import Bound
+
+_ACTIONS = ("Deny", "Warn", "Audit")
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """One document. `source` is `cluster`, or a file and the number of the document in it."""
+
+    source: str
+    body: JsonObject
+
+
+class Wishes(Protocol):
+    """The part of the options that decides which policies are in force."""
+
+    @property
+    def scope(self) -> Scope:
+        """Which policies and bindings to look at."""
+        ...
+
+    @property
+    def assume_bound(self) -> tuple[tuple[str, str], ...]:
+        """Policies to preview, each with the action of the binding that is made up for it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Rulebook:
+    """The policies and bindings of a scan, in force or not, and the documents among them that are params."""
+
+    policies: tuple[Policy, ...]
+    bindings: tuple[Binding, ...]
+    params: tuple[Manifest, ...]
+    gaps: tuple[Gap, ...]
+    health: tuple[Health, ...]
+
+
+def is_policy(document: JsonObject) -> bool:
+    """Whether a document is a policy or a binding of a language that Assay speaks."""
+    return any(manifest.is_a(document, kind) for kind in ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"))
+
+
+def policy_kinds(kinds: Iterable[Kind]) -> Iterator[Kind]:
+    """The kinds to list policies and bindings from, each in the newest version that is served."""
+    for plural in (validating.POLICIES, validating.BINDINGS):
+        served = {kind.version: kind for kind in kinds if (kind.group, kind.plural) == (manifest.GROUP, plural)}
+        newest = next((served[version] for version in manifest.VERSIONS if version in served), None)
+        if newest:
+            yield newest
+
+
+def rulebook(documents: Iterable[Manifest | Gap], wishes: Wishes, kinds: Sequence[Kind]) -> Rulebook:
+    """Read every document once, those of files first. Raises UsageError when a flag names a policy that is not there."""
+    reader = _Reader()
+    for document in documents:
+        reader.read(document)
+    policies = {policy.name: policy for policy in reader.policies}
+    assumed = tuple(_assumed(name, action, policies) for name, action in wishes.assume_bound)
+    bindings = (*reader.bindings, *assumed)
+    scope = wishes.scope
+    _reject_unknown(scope.policies, policies, "--policy")
+    _reject_unknown(scope.bindings, {binding.name for binding in bindings}, "--binding")
+    chosen = tuple(p for p in policies.values() if _chosen(p.name, scope.policies))
+    wanted = tuple(b for b in bindings if _chosen(b.name, scope.bindings) and _chosen(b.policy_name, scope.policies))
+    return Rulebook(
+        policies=tuple(sorted(chosen, key=lambda policy: policy.name)),
+        bindings=tuple(sorted(wanted, key=lambda binding: binding.name)),
+        params=tuple(reader.params),
+        gaps=tuple(reader.gaps),
+        health=(*reader.health, *_joining(chosen, wanted, set(policies))),
+    )
+
+
+class _Reader:
+    """Sorts documents into policies, bindings and params; what cannot be used becomes a gap."""
+
+    def __init__(self) -> None:
+        self.policies: list[Policy] = []
+        self.bindings: list[Binding] = []
+        self.params: list[Manifest] = []
+        self.gaps: list[Gap] = []
+        self.health: list[Health] = []
+        self._seen: dict[tuple[str, str], str] = {}
+
+    def read(self, document: Manifest | Gap) -> None:
+        if isinstance(document, Gap):
+            self.gaps.append(document)
+            return
+        try:
+            self._sort(document)
+        except InvalidManifest as error:
+            kind, name = as_text(document.body.get("kind")), as_text(dig(document.body, "metadata", "name"))
+            why = f'{kind}.{manifest.GROUP} "{name}" is invalid: {error}'
+            self.gaps.append(Gap(GapKind.DOCUMENT, document.source, why))
+
+    def _sort(self, document: Manifest) -> None:
+        body, source = document.body, document.source
+        if manifest.is_a(body, "ValidatingAdmissionPolicy"):
+            policy = validating.read_policy(body, source=source)
+            if self._first("policy", policy.name, source):
+                self.policies.append(policy)
+        elif manifest.is_a(body, "ValidatingAdmissionPolicyBinding"):
+            binding = validating.read_binding(body, source=source)
+            if self._first("binding", binding.name, source):
+                self.bindings.append(binding)
+        elif source != "cluster":
+            self.params.append(document)
+
+    def _first(self, what: str, name: str, source: str) -> bool:
+        """Whether this is the first of its name: files come before the cluster, and stand in for its objects."""
+        if (what, name) not in self._seen:
+            self._seen[what, name] = source
+            return True
+        earlier = self._seen[what, name]
+        if source == "cluster":
+            detail = f"the {what} in {earlier} is used instead of the cluster's"
+            policy, binding = (name, "") if what == "policy" else ("", name)
+            self.health.append(Health(HealthKind.NOTE, policy, binding, detail))
+            return False
+        why = f"{what} {name} is defined already in {earlier}; this one is not used: rename or remove one of them"
+        self.gaps.append(Gap(GapKind.DOCUMENT, source, why))
+        return False
+
+
+def _assumed(name: str, action: str, policies: Mapping[str, Policy]) -> Binding:
+    if name not in policies:
+        raise UsageError(f"--assume-bound names policy {name}, which is neither in the cluster nor in the policy files")
+    if action not in _ACTIONS:
+        raise UsageError(f"--assume-bound {name}={action}: the action must be Deny, Warn or Audit")
+    return validating.assume_bound(policies[name], cast("Action", action))
+
+
+def _reject_unknown(patterns: Iterable[str], names: Iterable[str], flag: str) -> None:
+    known = sorted(names)
+    for pattern in patterns:
+        if not any(fnmatchcase(name, pattern) for name in known):
+            there = ", ".join(known) if known else "none at all"
+            raise UsageError(f"{flag} {pattern} matches nothing; there is: {there}")
+
+
+def _chosen(name: str, patterns: tuple[str, ...]) -> bool:
+    return not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _joining(policies: Iterable[Policy], bindings: Iterable[Binding], names: set[str]) -> Iterator[Health]:
+    bound = {binding.policy_name for binding in bindings}
+    for policy in policies:
+        if policy.name not in bound:
+            detail = "no binding names it: the server never evaluates it; preview it with --assume-bound"
+            yield Health(HealthKind.UNBOUND, policy.name, "", detail)
+    for binding in bindings:
+        if binding.policy_name not in names:
+            detail = "the policy does not exist: the server ignores this binding"
+            yield Health(HealthKind.DANGLING_BINDING, binding.policy_name, binding.name, detail)
+
+
+def namespaces_needed(entry: Bound) -> bool:
+    """Whether judging needs to know namespaces: by a namespaceSelector, or by an expression that reads them."""
+    matches = (entry.policy.match, *(binding.match for binding in entry.bindings))
+    if any(match is not None and not match.namespace_selector.empty for match in matches):
+        return True
+    return any(expression.reads("namespaceObject") for _, expression in entry.compiled.expressions())
+
+
+class ParamTable:
+    """Param objects by kind: just those that some binding can mean."""
+
+    def __init__(self, kinds: Iterable[Kind]) -> None:
+        self._kinds = {(kind.api_version, kind.kind): kind for kind in kinds}
+        self._objects: dict[Kind, dict[tuple[str, str], Resource]] = {}
+
+    def kind(self, param_kind: ParamKind) -> Kind | None:
+        """See ParamSource."""
+        return self._kinds.get((param_kind.api_version, param_kind.kind))
+
+    def get(self, kind: Kind, namespace: str, name: str) -> Resource | None:
+        """See ParamSource."""
+        return self._objects.get(kind, {}).get((namespace, name))
+
+    def all(self, kind: Kind, namespace: str) -> Iterable[Resource]:
+        """See ParamSource."""
+        objects = self._objects.get(kind, {})
+        return tuple(objects[key] for key in sorted(objects) if key[0] == namespace)
+
+    def needed(self, bound: Iterable[Bound]) -> dict[Kind, tuple[Bound, ...]]:
+        """The kinds to list, each with the policies that need it."""
+        needed: dict[Kind, tuple[Bound, ...]] = {}
+        for entry in bound:
+            kind = self.kind(entry.policy.param_kind) if entry.policy.param_kind else None
+            if kind and any(_references(entry)):
+                needed[kind] = (*needed.get(kind, ()), entry)
+        return needed
+
+    def namespaces(self, entries: Iterable[Bound]) -> tuple[str, ...]:
+        """The namespaces to list; the empty one stands for all of them."""
+        named = {reference.namespace for entry in entries for reference in _references(entry)}
+        return ("",) if "" in named else tuple(sorted(named))
+
+    def keep(self, resource: Resource, entries: Iterable[Bound]) -> None:
+        """Take a listed object if some binding can mean it."""
+        if any(_meant(reference, resource) for entry in entries for reference in _references(entry)):
+            self._objects.setdefault(resource.kind, {})[resource.namespace, resource.name] = resource
+
+    def add(self, document: JsonObject) -> None:
+        """Take a param from a policy file; it stands in for the cluster's object of that name."""
+        kind = self._kinds.get((as_text(document.get("apiVersion")), as_text(document.get("kind"))))
+        if kind:
+            resource = resource_of(kind, document)
+            self._objects.setdefault(kind, {})[resource.namespace, resource.name] = resource
+
+
+def _references(entry: Bound) -> Iterator[ParamRef]:
+    return (binding.param_ref for binding in entry.bindings if binding.param_ref)
+
+
+def _meant(reference: ParamRef, resource: Resource) -> bool:
+    if reference.namespace and resource.namespace and reference.namespace != resource.namespace:
+        return False
+    # A selector that the server cannot parse is an outcome of the evaluation; here everything is kept for it.
+    return not reference.name or reference.name == resource.name
