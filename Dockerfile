@@ -1,0 +1,39 @@
+# The scanner in an image: two stages, so that what builds it stays behind.
+#
+#     docker build -t kube-assay .
+#     docker run --rm --read-only --tmpfs /tmp -v ~/.kube/config:/kubeconfig:ro -v assay:/data \
+#       kube-assay scan --kubeconfig /kubeconfig
+#
+# The base is a glibc distribution: the regular expressions of policies run on RE2, which has no wheel for musl.
+
+FROM python:3.13-slim-bookworm AS build
+ENV UV_COMPILE_BYTECODE=1 \
+    UV_LINK_MODE=copy \
+    UV_PROJECT_ENVIRONMENT=/opt/assay \
+    UV_PYTHON_DOWNLOADS=never
+RUN pip install --no-cache-dir "uv>=0.9,<1"
+WORKDIR /src
+# The dependencies change seldom and make a layer of their own.
+COPY pyproject.toml uv.lock README.md LICENSE ./
+RUN uv sync --locked --no-dev --extra postgres --no-install-project
+COPY scanner scanner
+COPY migrations migrations
+COPY reports_templates reports_templates
+RUN uv sync --locked --no-dev --extra postgres --no-editable
+
+FROM python:3.13-slim-bookworm
+RUN rm -rf /usr/local/lib/python3.13/site-packages/pip* /usr/local/lib/python3.13/ensurepip /usr/local/bin/pip* \
+    && install -d -o 65532 -g 65532 /data
+COPY --from=build /opt/assay /opt/assay
+ENV PATH=/opt/assay/bin:$PATH \
+    HOME=/tmp \
+    PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONUNBUFFERED=1 \
+    ASSAY_DB=sqlite:////data/assay.db
+VOLUME /data
+WORKDIR /data
+USER 65532:65532
+# A scan begins and ends; there is nothing to ask in between.
+HEALTHCHECK NONE
+ENTRYPOINT ["assay"]
+CMD ["--help"]

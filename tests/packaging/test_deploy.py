@@ -1,0 +1,124 @@
+"""What deploy/ sends to a cluster reads and never writes, and meets the restricted pod security standard."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig, texts
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+MANIFESTS: list[JsonObject] = [as_object(item) for item in yaml.safe_load_all((DEPLOY / "cronjob.yaml").read_text())]
+REVIEWS = {"selfsubjectreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews", "subjectaccessreviews"}
+
+
+def manifest(kind: str) -> JsonObject:
+    """Pick the one manifest of a kind."""
+    (found,) = (item for item in MANIFESTS if item["kind"] == kind)
+    return found
+
+
+def rules() -> list[JsonObject]:
+    """Pick the rules of the ClusterRole."""
+    return [as_object(item) for item in as_list(manifest("ClusterRole")["rules"])]
+
+
+def pod() -> Json:
+    """Pick the pod that the CronJob starts."""
+    return dig(manifest("CronJob"), "spec", "jobTemplate", "spec", "template", "spec")
+
+
+def container() -> Json:
+    """Pick the pod's one container."""
+    (found,) = as_list(dig(pod(), "containers"))
+    return found
+
+
+def test_everything_that_is_needed_is_there() -> None:
+    """One file carries the identity, its rights, the disk and the job."""
+    kinds = [
+        "Namespace",
+        "ServiceAccount",
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "PersistentVolumeClaim",
+        "CronJob",
+    ]
+    assert kinds == [as_text(item["kind"]) for item in MANIFESTS]
+
+
+@pytest.mark.parametrize("rule", rules(), ids=lambda rule: texts(rule["apiGroups"])[0] or "core")
+def test_rights_are_reading_and_asking(rule: JsonObject) -> None:
+    """The verb create is granted for reviews alone, which store nothing; everything else is get and list."""
+    resources = set(texts(rule["resources"]))
+    expected = {"create"} if resources <= REVIEWS else {"get", "list"}
+    assert expected == set(texts(rule["verbs"]))
+
+
+@pytest.mark.parametrize("field", ["apiGroups", "resources", "verbs"])
+def test_no_right_is_a_wildcard(field: str) -> None:
+    """Groups and resources are named one by one."""
+    assert "*" not in {item for rule in rules() for item in texts(rule[field])}
+
+
+def test_secrets_are_neither_readable_nor_silently_missing() -> None:
+    """The role leaves Secrets out, and the scan is told so."""
+    assert "secrets" not in {item for rule in rules() for item in texts(rule["resources"])}
+    assert ("scan", "--skip-kind", "secrets") == texts(dig(container(), "args"))
+
+
+def test_the_role_is_bound_to_the_identity_of_the_job() -> None:
+    """Binding, ServiceAccount and pod name the same identity."""
+    subject = as_list(manifest("ClusterRoleBinding")["subjects"])[0]
+    assert ("assay", "assay") == (dig(subject, "namespace"), dig(subject, "name"))
+    assert "assay" == dig(pod(), "serviceAccountName")
+    assert "assay" == dig(manifest("ServiceAccount"), "metadata", "name")
+
+
+def test_two_scans_never_run_at_once() -> None:
+    """The next scan waits for its day when the last one still runs."""
+    assert "Forbid" == dig(manifest("CronJob"), "spec", "concurrencyPolicy")
+
+
+def test_the_pod_is_restricted() -> None:
+    """The fields that the restricted standard asks for, and the number of the image's user."""
+    expected = {"runAsNonRoot": True, "runAsUser": 65532, "seccompProfile": {"type": "RuntimeDefault"}}
+    context = as_object(dig(pod(), "securityContext"))
+    assert expected == {key: context[key] for key in expected}
+    assert {"hostNetwork", "hostPID", "hostIPC"}.isdisjoint(as_object(pod()))
+
+
+def test_the_container_is_restricted() -> None:
+    """No capability, no escalation, and a root file system that cannot be written."""
+    expected = {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert expected == dig(container(), "securityContext")
+
+
+def test_volumes_are_of_allowed_types_and_all_mounted() -> None:
+    """The database lies on a claim and temporary files in an emptyDir, where the image expects them."""
+    types = {key for volume in as_list(dig(pod(), "volumes")) for key in as_object(volume) if key != "name"}
+    mounts = {as_text(dig(mount, "mountPath")) for mount in as_list(dig(container(), "volumeMounts"))}
+    assert {"persistentVolumeClaim", "emptyDir"} == types
+    assert {"/data", "/tmp"} == mounts
+
+
+def test_memory_is_limited_and_the_processor_is_not() -> None:
+    """A limit on the processor would only make a scan slower."""
+    resources = dig(container(), "resources")
+    assert {"cpu", "memory"} == set(as_object(dig(resources, "requests")))
+    assert {"memory"} == set(as_object(dig(resources, "limits")))
+
+
+def test_the_kustomization_renames_the_image_that_is_used() -> None:
+    """The image name in the kustomization is the one in the CronJob."""
+    kustomization = yaml.safe_load((DEPLOY / "kustomization.yaml").read_text())
+    assert as_text(dig(container(), "image")).split(":") == [
+        kustomization["images"][0]["name"],
+        kustomization["images"][0]["newTag"],
+    ]
