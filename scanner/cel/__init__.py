@@ -1,0 +1,28 @@
+"""A compiler for CEL as kube-apiserver 1.36 runs it; it has never heard of policies.
+
+`compile(text, environment)` gives a `Program`, `Program.evaluate(activation)` a value. Refusals and run-time errors carry the
+texts of kube-apiserver.
+"""
+
+from scanner.cel.env import Environment
+from scanner.cel.errors import CompileError, CostExceeded, EvaluationError
+from scanner.cel.program import Program, compile
+from scanner.cel.runtime import Lazy
+from scanner.cel.type_system import BOOL, DYN, NULL, STRING, Type
+from scanner.cel.values import Value
+
+__all__ = [
+    "BOOL",
+    "DYN",
+    "NULL",
+    "STRING",
+    "CompileError",
+    "CostExceeded",
+    "Environment",
+    "EvaluationError",
+    "Lazy",
+    "Program",
+    "Type",
+    "Value",
+    "compile",
+]

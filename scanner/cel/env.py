@@ -1,0 +1,203 @@
+"""What an expression may name: variables, object types and their fields, functions and type names.
+
+The tables are the declarations of kube-apiserver's admission plugins (D1-D5 of the admission semantics). Field names are the
+declared ones even where the run-time value has others: `namespaceObject.metadata.UID` compiles and then finds no such key.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import TYPE_CHECKING
+
+from scanner.cel.functions import functions_of, types_of
+from scanner.cel.type_system import (
+    BOOL,
+    BYTES,
+    DOUBLE,
+    DURATION,
+    DYN,
+    INT,
+    LIST,
+    MAP,
+    NULL,
+    STRING,
+    TIMESTAMP,
+    TYPE,
+    UINT,
+    Type,
+    list_of,
+    map_of,
+    object_type,
+    type_of_type,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from scanner.cel.functions.declaration import Function
+
+Fields = tuple[tuple[str, Type], ...]
+Version = tuple[int, int]
+
+ADMISSION_REQUEST = object_type("kubernetes.AdmissionRequest")
+GROUP_VERSION_KIND = object_type("kubernetes.GroupVersionKind")
+GROUP_VERSION_RESOURCE = object_type("kubernetes.GroupVersionResource")
+USER_INFO = object_type("kubernetes.UserInfo")
+NAMESPACE = object_type("kubernetes.Namespace")
+NAMESPACE_METADATA = object_type("kubernetes.NamespaceMetadata")
+NAMESPACE_SPEC = object_type("kubernetes.NamespaceSpec")
+NAMESPACE_STATUS = object_type("kubernetes.NamespaceStatus")
+NAMESPACE_CONDITION = object_type("kubernetes.NamespaceCondition")
+VARIABLES = object_type("kubernetes.variables")
+AUTHORIZER = object_type("kubernetes.authorization.Authorizer")
+RESOURCE_CHECK = object_type("kubernetes.authorization.ResourceCheck")
+
+_STRINGS = map_of(STRING, STRING)
+_OBJECTS: dict[str, Fields] = {
+    ADMISSION_REQUEST.name: (
+        ("kind", GROUP_VERSION_KIND),
+        ("resource", GROUP_VERSION_RESOURCE),
+        ("subResource", STRING),
+        ("requestKind", GROUP_VERSION_KIND),
+        ("requestResource", GROUP_VERSION_RESOURCE),
+        ("requestSubResource", STRING),
+        ("name", STRING),
+        ("namespace", STRING),
+        ("operation", STRING),
+        ("userInfo", USER_INFO),
+        ("dryRun", BOOL),
+        ("options", DYN),
+    ),
+    GROUP_VERSION_KIND.name: (("group", STRING), ("version", STRING), ("kind", STRING)),
+    GROUP_VERSION_RESOURCE.name: (("group", STRING), ("version", STRING), ("resource", STRING)),
+    USER_INFO.name: (
+        ("username", STRING),
+        ("uid", STRING),
+        ("groups", list_of(STRING)),
+        ("extra", map_of(STRING, list_of(STRING))),
+    ),
+    NAMESPACE.name: (("metadata", NAMESPACE_METADATA), ("spec", NAMESPACE_SPEC), ("status", NAMESPACE_STATUS)),
+    NAMESPACE_METADATA.name: (
+        ("name", STRING),
+        ("generateName", STRING),
+        ("namespace", STRING),
+        ("labels", _STRINGS),
+        ("annotations", _STRINGS),
+        ("UID", STRING),
+        ("creationTimestamp", TIMESTAMP),
+        ("deletionGracePeriodSeconds", INT),
+        ("deletionTimestamp", TIMESTAMP),
+        ("generation", INT),
+        ("resourceVersion", STRING),
+        ("finalizers", list_of(STRING)),
+    ),
+    NAMESPACE_SPEC.name: (("finalizers", list_of(STRING)),),
+    NAMESPACE_STATUS.name: (("conditions", list_of(NAMESPACE_CONDITION)), ("phase", STRING)),
+    NAMESPACE_CONDITION.name: (
+        ("status", STRING),
+        ("type", STRING),
+        ("lastTransitionTime", TIMESTAMP),
+        ("message", STRING),
+        ("reason", STRING),
+    ),
+    VARIABLES.name: (),
+    AUTHORIZER.name: (),
+    RESOURCE_CHECK.name: (),
+    "kubernetes.authorization.PathCheck": (),
+    "kubernetes.authorization.GroupCheck": (),
+    "kubernetes.authorization.Decision": (),
+}
+_TYPE_NAMES: dict[str, Type] = {
+    known.name: known
+    for known in (BOOL, BYTES, DOUBLE, DURATION, INT, LIST, MAP, NULL, STRING, TIMESTAMP, TYPE, UINT)
+}
+
+ADMISSION: Fields = (
+    ("object", DYN),
+    ("oldObject", DYN),
+    ("request", ADMISSION_REQUEST),
+    ("namespaceObject", NAMESPACE),
+    ("variables", VARIABLES),
+)
+"""What every expression of an admission policy may name."""
+PARAMS: Fields = (("params", DYN),)
+"""Declared when the policy has a paramKind."""
+AUTHORIZATION: Fields = (("authorizer", AUTHORIZER), ("authorizer.requestResource", RESOURCE_CHECK))
+"""Declared everywhere but in message expressions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """The declarations of one kind of expression.
+
+    `variables`: names and types. `composed`: the fields of `variables`, in their order. `objects`: object types beyond
+    Kubernetes' own, by name. `results`: the allowed types of the whole expression, None for any. `version` switches
+    libraries.
+    """
+
+    variables: Fields = ADMISSION
+    composed: Fields = ()
+    objects: tuple[tuple[str, Fields], ...] = field(default=())
+    results: tuple[Type, ...] | None = None
+    version: Version = (1, 36)
+
+    def extend(self, *more: Fields) -> Environment:
+        """Return an environment with more variables."""
+        return replace(self, variables=(*self.variables, *(entry for fields in more for entry in fields)))
+
+    def with_variable(self, name: str, type_: Type) -> Environment:
+        """Return an environment in which `variables.name` is declared; of one name the first declaration counts."""
+        return replace(self, composed=(*self.composed, (name, declared_type(type_))))
+
+    def returning(self, *results: Type) -> Environment:
+        """Return an environment whose expressions must have one of these types."""
+        return replace(self, results=results or None)
+
+    def identifier(self, name: str) -> Type | None:
+        """Return the type of a variable, or of a type's name; None when nothing has this name."""
+        return _identifiers(self).get(name)
+
+    def type_named(self, name: str) -> Type | None:
+        """Return the type a name denotes as a value."""
+        return _type_values(self.version).get(name)
+
+    def fields(self, type_name: str) -> Mapping[str, Type] | None:
+        """Return the fields of an object type, or None for a type without declared fields."""
+        return _objects(self).get(type_name)
+
+    def function(self, name: str) -> Function | None:
+        """Return the function of a full name."""
+        return functions_of(self.version).get(name)
+
+
+def declared_type(inferred: Type) -> Type:
+    """Return the type under which a composed variable is declared: plain types as inferred, all others dyn."""
+    match inferred.family:
+        case "primitive" | "null" | "timestamp" | "duration":
+            return inferred
+        case "list" | "map":
+            return Type(inferred.family, inferred.name, tuple(map(declared_type, inferred.parameters)))
+        case _:
+            return DYN
+
+
+@cache
+def _type_values(version: Version) -> dict[str, Type]:
+    return _TYPE_NAMES | {known.name: known for known in types_of(version)}
+
+
+@cache
+def _identifiers(environment: Environment) -> dict[str, Type]:
+    names = {name: type_of_type(denoted) for name, denoted in _type_values(environment.version).items()}
+    names |= {name: type_of_type(object_type(name)) for name in _objects(environment)}
+    return names | dict(environment.variables)
+
+
+@cache
+def _objects(environment: Environment) -> dict[str, dict[str, Type]]:
+    composed: dict[str, Type] = {}
+    for name, type_ in environment.composed:
+        composed.setdefault(name, type_)
+    declared = {name: dict(fields) for name, fields in (*_OBJECTS.items(), *environment.objects)}
+    return declared | {VARIABLES.name: composed}

@@ -1,0 +1,31 @@
+"""What compiling and evaluating CEL raises, in kube-apiserver's words.
+
+The texts end up in findings, so they are data: `semantics` of E7 and J2 of the admission documents, not prose of ours.
+"""
+
+from __future__ import annotations
+
+from scanner.errors import AssayError
+
+
+class CompileError(AssayError):
+    """The API would refuse this expression.
+
+    `str(error)` is upstream's text without its leading phrase (`ERROR: <input>:1:8: undefined field 'foo'…`, or
+    `must evaluate to bool but got dyn`); `detail` is the whole phrase (`compilation failed: ERROR: …`).
+    """
+
+    def __init__(self, message: str, detail: str) -> None:
+        super().__init__(message)
+        self.detail = detail
+
+
+class EvaluationError(AssayError):
+    """One evaluation ended in an error; the message is what follows `resulted in error: ` in an API response."""
+
+
+class CostExceeded(EvaluationError):
+    """The evaluation used more than its limit of CEL cost."""
+
+    def __init__(self) -> None:
+        super().__init__("operation cancelled: actual cost limit exceeded")

@@ -1,0 +1,611 @@
+"""A checked tree to nested closures that evaluate exactly as kube-apiserver does (part J of the admission semantics).
+
+A closure takes the frame, a list: the declared variables first, then a slot per comprehension variable in scope. Errors are
+exceptions; only the logical operators, `all` and `exists` hold one back, because another operand may absorb it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, TypeAlias, assert_never
+
+from scanner.cel import runtime
+from scanner.cel.errors import EvaluationError
+from scanner.cel.runtime import no_overload
+from scanner.cel.tree import (
+    Call,
+    Comprehension,
+    Identifier,
+    ListLiteral,
+    Literal,
+    MapLiteral,
+    Node,
+    Select,
+    StructLiteral,
+)
+from scanner.cel.values import NONE, KeyedMap, Optional, Value, make_map
+
+if TYPE_CHECKING:
+    from scanner.cel.checker import Checked
+    from scanner.cel.env import Environment
+
+Frame: TypeAlias = "list[Value]"
+Evaluate: TypeAlias = "Callable[[Frame], Value]"
+
+
+class _Missing:
+    """Stands in the frame for a declared variable that the activation does not have."""
+
+    __slots__ = ()
+
+
+MISSING = _Missing()
+
+
+class Planned:
+    """The closure of a whole expression, the variables its frame begins with, and the frame's size."""
+
+    __slots__ = ("evaluate", "roots", "size")
+
+    def __init__(self, evaluate: Evaluate, roots: tuple[str, ...], size: int) -> None:
+        self.evaluate = evaluate
+        self.roots = roots
+        self.size = size
+
+
+def plan(root: Node, checked: Checked, environment: Environment) -> Planned:
+    """Return the closures of a checked tree."""
+    planner = _Planner(checked, environment)
+    evaluate = planner.plan(root)
+    return Planned(evaluate, planner.roots, planner.size)
+
+
+class _Planner:
+    def __init__(self, checked: Checked, environment: Environment) -> None:
+        self._checked = checked
+        self._environment = environment
+        names = sorted(set(checked.names.values()) & {name for name, _ in environment.variables})
+        self.roots = tuple(names)
+        self._scope: dict[str, int] = {}
+        self._slots = {name: slot for slot, name in enumerate(names)}
+        self._used = len(names)
+        self.size = len(names)
+
+    def plan(self, node: Node) -> Evaluate:
+        """Return the closure of a node."""
+        match node:
+            case Literal(value=value):
+                return lambda _frame: value
+            case Identifier():
+                return self._name(self._checked.names[node.id])
+            case Select():
+                return self._select(node)
+            case Call():
+                return self._call(node)
+            case ListLiteral():
+                return self._list(node)
+            case MapLiteral():
+                return self._map(node)
+            case StructLiteral():
+                return self._struct(node)
+            case Comprehension():
+                return self._comprehension(node)
+            case _:
+                assert_never(node)
+
+    # --- names and selections
+
+    def _name(self, name: str) -> Evaluate:
+        slot = self._scope.get(name)
+        if slot is not None:
+            position = slot
+            return lambda frame: frame[position]
+        root = self._slots.get(name)
+        if root is not None:
+            return _root(root, name)
+        type_ = self._environment.type_named(name)
+        return lambda _frame: type_
+
+    def _select(self, node: Select) -> Evaluate:
+        name = self._checked.names.get(node.id)
+        if name is not None:
+            return self._name(name)
+        if node.test:
+            return _has(self.plan(node.operand), node.field, viral=not _is_selection(node.operand, self._checked))
+        return self._chain(node)
+
+    def _chain(self, node: Node) -> Evaluate:
+        """Plan a chain of plain selections and indexes; an optional at its root makes all of it optional."""
+        steps: list[tuple[Evaluate | None, Value, bool]] = []
+        base = node
+        while _is_selection(base, self._checked):
+            operand, step = self._step(base)
+            steps.append(step)
+            base = operand
+        steps.reverse()
+        return _follow(self.plan(base), tuple(steps))
+
+    def _step(self, node: Node) -> tuple[Node, tuple[Evaluate | None, Value, bool]]:
+        """Return what a selection selects from, and the step: a closure or a constant, and whether it is optional."""
+        if isinstance(node, Select):
+            return node.operand, (None, node.field, False)
+        if not isinstance(node, Call):
+            raise TypeError(node)
+        operand, key = node.arguments
+        optional = node.function != "_[_]"
+        if isinstance(key, Literal):
+            return operand, (None, key.value, optional)
+        return operand, (self.plan(key), None, optional)
+
+    # --- calls
+
+    def _call(self, node: Call) -> Evaluate:
+        match node.function:
+            case "_&&_":
+                return _conjunction(self._terms(node))
+            case "_||_":
+                return _disjunction(self._terms(node))
+            case "_?_:_":
+                return _conditional(*(self.plan(argument) for argument in node.arguments))
+            case "_==_":
+                return _equal(*(self.plan(argument) for argument in node.arguments))
+            case "_!=_":
+                return _unequal(*(self.plan(argument) for argument in node.arguments))
+            case "_[_]" | "_[?_]" | "_?._":
+                return self._chain(node)
+            case _:
+                return self._function(node)
+
+    def _terms(self, node: Call) -> tuple[Evaluate, ...]:
+        """Return the closures of a chain of one logical operator, left to right."""
+        terms: list[Evaluate] = []
+        waiting: list[Node] = [node]
+        while waiting:
+            term = waiting.pop()
+            if isinstance(term, Call) and term.function == node.function:
+                waiting.extend(reversed(term.arguments))
+            else:
+                terms.append(self.plan(term))
+        return tuple(terms)
+
+    def _function(self, node: Call) -> Evaluate:
+        resolution = self._checked.calls[node.id]
+        arguments = tuple(self.plan(argument) for argument in resolution.arguments)
+        match resolution.function.name:
+            case "or":
+                return _either(*arguments)
+            case "orValue":
+                return _either_value(*arguments)
+            case _:
+                return _apply(resolution.function.runner(resolution.overload_ids), arguments)
+
+    # --- literals
+
+    def _list(self, node: ListLiteral) -> Evaluate:
+        elements = tuple(self.plan(element) for element in node.elements)
+        if not node.optional:
+            return lambda frame: [element(frame) for element in elements]
+        optional = tuple(position in node.optional for position in range(len(elements)))
+        return _optional_list(elements, optional)
+
+    def _map(self, node: MapLiteral) -> Evaluate:
+        entries = tuple((self.plan(entry.key), self.plan(entry.value), entry.optional) for entry in node.entries)
+        return _map_of(entries)
+
+    def _struct(self, node: StructLiteral) -> Evaluate:
+        entries = tuple((entry.name, self.plan(entry.value), entry.optional) for entry in node.entries)
+        return _struct_of(entries)
+
+    # --- comprehensions
+
+    def _comprehension(self, node: Comprehension) -> Evaluate:
+        if node.fold == "bind":
+            return self._bind(node)
+        over = self.plan(node.range)
+        outer, used = self._scope, self._used
+        first = self._declare(node.variable)
+        second = None if node.second_variable is None else self._declare(node.second_variable)
+        predicate = None if node.predicate is None else self.plan(node.predicate)
+        body = None if node.body is None else self.plan(node.body)
+        self._scope, self._used = outer, used
+        walk = _walk(over, first, second)
+        match node.fold:
+            case "all" | "exists":
+                return _quantify(walk, _required(predicate), stop=node.fold == "exists")
+            case "exists_one":
+                return _exactly_one(walk, _required(predicate))
+            case "map" | "filter" | "transformList":
+                return _collect(walk, predicate, _required(body))
+            case "transformMap":
+                return _transform_map(walk, predicate, _required(body), first)
+            case "transformMapEntry":
+                return _transform_entries(walk, predicate, _required(body))
+            case _:
+                assert_never(node.fold)
+
+    def _bind(self, node: Comprehension) -> Evaluate:
+        value = self.plan(node.start)
+        outer, used = self._scope, self._used
+        slot = self._declare(node.accumulator)
+        result = self.plan(node.result)
+        self._scope, self._used = outer, used
+
+        def evaluate(frame: Frame) -> Value:
+            frame[slot] = value(frame)
+            return result(frame)
+
+        return evaluate
+
+    def _declare(self, name: str) -> int:
+        slot = self._used
+        self._used += 1
+        self.size = max(self.size, self._used)
+        self._scope = {**self._scope, name: slot}
+        return slot
+
+
+def _required(evaluate: Evaluate | None) -> Evaluate:
+    if evaluate is None:
+        message = "a comprehension without its predicate or body"
+        raise TypeError(message)
+    return evaluate
+
+
+def _is_selection(node: Node, checked: Checked) -> bool:
+    """Return whether a node selects a field or an index of its operand."""
+    if isinstance(node, Select):
+        return not node.test and node.id not in checked.names
+    return isinstance(node, Call) and node.function in ("_[_]", "_[?_]", "_?._")
+
+
+def _root(slot: int, name: str) -> Evaluate:
+    def evaluate(frame: Frame) -> Value:
+        value = frame[slot]
+        if value is MISSING:
+            raise EvaluationError(f"no such attribute(s): {name}")
+        return value
+
+    return evaluate
+
+
+def _has(operand: Evaluate, field: str, *, viral: bool) -> Evaluate:
+    def evaluate(frame: Frame) -> Value:
+        container = operand(frame)
+        if type(container) is dict:
+            return field in container
+        if type(container) is Optional and viral:
+            return container.present and runtime.has(container.value, field)
+        return runtime.has(container, field)
+
+    return evaluate
+
+
+_Step: TypeAlias = "tuple[Evaluate | None, Value, bool]"
+
+
+def _follow(base: Evaluate, steps: tuple[_Step, ...]) -> Evaluate:
+    if all(closure is None and type(key) is str and not optional for closure, key, optional in steps):
+        return _follow_fields(base, tuple(str(key) for _, key, _ in steps))
+
+    def evaluate(frame: Frame) -> Value:
+        return _walk_path(base(frame), steps, frame)
+
+    return evaluate
+
+
+def _follow_fields(base: Evaluate, fields: tuple[str, ...]) -> Evaluate:
+    """Follow constant strings only, by far the commonest chain."""
+    steps: tuple[_Step, ...] = tuple((None, field, False) for field in fields)
+
+    def evaluate(frame: Frame) -> Value:
+        start = value = base(frame)
+        if type(value) is Optional:
+            return _walk_path(start, steps, frame)
+        for field in fields:
+            value = runtime.select(value, field)
+        return value
+
+    return evaluate
+
+
+def _walk_path(value: Value, steps: tuple[_Step, ...], frame: Frame) -> Value:
+    is_optional = type(value) is Optional
+    if type(value) is Optional:
+        if not value.present:
+            return value
+        value = value.value
+    for closure, key, optional in steps:
+        at = key if closure is None else closure(frame)
+        is_optional = is_optional or optional
+        if not is_optional:
+            value = runtime.index(value, at)
+            continue
+        found = runtime.look_up(value, at)
+        if found is None:
+            return NONE
+        value = found[0]
+    return Optional(value) if is_optional else value
+
+
+def _conjunction(terms: tuple[Evaluate, ...]) -> Evaluate:
+    return _logic(terms, stop=False)
+
+
+def _disjunction(terms: tuple[Evaluate, ...]) -> Evaluate:
+    return _logic(terms, stop=True)
+
+
+def _logic(terms: tuple[Evaluate, ...], *, stop: bool) -> Evaluate:
+    """Evaluate until an operand decides; the leftmost error is the result when none does."""
+    passing = not stop
+
+    def evaluate(frame: Frame) -> Value:
+        first_error: EvaluationError | None = None
+        for term in terms:
+            try:
+                value = term(frame)
+            except EvaluationError as error:
+                first_error = first_error or error
+                continue
+            if value is stop:
+                return stop
+            if value is not passing and first_error is None:
+                first_error = no_overload()
+        if first_error is not None:
+            raise first_error
+        return passing
+
+    return evaluate
+
+
+def _conditional(condition: Evaluate, yes: Evaluate, no: Evaluate) -> Evaluate:
+    def evaluate(frame: Frame) -> Value:
+        value = condition(frame)
+        if value is True:
+            return yes(frame)
+        if value is False:
+            return no(frame)
+        raise no_overload()
+
+    return evaluate
+
+
+def _equal(left: Evaluate, right: Evaluate) -> Evaluate:
+    return lambda frame: runtime.equal(left(frame), right(frame))
+
+
+def _unequal(left: Evaluate, right: Evaluate) -> Evaluate:
+    """Negate equality; what cannot be compared is unequal."""
+
+    def evaluate(frame: Frame) -> Value:
+        one, other = left(frame), right(frame)
+        try:
+            return not runtime.equal(one, other)
+        except EvaluationError:
+            return True
+
+    return evaluate
+
+
+def _either(optional: Evaluate, other: Evaluate) -> Evaluate:
+    def evaluate(frame: Frame) -> Value:
+        value = optional(frame)
+        return value if type(value) is not Optional or value.present else other(frame)
+
+    return evaluate
+
+
+def _either_value(optional: Evaluate, other: Evaluate) -> Evaluate:
+    def evaluate(frame: Frame) -> Value:
+        value = optional(frame)
+        if type(value) is not Optional:
+            return value
+        return value.value if value.present else other(frame)
+
+    return evaluate
+
+
+def _apply(run: Callable[..., Value], arguments: tuple[Evaluate, ...]) -> Evaluate:
+    match arguments:
+        case (only,):
+            return lambda frame: run(only(frame))
+        case (left, right):
+            return lambda frame: run(left(frame), right(frame))
+        case _:
+            return lambda frame: run(*[argument(frame) for argument in arguments])
+
+
+def _optional_list(elements: tuple[Evaluate, ...], optional: tuple[bool, ...]) -> Evaluate:
+    def evaluate(frame: Frame) -> Value:
+        found: list[Value] = []
+        for element, is_optional in zip(elements, optional, strict=True):
+            value = element(frame)
+            if not is_optional:
+                found.append(value)
+            elif type(value) is not Optional:
+                text = runtime.printed(value)
+                raise EvaluationError(f"cannot initialize optional list element from non-optional value {text}")
+            elif value.present:
+                found.append(value.value)
+        return found
+
+    return evaluate
+
+
+def _map_of(entries: tuple[tuple[Evaluate, Evaluate, bool], ...]) -> Evaluate:
+    def evaluate(frame: Frame) -> Value:
+        found: list[tuple[Value, Value]] = []
+        for key_of, value_of, optional in entries:
+            key, value = key_of(frame), value_of(frame)
+            if optional:
+                if type(value) is not Optional:
+                    raise _not_optional(key, value)
+                if not value.present:
+                    continue
+                value = value.value
+            found.append((key, value))
+        return make_map(found)
+
+    return evaluate
+
+
+def _not_optional(key: Value, value: Value) -> EvaluationError:
+    shown = runtime.printed(key), runtime.printed(value)
+    return EvaluationError(f"cannot initialize optional entry '{shown[0]}' from non-optional value {shown[1]}")
+
+
+def _struct_of(entries: tuple[tuple[str, Evaluate, bool], ...]) -> Evaluate:
+    def evaluate(frame: Frame) -> Value:
+        found: dict[str, Value] = {}
+        for name, value_of, optional in entries:
+            value = value_of(frame)
+            if optional:
+                if type(value) is not Optional:
+                    raise _not_optional(name, value)
+                if not value.present:
+                    continue
+                value = value.value
+            found[name] = value
+        return found
+
+    return evaluate
+
+
+_Walk: TypeAlias = "Callable[[Frame], Iterator[None]]"
+
+
+def _walk(over: Evaluate, first: int, second: int | None) -> _Walk:
+    """Return what puts each element in its slots, in turn; the range is evaluated before the first."""
+    if second is None:
+        return lambda frame: _fill_one(frame, runtime.elements(over(frame)), first)
+    position = second
+    return lambda frame: _fill_two(frame, runtime.pairs(over(frame)), first, position)
+
+
+def _fill_one(frame: Frame, elements: list[Value], slot: int) -> Iterator[None]:
+    for element in elements:
+        frame[slot] = element
+        yield
+
+
+def _fill_two(frame: Frame, pairs: list[tuple[Value, Value]], first: int, second: int) -> Iterator[None]:
+    for frame[first], frame[second] in pairs:
+        yield
+
+
+def _quantify(walk: _Walk, predicate: Evaluate, *, stop: bool) -> Evaluate:
+    """Evaluate `all` (stop at False) or `exists` (stop at True)."""
+    passing = not stop
+
+    def evaluate(frame: Frame) -> Value:
+        first_error: EvaluationError | None = None
+        for _ in walk(frame):
+            try:
+                value = predicate(frame)
+            except EvaluationError as error:
+                first_error = first_error or error
+                continue
+            if value is stop:
+                return stop
+            if value is not passing and first_error is None:
+                first_error = no_overload()
+        if first_error is not None:
+            raise first_error
+        return passing
+
+    return evaluate
+
+
+def _exactly_one(walk: _Walk, predicate: Evaluate) -> Evaluate:
+    """Evaluate `exists_one`: all elements are looked at, and of several errors the last one counts."""
+
+    def evaluate(frame: Frame) -> Value:
+        count = 0
+        last_error: EvaluationError | None = None
+        for _ in walk(frame):
+            try:
+                count += _decided(predicate(frame))
+            except EvaluationError as error:
+                last_error = error
+        if last_error is not None:
+            raise last_error
+        return count == 1
+
+    return evaluate
+
+
+def _decided(value: Value) -> bool:
+    if type(value) is bool:
+        return value
+    raise no_overload()
+
+
+def _collect(walk: _Walk, predicate: Evaluate | None, body: Evaluate) -> Evaluate:
+    """Evaluate `map`, `filter` and `transformList`.
+
+    The fold goes on after an error: an error of the body stays, an error of a later predicate replaces it.
+    """
+
+    def evaluate(frame: Frame) -> Value:
+        found: list[Value] = []
+        failure: EvaluationError | None = None
+        for _ in walk(frame):
+            try:
+                if predicate is not None and not _decided(predicate(frame)):
+                    continue
+            except EvaluationError as error:
+                failure = error
+                continue
+            if failure is not None:
+                continue
+            try:
+                found.append(body(frame))
+            except EvaluationError as error:
+                failure = error
+        if failure is not None:
+            raise failure
+        return found
+
+    return evaluate
+
+
+def _transform_map(walk: _Walk, predicate: Evaluate | None, body: Evaluate, key: int) -> Evaluate:
+    def add(frame: Frame, found: KeyedMap) -> None:
+        found.insert(frame[key], body(frame))
+
+    return _build_map(walk, predicate, add)
+
+
+def _transform_entries(walk: _Walk, predicate: Evaluate | None, body: Evaluate) -> Evaluate:
+    def add(frame: Frame, found: KeyedMap) -> None:
+        entries = body(frame)
+        if type(entries) is not dict and type(entries) is not KeyedMap:
+            raise no_overload()
+        for key, value in entries.items():
+            found.insert(key, value)
+
+    return _build_map(walk, predicate, add)
+
+
+def _build_map(walk: _Walk, predicate: Evaluate | None, add: Callable[[Frame, KeyedMap], None]) -> Evaluate:
+    def evaluate(frame: Frame) -> Value:
+        found = KeyedMap(())
+        failure: EvaluationError | None = None
+        for _ in walk(frame):
+            try:
+                if predicate is not None and not _decided(predicate(frame)):
+                    continue
+            except EvaluationError as error:
+                failure = error
+                continue
+            if failure is not None:
+                continue
+            try:
+                add(frame, found)
+            except EvaluationError as error:
+                failure = error
+        if failure is not None:
+            raise failure
+        return found.simplest()
+
+    return evaluate

@@ -1,0 +1,160 @@
+"""How a function is declared: its overloads, what runs them, and what they cost.
+
+Mirrors cel-go's function declarations. A call that the checker has resolved to one overload runs that one, after a look at
+the arguments' types; any other call tries the overloads in their order. `shared` replaces both for the operators, which look
+at their operands themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import TYPE_CHECKING, TypeAlias
+
+from scanner.cel.errors import EvaluationError
+from scanner.cel.values import Duration, KeyedMap, Timestamp, type_of
+
+if TYPE_CHECKING:
+    from scanner.cel.type_system import Type
+    from scanner.cel.values import Value
+
+Run: TypeAlias = "Callable[..., Value]"
+Cost: TypeAlias = "int | Callable[[tuple[Value, ...], Value], int]"
+"""Either a constant or what a call with these arguments and this result costs."""
+
+_RECEIVERS = frozenset({str, Timestamp, Duration})
+"""Types whose values answer themselves for operators that they do not have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overload:
+    """One signature. The receiver of a member call is the first of `arguments`.
+
+    `run` takes the arguments as values; it may trust their types. None: the evaluator has its own way (logic, indexes).
+    """
+
+    id: str
+    arguments: tuple[Type, ...]
+    result: Type
+    run: Run | None = None
+    member: bool = False
+    cost: Cost | None = None
+
+    def free_types(self) -> tuple[Type, ...]:
+        """Return the type parameters of the signature."""
+        return _free_types((*self.arguments, self.result))
+
+    def accepts(self, values: tuple[Value, ...]) -> bool:
+        """Return whether the arguments have the declared run-time types."""
+        return len(values) == len(self.arguments) and all(map(assignable_at_run_time, self.arguments, values))
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """All overloads of one name.
+
+    `shared`: what runs any of them; `operands`: the classes that may come first there (None: all). `guarded=False`: the
+    overload itself complains about wrong types. `cost`: the rule of calls whose overload is not known.
+    """
+
+    name: str
+    overloads: tuple[Overload, ...]
+    shared: Run | None = None
+    operands: frozenset[type] | None = None
+    guarded: bool = True
+    cost: Cost | None = None
+
+    def merged(self, other: Function) -> Function:
+        """Return this function with another library's overloads added."""
+        return replace(self, overloads=(*self.overloads, *other.overloads))
+
+    def runner(self, overload_ids: tuple[str, ...]) -> Run:
+        """Return what a call with these candidate overloads does with its arguments."""
+        if self.shared is not None:
+            return self._shared_runner(self.shared)
+        if len(overload_ids) == 1:
+            return self._single_runner(next(one for one in self.overloads if one.id == overload_ids[0]))
+        return self._dispatch
+
+    def _shared_runner(self, shared: Run) -> Run:
+        operands = self.operands
+        if operands is None:
+            return shared
+
+        def run(*values: Value) -> Value:
+            if type(values[0]) in operands:
+                return shared(*values)
+            if type(values[0]) in _RECEIVERS:
+                raise EvaluationError("no such overload")
+            raise EvaluationError(f"no such overload: {self.name}")
+
+        return run
+
+    def _single_runner(self, overload: Overload) -> Run:
+        run = overload.run
+        if run is None or not self.guarded:
+            return run or self._dispatch
+
+        def guarded(*values: Value) -> Value:
+            if overload.accepts(values):
+                return run(*values)
+            raise self._no_overload(values)
+
+        return guarded
+
+    def _dispatch(self, *values: Value) -> Value:
+        for overload in self.overloads:
+            if overload.run is not None and (not self.guarded or overload.accepts(values)):
+                return overload.run(*values)
+        raise self._no_overload(values)
+
+    def _no_overload(self, values: tuple[Value, ...]) -> EvaluationError:
+        names = ", ".join(type_of(value).name for value in values)
+        return EvaluationError(f"no such overload: {self.name}({names})")
+
+
+@cache
+def _free_types(types: tuple[Type, ...]) -> tuple[Type, ...]:
+    found: dict[Type, None] = {}
+    for type_ in types:
+        if type_.family == "parameter":
+            found[type_] = None
+        found.update(dict.fromkeys(_free_types(type_.parameters)))
+    return tuple(found)
+
+
+def assignable_at_run_time(declared: Type, value: Value) -> bool:
+    """Return whether a value may be an argument of a declared type; of lists and maps the first entry decides."""
+    match declared.family:
+        case "dyn" | "parameter":
+            return True
+        case "list":
+            return type(value) is list and (not value or assignable_at_run_time(declared.parameters[0], value[0]))
+        case "map":
+            return _is_map_of(declared, value)
+        case _:
+            return declared.name == type_of(value).name
+
+
+def _is_map_of(declared: Type, value: Value) -> bool:
+    if type(value) is not dict and type(value) is not KeyedMap:
+        return False
+    for key, item in value.items():
+        return assignable_at_run_time(declared.parameters[0], key) and assignable_at_run_time(declared.parameters[1], item)
+    return True
+
+
+def member(id_: str, arguments: tuple[Type, ...], result: Type, run: Run | None = None, cost: Cost | None = None) -> Overload:
+    """Declare `first.name(rest)`."""
+    return Overload(id_, arguments, result, run, member=True, cost=cost)
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """What one file of functions adds to the environment; `since` is the Kubernetes minor version."""
+
+    name: str
+    functions: tuple[Function, ...]
+    types: tuple[Type, ...] = ()
+    since: tuple[int, int] = (1, 0)

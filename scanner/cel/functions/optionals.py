@@ -1,0 +1,81 @@
+"""Optional values: their constructors and accessors (K8 of the admission semantics, cel-go's optional library version 2).
+
+`or` and `orValue` decide whether their argument is evaluated at all, so the evaluator handles them; indexes and selections
+are the evaluator's too.
+"""
+
+from __future__ import annotations
+
+from scanner.cel.errors import EvaluationError
+from scanner.cel.functions.declaration import Function, Library, Overload, member
+from scanner.cel.type_system import BOOL, DYN, INT, STRING, A, B, list_of, map_of, optional_of
+from scanner.cel.values import NONE, Duration, KeyedMap, Optional, Timestamp, UInt, Value
+
+_OPTIONAL = optional_of(A)
+_LIST = list_of(A)
+_MAP = map_of(A, B)
+_YEAR_ONE = -62_135_596_800 * 10**9
+
+
+def _is_zero(value: Value) -> bool:
+    if value is None:
+        return True
+    if type(value) in (bool, int, UInt, float, str, bytes):
+        return not value
+    if type(value) is list or type(value) is dict or type(value) is KeyedMap:
+        return len(value) == 0
+    if type(value) is Timestamp:
+        return value.nanoseconds == _YEAR_ONE
+    return type(value) is Duration and value.nanoseconds == 0
+
+
+def _of_non_zero(value: Value) -> Value:
+    return NONE if _is_zero(value) else Optional(value)
+
+
+def _value(optional: Optional) -> Value:
+    if optional.present:
+        return optional.value
+    raise EvaluationError("optional.none() dereference")
+
+
+def _unwrap(optionals: list[Optional]) -> Value:
+    return [optional.value for optional in optionals if type(optional) is not Optional or optional.present]
+
+
+def _first(values: list[Value]) -> Value:
+    return Optional(values[0]) if values else NONE
+
+
+def _last(values: list[Value]) -> Value:
+    return Optional(values[-1]) if values else NONE
+
+
+LIBRARY = Library(
+    "optional",
+    (
+        Function("optional.of", (Overload("optional_of", (A,), _OPTIONAL, Optional),)),
+        Function("optional.ofNonZeroValue", (Overload("optional_ofNonZeroValue", (A,), _OPTIONAL, _of_non_zero),)),
+        Function("optional.none", (Overload("optional_none", (), _OPTIONAL, lambda: NONE),)),
+        Function("value", (member("optional_value", (_OPTIONAL,), A, _value),)),
+        Function("hasValue", (member("optional_hasValue", (_OPTIONAL,), BOOL, lambda optional: optional.present),)),
+        Function("optional.unwrap", (Overload("optional_unwrap", (list_of(_OPTIONAL),), _LIST, _unwrap),)),
+        Function("unwrapOpt", (member("optional_unwrapOpt", (list_of(_OPTIONAL),), _LIST, _unwrap),)),
+        Function("or", (member("optional_or_optional", (_OPTIONAL, _OPTIONAL), _OPTIONAL),)),
+        Function("orValue", (member("optional_orValue_value", (_OPTIONAL, A), A),)),
+        Function("_?._", (Overload("select_optional_field", (DYN, STRING), _OPTIONAL),)),
+        Function(
+            "_[?_]",
+            (
+                Overload("list_optindex_optional_int", (_LIST, INT), _OPTIONAL),
+                Overload("optional_list_optindex_optional_int", (optional_of(_LIST), INT), _OPTIONAL),
+                Overload("map_optindex_optional_value", (_MAP, A), optional_of(B)),
+                Overload("optional_map_optindex_optional_value", (optional_of(_MAP), A), optional_of(B)),
+            ),
+        ),
+        Function("first", (member("list_first", (_LIST,), _OPTIONAL, _first),)),
+        Function("last", (member("list_last", (_LIST,), _OPTIONAL, _last),)),
+    ),
+    types=(optional_of(DYN),),
+    since=(1, 28),
+)

@@ -1,0 +1,273 @@
+"""Resource quantities (K11 of the admission semantics, apimachinery's resource.Quantity).
+
+A quantity is `unscaled * 10 ** exponent`. Upstream keeps small ones as an int64 with a scale and others as big decimals, and
+only the former with a scale of zero or more count as integers, so the form is part of the value. Results of arithmetic are
+of a pointer type, which `==` refuses on its right.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import ClassVar
+
+from scanner.cel.errors import EvaluationError
+from scanner.cel.functions.declaration import Function, Library, Overload, member
+from scanner.cel.runtime import no_overload
+from scanner.cel.type_system import BOOL, DOUBLE, INT, STRING, Type, object_type
+from scanner.cel.values import INT_MAX, INT_MIN, Opaque, Value
+
+QUANTITY = object_type("kubernetes.Quantity")
+_WRONG_FORMAT = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+_WRONG_NUMBER = "unable to parse numeric part of quantity"
+_WRONG_SUFFIX = "unable to parse quantity's suffix"
+_SCANNED = re.compile(r"([+-]?)(0*)([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[-+]?[0-9]*)\Z")
+_DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+_EXPONENT = re.compile(r"[eE]([+-]?[0-9]+)\Z")
+_NANO = -9
+_FAST_DIGITS = 18
+_FAST_BINARY_DIGITS = 15
+_WIDEST_ALIGNMENT = 10_000
+_DIGITS_OF_INT64 = 19
+
+
+class Quantity(Opaque):
+    """A number with a decimal exponent; `small` and `computed` tell upstream's representations apart."""
+
+    __slots__ = ("computed", "exponent", "small", "unscaled")
+    TYPE: ClassVar[Type] = QUANTITY
+    GO_TYPE: ClassVar[str] = "cel.Quantity"
+
+    def __init__(self, unscaled: int, exponent: int, *, small: bool, computed: bool = False) -> None:
+        self.unscaled = unscaled
+        self.exponent = exponent
+        self.small = small
+        self.computed = computed
+
+    def equals(self, other: Opaque) -> bool:
+        """Compare by value; a computed right side is refused."""
+        if not isinstance(other, Quantity) or other.computed:
+            raise no_overload()
+        return compare(self, other) == 0
+
+
+def compare(left: Quantity, right: Quantity) -> int:
+    """Return -1, 0 or 1, exactly."""
+    if _sign(left.unscaled) != _sign(right.unscaled) or left.unscaled == 0:
+        return _sign(_sign(left.unscaled) - _sign(right.unscaled))
+    if abs(left.exponent - right.exponent) > _WIDEST_ALIGNMENT:
+        larger = _magnitude(left) - _magnitude(right)
+        return _sign(larger) * _sign(left.unscaled)
+    ours, theirs = _aligned(left, right)
+    return (ours > theirs) - (ours < theirs)
+
+
+def _magnitude(quantity: Quantity) -> int:
+    return len(str(abs(quantity.unscaled))) + quantity.exponent
+
+
+def _sign(number: int) -> int:
+    return (number > 0) - (number < 0)
+
+
+def _aligned(left: Quantity, right: Quantity) -> tuple[int, int]:
+    exponent = min(left.exponent, right.exponent)
+    ours: int = left.unscaled * 10 ** (left.exponent - exponent)
+    theirs: int = right.unscaled * 10 ** (right.exponent - exponent)
+    return ours, theirs
+
+
+@lru_cache(maxsize=16384)
+def parse(text: str) -> Quantity:
+    """Return the quantity of a text, or raise `EvaluationError` with upstream's message."""
+    match = _SCANNED.match(text)
+    if match is None or not text:
+        raise EvaluationError(_WRONG_FORMAT)
+    sign, zeros, whole, fraction, suffix = match.groups(default="")
+    if not whole and not fraction and not suffix and "." not in text:
+        return Quantity(0, 0, small=True)
+    base, exponent = _interpret(suffix)
+    digits = whole or "0"
+    negative = sign == "-"
+    fast = _fast(digits, fraction, base, exponent)
+    if fast is not None:
+        return Quantity(-fast[0] if negative else fast[0], fast[1], small=True)
+    if not zeros and not whole and not fraction:
+        raise EvaluationError(_WRONG_NUMBER)
+    return _exact(int(digits + fraction), -len(fraction), base, exponent, negative=negative)
+
+
+def _interpret(suffix: str) -> tuple[int, int]:
+    """Return base and exponent of a suffix."""
+    if suffix in _DECIMAL:
+        return 10, _DECIMAL[suffix]
+    if suffix in _BINARY:
+        return 2, _BINARY[suffix]
+    match = _EXPONENT.match(suffix)
+    if match is None or not INT_MIN <= int(match.group(1)) <= INT_MAX:
+        raise EvaluationError(_WRONG_SUFFIX)
+    exponent = int(match.group(1)) & 0xFFFFFFFF
+    return 10, exponent - (1 << 32) if exponent >= 1 << 31 else exponent
+
+
+def _fast(whole: str, fraction: str, base: int, exponent: int) -> tuple[int, int] | None:
+    """Return value and scale of what upstream keeps in an int64, or None."""
+    if base == 10:  # noqa: PLR2004
+        precision = _FAST_DIGITS - len(whole) - len(fraction)
+        scale, factor = exponent, 1
+    elif not fraction:
+        precision = _FAST_BINARY_DIGITS - len(whole) - int(exponent * 3 / 10) - 1
+        scale, factor = 0, 1 << exponent
+    else:
+        return None
+    scale -= len(fraction)
+    if precision < 0 or scale < _NANO:
+        return None
+    value = int(whole + fraction) * factor
+    return (value, scale) if value <= INT_MAX else None
+
+
+def _exact(unscaled: int, scale: int, base: int, exponent: int, *, negative: bool) -> Quantity:
+    """Return a big quantity: rounded away from zero to whole nanos, binary ones capped at the largest int64."""
+    if base == 10:  # noqa: PLR2004
+        scale += exponent
+    else:
+        unscaled <<= exponent
+    if unscaled and scale < _NANO:
+        unscaled = _rounded_up(unscaled, _NANO - scale)
+        scale = _NANO
+    if base == 2 and _exceeds_int64(unscaled, scale):  # noqa: PLR2004
+        unscaled, scale = INT_MAX, 0
+    return Quantity(-unscaled if negative else unscaled, scale, small=False)
+
+
+def _rounded_up(unscaled: int, digits: int) -> int:
+    if digits > len(str(unscaled)):
+        return 1
+    quotient: int
+    quotient, rest = divmod(unscaled, 10**digits)
+    return quotient + (rest > 0)
+
+
+def _exceeds_int64(unscaled: int, scale: int) -> bool:
+    return unscaled > INT_MAX * 10**-scale
+
+
+def add(left: Quantity, right: Quantity) -> Quantity:
+    """Return the sum, in upstream's form."""
+    if left.small and right.small:
+        small = _add_small(left, right)
+        if small is not None:
+            return small
+    ours, theirs = _aligned(left, right)
+    return Quantity(ours + theirs, min(left.exponent, right.exponent), small=False, computed=True)
+
+
+def _add_small(left: Quantity, right: Quantity) -> Quantity | None:
+    if right.unscaled == 0:
+        return Quantity(left.unscaled, left.exponent, small=True, computed=True)
+    if left.unscaled == 0:
+        return Quantity(right.unscaled, right.exponent, small=True, computed=True)
+    if abs(left.exponent - right.exponent) > _DIGITS_OF_INT64:
+        return None
+    ours, theirs = _aligned(left, right)
+    if not all(INT_MIN <= number <= INT_MAX for number in (ours, theirs, ours + theirs)):
+        return None
+    return Quantity(ours + theirs, min(left.exponent, right.exponent), small=True, computed=True)
+
+
+def _subtract(left: Quantity, right: Quantity) -> Quantity:
+    return add(left, Quantity(-right.unscaled, right.exponent, small=right.small and right.unscaled != INT_MIN))
+
+
+def _of_int(number: int) -> Quantity:
+    return Quantity(number, 0, small=True)
+
+
+def _is_quantity(text: str) -> bool:
+    try:
+        parse(text)
+    except EvaluationError:
+        return False
+    return True
+
+
+def _integer(quantity: Quantity) -> int | None:
+    """Return the value as an int64, or None when upstream's form does not give one."""
+    if not quantity.small or quantity.exponent < 0:
+        return None
+    if quantity.unscaled == 0:
+        return 0
+    if quantity.exponent > _DIGITS_OF_INT64:
+        return None
+    value: int = quantity.unscaled * 10**quantity.exponent
+    return value if INT_MIN <= value <= INT_MAX else None
+
+
+def _as_integer(quantity: Quantity) -> Value:
+    value = _integer(quantity)
+    if value is None:
+        raise EvaluationError("cannot convert value to integer")
+    return value
+
+
+def _as_float(quantity: Quantity) -> float:
+    try:
+        base = float(quantity.unscaled)
+    except OverflowError:
+        base = float("inf") * _sign(quantity.unscaled)
+    return base if quantity.exponent == 0 else base * _power_of_ten(quantity.exponent)
+
+
+def _power_of_ten(exponent: int) -> float:
+    """Return Go's `math.Pow10`, which multiplies two table entries."""
+    if exponent > 308:  # noqa: PLR2004
+        return float("inf")
+    if exponent < -323:  # noqa: PLR2004
+        return 0.0
+    coarse, fine = divmod(abs(exponent), 32)
+    if exponent >= 0:
+        return float(f"1e{coarse * 32}") * float(f"1e{fine}")
+    return float(f"1e-{coarse * 32}") / float(f"1e{fine}")
+
+
+LIBRARY = Library(
+    "kubernetes.quantity",
+    (
+        Function("quantity", (Overload("string_to_quantity", (STRING,), QUANTITY, parse),)),
+        Function("isQuantity", (Overload("is_quantity_string", (STRING,), BOOL, _is_quantity),)),
+        Function("sign", (Overload("quantity_sign", (QUANTITY,), INT, lambda quantity: _sign(quantity.unscaled)),)),
+        Function(
+            "isGreaterThan",
+            (member("quantity_is_greater_than", (QUANTITY, QUANTITY), BOOL, lambda one, two: compare(one, two) > 0),),
+        ),
+        Function(
+            "isLessThan",
+            (member("quantity_is_less_than", (QUANTITY, QUANTITY), BOOL, lambda one, two: compare(one, two) < 0),),
+        ),
+        Function("compareTo", (member("quantity_compare_to", (QUANTITY, QUANTITY), INT, compare),)),
+        Function("asApproximateFloat", (member("quantity_get_float", (QUANTITY,), DOUBLE, _as_float),)),
+        Function("asInteger", (member("quantity_get_int", (QUANTITY,), INT, _as_integer),)),
+        Function(
+            "isInteger",
+            (member("quantity_is_integer", (QUANTITY,), BOOL, lambda quantity: _integer(quantity) is not None),),
+        ),
+        Function(
+            "add",
+            (
+                member("quantity_add", (QUANTITY, QUANTITY), QUANTITY, add),
+                member("quantity_add_int", (QUANTITY, INT), QUANTITY, lambda one, two: add(one, _of_int(two))),
+            ),
+        ),
+        Function(
+            "sub",
+            (
+                member("quantity_sub", (QUANTITY, QUANTITY), QUANTITY, _subtract),
+                member("quantity_sub_int", (QUANTITY, INT), QUANTITY, lambda one, two: _subtract(one, _of_int(two))),
+            ),
+        ),
+    ),
+    types=(QUANTITY,),
+    since=(1, 28),
+)

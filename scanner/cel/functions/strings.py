@@ -1,0 +1,165 @@
+"""Strings (K2 of the admission semantics, cel-go's strings extension version 2); offsets count code points."""
+
+from __future__ import annotations
+
+from scanner.cel.errors import EvaluationError
+from scanner.cel.functions.declaration import Function, Library, Overload, member
+from scanner.cel.runtime import printed
+from scanner.cel.type_system import INT, STRING, list_of
+from scanner.cel.values import Value
+
+WHITE_SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
+"""What Go's TrimSpace removes; Python's strip would also take U+001C to U+001F."""
+_UPPER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_LOWER = _UPPER.lower()
+_TO_LOWER = str.maketrans(_UPPER, _LOWER)
+_TO_UPPER = str.maketrans(_LOWER, _UPPER)
+_QUOTED = str.maketrans(
+    {
+        "\a": "\\a",
+        "\b": "\\b",
+        "\f": "\\f",
+        "\n": "\\n",
+        "\r": "\\r",
+        "\t": "\\t",
+        "\v": "\\v",
+        "\\": "\\\\",
+        '"': '\\"',
+    }
+)
+_STRINGS = list_of(STRING)
+
+
+def _outside(position: int) -> EvaluationError:
+    return EvaluationError(f"index out of range: {position}")
+
+
+def _char_at(text: str, position: int) -> str:
+    if not 0 <= position <= len(text):
+        raise _outside(position)
+    return text[position : position + 1]
+
+
+def _index_of(text: str, part: str, offset: int = 0) -> int:
+    if not part:
+        return offset
+    if offset < 0:
+        raise _outside(offset)
+    return text.find(part, offset)
+
+
+def _last_index_of(text: str, part: str) -> int:
+    if not part:
+        return len(text)
+    if len(text.encode()) < len(part.encode()):
+        return -1
+    return _last_index_before(text, part, len(text) - 1)
+
+
+def _last_index_before(text: str, part: str, offset: int) -> int:
+    if not part:
+        return offset
+    if offset < 0:
+        raise _outside(offset)
+    if offset >= len(text):
+        return -1
+    return text.rfind(part, 0, offset + len(part))
+
+
+def _replace(text: str, old: str, new: str, times: int = -1) -> str:
+    return text.replace(old, new, max(times, -1))
+
+
+def _split(text: str, separator: str, limit: int = -1) -> list[Value]:
+    if limit == 0:
+        return []
+    if not separator:
+        return _code_points(text, limit)
+    return [*text.split(separator, limit - 1 if limit > 0 else -1)]
+
+
+def _code_points(text: str, limit: int) -> list[Value]:
+    if limit < 0 or limit >= len(text):
+        return [*text]
+    return [*text[: limit - 1], text[limit - 1 :]]
+
+
+def _substring(text: str, start: int) -> str:
+    if not 0 <= start <= len(text):
+        raise _outside(start)
+    return text[start:]
+
+
+def _substring_range(text: str, start: int, end: int) -> str:
+    if start > end:
+        raise EvaluationError(f"invalid substring range. start: {start}, end: {end}")
+    for position in (start, end):
+        if not 0 <= position <= len(text):
+            raise _outside(position)
+    return text[start:end]
+
+
+def _join(parts: list[Value], separator: str = "") -> str:
+    for part in parts:
+        if type(part) is not str:
+            raise EvaluationError(f"join: invalid input: {printed(part)}")
+    return separator.join(map(str, parts))
+
+
+def _quote(text: str) -> str:
+    return f'"{text.translate(_QUOTED)}"'
+
+
+LIBRARY = Library(
+    "strings",
+    (
+        Function("charAt", (member("string_char_at_int", (STRING, INT), STRING, _char_at),)),
+        Function(
+            "indexOf",
+            (
+                member("string_index_of_string", (STRING, STRING), INT, _index_of),
+                member("string_index_of_string_int", (STRING, STRING, INT), INT, _index_of),
+            ),
+        ),
+        Function(
+            "lastIndexOf",
+            (
+                member("string_last_index_of_string", (STRING, STRING), INT, _last_index_of),
+                member("string_last_index_of_string_int", (STRING, STRING, INT), INT, _last_index_before),
+            ),
+        ),
+        Function("lowerAscii", (member("string_lower_ascii", (STRING,), STRING, lambda text: text.translate(_TO_LOWER)),)),
+        Function("upperAscii", (member("string_upper_ascii", (STRING,), STRING, lambda text: text.translate(_TO_UPPER)),)),
+        Function(
+            "replace",
+            (
+                member("string_replace_string_string", (STRING, STRING, STRING), STRING, _replace),
+                member("string_replace_string_string_int", (STRING, STRING, STRING, INT), STRING, _replace),
+            ),
+        ),
+        Function(
+            "split",
+            (
+                member("string_split_string", (STRING, STRING), _STRINGS, _split),
+                member("string_split_string_int", (STRING, STRING, INT), _STRINGS, _split),
+            ),
+        ),
+        Function(
+            "substring",
+            (
+                member("string_substring_int", (STRING, INT), STRING, _substring),
+                member("string_substring_int_int", (STRING, INT, INT), STRING, _substring_range),
+            ),
+        ),
+        Function("trim", (member("string_trim", (STRING,), STRING, lambda text: text.strip(WHITE_SPACE)),)),
+        Function("strings.quote", (Overload("strings_quote", (STRING,), STRING, _quote),)),
+        Function(
+            "join",
+            (
+                member("list_join", (_STRINGS,), STRING, _join),
+                member("list_join_string", (_STRINGS, STRING), STRING, _join),
+            ),
+        ),
+    ),
+    since=(1, 29),
+)

@@ -1,0 +1,63 @@
+"""Text to tokens: cel-go's lexical grammar (part H1 of the admission semantics).
+
+The longest match wins, and among equally long ones the earlier rule; one regular expression with its alternatives in that
+order does both. Comments and white space vanish here.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+_ESCAPE = r"""\\(?:[abfnrtv"'\\?`]|[0-3][0-7][0-7]|[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8})"""
+_STRING = rf"""[rR]"{{3}}(?s:.*?)"{{3}}|[rR]'{{3}}(?s:.*?)'{{3}}|[rR]"[^"\n\r]*"|[rR]'[^'\n\r]*'
+  |"{{3}}(?:{_ESCAPE}|[^\\])*?"{{3}}|'{{3}}(?:{_ESCAPE}|[^\\])*?'{{3}}
+  |"(?:{_ESCAPE}|[^\\"\n\r])*"|'(?:{_ESCAPE}|[^\\'\n\r])*'"""
+_TOKEN = re.compile(
+    rf"""(?P<blank>[\t\ \r\n\f]+|//[^\n]*)
+  |(?P<bytes>[bB](?:{_STRING}))
+  |(?P<string>{_STRING})
+  |(?P<float>[0-9]+\.[0-9]+(?:[eE][+-]?[0-9]+)?|[0-9]+[eE][+-]?[0-9]+|\.[0-9]+(?:[eE][+-]?[0-9]+)?)
+  |(?P<uint>0x[0-9a-fA-F]+[uU]|[0-9]+[uU])
+  |(?P<int>0x[0-9a-fA-F]+|[0-9]+)
+  |(?P<name>[A-Za-z_][A-Za-z0-9_]*)
+  |(?P<quoted>`[A-Za-z0-9_.\-/\ ]+`)
+  |(?P<sign>==|!=|<=|>=|&&|\|\||[-+*/%<>!?:.,(){{}}\[\]])""",
+    re.VERBOSE,
+)
+_KEYWORDS = frozenset({"in", "true", "false", "null"})
+END = "<EOF>"
+
+
+class Token(NamedTuple):
+    """`kind` is the sign or keyword itself, or one of name, quoted, int, uint, float, string, bytes and `<EOF>`."""
+
+    kind: str
+    text: str
+    offset: int
+
+
+class UnknownCharacter(Exception):  # noqa: N818 (an event between lexer and parser, not an error that users see)
+    """No token begins at this offset."""
+
+    def __init__(self, offset: int) -> None:
+        super().__init__(offset)
+        self.offset = offset
+
+
+def tokens(text: str) -> list[Token]:
+    """Return the tokens of an expression and an `<EOF>`; raise `UnknownCharacter` where there is none."""
+    found: list[Token] = []
+    match_at = _TOKEN.match
+    offset = 0
+    while offset < len(text):
+        match = match_at(text, offset)
+        if match is None:
+            raise UnknownCharacter(offset)
+        kind = match.lastgroup
+        if kind != "blank":
+            token = match.group()
+            found.append(Token(token if kind == "sign" or token in _KEYWORDS else str(kind), token, offset))
+        offset = match.end()
+    found.append(Token(END, END, len(text)))
+    return found

@@ -1,0 +1,447 @@
+"""What operators, selections and indexes mean at run time (part J of the admission semantics, cel-go's common/types).
+
+Every function takes values and returns a value or raises `EvaluationError` with upstream's text.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Protocol, TypeAlias, runtime_checkable
+
+from scanner.cel.errors import EvaluationError
+from scanner.cel.text import printed_double
+from scanner.cel.type_system import Type
+from scanner.cel.values import (
+    INT_MAX,
+    INT_MIN,
+    NONE,
+    UINT_MAX,
+    Duration,
+    KeyedMap,
+    Opaque,
+    Optional,
+    Timestamp,
+    UInt,
+    Value,
+    type_of,
+)
+
+SECOND = 10**9
+FIRST_SECOND = -62_135_596_800
+LAST_SECOND = 253_402_300_799
+Unary: TypeAlias = "Callable[[Value], Value]"
+Binary: TypeAlias = "Callable[[Value, Value], Value]"
+_NUMBERS = frozenset({int, UInt, float})
+_PLAIN = frozenset({str, bool, bytes})
+
+
+@runtime_checkable
+class Lazy(Protocol):
+    """The value of `variables`: reads and remembers one variable at a time."""
+
+    def read(self, name: str) -> Value:
+        """Return a variable's value, or raise `EvaluationError`."""
+        ...
+
+
+def no_overload() -> EvaluationError:
+    """Return the error of an operand of the wrong type."""
+    return EvaluationError("no such overload")
+
+
+def printed(value: Value) -> str:
+    """Return a value the way Go's `%v` prints it inside error texts."""
+    if type(value) is bool:
+        return "true" if value else "false"
+    if type(value) is float:
+        return printed_double(value)
+    if type(value) is int or type(value) is UInt:
+        return str(int(value))
+    if type(value) is str:
+        return value
+    if value is None:
+        return "0"
+    if type(value) is bytes:
+        return f"[{' '.join(map(str, value))}]"
+    if type(value) is list:
+        return f"[{', '.join(map(printed, value))}]"
+    if type(value) is dict or type(value) is KeyedMap:
+        return "{" + ", ".join(f"{printed(key)}: {printed(item)}" for key, item in value.items()) + "}"
+    if type(value) is Optional:
+        return f"optional({printed(value.value)})" if value.present else "optional.none()"
+    if type(value) is Type:
+        return str(value)
+    return str(value)
+
+
+# --- equality and order
+
+
+def equal(left: Value, right: Value) -> bool:
+    """Return whether two values are equal; only Kubernetes' own types raise, when the other's type differs."""
+    if left is None or right is None:
+        return left is right
+    kind = type(left)
+    if kind in _NUMBERS:
+        return type(right) in _NUMBERS and equal_numbers(left, right)
+    if kind is not type(right):
+        return _equal_unlike(left, right)
+    if kind in _PLAIN:
+        return left == right
+    return _equal_alike(left, right)
+
+
+def _equal_unlike(left: Value, right: Value) -> bool:
+    """Compare values of different classes: maps come in two shapes, and opaque types refuse."""
+    if type(left) in (dict, KeyedMap) and type(right) in (dict, KeyedMap):
+        return equal_maps(left, right)
+    if isinstance(left, Opaque):
+        raise no_overload()
+    return False
+
+
+def _equal_alike(left: Value, right: Value) -> bool:
+    """Compare values of one class that is neither plain nor a number."""
+    if type(left) is list and type(right) is list:
+        return len(left) == len(right) and all(map(_not_unequal, left, right))
+    if type(left) in (dict, KeyedMap):
+        return equal_maps(left, right)
+    if isinstance(left, Opaque) and isinstance(right, Opaque):
+        return left.equals(right)
+    if type(left) in (Timestamp, Duration):
+        return bool(left.nanoseconds == right.nanoseconds)  # type: ignore[attr-defined]
+    if type(left) is Optional and type(right) is Optional:
+        return left.present is right.present and (not left.present or equal(left.value, right.value))
+    if type(left) is Type and type(right) is Type:
+        return left.name == right.name
+    return left is right
+
+
+def _not_unequal(left: Value, right: Value) -> bool:
+    """Compare elements; upstream takes an error between two elements for no difference."""
+    try:
+        return equal(left, right)
+    except EvaluationError:
+        return True
+
+
+def equal_maps(left: Value, right: Value) -> bool:
+    """Compare two maps of either shape."""
+    if len(left) != len(right):  # type: ignore[arg-type]
+        return False
+    for key, value in left.items():  # type: ignore[attr-defined]
+        other = find_key(right, key)
+        if other is None or not _not_unequal(value, other[0]):
+            return False
+    return True
+
+
+def find_key(container: Value, key: Value) -> tuple[Value] | None:
+    """Return the value under a map's key, wrapped, or None when there is none."""
+    if type(container) is dict:
+        return (container[key],) if type(key) is str and key in container else None
+    if type(container) is KeyedMap:
+        entry = container.find(key)
+        return None if entry is None else (entry[1],)
+    return None
+
+
+def equal_numbers(left: Value, right: Value) -> bool:
+    """Compare two numbers of any type; NaN equals nothing."""
+    if type(left) is float or type(right) is float:
+        if left != left or right != right:  # noqa: PLR0124 (NaN)
+            return False
+        return _order_mixed(left, right) == 0
+    return left == right
+
+
+def order(left: Value, right: Value) -> int:
+    """Return -1, 0 or 1; raise when the values have no order."""
+    kind = type(left)
+    if kind is type(right):
+        if kind is int or kind is str or kind is bool or kind is bytes or kind is UInt:
+            return (left > right) - (left < right)  # type: ignore[operator]
+        if kind is float:
+            return _order_doubles(left, right)
+        if kind is Timestamp or kind is Duration:
+            return (left.nanoseconds > right.nanoseconds) - (left.nanoseconds < right.nanoseconds)  # type: ignore[attr-defined]
+    elif kind in _NUMBERS and type(right) in _NUMBERS:
+        return _order_doubles(left, right)
+    raise no_overload()
+
+
+def _order_doubles(left: Value, right: Value) -> int:
+    if left != left or right != right:  # noqa: PLR0124 (NaN)
+        raise EvaluationError("NaN values cannot be ordered")
+    return _order_mixed(left, right)
+
+
+def _order_mixed(left: Value, right: Value) -> int:
+    """Order two numbers; an integer meets a double as the nearest double, unless the double is out of its range."""
+    if type(left) is float and type(right) is not float:
+        return _order_double(left, right)
+    if type(right) is float and type(left) is not float:
+        return -_order_double(right, left)
+    return (left > right) - (left < right)  # type: ignore[operator]
+
+
+def _order_double(double: float, integer: Value) -> int:
+    low, high = (0, UINT_MAX) if type(integer) is UInt else (INT_MIN, INT_MAX)
+    if double < float(low):
+        return -1
+    if double > float(high):
+        return 1
+    nearest = float(integer)  # type: ignore[arg-type]
+    return (double > nearest) - (double < nearest)
+
+
+def contains(container: Value, element: Value) -> bool:
+    """Return `element in container`: a key of a map, or equal to an element of a list."""
+    if type(container) is dict:
+        return type(element) is str and element in container
+    if type(container) is list:
+        return any(_surely_equal(element, candidate) for candidate in container)
+    if type(container) is KeyedMap:
+        return container.find(element) is not None
+    raise no_overload()
+
+
+def _surely_equal(left: Value, right: Value) -> bool:
+    """Compare for membership; an error is no match."""
+    try:
+        return equal(left, right)
+    except EvaluationError:
+        return False
+
+
+# --- arithmetic
+
+
+def checked(number: int) -> int:
+    """Return a number that fits 64 bits, or raise."""
+    if INT_MIN <= number <= INT_MAX:
+        return number
+    raise EvaluationError("integer overflow")
+
+
+def checked_unsigned(number: int) -> UInt:
+    """Return a number that fits 64 bits without a sign, or raise."""
+    if 0 <= number <= UINT_MAX:
+        return UInt(number)
+    raise EvaluationError("unsigned integer overflow")
+
+
+def moment(nanoseconds: int, offset: int) -> Timestamp:
+    """Return a timestamp between the years 1 and 9999, or raise."""
+    if FIRST_SECOND <= nanoseconds // SECOND <= LAST_SECOND:
+        return Timestamp(nanoseconds, offset)
+    raise EvaluationError("timestamp overflow")
+
+
+def add(left: Value, right: Value) -> Value:
+    """Return `left + right`."""
+    kind = type(left)
+    if kind is type(right):
+        if kind is int:
+            return checked(left + right)  # type: ignore[operator]
+        if kind is str or kind is float or kind is list or kind is bytes:
+            return left + right  # type: ignore[operator]
+        if kind is UInt:
+            return checked_unsigned(int(left) + int(right))  # type: ignore[call-overload]
+        if kind is Duration:
+            return Duration(checked(left.nanoseconds + right.nanoseconds))  # type: ignore[attr-defined]
+    elif type(left) is Timestamp and type(right) is Duration:
+        return moment(left.nanoseconds + right.nanoseconds, left.offset)
+    elif type(left) is Duration and type(right) is Timestamp:
+        return moment(left.nanoseconds + right.nanoseconds, right.offset)
+    raise no_overload()
+
+
+def subtract(left: Value, right: Value) -> Value:
+    """Return `left - right`."""
+    kind = type(left)
+    if kind is type(right):
+        if kind is int:
+            return checked(left - right)  # type: ignore[operator]
+        if kind is float:
+            return left - right  # type: ignore[operator]
+        if kind is UInt:
+            return checked_unsigned(int(left) - int(right))  # type: ignore[call-overload]
+        if kind is Duration or kind is Timestamp:
+            return Duration(checked(left.nanoseconds - right.nanoseconds))  # type: ignore[attr-defined]
+    elif type(left) is Timestamp and type(right) is Duration:
+        return moment(left.nanoseconds + checked(-right.nanoseconds), left.offset)
+    raise no_overload()
+
+
+def multiply(left: Value, right: Value) -> Value:
+    """Return `left * right`."""
+    kind = type(left)
+    if kind is type(right):
+        if kind is int:
+            return checked(left * right)  # type: ignore[operator]
+        if kind is float:
+            return left * right  # type: ignore[operator]
+        if kind is UInt:
+            return checked_unsigned(int(left) * int(right))  # type: ignore[call-overload]
+    raise no_overload()
+
+
+def divide(left: Value, right: Value) -> Value:
+    """Return `left / right`, truncated towards zero for integers."""
+    if type(left) is float and type(right) is float:
+        return _divide_doubles(left, right)
+    if type(left) is not type(right) or type(left) not in (int, UInt):
+        raise no_overload()
+    if right == 0:
+        raise EvaluationError("division by zero")
+    quotient = abs(left) // abs(right)  # type: ignore[arg-type]
+    if type(left) is UInt:
+        return UInt(quotient)
+    return checked(quotient if (left < 0) == (right < 0) else -quotient)  # type: ignore[operator]
+
+
+def _divide_doubles(left: float, right: float) -> float:
+    if right != 0:
+        return left / right
+    if left == 0 or math.isnan(left):
+        return math.nan
+    return math.copysign(math.inf, left) * math.copysign(1.0, right)
+
+
+def remainder(left: Value, right: Value) -> Value:
+    """Return `left % right`, with the sign of the dividend."""
+    if type(left) is not type(right) or type(left) not in (int, UInt):
+        raise no_overload()
+    if right == 0:
+        raise EvaluationError("modulus by zero")
+    rest = abs(left) % abs(right)  # type: ignore[arg-type]
+    if type(left) is UInt:
+        return UInt(rest)
+    if left == INT_MIN and right == -1:
+        raise EvaluationError("integer overflow")
+    return -rest if left < 0 else rest  # type: ignore[operator]
+
+
+def negate(operand: Value) -> Value:
+    """Return `-operand`."""
+    if type(operand) is int:
+        return checked(-operand)
+    if type(operand) is float:
+        return -operand
+    if type(operand) is Duration:
+        return Duration(checked(-operand.nanoseconds))
+    raise no_overload()
+
+
+# --- selection and indexes
+
+
+def select(container: Value, field: str) -> Value:
+    """Return `container.field`, or the element under a constant string index."""
+    if type(container) is dict:
+        try:
+            return container[field]
+        except KeyError:
+            raise EvaluationError(f"no such key: {field}") from None
+    return index(container, field)
+
+
+def index(container: Value, key: Value) -> Value:
+    """Return `container[key]`."""
+    found = look_up(container, key)
+    if found is not None:
+        return found[0]
+    if type(container) is list:
+        raise EvaluationError(f"index out of bounds: {printed(key)}")
+    raise EvaluationError(f"no such key: {printed(key)}")
+
+
+def look_up(container: Value, key: Value) -> tuple[Value] | None:
+    """Return what is under a key or index, wrapped, or None where there is nothing; raise for an impossible index."""
+    if type(key) not in _KEYS:
+        raise EvaluationError(f"invalid qualifier type: {go_type(key)}")
+    if type(container) is list:
+        at = list_index(key)
+        return (container[at],) if 0 <= at < len(container) else None
+    if isinstance(container, Lazy):
+        return (container.read(str(key)),)
+    return find_key(container, key)
+
+
+_KEYS = frozenset({str, int, UInt, bool, float})
+
+
+def list_index(key: Value) -> int:
+    """Return what a value is as the index of a list."""
+    if type(key) is int:
+        return key
+    if type(key) is float:
+        if key.is_integer() and INT_MIN < key < INT_MAX:
+            return int(key)
+        raise EvaluationError(f"unsupported index value {printed(key)} in list")
+    if type(key) is UInt:
+        if key <= INT_MAX:
+            return int(key)
+        raise EvaluationError(f"unsupported index value {printed(key)} in list")
+    raise EvaluationError(f"unsupported index type '{type_of(key).name}' in list")
+
+
+def has(container: Value, field: str) -> bool:
+    """Return `has(container.field)`."""
+    if type(container) is dict:
+        return field in container
+    return look_up(container, field) is not None
+
+
+_GO_TYPES = {
+    bool: "types.Bool",
+    int: "types.Int",
+    UInt: "types.Uint",
+    float: "types.Double",
+    str: "types.String",
+    bytes: "types.Bytes",
+    type(None): "types.Null",
+    Timestamp: "types.Timestamp",
+    Duration: "types.Duration",
+    Type: "*types.Type",
+    Optional: "*types.Optional",
+    list: "*types.baseList",
+    dict: "*types.baseMap",
+    KeyedMap: "*types.baseMap",
+}
+
+
+
+
+def go_type(value: Value) -> str:
+    """Return the name of upstream's implementation of a value, which some error texts show."""
+    known = _GO_TYPES.get(type(value))
+    if known is not None:
+        return known
+    return str(getattr(type(value), "GO_TYPE", type(value).__name__))
+
+
+def elements(container: Value) -> list[Value]:
+    """Return what a comprehension of one variable runs over."""
+    if type(container) is list:
+        return container
+    if type(container) is dict or type(container) is KeyedMap:
+        return list(container)
+    raise EvaluationError(f"got '{go_type(container)}', expected iterable type")
+
+
+def pairs(container: Value) -> list[tuple[Value, Value]]:
+    """Return what a comprehension of two variables runs over."""
+    if type(container) is list:
+        return list(enumerate(container))
+    if type(container) is dict or type(container) is KeyedMap:
+        return list(container.items())
+    raise EvaluationError(f"unsupported comprehension range type: {go_type(container)}")
+
+
+def opt(container: Value, key: Value) -> Optional:
+    """Return `container.?key`."""
+    found = look_up(container, key)
+    return NONE if found is None else Optional(found[0])

@@ -1,0 +1,73 @@
+"""Places in an expression, and how errors point at them.
+
+Mirrors cel-go's error display: one-based columns in code points, tabs shown as one space, full-width dots under characters
+that are not ASCII, no excerpt for lines of more than 16,384 bytes.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import NamedTuple
+
+LONGEST_EXCERPT = 16_384
+MOST_ERRORS = 100
+NOWHERE = -1
+
+
+class Place(NamedTuple):
+    """A line, from 1, and a column, from 0; `(-1, -1)` is nowhere."""
+
+    line: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """One thing wrong with an expression, at a code point offset (`NOWHERE` when it is about all of it)."""
+
+    offset: int
+    message: str
+
+
+class Source:
+    """The text of one expression and where its lines begin."""
+
+    __slots__ = ("_starts", "text")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._starts = [0, *(at + 1 for at, character in enumerate(text) if character == "\n")]
+
+    def place(self, offset: int) -> Place:
+        """Return where an offset is."""
+        if offset < 0:
+            return Place(-1, -1)
+        line = bisect_right(self._starts, offset)
+        return Place(line, offset - self._starts[line - 1])
+
+    def line(self, number: int) -> str | None:
+        """Return the text of a line without its end, or None when there is no such line."""
+        if not 1 <= number <= len(self._starts):
+            return None
+        start = self._starts[number - 1]
+        end = self._starts[number] - 1 if number < len(self._starts) else len(self.text)
+        return self.text[start:end]
+
+    def describe(self, issues: list[Issue]) -> str:
+        """Return the issues as kube-apiserver prints them: by position, at most a hundred."""
+        shown = sorted(((self.place(issue.offset), issue.message) for issue in issues[:MOST_ERRORS]), key=lambda at: at[0])
+        lines = [self._describe(place, message) for place, message in shown]
+        if len(issues) > MOST_ERRORS:
+            lines.append(f"{len(issues) - MOST_ERRORS} more errors were truncated")
+        return "\n".join(lines)
+
+    def _describe(self, place: Place, message: str) -> str:
+        headline = f"ERROR: <input>:{place.line}:{place.column + 1}: {message}"
+        line = self.line(place.line)
+        if line is None or len(line.encode()) > LONGEST_EXCERPT:
+            return headline
+        line = line.replace("\t", " ")
+        dots = "".join("." if character.isascii() else "\uff0e" for character in line[: place.column])
+        caret = "\uff3e" if place.column < len(line) and not line[place.column].isascii() else "^"
+        return f"{headline}\n | {line}\n | {dots}{caret}"

@@ -1,0 +1,76 @@
+"""How Go prints values: numbers in error texts and in `string()`.
+
+The source of truth is Go's strconv and fmt: `%g` prints the shortest digits that read back the same, with an exponent from
+1e+06 (`%g` of CEL's string()) or 1e+21 (`%v` in error texts).
+"""
+
+from __future__ import annotations
+
+import math
+
+_STRING_THRESHOLD = 21
+_CONVERSION_THRESHOLD = 6
+_SMALLEST_EXPONENT = -4
+
+
+def converted_double(value: float) -> str:
+    """Return a double as `string()` does: an exponent from a million on."""
+    return _general(value, _CONVERSION_THRESHOLD)
+
+
+def printed_double(value: float) -> str:
+    """Return a double as Go's `%v` does: an exponent from 1e21 on."""
+    return _general(value, _STRING_THRESHOLD)
+
+
+def _general(value: float, threshold: int) -> str:
+    special = _special(value)
+    if special is not None:
+        return special
+    sign, digits, exponent = _digits(value)
+    if not _SMALLEST_EXPONENT <= exponent < threshold:
+        return f"{sign}{_scientific(digits, exponent)}"
+    return f"{sign}{_positional(digits, exponent)}"
+
+
+def fixed_double(value: float) -> str:
+    """Return the shortest digits without an exponent, as `strconv.FormatFloat(v, 'f', -1, 64)`."""
+    special = _special(value)
+    if special is not None:
+        return special
+    sign, digits, exponent = _digits(value)
+    return f"{sign}{_positional(digits, exponent)}"
+
+
+def _special(value: float) -> str | None:
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "+Inf" if value > 0 else "-Inf"
+    return None
+
+
+def _digits(value: float) -> tuple[str, str, int]:
+    """Return sign, shortest digits and the power of ten of the first digit."""
+    text = repr(value)
+    sign = "-" if text.startswith("-") else ""
+    mantissa, _, power = text.lstrip("-").partition("e")
+    whole, _, fraction = mantissa.partition(".")
+    every = whole + fraction
+    significant = every.lstrip("0")
+    exponent = len(whole) - 1 + int(power or 0) - (len(every) - len(significant))
+    significant = significant.rstrip("0")
+    return (sign, significant, exponent) if significant else (sign, "0", 0)
+
+
+def _scientific(digits: str, exponent: int) -> str:
+    fraction = f".{digits[1:]}" if len(digits) > 1 else ""
+    return f"{digits[0]}{fraction}e{'-' if exponent < 0 else '+'}{abs(exponent):02d}"
+
+
+def _positional(digits: str, exponent: int) -> str:
+    if exponent < 0:
+        return f"0.{'0' * (-exponent - 1)}{digits}"
+    whole = digits[: exponent + 1].ljust(exponent + 1, "0")
+    fraction = digits[exponent + 1 :]
+    return f"{whole}.{fraction}" if fraction else whole

@@ -1,0 +1,101 @@
+"""CEL's types: what the checker reasons about and what `type()` returns.
+
+A type prints in two ways upstream: the checker's (`null`, `timestamp`, `list(string)`) and the run-time name (`null_type`,
+`google.protobuf.Timestamp`, `list`), see part I and E7 of the admission semantics.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal as Choice, TypeAlias
+
+Family: TypeAlias = Choice[
+    "dyn", "error", "primitive", "null", "list", "map", "type", "object", "opaque", "parameter", "timestamp", "duration"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """One type; `name` is its run-time name, `parameters` what lists, maps, optionals and types are of."""
+
+    family: Family
+    name: str
+    parameters: tuple[Type, ...] = ()
+
+    def __str__(self) -> str:
+        """Return the type as compile errors print it."""
+        if self.family in _CHECKER_NAMES:
+            return _CHECKER_NAMES[self.family]
+        if not self.parameters:
+            return self.name
+        return f"{self.name}({', '.join(map(str, self.parameters))})"
+
+    def full_name(self) -> str:
+        """Return the type as `must evaluate to … but got …` prints it."""
+        if not self.parameters:
+            return self.name
+        return f"{self.name}({', '.join(parameter.full_name() for parameter in self.parameters)})"
+
+
+_CHECKER_NAMES: dict[Family, str] = {
+    "dyn": "dyn",
+    "error": "!error!",
+    "null": "null",
+    "timestamp": "timestamp",
+    "duration": "duration",
+}
+
+DYN = Type("dyn", "dyn")
+ERROR = Type("error", "!error!")
+BOOL = Type("primitive", "bool")
+INT = Type("primitive", "int")
+UINT = Type("primitive", "uint")
+DOUBLE = Type("primitive", "double")
+STRING = Type("primitive", "string")
+BYTES = Type("primitive", "bytes")
+NULL = Type("null", "null_type")
+TIMESTAMP = Type("timestamp", "google.protobuf.Timestamp")
+DURATION = Type("duration", "google.protobuf.Duration")
+LIST = Type("list", "list", (DYN,))
+MAP = Type("map", "map", (DYN, DYN))
+TYPE = Type("type", "type")
+OPTIONAL = Type("opaque", "optional_type", (DYN,))
+
+
+def list_of(element: Type) -> Type:
+    """Return the type of lists of an element type."""
+    return Type("list", "list", (element,))
+
+
+def map_of(key: Type, value: Type) -> Type:
+    """Return the type of maps."""
+    return Type("map", "map", (key, value))
+
+
+def optional_of(value: Type) -> Type:
+    """Return the type of optionals."""
+    return Type("opaque", "optional_type", (value,))
+
+
+def type_of_type(denoted: Type) -> Type:
+    """Return the type of a type's name."""
+    return Type("type", "type", (denoted,))
+
+
+def object_type(name: str) -> Type:
+    """Return a type with declared fields."""
+    return Type("object", name)
+
+
+def opaque(name: str) -> Type:
+    """Return a type without fields."""
+    return Type("opaque", name)
+
+
+def parameter(name: str) -> Type:
+    """Return a type parameter of an overload."""
+    return Type("parameter", name)
+
+
+A = parameter("A")
+B = parameter("B")

@@ -1,0 +1,218 @@
+"""CEL's values as Python objects.
+
+| CEL | Python | | CEL | Python |
+|---|---|---|---|---|
+| null | None | | list | list |
+| bool | bool | | map with string keys only | dict |
+| int | int | | any other map | `KeyedMap` |
+| uint | `UInt` | | timestamp, duration | `Timestamp`, `Duration` (nanoseconds) |
+| double | float | | type | `Type` |
+| string | str | | optional | `Optional` |
+| bytes | bytes | | Kubernetes' own types | subclasses of `Opaque` |
+
+Classes are compared with `type(x) is …`, never `isinstance`: Python's bool is an int, CEL's is not.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
+
+from scanner.cel.errors import EvaluationError
+from scanner.cel.type_system import (
+    BOOL,
+    BYTES,
+    DOUBLE,
+    DURATION,
+    INT,
+    LIST,
+    MAP,
+    NULL,
+    OPTIONAL,
+    STRING,
+    TIMESTAMP,
+    TYPE,
+    UINT,
+    Type,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import ItemsView, Iterable, Iterator
+
+Value: TypeAlias = object
+"""Any of the shapes in the table above."""
+
+INT_MIN = -(2**63)
+INT_MAX = 2**63 - 1
+UINT_MAX = 2**64 - 1
+
+
+class UInt(int):
+    """An unsigned 64 bit integer."""
+
+    __slots__ = ()
+
+
+class Timestamp:
+    """Nanoseconds since 1970-01-01T00:00:00Z; `offset` is the zone it prints in, seconds east of UTC."""
+
+    __slots__ = ("nanoseconds", "offset")
+
+    def __init__(self, nanoseconds: int, offset: int = 0) -> None:
+        self.nanoseconds = nanoseconds
+        self.offset = offset
+
+    def __repr__(self) -> str:
+        return f"Timestamp({self.nanoseconds})"
+
+
+class Duration:
+    """A number of nanoseconds."""
+
+    __slots__ = ("nanoseconds",)
+
+    def __init__(self, nanoseconds: int) -> None:
+        self.nanoseconds = nanoseconds
+
+    def __repr__(self) -> str:
+        return f"Duration({self.nanoseconds})"
+
+
+class Optional:
+    """A value that may be absent. The one absent value is `NONE`."""
+
+    __slots__ = ("present", "value")
+
+    def __init__(self, value: Value, *, present: bool = True) -> None:
+        self.value = value
+        self.present = present
+
+    def __repr__(self) -> str:
+        return f"Optional({self.value!r})" if self.present else "NONE"
+
+
+NONE = Optional(None, present=False)
+
+
+class Opaque:
+    """A value of a type that CEL itself does not know."""
+
+    __slots__ = ()
+    TYPE: ClassVar[Type]
+
+    def equals(self, other: Opaque) -> bool:
+        """Return whether a value of the same class is equal to this one."""
+        return self is other
+
+
+_TRUE_KEY = ("bool", 1)
+_FALSE_KEY = ("bool", 0)
+
+
+def map_key(key: Value) -> object:
+    """Return what tells map keys apart: the number for an int, something distinct for a bool or an uint."""
+    if type(key) is bool:
+        return _TRUE_KEY if key else _FALSE_KEY
+    if type(key) is UInt:
+        return ("uint", int(key))
+    return key
+
+
+class KeyedMap:
+    """A map some of whose keys are not strings: ints, uints or bools, in the order of their insertion."""
+
+    __slots__ = ("_entries",)
+
+    def __init__(self, entries: Iterable[tuple[Value, Value]]) -> None:
+        self._entries = {map_key(key): (key, value) for key, value in entries}
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[Value]:
+        return (key for key, _ in self._entries.values())
+
+    def items(self) -> Iterable[tuple[Value, Value]]:
+        """Return the entries."""
+        return self._entries.values()
+
+    def insert(self, key: Value, value: Value) -> None:
+        """Add an entry; raise when its key is taken."""
+        if self.find(key) is not None:
+            raise EvaluationError(f"insert failed: key {printed_key(key)} already exists")
+        self._entries[map_key(key)] = (key, value)
+
+    def simplest(self) -> AnyMap:
+        """Return the same map, as a dict when all its keys are strings."""
+        return make_map([*self._entries.values()])
+
+    def find(self, key: Value) -> tuple[Value, Value] | None:
+        """Return the entry under a key, or None; numbers find each other across int, uint and double."""
+        for candidate in _spellings(key):
+            entry = self._entries.get(candidate)
+            if entry is not None:
+                return entry
+        return None
+
+
+def _spellings(key: Value) -> tuple[object, ...]:
+    """Return the keys that a lookup tries, its own type first."""
+    if type(key) is float:
+        if not key.is_integer():
+            return ()
+        return int(key), ("uint", int(key))
+    if type(key) is int:
+        return key, ("uint", key)
+    if type(key) is UInt:
+        return ("uint", int(key)), int(key)
+    return (map_key(key),) if type(key) in (str, bool) else ()
+
+
+def printed_key(key: Value) -> str:
+    """Return a key as error texts print it."""
+    if type(key) is bool:
+        return "true" if key else "false"
+    return str(key)
+
+
+AnyMap: TypeAlias = "dict[str, Value] | KeyedMap"
+
+
+def make_map(entries: list[tuple[Value, Value]]) -> AnyMap:
+    """Return a map of the entries; of equal keys the last wins."""
+    if all(type(key) is str for key, _ in entries):
+        return {str(key): value for key, value in entries}
+    return KeyedMap(entries)
+
+
+def entries_of(value: AnyMap) -> Iterable[tuple[Value, Value]] | ItemsView[str, Value]:
+    """Return the entries of a map of either shape."""
+    return value.items()
+
+
+_TYPES: dict[type, Type] = {
+    bool: BOOL,
+    int: INT,
+    UInt: UINT,
+    float: DOUBLE,
+    str: STRING,
+    bytes: BYTES,
+    type(None): NULL,
+    list: LIST,
+    dict: MAP,
+    KeyedMap: MAP,
+    Timestamp: TIMESTAMP,
+    Duration: DURATION,
+    Type: TYPE,
+    Optional: OPTIONAL,
+}
+
+
+def type_of(value: Value) -> Type:
+    """Return a value's run-time type."""
+    known = _TYPES.get(type(value))
+    if known is not None:
+        return known
+    if isinstance(value, Opaque):
+        return value.TYPE
+    message = f"not a CEL value: {type(value).__name__}"
+    raise TypeError(message)
