@@ -1,0 +1,10 @@
+"""How Alembic runs here: always on a connection, and inside the transaction, that Assay hands over."""
+
+from alembic import context
+
+from scanner.store.tables import METADATA
+
+connection = context.config.attributes["connection"]
+context.configure(connection=connection, target_metadata=METADATA, render_as_batch=True, compare_type=True)
+with context.begin_transaction():
+    context.run_migrations()

@@ -1,0 +1,61 @@
+"""Frozen dataclasses of the model as JSON text and back, so that a stored scan never depends on how manifests are read.
+
+Fields that an older version did not know get their defaults; fields that this one does not know are left out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from functools import cache
+from types import NoneType, UnionType
+from typing import Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from scanner.model.json import Json
+
+_Noun = TypeVar("_Noun")
+
+
+def to_text(noun: object) -> str:
+    """JSON of a dataclass, ASCII only: whatever a text holds, every database takes it, and it reads back the same."""
+    return json.dumps(_encoded(noun), separators=(",", ":"))
+
+
+def from_text(noun: type[_Noun], text: str) -> _Noun:
+    """The dataclass that `to_text` wrote. Raises ValueError when the text is something else."""
+    value = _decoded(noun, json.loads(text))
+    if not isinstance(value, noun):
+        raise ValueError(f"not a stored {noun.__name__}")  # noqa: TRY004 -- the text is wrong, not a caller's type
+    return value
+
+
+def _encoded(value: object) -> object:
+    if is_dataclass(value):
+        return {item.name: _encoded(getattr(value, item.name)) for item in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): _encoded(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_encoded(item) for item in value]
+    return value
+
+
+def _decoded(form: object, value: Json) -> object:
+    origin = get_origin(form)
+    if isinstance(form, type) and is_dataclass(form) and isinstance(value, Mapping):
+        hints = _hints(form)
+        return form(**{name: _decoded(hint, value[name]) for name, hint in hints.items() if name in value})
+    if isinstance(form, type) and issubclass(form, Enum):
+        return form(value)
+    if origin is tuple and isinstance(value, list):
+        return tuple(_decoded(get_args(form)[0], item) for item in value)
+    if origin in {Union, UnionType} and value is not None:
+        return _decoded(next(item for item in get_args(form) if item is not NoneType), value)
+    return value
+
+
+@cache
+def _hints(form: type) -> dict[str, object]:
+    """The fields of a dataclass and their types; JSON is read as it stands, so its alias means any object."""
+    return get_type_hints(form, localns={"Json": object, "Literal": Literal})

@@ -1,0 +1,188 @@
+"""Stored findings as nouns, streamed in the order of a report.
+
+The order is made from names alone; messages, which may be long, are fetched for a portion at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, NamedTuple, TypeAlias, cast
+
+from sqlalchemy import ColumnElement, Connection, Row, Select, select
+
+from scanner.model.outcome import Check, CheckKind, Errored, Finding, Violated
+from scanner.model.policy import Action, Operation
+from scanner.model.scan import StoredFinding
+from scanner.store.bits import Numbers
+from scanner.store.interning import CHUNK
+from scanner.store.tables import CHECKS, FINDINGS, KINDS, SCANS, VERDICTS
+
+SHORT = 12
+"""How many hex digits of a fingerprint people type."""
+
+Times: TypeAlias = Mapping[int, datetime]
+_Status: TypeAlias = Literal["new", "open", "reopened"]
+_STATUS: Mapping[str, _Status] = {"new": "new", "reopened": "reopened", "changed": "open"}
+
+_ORDER: tuple[ColumnElement[Any], ...] = (
+    CHECKS.c.policy,
+    CHECKS.c.binding,
+    CHECKS.c.param_namespace,
+    CHECKS.c.param_name,
+    CHECKS.c.kind,
+    CHECKS.c.index,
+    CHECKS.c.expression,
+    KINDS.c.kind,
+    KINDS.c.api_version,
+    FINDINGS.c.namespace,
+    FINDINGS.c.name,
+    FINDINGS.c.fingerprint,
+)
+
+
+class FindingRow(NamedTuple):
+    """A row of `findings`, its check and its kind; the verdict is a number."""
+
+    id: int
+    fingerprint: bytes
+    since: int
+    until: int
+    first: int
+    event: str
+    last_seen: int | None
+    namespace: str
+    name: str
+    uid: str
+    resource_version: str
+    verdict: int
+    policy: str
+    binding: str
+    param_namespace: str
+    param_name: str
+    check_kind: str
+    check_index: int
+    expression: str
+    api_version: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    outcome: Violated | Errored
+    operation: Operation
+    actions: tuple[Action, ...]
+    denies: bool
+
+
+def select_findings() -> Select[*tuple[Any, ...]]:
+    """Rows of `FindingRow`, in no order."""
+    own = (FINDINGS.c[name] for name in FindingRow._fields[:12])
+    check = (
+        CHECKS.c[name] for name in ("policy", "binding", "param_namespace", "param_name", "kind", "index", "expression")
+    )
+    joined = FINDINGS.join(CHECKS, CHECKS.c.id == FINDINGS.c.check).join(KINDS, KINDS.c.id == FINDINGS.c.kind)
+    return select(*own, *check, KINDS.c.api_version, KINDS.c.kind).select_from(joined)
+
+
+def seen_by(connection: Connection, cluster: int, revision: int, unchecked: Numbers) -> Iterator[StoredFinding]:
+    """What the scan of a revision saw, in order, as it looked then."""
+    covers = (FINDINGS.c.cluster == cluster) & (FINDINGS.c.since <= revision) & (FINDINGS.c.until > revision)
+    times = times_of(connection, cluster)
+    for row, finding in _streamed(connection, covers, without=unchecked):
+        yield still_there(row, finding, times, newest=revision, last_seen=revision)
+
+
+def resolved_by(connection: Connection, cluster: int, revision: int) -> Iterator[StoredFinding]:
+    """What the scan of a revision saw fixed, in order."""
+    # Only a row that ended in a fix says when it was seen last; one that ended in a change goes on in another row.
+    ended = (FINDINGS.c.cluster == cluster) & (FINDINGS.c.until == revision) & FINDINGS.c.last_seen.is_not(None)
+    times = times_of(connection, cluster)
+    for row, finding in _streamed(connection, ended, without=Numbers()):
+        yield resolved(row, finding, times)
+
+
+def still_there(row: FindingRow, finding: Finding, times: Times, *, newest: int, last_seen: int) -> StoredFinding:
+    """An open finding as of the revision `newest`."""
+    return StoredFinding(
+        id=finding.fingerprint[:SHORT],
+        finding=finding,
+        status=_STATUS[row.event] if row.since == newest else "open",
+        first_seen=times[row.first],
+        last_seen=times[last_seen],
+    )
+
+
+def resolved(row: FindingRow, finding: Finding, times: Times) -> StoredFinding:
+    """A finding whose row has ended in a fix."""
+    return StoredFinding(
+        id=finding.fingerprint[:SHORT],
+        finding=finding,
+        status="resolved",
+        first_seen=times[row.first],
+        last_seen=times[row.last_seen or row.since],
+        resolved_at=times[row.until],
+    )
+
+
+def times_of(connection: Connection, cluster: int) -> Times:
+    """When each merged scan of a cluster ended."""
+    ended = select(SCANS.c.revision, SCANS.c.finished_at).where(
+        SCANS.c.cluster == cluster, SCANS.c.revision.is_not(None)
+    )
+    return dict(connection.execute(ended).tuples().all())
+
+
+def with_findings(connection: Connection, rows: Iterable[FindingRow]) -> list[tuple[FindingRow, Finding]]:
+    """Rows and what they say."""
+    portion = list(rows)
+    verdicts = _verdicts(connection, {row.verdict for row in portion})
+    return [(row, _finding(row, verdicts[row.verdict])) for row in portion]
+
+
+def _streamed(
+    connection: Connection, chosen: ColumnElement[bool], *, without: Numbers
+) -> Iterator[tuple[FindingRow, Finding]]:
+    ordered = select_findings().where(chosen).order_by(*_ORDER).execution_options(yield_per=CHUNK)
+    with connection.execute(ordered) as result:
+        for portion in result.partitions():
+            yield from with_findings(connection, (FindingRow(*row) for row in portion if row[0] not in without))
+
+
+def _verdicts(connection: Connection, numbers: set[int]) -> dict[int, _Verdict]:
+    if not numbers:
+        return {}
+    wanted = select(VERDICTS).where(VERDICTS.c.id.in_(sorted(numbers)))
+    return {row.id: _verdict(row) for row in connection.execute(wanted)}
+
+
+def _verdict(row: Row[*tuple[Any, ...]]) -> _Verdict:
+    outcome: Violated | Errored = (
+        Violated(row.message, row.reason, row.code)
+        if row.outcome == "violated"
+        else Errored(row.message, row.would_deny, row.always, row.reason, row.code)
+    )
+    actions = tuple(row.actions.split(",")) if row.actions else ()
+    return _Verdict(outcome, row.operation, cast("tuple[Action, ...]", actions), row.denies)
+
+
+def _finding(row: FindingRow, verdict: _Verdict) -> Finding:
+    return Finding(
+        fingerprint=bytes(row.fingerprint).hex(),
+        policy=row.policy,
+        binding=row.binding,
+        param_namespace=row.param_namespace,
+        param_name=row.param_name,
+        check=Check(CheckKind(row.check_kind), row.check_index, row.expression),
+        outcome=verdict.outcome,
+        api_version=row.api_version,
+        kind=row.kind,
+        namespace=row.namespace,
+        name=row.name,
+        uid=row.uid,
+        resource_version=row.resource_version,
+        operation=verdict.operation,
+        actions=verdict.actions,
+        denies=verdict.denies,
+    )

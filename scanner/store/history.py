@@ -1,0 +1,168 @@
+"""How a scan becomes history: what it saw, set against what was open.
+
+A finding's row is touched only when it appears, looks different, is resolved or comes back. A scan that sees the same
+as the one before writes nothing here. Memory is bounded by one page, and one bit for every finding ever stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+from sqlalchemy import Connection, func, select, update
+
+from scanner.store.bits import Numbers
+from scanner.store.fixes import Missing, Sight
+from scanner.store.interning import CHUNK, Interned, chunks
+from scanner.store.packing import StagedPage
+from scanner.store.seen import last_seen, merged_scans, open_findings
+from scanner.store.tables import CHECKS, FINDINGS, KINDS, OPEN, VERDICTS
+
+_Look: TypeAlias = tuple[int, int, int, str, str, str, str]
+_LOOK = ("check", "verdict", "kind", "namespace", "name", "uid", "resource_version")
+
+
+class Place(NamedTuple):
+    """Where a scan stands in its cluster's history: its revision, and the newest one when it began."""
+
+    cluster: int
+    revision: int
+    base: int
+
+
+class _LastWord(NamedTuple):
+    id: int
+    fingerprint: bytes
+    since: int
+    until: int
+    first: int
+    reopened: int
+    check: int
+    verdict: int
+    kind: int
+    namespace: str
+    name: str
+    uid: str
+    resource_version: str
+
+
+_LAST_WORDS = select(*(FINDINGS.c[name] for name in _LastWord._fields)).where(FINDINGS.c.superseded.is_(None))
+
+
+@dataclass
+class Changes:
+    """What a merge adds up to. `new` are findings that were not open before; `reopened` those of them that once were."""
+
+    findings: int = 0
+    new: int = 0
+    reopened: int = 0
+    resolved: int = 0
+
+
+class History:
+    """The history of one cluster while one scan is merged into it."""
+
+    def __init__(self, connection: Connection, place: Place) -> None:
+        """Start where a scan stands; the connection is in a transaction that writes history."""
+        self.checks = Interned(connection, CHECKS)
+        self.kinds = Interned(connection, KINDS)
+        self.changes = Changes()
+        self.unchecked = Numbers()
+        self._verdicts = Interned(connection, VERDICTS)
+        self._connection = connection
+        self._place = place
+        self._seen = Numbers()
+        self._next = (connection.execute(select(func.max(FINDINGS.c.id))).scalar() or 0) + 1
+
+    def see(self, page: StagedPage, checks: Sequence[int], kinds: Sequence[int]) -> None:
+        """Merge what one page shows, given the numbers of its checks and kinds. A fingerprint that turns up twice in a scan counts once, as first seen."""
+        verdicts = self._verdicts.ids(page.verdicts)
+        looks: list[tuple[bytes, _Look]] = [
+            (bytes.fromhex(item.fingerprint), (checks[item.check], verdicts[item.verdict], kinds[item.kind], *item[4:]))
+            for item in page.sightings
+        ]
+        for start in range(0, len(looks), CHUNK):
+            portion = dict(reversed(looks[start : start + CHUNK]))
+            self._merge(portion, self._last_words(list(portion)))
+
+    def resolve(self, sight: Sight) -> None:
+        """Close what is open, was not seen, and would have been seen; note the rest as unchecked."""
+        now = self._place.revision
+        # What was merged since this scan began is news: this scan may have looked before it happened.
+        news = list(merged_scans(self._connection, self._place.cluster, after=self._place.base, before=now))
+        fixed: list[int] = []
+        for number, since, missing in self._missing():
+            if sight.reaches(missing) and not any(scan.saw(number, since) for scan in news):
+                fixed.append(number)
+            else:
+                self.unchecked.add(number)
+        self.changes.resolved = len(fixed)
+        for revision, numbers in last_seen(self._connection, self._place.cluster, fixed, before=now).items():
+            self._update(numbers, until=now, last_seen=revision)
+
+    def _last_words(self, keys: list[bytes]) -> dict[bytes, _LastWord]:
+        chosen = (FINDINGS.c.cluster == self._place.cluster) & FINDINGS.c.fingerprint.in_(keys)
+        return {bytes(row[1]): _LastWord(*row) for row in self._connection.execute(_LAST_WORDS.where(chosen))}
+
+    def _merge(self, looks: dict[bytes, _Look], before: dict[bytes, _LastWord]) -> None:
+        rows: list[dict[str, object]] = []
+        changed: list[int] = []
+        reopened: list[int] = []
+        for key, look in looks.items():
+            last = before.get(key)
+            if last is None:
+                rows.append(self._row(key, look, "new", self._place.revision, 0))
+            elif last.id in self._seen:
+                continue
+            elif last.until != OPEN:
+                reopened.append(last.id)
+                rows.append(self._row(key, look, "reopened", last.first, last.reopened + 1))
+            elif last[6:] != look:
+                changed.append(last.id)
+                rows.append(self._row(key, look, "changed", last.first, last.reopened))
+            else:
+                self._see(last.id)
+        self.changes.new += len(rows) - len(changed)
+        self.changes.reopened += len(reopened)
+        self._update(changed, until=self._place.revision, superseded=self._place.revision)
+        self._update(reopened, superseded=self._place.revision)
+        if rows:
+            self._connection.execute(FINDINGS.insert(), rows)
+
+    def _row(self, key: bytes, look: _Look, event: str, first: int, reopened: int) -> dict[str, object]:
+        number = self._next
+        self._next += 1
+        self._see(number)
+        return {
+            "id": number,
+            "cluster": self._place.cluster,
+            "fingerprint": key,
+            "since": self._place.revision,
+            "until": OPEN,
+            "first": first,
+            "event": event,
+            "reopened": reopened,
+            **dict(zip(_LOOK, look, strict=True)),
+        }
+
+    def _see(self, number: int) -> None:
+        self._seen.add(number)
+        self.changes.findings += 1
+
+    def _missing(self) -> Iterator[tuple[int, int, Missing]]:
+        """The open findings that this scan did not see: number, since, and what they are about."""
+        numbers = self._connection.execute(open_findings(self._place.cluster)).scalars()
+        described = (
+            select(FINDINGS.c.id, FINDINGS.c.since, CHECKS.c.policy, CHECKS.c.binding)
+            .add_columns(KINDS.c.api_version, KINDS.c.kind, FINDINGS.c.namespace, FINDINGS.c.name)
+            .join(CHECKS, CHECKS.c.id == FINDINGS.c.check)
+            .join(KINDS, KINDS.c.id == FINDINGS.c.kind)
+        )
+        for portion in chunks([number for number in numbers if number not in self._seen]):
+            for number, since, *about in self._connection.execute(described.where(FINDINGS.c.id.in_(portion))):
+                yield number, since, Missing(*about)
+
+    def _update(self, numbers: Sequence[int], **values: int) -> None:
+        for portion in chunks(numbers):
+            self._connection.execute(update(FINDINGS).where(FINDINGS.c.id.in_(portion)).values(**values))

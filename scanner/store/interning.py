@@ -1,0 +1,74 @@
+"""Texts that repeat get a number: rows of content-addressed tables are written once and named by id ever after.
+
+Numbers are given out here and not by the database, which saves a round trip per row; it is safe because only one
+transaction at a time writes history.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import TypeVar
+
+import orjson
+from sqlalchemy import Connection, Table, func, select
+
+from scanner.store.packing import Key
+
+_Value = TypeVar("_Value")
+_REMEMBERED = 20_000
+CHUNK = 1000
+"""How many values one statement names: well under every database's limit."""
+
+
+class Interned:
+    """The ids of the rows of one table, as far as a transaction has asked for them.
+
+    A key holds the values of the table's columns after `id` and `digest`, in order.
+    """
+
+    def __init__(self, connection: Connection, table: Table) -> None:
+        """The connection is in a transaction that writes history."""
+        self._connection = connection
+        self._table = table
+        self._columns = [column.name for column in table.columns if column.name not in {"id", "digest"}]
+        self._known: dict[bytes, int] = {}
+        self._next = (connection.execute(select(func.max(table.c.id))).scalar() or 0) + 1
+
+    def ids(self, keys: Sequence[Key]) -> list[int]:
+        """The ids of some keys, in their order; keys not stored yet are stored."""
+        if len(self._known) > _REMEMBERED:
+            self._known.clear()
+        named = {digest(key): key for key in keys}
+        self._find([name for name in named if name not in self._known])
+        self._add({name: key for name, key in named.items() if name not in self._known})
+        return [self._known[digest(key)] for key in keys]
+
+    def _find(self, names: list[bytes]) -> None:
+        table = self._table.c
+        for portion in chunks(names):
+            wanted = table.digest.in_(portion)
+            for name, number in self._connection.execute(select(table.digest, table.id).where(wanted)):
+                self._known[bytes(name)] = number
+
+    def _add(self, keys: dict[bytes, Key]) -> None:
+        if not keys:
+            return
+        numbers = range(self._next, self._next + len(keys))
+        self._next += len(keys)
+        self._known.update(zip(keys, numbers, strict=True))
+        rows = [
+            {"id": number, "digest": name, **dict(zip(self._columns, key, strict=True))}
+            for number, (name, key) in zip(numbers, keys.items(), strict=True)
+        ]
+        self._connection.execute(self._table.insert(), rows)
+
+
+def digest(key: Key) -> bytes:
+    """What a key is found by again."""
+    return hashlib.blake2b(orjson.dumps(key), digest_size=16).digest()
+
+
+def chunks(values: Sequence[_Value]) -> list[list[_Value]]:
+    """Some values, in portions that fit into one statement."""
+    return [list(values[start : start + CHUNK]) for start in range(0, len(values), CHUNK)]

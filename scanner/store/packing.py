@@ -1,0 +1,154 @@
+"""One page of a running scan as one value: staging a page is one row, however much was found on it.
+
+Within the page every check, verdict and kind is written once, as it will be in the tables. Texts are made fit for any
+database on the way in: NUL and lone surrogates, which PostgreSQL refuses, become U+FFFD.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias, assert_never
+
+import orjson
+
+from scanner.model.outcome import Errored, Finding, Gap, GapKind, Violated
+from scanner.model.scan import PageResult, TallyKey
+
+_UNFIT = re.compile("[\x00\ud800-\udfff]")
+
+Key: TypeAlias = tuple[str | int | bool, ...]
+
+
+class Sighting(NamedTuple):
+    """A finding as a page tells it; check, verdict and kind are places in the page's own lists."""
+
+    fingerprint: str
+    check: int
+    verdict: int
+    kind: int
+    namespace: str
+    name: str
+    uid: str
+    resource_version: str
+
+
+class Tallied(NamedTuple):
+    """A tally as a page tells it."""
+
+    check: int
+    kind: int
+    namespace: str
+    outcome: str
+    objects: int
+
+
+@dataclass(frozen=True, slots=True)
+class StagedPage:
+    """A page as it was staged. Keys are the columns of the tables `checks`, `verdicts` and `kinds`, in order."""
+
+    checks: tuple[Key, ...]
+    verdicts: tuple[Key, ...]
+    kinds: tuple[Key, ...]
+    sightings: tuple[Sighting, ...]
+    counts: tuple[Tallied, ...]
+    matched: dict[tuple[str, str], int]
+    gaps: tuple[Gap, ...]
+
+
+class _Places:
+    """Gives each distinct key its place in a list."""
+
+    def __init__(self) -> None:
+        self.keys: dict[Hashable, int] = {}
+
+    def __call__(self, *key: str | int) -> int:
+        return self.keys.setdefault(key, len(self.keys))
+
+
+def clean(text: str) -> str:
+    """The text without what a database refuses."""
+    return text if text.isascii() and "\0" not in text else _UNFIT.sub("\ufffd", text)
+
+
+def pack(result: PageResult) -> bytes:
+    """The bytes that stage a page."""
+    checks, verdicts, kinds = _Places(), _Places(), _Places()
+    findings = [_sighting(item, checks, verdicts, kinds) for item in result.findings]
+    tallies = [
+        (
+            _check(checks, key),
+            kinds(key.api_version, key.kind),
+            key.namespace,
+            key.outcome,
+            count,
+        )
+        for key, count in result.tallies.items()
+    ]
+    matched = [(*key, count) for key, count in result.matched.items()]
+    gaps = [(gap.kind, gap.where, gap.why) for gap in result.gaps]
+    return _dumped([*(list(each.keys) for each in (checks, verdicts, kinds)), findings, tallies, matched, gaps])
+
+
+def unpack(data: bytes) -> StagedPage:
+    """The page that `pack` staged."""
+    checks, verdicts, kinds, findings, tallies, matched, gaps = orjson.loads(data)
+    return StagedPage(
+        checks=_keys(checks),
+        verdicts=_keys(verdicts),
+        kinds=_keys(kinds),
+        sightings=tuple(Sighting(*item) for item in findings),
+        counts=tuple(Tallied(*item) for item in tallies),
+        matched={(policy, binding): count for policy, binding, count in matched},
+        gaps=tuple(Gap(GapKind(kind), where, why) for kind, where, why in gaps),
+    )
+
+
+def _keys(rows: Iterable[Iterable[str | int]]) -> tuple[Key, ...]:
+    return tuple(tuple(row) for row in rows)
+
+
+def _check(checks: _Places, what: Finding | TallyKey) -> int:
+    check = what.check
+    invocation = what.policy, what.binding, what.param_namespace, what.param_name
+    return checks(*invocation, check.kind, check.index, check.expression)
+
+
+def _sighting(finding: Finding, checks: _Places, verdicts: _Places, kinds: _Places) -> tuple[str | int, ...]:
+    return (
+        finding.fingerprint,
+        _check(checks, finding),
+        verdicts(*_outcome(finding.outcome), finding.operation, ",".join(finding.actions), finding.denies),
+        kinds(finding.api_version, finding.kind),
+        finding.namespace,
+        finding.name,
+        finding.uid,
+        finding.resource_version,
+    )
+
+
+def _outcome(outcome: Violated | Errored) -> tuple[str, str, str, int, bool, bool]:
+    match outcome:
+        case Violated():
+            return "violated", outcome.message, outcome.reason, outcome.code, False, False
+        case Errored():
+            return "errored", outcome.message, outcome.reason, outcome.code, outcome.would_deny, outcome.always
+        case _:
+            assert_never(outcome)
+
+
+def _dumped(value: list[object]) -> bytes:
+    try:
+        data = orjson.dumps(value)
+    except orjson.JSONEncodeError:
+        return orjson.dumps(_cleaned(value))
+    return orjson.dumps(_cleaned(value)) if b"\\u0000" in data else data
+
+
+def _cleaned(value: object) -> object:
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, (list, tuple)):
+        return [_cleaned(item) for item in value]
+    return value

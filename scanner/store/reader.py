@@ -1,0 +1,179 @@
+"""One stored scan as it was: everything a report says about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, Engine, Table, select
+
+from scanner.errors import UsageError
+from scanner.model.outcome import Check, CheckKind, Gap, GapKind
+from scanner.model.policy import Action, Binding, Policy
+from scanner.model.scan import (
+    Coverage,
+    CoverageState,
+    Health,
+    HealthKind,
+    OutcomeName,
+    PolicyRecord,
+    Scan,
+    ScanRecord,
+    ScanState,
+    StoredFinding,
+    TallyKey,
+)
+from scanner.store import codec
+from scanner.store.address import Address
+from scanner.store.bits import unpacked
+from scanner.store.findings import resolved_by, seen_by
+from scanner.store.scans import scan_of, select_scans
+from scanner.store.tables import (
+    BINDINGS,
+    CHECKS,
+    COVERAGE,
+    GAPS,
+    HEALTH,
+    KINDS,
+    POLICIES,
+    SCAN_BINDINGS,
+    SCAN_POLICIES,
+    SCANS,
+    TALLIES,
+    UNCHECKED,
+)
+from scanner.store.trouble import told
+
+_ACTIONS: tuple[Action, ...] = ("Deny", "Warn", "Audit")
+
+
+class _Place(NamedTuple):
+    number: int
+    cluster: int
+    base: int
+    revision: int | None
+    unchecked: int
+    state: str
+
+
+def record(engine: Engine, address: Address, scan_id: str) -> ScanRecord:
+    """A scan as it was. Raises UsageError when there is none of that id, or when it still runs."""
+    with engine.connect() as connection:
+        place = _place(connection, scan_id)
+        return ScanRecord(
+            scan=_scan(connection, SCANS.c.number == place.number),
+            previous=_previous(connection, place),
+            policies=_policies(connection, place.number),
+            coverage=tuple(
+                Coverage(line[0], line[1], CoverageState(line[2]), *line[3:])
+                for line in _lines(connection, COVERAGE, place.number)
+            ),
+            health=tuple(Health(HealthKind(kind), *rest) for kind, *rest in _lines(connection, HEALTH, place.number)),
+            gaps=tuple(Gap(GapKind(kind), *rest) for kind, *rest in _lines(connection, GAPS, place.number)),
+            tallies=_tallies(connection, place.number),
+            findings=_streaming(engine, address, place, _seen),
+            resolved=_streaming(engine, address, place, _resolved),
+            unchecked=place.unchecked,
+        )
+
+
+def _place(connection: Connection, scan_id: str) -> _Place:
+    wanted = select(*(SCANS.c[name] for name in _Place._fields)).where(SCANS.c.id == scan_id)
+    row = connection.execute(wanted).one_or_none()
+    if row is None:
+        raise UsageError(f"There is no scan {scan_id} in this database. `assay scans` lists what there is.")
+    place = _Place(*row)
+    if place.state == ScanState.RUNNING.value:
+        raise UsageError(f"Scan {scan_id} is still running. Wait for its end: only a finished scan can be reported.")
+    return place
+
+
+def _scan(connection: Connection, chosen: Any) -> Scan:
+    return scan_of(connection.execute(select_scans().where(chosen)).one())
+
+
+def _previous(connection: Connection, place: _Place) -> Scan | None:
+    """The scan just before in the cluster's history; for a failed one, the newest when it began."""
+    revision = place.base if place.revision is None else place.revision - 1
+    if not revision:
+        return None
+    return _scan(connection, (SCANS.c.cluster == place.cluster) & (SCANS.c.revision == revision))
+
+
+def _policies(connection: Connection, number: int) -> tuple[PolicyRecord, ...]:
+    bindings = _bindings(connection, number)
+    used = SCAN_POLICIES.c
+    wanted = select(POLICIES.c.document, used.matched).join(POLICIES).where(used.scan == number).order_by(used.position)
+    return tuple(
+        _policy(codec.from_text(Policy, document), matched, bindings)
+        for document, matched in connection.execute(wanted)
+    )
+
+
+def _bindings(connection: Connection, number: int) -> tuple[Binding, ...]:
+    used = SCAN_BINDINGS.c
+    wanted = select(BINDINGS.c.document).join(SCAN_BINDINGS).where(used.scan == number).order_by(used.position)
+    return tuple(codec.from_text(Binding, document) for document in connection.execute(wanted).scalars())
+
+
+def _policy(policy: Policy, matched: int, bindings: tuple[Binding, ...]) -> PolicyRecord:
+    own = tuple(item for item in bindings if (item.language, item.policy_name) == (policy.language, policy.name))
+    actions = {action for binding in own for action in binding.actions}
+    return PolicyRecord(policy, own, matched, tuple(action for action in _ACTIONS if action in actions))
+
+
+def _lines(connection: Connection, table: Table, number: int) -> Iterator[tuple[Any, ...]]:
+    columns = [column for column in table.columns if column.name not in {"scan", "position"}]
+    for row in connection.execute(select(*columns).where(table.c.scan == number).order_by(table.c.position)):
+        yield tuple(row)
+
+
+def _tallies(connection: Connection, number: int) -> dict[TallyKey, int]:
+    checks = ("policy", "binding", "param_namespace", "param_name", "kind", "index", "expression")
+    wanted = (
+        select(*(CHECKS.c[name] for name in checks), KINDS.c.api_version, KINDS.c.kind)
+        .add_columns(TALLIES.c.namespace, TALLIES.c.outcome, TALLIES.c.count)
+        .select_from(TALLIES.join(CHECKS).join(KINDS))
+        .where(TALLIES.c.scan == number)
+        .order_by(*(CHECKS.c[name] for name in checks), KINDS.c.kind, KINDS.c.api_version)
+        .order_by(TALLIES.c.namespace, TALLIES.c.outcome)
+    )
+    return {_tally_key(*row[:-1]): row[-1] for row in connection.execute(wanted)}
+
+
+def _tally_key(*row: Any) -> TallyKey:
+    policy, binding, param_namespace, param_name, check, index, expression, api_version, kind, namespace, outcome = row
+    return TallyKey(
+        policy=policy,
+        binding=binding,
+        param_namespace=param_namespace,
+        param_name=param_name,
+        check=Check(CheckKind(check), index, expression),
+        api_version=api_version,
+        kind=kind,
+        namespace=namespace,
+        outcome=OutcomeName(outcome),
+    )
+
+
+def _streaming(
+    engine: Engine, address: Address, place: _Place, read: Callable[[Connection, _Place, int], Iterator[StoredFinding]]
+) -> Callable[[], Iterator[StoredFinding]]:
+    """Findings on a connection of their own, which ends with them. A failed scan has none: it is not in history."""
+
+    def findings() -> Iterator[StoredFinding]:
+        if place.revision is None:
+            return
+        with told(address), engine.connect() as connection:
+            yield from read(connection, place, place.revision)
+
+    return findings
+
+
+def _seen(connection: Connection, place: _Place, revision: int) -> Iterator[StoredFinding]:
+    data = connection.execute(select(UNCHECKED.c.findings).where(UNCHECKED.c.scan == place.number)).scalar()
+    return seen_by(connection, place.cluster, revision, unpacked(data))
+
+
+def _resolved(connection: Connection, place: _Place, revision: int) -> Iterator[StoredFinding]:
+    return resolved_by(connection, place.cluster, revision)

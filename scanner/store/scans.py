@@ -1,0 +1,72 @@
+"""The scans themselves: how a row reads as a noun, which ones run, and which ones died without saying so."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import Connection, Row, Select, delete, select, update
+
+from scanner.model.scan import ClusterIdentity, Scan, ScanState, Scope
+from scanner.store import codec
+from scanner.store.owner import Owner
+from scanner.store.tables import SCANS, STAGED_PAGES
+
+USABLE = (ScanState.COMPLETE.value, ScanState.PARTIAL.value)
+"""The states of scans that are part of history and can be the latest one."""
+
+_COLUMNS = (
+    SCANS.c.id,
+    SCANS.c.cluster_name,
+    SCANS.c.cluster_uid,
+    SCANS.c.server_version,
+    SCANS.c.source,
+    SCANS.c.started_at,
+    SCANS.c.finished_at,
+    SCANS.c.state,
+    SCANS.c.scope,
+    SCANS.c.tool_version,
+    SCANS.c.findings,
+    SCANS.c.new,
+    SCANS.c.resolved,
+)
+
+
+def select_scans() -> Select[*tuple[object, ...]]:
+    """Rows for `scan_of`."""
+    return select(*_COLUMNS)
+
+
+def scan_of(row: Row[*tuple[object, ...]]) -> Scan:
+    """The noun for a row of `select_scans`."""
+    return Scan(
+        id=row.id,
+        cluster=ClusterIdentity(row.cluster_name, row.cluster_uid, row.server_version, row.source),
+        started_at=row.started_at,
+        finished_at=row.finished_at,
+        state=ScanState(row.state),
+        scope=codec.from_text(Scope, row.scope),
+        tool_version=row.tool_version,
+        findings=row.findings,
+        new=row.new,
+        resolved=row.resolved,
+    )
+
+
+def abandoned(connection: Connection, now: datetime) -> list[int]:
+    """The numbers of scans that say they run but whose process is gone."""
+    running = select(SCANS.c.number, SCANS.c.host, SCANS.c.process, SCANS.c.process_started, SCANS.c.heartbeat).where(
+        SCANS.c.state == ScanState.RUNNING.value
+    )
+    return [
+        number
+        for number, host, process, started, heartbeat in connection.execute(running)
+        if not Owner(host, process, started).alive(heartbeat=heartbeat, now=now)
+    ]
+
+
+def give_up(connection: Connection, numbers: list[int]) -> None:
+    """Mark scans failed, as of their last sign of life, and drop what they staged."""
+    dead = SCANS.c.number.in_(numbers) & (SCANS.c.state == ScanState.RUNNING.value)
+    failed = update(SCANS).where(dead).values(state=ScanState.FAILED.value, finished_at=SCANS.c.heartbeat)
+    connection.execute(failed)
+    connection.execute(delete(STAGED_PAGES).where(STAGED_PAGES.c.scan.in_(numbers)))

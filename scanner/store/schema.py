@@ -1,0 +1,100 @@
+"""The version of a database: what it is, whether this code can use it, and how it gets there.
+
+Source of truth: Alembic's table `alembic_version` and the folder `migrations/`. A fresh database is brought to the head
+by itself; one with history is only changed when the user says so.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from sqlalchemy import Connection, Engine, inspect, text
+
+from scanner.errors import StoreError
+from scanner.store.address import Address
+from scanner.store.engine import writing_history
+
+HEAD = "0001"
+"""The newest migration; a test compares it with the folder."""
+
+State: TypeAlias = Literal["fresh", "current", "older", "newer", "foreign"]
+
+
+def migrations() -> Path:
+    """The folder of the migrations: inside the installed package, or beside it in a checkout."""
+    package = Path(__file__).parents[1]
+    installed = package / "_data" / "migrations"
+    return installed if installed.is_dir() else package.parent / "migrations"
+
+
+def prepare(engine: Engine, address: Address) -> None:
+    """Make a fresh database usable; refuse one that this code cannot use with a StoreError."""
+    with engine.connect() as connection:
+        state = _state(connection)
+    match state:
+        case "current":
+            return
+        case "fresh":
+            migrate(engine, address)
+        case "older":
+            raise StoreError(
+                f"The database {address.shown} was made by an older version of Assay. "
+                "Make a backup of it, then run: assay db upgrade."
+            )
+        case "newer":
+            raise _newer(address)
+        case "foreign":
+            raise _foreign(address)
+
+
+def migrate(engine: Engine, address: Address) -> bool:
+    """Bring the database to the head, whatever it was; False when it was there already. Raises StoreError."""
+    with writing_history(engine) as connection:
+        match _state(connection):
+            case "current":
+                return False
+            case "newer":
+                raise _newer(address)
+            case "foreign":
+                raise _foreign(address)
+            case "fresh" | "older":
+                _run(connection)
+                return True
+
+
+def _state(connection: Connection) -> State:
+    tables = inspect(connection).get_table_names()
+    if not tables:
+        return "fresh"
+    if "alembic_version" not in tables:
+        return "foreign"
+    version = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+    if version == HEAD:
+        return "current"
+    known = version is None or any((migrations() / "versions").glob(f"{version}_*.py"))
+    return "older" if known else "newer"
+
+
+def _run(connection: Connection) -> None:
+    # Alembic takes as long to import as SQLAlchemy itself, and most runs do not need it.
+    from alembic import command  # noqa: PLC0415
+    from alembic.config import Config  # noqa: PLC0415
+
+    config = Config(attributes={"connection": connection})
+    config.set_main_option("script_location", str(migrations()).replace("%", "%%"))
+    command.upgrade(config, "head")
+
+
+def _newer(address: Address) -> StoreError:
+    return StoreError(
+        f"The database {address.shown} was made by a newer version of Assay, which this one cannot read. "
+        "Install that version, or name another database with --db; `assay db upgrade` cannot go back."
+    )
+
+
+def _foreign(address: Address) -> StoreError:
+    return StoreError(
+        f"The database {address.shown} holds tables that are not Assay's, and Assay leaves it alone. "
+        "Name another one with --db: only an empty database is set up by itself, and `assay db upgrade` is for Assay's own."
+    )

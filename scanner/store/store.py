@@ -1,0 +1,149 @@
+"""The store as one object: what the line writes to and what reports read from.
+
+Every method is its own short transaction, and speaks of its troubles as a StoreError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Self
+
+from sqlalchemy import Connection, Engine
+
+from scanner.model.scan import PageResult, Scan, ScanEnd, ScanRecord, ScanStart
+from scanner.store import lookup, reader, writer
+from scanner.store.address import Address, address_of
+from scanner.store.engine import create_file, engine_for, writing
+from scanner.store.scans import abandoned, give_up
+from scanner.store.schema import migrate, prepare
+from scanner.store.trouble import told
+
+Clock = Callable[[], datetime]
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+class SqlStore:
+    """Satisfies the Protocol `Store` of `scanner.scan`, and reads back what was stored.
+
+    The clock, in any zone, only tells when a running scan last showed a sign of life.
+    """
+
+    def __init__(self, engine: Engine, address: Address, clock: Clock = _utc_now) -> None:
+        """Use a database of the current version."""
+        self._engine = engine
+        self._address = address
+        self._clock = clock
+
+    @property
+    def shown(self) -> str:
+        """Where the database is, without any password."""
+        return self._address.shown
+
+    def begin(self, start: ScanStart) -> None:
+        """Record that a scan runs, with the policies and bindings it uses."""
+        self._give_up_the_dead()
+        with told(self._address):
+            writer.begin(self._engine, start, self._clock())
+
+    def page(self, scan_id: str, result: PageResult) -> None:
+        """Commit one page's outcomes and its completion together."""
+        with told(self._address):
+            writer.stage(self._engine, scan_id, result, self._clock())
+
+    def finish(self, scan_id: str, end: ScanEnd) -> Scan:
+        """Merge the pages into history and make the scan visible, in one transaction.
+
+        The scan's `new` counts findings that were not open before, those that came back included.
+        """
+        with told(self._address):
+            return writer.finish(self._engine, scan_id, end)
+
+    def latest(self, cluster: str | None = None) -> Scan | None:
+        """The newest complete or partial scan, of one cluster (by name or UID) or of any."""
+        with self._reading() as connection:
+            return lookup.latest(connection, cluster)
+
+    def scans(self, limit: int = 50) -> tuple[Scan, ...]:
+        """The newest scans in any state, the newest first."""
+        with self._reading() as connection:
+            return lookup.scans(connection, limit)
+
+    def find_scan(self, text: str, cluster: str | None = None) -> Scan:
+        """The scan that an id, the beginning of one, `last` or `last~N` means. Raises UsageError."""
+        with self._reading() as connection:
+            return lookup.find_scan(connection, text, cluster)
+
+    def record(self, scan_id: str) -> ScanRecord:
+        """A finished scan as it was, by its full id. Raises UsageError when there is none of that id."""
+        self._give_up_the_dead()
+        with told(self._address):
+            return reader.record(self._engine, self._address, scan_id)
+
+    def finding(self, text: str) -> lookup.ExplainedFinding:
+        """The finding whose fingerprint begins with `text`, as it stands now. Raises UsageError."""
+        with self._reading() as connection:
+            return lookup.find_finding(connection, text)
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self._engine.dispose()
+
+    def __enter__(self) -> Self:
+        """Use the store, and close it at the end."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close."""
+        self.close()
+
+    @contextmanager
+    def _reading(self) -> Iterator[Connection]:
+        self._give_up_the_dead()
+        with told(self._address), self._engine.connect() as connection:
+            yield connection
+
+    def _give_up_the_dead(self) -> None:
+        with told(self._address):
+            with self._engine.connect() as connection:
+                dead = abandoned(connection, self._clock())
+            if dead:
+                with writing(self._engine) as connection:
+                    give_up(connection, dead)
+
+
+def open_store(url: str, clock: Clock = _utc_now) -> SqlStore:
+    """Open a database, making it first if need be: `sqlite:///PATH`, a bare path, or `postgresql://…`.
+
+    Raises UsageError for a URL that names no database Assay can use, StoreError when the database cannot be used.
+    """
+    address = address_of(url)
+    engine = _connected(address)
+    try:
+        with told(address):
+            prepare(engine, address)
+    except BaseException:
+        engine.dispose()
+        raise
+    return SqlStore(engine, address, clock)
+
+
+def upgrade(url: str) -> bool:
+    """Bring a database to the version of this code; False when it was there already. Raises as `open_store` does."""
+    address = address_of(url)
+    engine = _connected(address)
+    try:
+        with told(address):
+            return migrate(engine, address)
+    finally:
+        engine.dispose()
+
+
+def _connected(address: Address) -> Engine:
+    if address.path is not None:
+        create_file(address.path)
+    return engine_for(address)

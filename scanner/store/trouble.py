@@ -1,0 +1,74 @@
+"""What databases complain about, as one sentence that says what, where and what to do.
+
+Never the text of SQLAlchemy's own errors: it quotes statements and what was written with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy.exc import DBAPIError, NoSuchModuleError, SQLAlchemyError
+
+from scanner.errors import StoreError
+from scanner.store.address import Address
+
+_REMEDIES = (
+    ("unable to open database file", "cannot be opened", "Check that the path exists and that you may write there"),
+    ("file is not a database", "is not a database", "Name another file with --db"),
+    ("malformed", "is damaged", "Restore it from a backup, or name another file with --db"),
+    ("disk is full", "cannot grow: the disk is full", "Free some space, or name another place with --db"),
+    ("disk i/o error", "cannot be read or written", "Check the disk and its free space, or use another --db"),
+    ("readonly database", "cannot be written", "Check the permissions of the file and its folder"),
+    ("database is locked", "is busy with another scan", "Wait for the other process to end, then try again"),
+    ("connection refused", "does not answer", "Check that the server runs and that host and port are right"),
+    ("could not translate host name", "cannot be found", "Check the host name in --db"),
+    ("failed to resolve host", "cannot be found", "Check the host name in --db"),
+    ("timeout expired", "does not answer", "Check host and port, and what is between you and the server"),
+    ("authentication failed", "refuses the user or the password", "Check the credentials in --db"),
+    ("no password supplied", "wants a password", "Put it into PGPASSWORD or a password file"),
+    ("permission denied", "refuses the user", "Grant the user CREATE on the schema, or use another user"),
+    ("does not exist", "cannot be used as named", "Create the database and the user, or correct --db"),
+    ("no space left on device", "cannot grow: the disk is full", "Free some space on the server"),
+)
+
+
+@contextmanager
+def told(address: Address) -> Iterator[None]:
+    """Turn what a driver raises into a StoreError."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name != "psycopg":
+            raise
+        raise _without_driver(address) from None
+    except ImportError as error:
+        if "psycopg" not in str(error) and "libpq" not in str(error):
+            raise
+        raise _without_driver(address) from None
+    except NoSuchModuleError:
+        raise _without_driver(address) from None
+    except DBAPIError as error:
+        raise StoreError(_sentence(address, _first_line(error.orig))) from error
+    except SQLAlchemyError as error:
+        raise StoreError(_sentence(address, type(error).__name__)) from error
+
+
+def _without_driver(address: Address) -> StoreError:
+    return StoreError(
+        f"The database {address.shown} needs the PostgreSQL driver, which is not installed. "
+        'Install it with: pip install "kube-assay[postgres]".'
+    )
+
+
+def _first_line(error: object) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0].strip() if lines else type(error).__name__
+
+
+def _sentence(address: Address, why: str) -> str:
+    why = address.masked(why).rstrip(".")
+    for sign, state, remedy in _REMEDIES:
+        if sign in why.lower():
+            return f"The database {address.shown} {state} ({why}). {remedy}."
+    return f"The database {address.shown} failed: {why}. Try again, or name another one with --db."

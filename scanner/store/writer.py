@@ -1,0 +1,191 @@
+"""Writing a scan: begin, a page at a time into staging, and one closing transaction that makes it history.
+
+Source of truth: the Protocol `Store` in `scanner.scan`. Each function is one transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from datetime import datetime
+from typing import NamedTuple
+
+from sqlalchemy import Connection, Engine, delete, func, insert, select, update
+
+from scanner.errors import StoreError
+from scanner.model.policy import Binding, Policy
+from scanner.model.scan import ClusterIdentity, PageResult, Scan, ScanEnd, ScanStart, ScanState, Scope
+from scanner.store import codec
+from scanner.store.engine import writing, writing_history
+from scanner.store.fixes import sight_of
+from scanner.store.history import History, Place
+from scanner.store.interning import Interned
+from scanner.store.ledger import Ledger, insert_lines
+from scanner.store.owner import this_process
+from scanner.store.packing import Key, StagedPage, clean, pack, unpack
+from scanner.store.scans import scan_of, select_scans
+from scanner.store.seen import open_findings
+from scanner.store.tables import (
+    BINDINGS,
+    CHECKS,
+    CLUSTERS,
+    KINDS,
+    POLICIES,
+    SCAN_BINDINGS,
+    SCAN_POLICIES,
+    SCANS,
+    STAGED_PAGES,
+    UNCHECKED,
+)
+
+
+def begin(engine: Engine, start: ScanStart, now: datetime) -> None:
+    """Record that a scan runs, with the policies and bindings it uses."""
+    with writing_history(engine) as connection:
+        number = _insert_scan(connection, start, now)
+        policies = Interned(connection, POLICIES).ids([_policy(item) for item in start.policies])
+        bindings = Interned(connection, BINDINGS).ids([_binding(item) for item in start.bindings])
+        insert_lines(connection, SCAN_POLICIES, number, ({"policy": item} for item in policies))
+        insert_lines(connection, SCAN_BINDINGS, number, ({"binding": item} for item in bindings))
+
+
+def stage(engine: Engine, scan_id: str, result: PageResult, now: datetime) -> None:
+    """Commit one page's outcomes and its completion together."""
+    content = pack(result)
+    running = SCANS.c.id == scan_id, SCANS.c.state == ScanState.RUNNING.value
+    with writing(engine) as connection:
+        beat = update(SCANS).where(*running).values(heartbeat=now).returning(SCANS.c.number)
+        number = connection.execute(beat).scalar()
+        if number is None:
+            raise _not_running(scan_id)
+        page = {"api_version": clean(result.api_version), "kind": clean(result.kind), "number": result.number}
+        connection.execute(insert(STAGED_PAGES).values(scan=number, content=content, **page))
+
+
+def finish(engine: Engine, scan_id: str, end: ScanEnd) -> Scan:
+    """Merge the pages into history and make the scan visible, in one transaction.
+
+    A scan that ends as failed keeps its counts, gaps and coverage, but adds nothing to the history of findings: what it
+    saw will be news to the next scan.
+    """
+    with writing_history(engine) as connection:
+        running = _running(connection, scan_id)
+        closed = _fail(connection, running, end) if end.state is ScanState.FAILED else _merge(connection, running, end)
+        connection.execute(delete(STAGED_PAGES).where(STAGED_PAGES.c.scan == running.number))
+        now = {"state": end.state.value, "finished_at": end.finished_at}
+        connection.execute(update(SCANS).where(SCANS.c.number == running.number).values(**now, **closed))
+        return scan_of(connection.execute(select_scans().where(SCANS.c.number == running.number)).one())
+
+
+class _Running(NamedTuple):
+    number: int
+    cluster: int
+    scope: str
+    base: int
+
+
+def _running(connection: Connection, scan_id: str) -> _Running:
+    wanted = select(*(SCANS.c[name] for name in _Running._fields))
+    row = connection.execute(
+        wanted.where(SCANS.c.id == scan_id, SCANS.c.state == ScanState.RUNNING.value)
+    ).one_or_none()
+    if row is None:
+        raise _not_running(scan_id)
+    return _Running(*row)
+
+
+def _merge(connection: Connection, running: _Running, end: ScanEnd) -> dict[str, int]:
+    revision = _newest(connection, running.cluster) + 1
+    history = History(connection, Place(running.cluster, revision, running.base))
+    ledger = Ledger()
+    for page in _staged(connection, running.number):
+        checks, kinds = history.checks.ids(page.checks), history.kinds.ids(page.kinds)
+        ledger.add(page, checks, kinds)
+        history.see(page, checks, kinds)
+    ledger.gaps.update(end.gaps)
+    scope = codec.from_text(Scope, running.scope)
+    history.resolve(sight_of(scope, _bound(connection, running.number), end, ledger.gaps))
+    ledger.write(connection, running.number, end)
+    if history.unchecked.count:
+        unchecked = {"scan": running.number, "findings": history.unchecked.packed()}
+        connection.execute(insert(UNCHECKED).values(unchecked))
+    return {"revision": revision, "unchecked": history.unchecked.count, **asdict(history.changes)}
+
+
+def _fail(connection: Connection, running: _Running, end: ScanEnd) -> dict[str, int]:
+    checks, kinds = Interned(connection, CHECKS), Interned(connection, KINDS)
+    ledger = Ledger()
+    for page in _staged(connection, running.number):
+        ledger.add(page, checks.ids(page.checks), kinds.ids(page.kinds))
+    ledger.gaps.update(end.gaps)
+    ledger.write(connection, running.number, end)
+    still_open = select(func.count()).select_from(open_findings(running.cluster).subquery())
+    return {"unchecked": connection.execute(still_open).scalar_one()}
+
+
+def _staged(connection: Connection, number: int) -> Iterator[StagedPage]:
+    """The pages of a scan, one at a time, in the order in which they were committed."""
+    pages = STAGED_PAGES.c
+    for page in connection.execute(select(pages.id).where(pages.scan == number).order_by(pages.id)).scalars().all():
+        yield unpack(bytes(connection.execute(select(pages.content).where(pages.id == page)).scalar_one()))
+
+
+def _bound(connection: Connection, number: int) -> list[tuple[str, str]]:
+    """The (policy, binding) pairs that a scan used."""
+    used = select(BINDINGS.c.policy_name, BINDINGS.c.name).join(SCAN_BINDINGS).where(SCAN_BINDINGS.c.scan == number)
+    return [(policy, binding) for policy, binding in connection.execute(used)]
+
+
+def _insert_scan(connection: Connection, start: ScanStart, now: datetime) -> int:
+    cluster = _cluster(connection, start.cluster)
+    owner = this_process()
+    values = {
+        "id": start.id,
+        "cluster": cluster,
+        "cluster_name": clean(start.cluster.name),
+        "cluster_uid": clean(start.cluster.uid),
+        "server_version": clean(start.cluster.server_version),
+        "source": clean(start.cluster.source),
+        "started_at": start.started_at,
+        "state": ScanState.RUNNING.value,
+        "scope": codec.to_text(start.scope),
+        "tool_version": start.tool_version,
+        "base": _newest(connection, cluster),
+        "host": clean(owner.host),
+        "process": owner.process,
+        "process_started": owner.started,
+        "heartbeat": now,
+    }
+    number: int = connection.execute(insert(SCANS).values(values).returning(SCANS.c.number)).scalar_one()
+    return number
+
+
+def _cluster(connection: Connection, cluster: ClusterIdentity) -> int:
+    """The number of a cluster: known by its UID, or else by its name. The name it is shown under is its latest."""
+    identity, name = clean(cluster.uid or cluster.name), clean(cluster.name)
+    renamed = update(CLUSTERS).where(CLUSTERS.c.identity == identity).values(name=name).returning(CLUSTERS.c.id)
+    added = insert(CLUSTERS).values(identity=identity, name=name).returning(CLUSTERS.c.id)
+    known: int | None = connection.execute(renamed).scalar()
+    number: int = connection.execute(added).scalar_one() if known is None else known
+    return number
+
+
+def _newest(connection: Connection, cluster: int) -> int:
+    newest = select(func.max(SCANS.c.revision)).where(SCANS.c.cluster == cluster)
+    return connection.execute(newest).scalar() or 0
+
+
+def _policy(policy: Policy) -> Key:
+    return clean(policy.language), clean(policy.name), clean(policy.digest), codec.to_text(policy)
+
+
+def _binding(binding: Binding) -> Key:
+    names = clean(binding.language), clean(binding.name), clean(binding.policy_name)
+    return *names, clean(binding.digest), codec.to_text(binding)
+
+
+def _not_running(scan_id: str) -> StoreError:
+    return StoreError(
+        f"Scan {scan_id} is not running in this database: it has ended, or was silent so long that it was given up. "
+        "Start a new scan."
+    )
