@@ -88,6 +88,12 @@ class CompiledPolicy:
         for index, expression in enumerate(self.annotations):
             yield f"spec.auditAnnotations[{index}].valueExpression", expression
 
+    def activation(self, base: Mapping[str, object]) -> dict[str, object]:
+        """A fresh activation: variables are evaluated anew in each."""
+        activation = dict(base)
+        activation["variables"] = _Variables(self.variables, activation)
+        return activation
+
     def message_reads(self, index: int) -> frozenset[tuple[str, ...]]:
         """The access paths of a validation's messageExpression, those of the variables it uses included."""
         message = self.validations[index][2]
@@ -206,9 +212,9 @@ def evaluate(compiled: CompiledPolicy, request: Request, param: Resource | None)
         return tuple(Judgement(check, verdict) for check in compiled.checks)
     if verdict is not None:
         return (Judgement(Check(CheckKind.CONDITIONS), verdict),)
-    filtered = _with(compiled, base, namespaceObject=_filtered(request.namespace_object))
-    messages = _with(compiled, base, namespaceObject=_filtered(request.namespace_object))
-    full = _with(compiled, base, namespaceObject=request.namespace_object)
+    visible = {**base, "namespaceObject": _filtered(request.namespace_object)}
+    filtered, messages = compiled.activation(visible), compiled.activation(visible)
+    full = compiled.activation({**base, "namespaceObject": request.namespace_object})
     outcomes = (
         *(_validate(compiled, entry, filtered, messages) for entry in compiled.validations),
         *(_annotate(compiled, expression, full) for expression in compiled.annotations),
@@ -232,13 +238,6 @@ def _activation(policy: Policy, request: Request, param: Resource | None) -> dic
     }
     if policy.param_kind is not None:
         activation["params"] = None if param is None else param.body
-    return activation
-
-
-def _with(compiled: CompiledPolicy, base: Mapping[str, object], **more: object) -> dict[str, object]:
-    """A fresh activation: variables are evaluated anew in each."""
-    activation = {**base, **more}
-    activation["variables"] = _Variables(compiled.variables, activation)
     return activation
 
 
@@ -286,7 +285,7 @@ def _conditions(compiled: CompiledPolicy, base: Mapping[str, object], request: R
     if any(expression.reads("authorizer") for _, expression in compiled.conditions):
         return Skipped(SkipReason.NOT_AUDITABLE, "a match condition asks the authorizer")
     original = {**as_object(request_map(request)), "resource": _group_version_resource(request.original)}  # type: ignore[arg-type]
-    activation = _with(compiled, base, request=original)
+    activation = compiled.activation({**base, "request": original})
     faults: dict[str, None] = {}
     for condition, expression in compiled.conditions:
         value = _run(expression, activation)

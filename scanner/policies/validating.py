@@ -7,7 +7,7 @@ every policy, binding, param and check is evaluated, and configuration errors de
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from scanner.errors import ConfigurationError, InvalidManifest
 from scanner.evaluate import CompiledPolicy, Request, compile_policy, evaluate, misconfigured
@@ -39,6 +39,10 @@ class World:
     equivalents: Mapping[Kind, tuple[Kind, ...]] = field(default_factory=dict)
     user: UserInfo = field(default_factory=UserInfo)
     operations: tuple[Operation, ...] = AUDITABLE
+
+    def on(self, operations: tuple[Operation, ...]) -> World:
+        """The same world, asked about other operations."""
+        return replace(self, operations=operations)
 
     def namespace(self, name: str) -> JsonObject | None:
         """The Namespace object, or None when there is none."""

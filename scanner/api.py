@@ -1,0 +1,81 @@
+"""Assay for people who embed it: documents in, outcomes out.
+
+```python
+from scanner.api import Auditor
+from scanner.cluster.definitions import builtin_kinds
+
+auditor = Auditor(policies=[policy], bindings=[binding], params=[config_map], namespaces=[], kinds=builtin_kinds())
+for ruling in auditor.evaluate(pod):
+    print(ruling.invocation.binding.name, ruling.judgements)
+```
+
+Documents are decoded JSON objects. Nothing is read, listed or stored here; the command line takes the same path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from scanner.errors import InvalidManifest, UsageError
+from scanner.model.json import JsonObject, as_text, dig
+from scanner.model.policy import Operation
+from scanner.model.resource import Kind, UserInfo, resource_of
+from scanner.plan import equivalents
+from scanner.policies import validating
+from scanner.policies.validating import AUDITABLE, Ruling, World, bind, judge
+from scanner.sources import ParamTable
+
+__all__ = ["Auditor", "InvalidManifest", "Ruling", "UserInfo"]
+
+
+class Auditor:
+    """Policies in force, ready to judge objects one at a time.
+
+    `policies` and `bindings` are manifests of any served version; with `validate` they are first held to what the API
+    would store (InvalidManifest). `kinds` is what the cluster serves. A namespace that is not given exists with its
+    name label only, unless `strict_namespaces`: then an object in it is judged as in a missing namespace.
+    """
+
+    def __init__(
+        self,
+        *,
+        policies: Iterable[JsonObject],
+        bindings: Iterable[JsonObject],
+        params: Iterable[JsonObject] = (),
+        namespaces: Iterable[JsonObject] = (),
+        kinds: Iterable[Kind],
+        user: UserInfo | None = None,
+        validate: bool = False,
+        strict_namespaces: bool = False,
+    ) -> None:
+        source = "document" if validate else "cluster"
+        served = tuple(kinds)
+        self._kinds = {(kind.api_version, kind.kind): kind for kind in served}
+        self._bound = bind(
+            [validating.read_policy(document, source=source) for document in policies],
+            [validating.read_binding(document, source=source) for document in bindings],
+        )
+        table = ParamTable(served)
+        for document in params:
+            table.add(document)
+        self._world = World(
+            params=table,
+            namespaces={as_text(dig(document, "metadata", "name")): document for document in namespaces},
+            implied_namespaces=not strict_namespaces,
+            equivalents=equivalents(served),
+            user=user or UserInfo(),
+        )
+
+    def evaluate(self, document: JsonObject, *, operation: Operation | None = None) -> tuple[Ruling, ...]:
+        """What every policy in force says about one object, by policy, binding and param.
+
+        `operation` is CREATE, UPDATE (one that changes nothing), or by default the first of these that a rule names.
+        Raises UsageError for an object of a kind that is not served.
+        """
+        key = (as_text(document.get("apiVersion")), as_text(document.get("kind")))
+        kind = self._kinds.get(key)
+        if kind is None:
+            raise UsageError(f"{key[1] or 'an object without kind'} in version {key[0] or '(none)'} is not among the served kinds")
+        world = self._world.on((operation,)) if operation else self._world.on(AUDITABLE)
+        resource = resource_of(kind, document)
+        return tuple(ruling for bound in self._bound for ruling in judge(bound, resource, kind, world))

@@ -1,0 +1,1 @@
+"""Verdicts recorded from real servers, evaluated through the product's own engine."""

@@ -1,0 +1,93 @@
+"""The files that record single evaluations of Kubernetes' CEL environment: `costs`, `probes`, `random`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from scanner import cel
+from scanner.evaluate import CompiledPolicy, Request, compile_policy, request_map
+from scanner.model.resource import Kind, UserInfo, resource_of
+from scanner.policies.manifest import read_policy
+from tests.conformance.cases import Result
+
+CONTROLLER = UserInfo(
+    "system:serviceaccount:kube-system:deployment-controller",
+    uid="abc",
+    groups=("system:serviceaccounts", "system:authenticated"),
+)
+NAMESPACE = {"metadata": {"name": "team-1", "labels": {"team": "team-1", "env": "prod"}}, "spec": {}, "status": {}}
+DEPLOYMENT = Kind("apps", "v1", "Deployment", "deployments", namespaced=True)
+
+
+def compare_evaluations(data: Any) -> Iterator[Result]:
+    """Value or error of one expression on one object."""
+    cases = {case["name"]: case for case in data["cases"]}
+    compiled = {name: _compiled(case) for name, case in cases.items()}
+    activations = [_activation(document) for document in data["objects"]]
+    for recorded in data["results"]:
+        case = cases[recorded["case"]]
+        refusal, program, policy = compiled[recorded["case"]]
+        subject = [case["expr"], recorded.get("obj")]
+        if "compileError" in recorded:
+            number = 1 if "obj" in recorded else len(data["objects"])
+            for _ in range(number):
+                yield Result(bool(refusal), refusal == recorded["compileError"], recorded["compileError"], refusal, subject)
+            continue
+        if program is None:
+            yield Result(right=False, same_text=False, expected=recorded, actual=refusal, subject=subject, cost=False)
+            continue
+        actual = _evaluated(program, policy, activations[recorded["obj"]], case["expr"])
+        yield _compared(recorded, actual, subject)
+
+
+def _compiled(case: Any) -> tuple[str, cel.Program | None, CompiledPolicy]:
+    variables = [{"name": v["name"], "expression": v["expr"]} for v in _variables(case)]
+    policy = compile_policy(read_policy({"spec": {"variables": variables}}, language="test"))
+    environment = cel.Environment()
+    for name, expression in policy.variables.items():
+        result = expression.program.result_type if expression.program else cel.DYN
+        environment = environment.with_variable(name, result)
+    try:
+        return "", cel.compile(case["expr"], environment), policy
+    except cel.CompileError as error:
+        return error.detail, None, policy
+
+
+def _variables(case: Any) -> list[dict[str, str]]:
+    return [{"name": v.get("name", v.get("Name")), "expr": v.get("expr", v.get("Expr"))} for v in case["variables"] or ()]
+
+
+def _activation(document: Any) -> dict[str, object]:
+    resource = resource_of(DEPLOYMENT, document)
+    request = Request("CREATE", DEPLOYMENT, DEPLOYMENT, resource, resource.namespace, NAMESPACE, CONTROLLER)
+    mapped = {**request_map(request), "dryRun": False}
+    return {"object": document, "oldObject": None, "request": mapped, "namespaceObject": NAMESPACE}
+
+
+def _evaluated(
+    program: cel.Program, policy: CompiledPolicy, activation: Mapping[str, object], text: str
+) -> dict[str, object]:
+    try:
+        value = program.evaluate(policy.activation(activation))
+    except cel.EvaluationError as error:
+        return {"error": f"expression '{text}' resulted in error: {error}"}
+    return {"type": cel.type_name(value), "value": value}
+
+
+def _compared(recorded: Any, actual: dict[str, object], subject: object) -> Result:
+    if "error" in recorded:
+        right = "error" in actual
+        return Result(right, actual.get("error") == recorded["error"], recorded["error"], actual, subject, cost=False)
+    right = actual.get("type") == recorded["type"] and _same(recorded["value"], actual.get("value"), recorded["type"])
+    return Result(right, right, recorded, repr(actual), subject, cost=False)
+
+
+def _same(recorded: object, actual: object, kind: str) -> bool:
+    if kind in ("bool", "string"):
+        return recorded == actual
+    if kind in ("int", "uint", "double") and isinstance(actual, int | float):
+        number = float(recorded) if isinstance(recorded, str) else recorded
+        return number == actual or (isinstance(number, float) and math.isnan(number) and math.isnan(actual))
+    return True

@@ -1,0 +1,239 @@
+"""The files that record whole policies: `policies`, `matching`, `expressions`, `rejected-expressions`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from scanner.api import Auditor, InvalidManifest, Ruling
+from scanner.cluster.definitions import builtin_kinds
+from scanner.model.outcome import CheckKind, Errored, Passed, Violated
+from scanner.model.resource import Kind, UserInfo
+from tests.conformance.cases import Result
+
+ADMIN = UserInfo("admin", groups=("system:masters", "system:authenticated"))
+CUSTOM = (
+    Kind("kubescape.io", "v1", "ControlConfiguration", "controlconfigurations", namespaced=False),
+    Kind("mx.example.com", "v1", "Gizmo", "gizmos", namespaced=True),
+    Kind("mx.example.com", "v2", "Gizmo", "gizmos", namespaced=True),
+    Kind("mx.example.com", "v1", "Limit", "limits", namespaced=False),
+    Kind("mx.example.com", "v1", "Quota", "quotas", namespaced=True),
+)
+_ERROR = "resulted in error: "
+_RULES = [{"operations": ["CREATE"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"]}]
+
+
+def compare_policies(data: Any) -> Iterator[Result]:
+    """Every failure of every policy for a CREATE of each object."""
+    auditor = Auditor(
+        policies=data["policies"],
+        bindings=data["bindings"],
+        params=data["params"],
+        namespaces=data["namespaces"],
+        kinds=(*builtin_kinds(), *CUSTOM),
+        user=ADMIN,
+    )
+    for case in data["cases"]:
+        expected = {(f["policy"], f["binding"], f["expressionIndex"], f["message"]) for f in case["failures"]}
+        actual = set(_failures(auditor.evaluate(case["object"], operation="CREATE")))
+        right = {found[:3] for found in expected} == {found[:3] for found in actual}
+        yield Result(right, expected == actual, sorted(expected - actual), sorted(actual - expected), case["object"])
+
+
+def _failures(rulings: tuple[Ruling, ...]) -> Iterator[tuple[str, str, int, str]]:
+    for ruling in rulings:
+        for judgement in ruling.judgements:
+            match judgement.outcome:
+                case Violated(message=message) | Errored(message=message, would_deny=True, always=False):
+                    names = ruling.invocation.policy.name, ruling.invocation.binding.name
+                    yield (*names, judgement.check.index, message)
+                case _:
+                    pass
+
+
+def compare_matching(data: Any) -> Iterator[Result]:
+    """Random policies and bindings against every probe, as CREATE and as UPDATE."""
+    params = [*data["params"], *data["update"]]
+    namespaces = [*data["namespaces"], *(probe for probe in data["update"] if probe["kind"] == "Namespace")]
+    kinds = tuple(k for k in (*builtin_kinds(), *CUSTOM) if k.kind != "ControlConfiguration")
+    for case in data["cases"]:
+        auditor = Auditor(
+            policies=[case["policy"]],
+            bindings=[case["binding"]],
+            params=params,
+            namespaces=namespaces,
+            kinds=kinds,
+            user=ADMIN,
+            strict_namespaces=True,
+        )
+        expected, actual = {}, {}
+        for result in case["results"]:
+            expected[result["probe"], result["operation"]] = _recorded(result)
+        for operation, probes in (("CREATE", data["create"]), ("UPDATE", data["update"])):
+            for index, probe in enumerate(probes):
+                report = _reported(auditor.evaluate(probe, operation=operation))  # type: ignore[arg-type]
+                if report:
+                    actual[index, operation] = report
+        right = {key: _class(value) for key, value in expected.items()} == {
+            key: _class(value) for key, value in actual.items()
+        }
+        yield Result(right, expected == actual, _plain(expected, actual), _plain(actual, expected), case)
+
+
+def _recorded(result: Any) -> dict[str, object]:
+    report: dict[str, object] = {}
+    if failures := result.get("failures"):
+        report["failures"] = Counter((f["expressionIndex"], f["message"]) for f in failures)
+    if annotations := result.get("auditAnnotations"):
+        report["auditAnnotations"] = annotations
+    if denied := result.get("denied"):
+        report["denied"] = denied["message"].partition(" denied request: ")[2]
+    return report
+
+
+def _reported(rulings: tuple[Ruling, ...]) -> dict[str, object]:
+    failures: Counter[tuple[int, str]] = Counter()
+    annotations: dict[str, list[str]] = {}
+    denied = ""
+    for ruling in rulings:
+        policy = ruling.invocation.policy
+        for judgement in ruling.judgements:
+            match judgement.outcome:
+                case Errored(message=message, always=True):
+                    denied = denied or message
+                case Violated(message=message) | Errored(message=message, would_deny=True):
+                    failures[judgement.check.index, message] += 1
+                case Passed(annotation=value) if value and judgement.check.kind is CheckKind.AUDIT_ANNOTATION:
+                    key = f"{policy.name}/{policy.audit_annotations[judgement.check.index].key}"
+                    values = annotations.setdefault(key, [])
+                    values.extend([value] if value not in values else [])
+                case _:
+                    pass
+    report: dict[str, object] = {}
+    if denied:
+        return {"denied": denied}
+    if failures:
+        report["failures"] = failures
+    if annotations:
+        report["auditAnnotations"] = {key: ", ".join(values) for key, values in annotations.items()}
+    return report
+
+
+def _class(report: dict[str, object]) -> object:
+    failures = report.get("failures")
+    indexes = sorted(index for index, _ in failures.elements()) if isinstance(failures, Counter) else []
+    return bool(report.get("denied")), indexes
+
+
+def _plain(one: dict[Any, Any], other: dict[Any, Any]) -> dict[str, str]:
+    return {str(key): repr(value) for key, value in one.items() if other.get(key) != value}
+
+
+def compare_expressions(data: Any) -> Iterator[Result]:
+    """An expression as a validation, or its value inside a message, for each of the recorded objects."""
+    for case in data["cases"]:
+        manifest = _policy(_validation(case))
+        auditor, refusal = _auditor(manifest, data)
+        for name, recorded in case.get("results", dict.fromkeys(data["objects"])).items():
+            if "rejected" in case:
+                # The server quotes the first fault's text after the name of the policy.
+                same = refusal is not None and all(part in case["rejected"] for part in refusal)
+                yield Result(refusal is not None, same, case["rejected"], refusal, [case["expr"], name])
+                continue
+            actual: object = {"refused": refusal}
+            if auditor is not None:
+                actual = _value(auditor.evaluate(data["objects"][name], operation="CREATE"), case["kind"])
+            right = isinstance(actual, dict) and list(actual) == list(recorded)
+            right = right and ("error" in recorded or actual == recorded)
+            yield Result(right, actual == recorded, recorded, actual, [case["expr"], case["kind"], name])
+
+
+def _validation(case: Any) -> dict[str, str]:
+    if case["kind"] == "bool":
+        return {"expression": case["expr"]}
+    formatted = f'"%s".format([{case["expr"]}])'
+    return {
+        "expression": f'{formatted} == "\\u0000~"',
+        "messageExpression": f'"~VAL~" + {formatted}',
+        "message": "~NOVAL~",
+    }
+
+
+def _policy(validation: dict[str, str]) -> Any:
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": "case"},
+        "spec": {
+            "failurePolicy": "Fail",
+            "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
+            "matchConstraints": {"resourceRules": _RULES},
+            "validations": [validation],
+        },
+    }
+
+
+def _auditor(manifest: Any, data: Any) -> tuple[Auditor | None, tuple[str, ...] | None]:
+    metadata = data["params"]["metadata"]
+    reference = {"name": metadata["name"], "namespace": metadata["namespace"], "parameterNotFoundAction": "Deny"}
+    binding = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": "case"},
+        "spec": {"policyName": "case", "paramRef": reference, "validationActions": ["Deny"]},
+    }
+    kinds = (*builtin_kinds(), *_kinds_of(data["objects"].values()))
+    try:
+        auditor = Auditor(
+            policies=[manifest],
+            bindings=[binding],
+            params=[data["params"]],
+            namespaces=[data["namespace"]],
+            kinds=kinds,
+            user=ADMIN,
+            validate=True,
+        )
+    except InvalidManifest as error:
+        return None, error.reasons
+    return auditor, None
+
+
+def _kinds_of(objects: Any) -> Iterator[Kind]:
+    known = {(kind.api_version, kind.kind) for kind in builtin_kinds()}
+    for document in objects:
+        key = (document["apiVersion"], document["kind"])
+        if key not in known:
+            known.add(key)
+            group, _, version = key[0].rpartition("/")
+            yield Kind(group, version, key[1], f"{key[1].lower()}s", namespaced="namespace" in document["metadata"])
+
+
+def _value(rulings: tuple[Ruling, ...], kind: str) -> object:
+    (ruling,) = rulings
+    match ruling.judgements[0].outcome:
+        case Passed():
+            return {"value": True}
+        case Violated(message=message) if kind == "value":
+            return {"value": message.removeprefix("~VAL~")} if message.startswith("~VAL~") else {"error": message}
+        case Violated():
+            return {"value": False}
+        case Errored(message=message):
+            return {"error": message}
+        case other:
+            return {"unexpected": repr(other)}
+
+
+def compare_rejected(data: Any) -> Iterator[Result]:
+    """Expressions that the API refuses to store."""
+    binding = {
+        "objects": {},
+        "namespace": {"metadata": {"name": "n"}},
+        "params": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "p", "namespace": "n"}},
+    }
+    marker = "compilation failed: "
+    for case in data:
+        _, refusal = _auditor(_policy({"expression": case["expr"]}), binding)
+        text = "; ".join(refusal or ())
+        same = text.partition(marker)[2] == case["error"].partition(marker)[2]
+        yield Result(refusal is not None, refusal is not None and same, case["error"], text, case["expr"])
