@@ -1,0 +1,155 @@
+"""Where the cluster is and who asks: read from a kubeconfig or from a pod's service account, by the official client.
+
+Source of truth: client-go's loading rules. Of several files the first that names a thing wins, missing ones are passed
+over unless the user named them, and only without any the pod's own credentials are used.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from scanner.errors import ClusterError
+from scanner.model.json import Json, as_list, as_text, dig, texts
+
+_DEFAULT: Final = "~/.kube/config"
+_LOGIN: Final = "check it with `kubectl config view`, or name another with --kubeconfig or --context"
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """How to reach one cluster. `configuration` is the official client's; its refresh hook keeps the token fresh.
+
+    `as_user` and `as_groups` are the impersonation that the kubeconfig asks for. `own_proxy` tells that the proxy is
+    the kubeconfig's and not the environment's.
+    """
+
+    cluster: str
+    configuration: Any
+    as_user: str = ""
+    as_groups: tuple[str, ...] = ()
+    own_proxy: bool = False
+
+    def authorization(self) -> str:
+        """The value of the Authorization header, or an empty string. Raises ClusterError when it cannot be renewed."""
+        hook: Callable[[Any], None] | None = self.configuration.refresh_api_key_hook
+        if hook:
+            with _trouble_with("the credentials"):
+                hook(self.configuration)
+        keys = self.configuration.api_key
+        return str(keys.get("BearerToken") or keys.get("authorization") or "")
+
+
+def load_credentials(kubeconfig: str, context: str) -> Credentials:
+    """Find the credentials. Raises ClusterError when there are none or they cannot be read."""
+    if kubeconfig and not Path(kubeconfig).expanduser().is_file():
+        raise ClusterError(f"there is no kubeconfig {kubeconfig}: check the path given with --kubeconfig")
+    paths = kubeconfig or os.environ.get("KUBECONFIG") or _DEFAULT
+    if any(Path(path).expanduser().is_file() for path in paths.split(os.pathsep) if path):
+        return _from_files(paths, context)
+    if os.environ.get("KUBERNETES_SERVICE_HOST"):
+        return _in_cluster()
+    raise ClusterError(
+        f"no cluster to scan: there is no kubeconfig at {paths}, and this is not a pod. "
+        "Name one with --kubeconfig or KUBECONFIG, or scan files with --from"
+    )
+
+
+def _official_client() -> tuple[Any, Any]:
+    """Its `client` and `config`, which declare no types, imported when they are needed: that takes a second."""
+    from kubernetes import client, config  # noqa: PLC0415
+
+    return client, config
+
+
+def _in_cluster() -> Credentials:
+    client, loading = _official_client()
+    configuration = client.Configuration()
+    with _trouble_with("the pod's service account"):
+        loading.load_incluster_config(client_configuration=configuration)
+    return Credentials("in-cluster", configuration)
+
+
+def _from_files(paths: str, context: str) -> Credentials:
+    client, loading = _official_client()
+    configuration = client.Configuration()
+    with _trouble_with(f"the kubeconfig {paths}"):
+        merged = loading.kube_config.KubeConfigMerger(paths)
+        chosen = context or _current_context(merged.config_files)
+        loader = loading.kube_config.KubeConfigLoader(merged.config, active_context=chosen, config_base_path=None)
+        with _overheard() as complaints:
+            loader.load_and_set(configuration)
+        wanted = _named(merged.config_files, "contexts", chosen)
+        user = _named(merged.config_files, "users", as_text(dig(wanted, "context", "user")))
+        cluster = _named(merged.config_files, "clusters", as_text(dig(wanted, "context", "cluster")))
+    _reject_failed_plugin(user, configuration, complaints)
+    return Credentials(
+        cluster=as_text(dig(wanted, "context", "cluster")),
+        configuration=configuration,
+        as_user=as_text(dig(user, "user", "as")),
+        as_groups=texts(dig(user, "user", "as-groups")),
+        own_proxy=bool(dig(cluster, "cluster", "proxy-url")),
+    )
+
+
+def _current_context(files: Mapping[str, Json]) -> str:
+    names = (as_text(dig(config, "current-context")) for config in files.values())
+    found = next((name for name in names if name), "")
+    if not found:
+        raise ClusterError(f"the kubeconfig {os.pathsep.join(files)} has no current context: name one with --context")
+    return found
+
+
+def _named(files: Mapping[str, Json], section: str, name: str) -> Json:
+    """The first entry of a name in any of the files."""
+    for config in files.values():
+        for entry in as_list(dig(config, section)):
+            if dig(entry, "name") == name:
+                return entry
+    return None
+
+
+def _reject_failed_plugin(user: Json, configuration: Any, complaints: list[str]) -> None:
+    """The client carries on without credentials when an exec plugin fails; a scan must not."""
+    command = as_text(dig(user, "user", "exec", "command"))
+    if command and not configuration.api_key and not configuration.cert_file:
+        why = "; ".join(complaints) or "it printed none"
+        raise ClusterError(
+            f"the credential plugin {command} of user {as_text(dig(user, 'name'))} gave no credentials: {why}"
+        )
+
+
+@contextmanager
+def _overheard() -> Iterator[list[str]]:
+    """What the client only logs."""
+    heard: list[str] = []
+
+    class Listener(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            heard.append(" ".join(record.getMessage().split()))
+
+    listener = Listener(logging.ERROR)
+    logging.getLogger().addHandler(listener)
+    try:
+        yield heard
+    finally:
+        logging.getLogger().removeHandler(listener)
+
+
+@contextmanager
+def _trouble_with(what: str) -> Iterator[None]:
+    """Turns everything that the client raises on odd input, which is a wide range, into one sentence."""
+    import yaml  # noqa: PLC0415 - the client's own parser, for its errors
+    from kubernetes.config import ConfigException  # noqa: PLC0415
+
+    odd = (ConfigException, yaml.YAMLError, OSError, KeyError, TypeError, AttributeError, ValueError)
+    try:
+        yield
+    except odd as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise ClusterError(f"cannot use {what}: {reason}; {_LOGIN}") from error

@@ -1,0 +1,238 @@
+"""A live cluster: what it serves and what it holds, read page by page with nothing but get and list.
+
+Source of truth: the API conventions of Kubernetes for chunked lists. A page is passed on as the bytes that came; of its
+content only the list's own metadata is looked at.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final, NoReturn
+from urllib.parse import quote
+
+from scanner.cluster import discovery
+from scanner.cluster.labels import parse_selector
+from scanner.cluster.session import Answer, Session, Unanswered
+from scanner.errors import ClusterError, ListFailed
+from scanner.model.json import JsonObject, as_object, as_text, dig, texts
+from scanner.model.resource import Kind, Page, UserInfo
+from scanner.model.scan import ClusterIdentity
+from scanner.scan import Discovery
+
+CHUNK_SIZE: Final = 500
+_OK: Final = 200
+_CREATED: Final = 201
+_UNAUTHORIZED: Final = 401
+_FORBIDDEN: Final = 403
+_NOT_FOUND: Final = 404
+_GONE: Final = 410
+_DISCOVERY_ATTEMPTS: Final = 2
+_USER: Final = re.compile(r'User "([^"]+)"')
+_NO_ROOT: Final = "the server has no such document, so the kinds under it are unknown"
+_REVIEWS: Final = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+_REVIEW: Final[JsonObject] = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+
+
+class LiveCluster:
+    """The cluster behind a kubeconfig, or around the pod this runs in."""
+
+    def __init__(
+        self,
+        *,
+        kubeconfig: str = "",
+        context: str = "",
+        as_user: str = "",
+        as_groups: tuple[str, ...] = (),
+        request_timeout: float | None = None,
+        chunk_size: int = CHUNK_SIZE,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """Load the credentials; nothing is asked yet. `request_timeout` is in seconds.
+
+        Raises ClusterError when there are no usable credentials, UsageError for groups without a user.
+        """
+        self._chunk_size = chunk_size
+        self._requester: UserInfo | None = None
+        self._session = Session(
+            kubeconfig=kubeconfig,
+            context=context,
+            as_user=as_user,
+            as_groups=as_groups,
+            request_timeout=request_timeout,
+            sleep=sleep,
+        )
+
+    def identity(self) -> ClusterIdentity:
+        """The kubeconfig's name for the cluster, kube-system's UID and the version, where these may be read."""
+        version = self._optional("/version")
+        system = self._optional("/api/v1/namespaces/kube-system")
+        return ClusterIdentity(
+            name=self._session.cluster,
+            uid=as_text(dig(system, "metadata", "uid")),
+            server_version=as_text(version.get("gitVersion")),
+        )
+
+    def requester(self) -> UserInfo:
+        """Whom the server takes us for; empty where it does not tell."""
+        if self._requester is None:
+            answer = self._answer(lambda: self._session.review(_REVIEWS, _REVIEW))
+            info = dig(answer.body() if answer.status == _CREATED else {}, "status", "userInfo")
+            self._requester = UserInfo(
+                username=as_text(dig(info, "username")),
+                uid=as_text(dig(info, "uid")),
+                groups=texts(dig(info, "groups")),
+            )
+        return self._requester
+
+    def discover(self) -> Discovery:
+        """Every served kind. Raises ClusterError when the server cannot be reached, or does not tell."""
+        roots = {path: self._root(path) for path in ("/api", "/apis")}
+        if not any(roots.values()):
+            raise ClusterError(f"{self._session.server} does not answer like a Kubernetes API server: check its URL")
+        missing = [discovery.unanswered(path, _NO_ROOT) for path, root in roots.items() if not root]
+        modern = [discovery.aggregated_kinds(root) for root in roots.values() if discovery.is_aggregated(root)]
+        core, groups = ({} if discovery.is_aggregated(root) else root for root in roots.values())
+        legacy = [self._group_version(name) for name in discovery.legacy_group_versions(core, groups)]
+        return Discovery(
+            tuple(kind for part in (*modern, *legacy) for kind in part.kinds),
+            (*missing, *(gap for part in (*modern, *legacy) for gap in part.gaps)),
+        )
+
+    def pages(self, kind: Kind, *, namespace: str = "", selector: str = "") -> Iterator[Page]:
+        """The objects of a kind in pages as the server sends them; a namespace does not narrow cluster-scoped kinds.
+
+        Raises ListFailed when the list is refused or breaks off, UsageError for a malformed selector.
+        """
+        parse_selector(selector)
+        path = _list_path(kind, namespace)
+        query = {"limit": str(self._chunk_size), **({"labelSelector": selector} if selector else {})}
+        number, token, seen = 0, "", {""}
+        while True:
+            answer = self._list(kind, path, {**query, "continue": token} if token else query)
+            if answer.status == _GONE:
+                token = _fresh_token(kind, answer, number)
+            else:
+                number += 1
+                metadata = self._metadata(kind, answer, namespace)
+                yield Page(kind, number, answer.data, as_text(metadata.get("resourceVersion")))
+                token = as_text(metadata.get("continue"))
+            if not token:
+                return
+            if token in seen:
+                _fail(kind, f"the server repeats itself after page {number}. Scan again, and tell its operators")
+            seen.add(token)
+
+    def _list(self, kind: Kind, path: str, query: Mapping[str, str]) -> Answer:
+        try:
+            return self._session.get(path, query)
+        except (Unanswered, ClusterError) as error:
+            _fail(kind, f"{error}. Scan again when that is mended")
+
+    def _metadata(self, kind: Kind, answer: Answer, namespace: str) -> JsonObject:
+        """The list's own metadata. Raises ListFailed unless the answer is a list."""
+        if answer.status == _FORBIDDEN:
+            raise ListFailed("forbidden", self._forbidden(kind, answer, namespace))
+        if answer.status == _UNAUTHORIZED:
+            _fail(kind, "the server does not accept the credentials any more. Log in again, then scan again")
+        if answer.status == _NOT_FOUND:
+            _fail(kind, "the server does not serve it any more. Scan again, so that it is not asked for")
+        if answer.status != _OK:
+            _fail(kind, f"the server answered {answer.status}: {answer.message()}. Scan again when that is mended")
+        body = answer.body()
+        if not isinstance(body.get("items"), list) and not _is_empty_list(body):
+            _fail(kind, "the answer is not a list in JSON. Is there something between Assay and the API server?")
+        return as_object(body.get("metadata"))
+
+    def _forbidden(self, kind: Kind, answer: Answer, namespace: str) -> str:
+        named = _USER.search(answer.message())
+        who = named[1] if named else self._username()
+        place = f" in namespace {namespace}" if namespace and kind.namespaced else ""
+        return (
+            f"cannot list {kind.resource}{place}: forbidden for {who}. Grant `list` on {kind.resource}, "
+            f"or pass --skip-kind {kind.resource} to record the gap on purpose."
+        )
+
+    def _username(self) -> str:
+        try:
+            return self.requester().username or "these credentials"
+        except ClusterError:
+            return "these credentials"
+
+    def _group_version(self, name: str) -> Discovery:
+        """What one group-version serves, in the older form of discovery; a gap when its server does not answer."""
+        path = f"/apis/{name}" if "/" in name else f"/api/{name}"
+        try:
+            answer = self._session.get(path, attempts=_DISCOVERY_ATTEMPTS)
+        except Unanswered as error:
+            return Discovery((), (discovery.unanswered(name, f"{error}, so the kinds it serves are unknown"),))
+        body = answer.body()
+        if answer.status == _OK and as_text(body.get("kind")) == "APIResourceList":
+            return Discovery(discovery.legacy_kinds(name, body))
+        why = f"the server answered {answer.status}: {answer.message()}, so the kinds it serves are unknown"
+        return Discovery((), (discovery.unanswered(name, why),))
+
+    def _root(self, path: str) -> JsonObject:
+        """A root document of discovery; empty when there is none."""
+        answer = self._answer(lambda: self._session.get(path, accept=discovery.ACCEPT))
+        if answer.status == _NOT_FOUND:
+            return {}
+        if answer.status == _FORBIDDEN:
+            raise ClusterError(
+                f"cannot discover what {self._session.server} serves: {answer.message()}. "
+                "Bind the ClusterRole system:discovery to this user"
+            )
+        body = answer.body()
+        if answer.status != _OK or not body:
+            raise ClusterError(
+                f"{self._session.server}{path} answered {answer.status} and no discovery document. "
+                "Check that the URL is that of a Kubernetes API server, and that it is well"
+            )
+        return body
+
+    def _optional(self, path: str) -> JsonObject:
+        """The object at a path, empty when it may not be read."""
+        answer = self._answer(lambda: self._session.get(path))
+        return answer.body() if answer.status == _OK else {}
+
+    def _answer(self, ask: Callable[[], Answer]) -> Answer:
+        """Any answer but one that refuses the credentials. Raises ClusterError."""
+        try:
+            answer = ask()
+        except Unanswered as error:
+            raise ClusterError(
+                f"{error}. Check that the cluster is up and that the kubeconfig's context "
+                f"for cluster {self._session.cluster} is the right one"
+            ) from error
+        if answer.status == _UNAUTHORIZED:
+            raise ClusterError(
+                f"{self._session.server} does not accept the credentials ({answer.message()}). "
+                "Log in again, or choose others with --kubeconfig or --context"
+            )
+        return answer
+
+
+def _list_path(kind: Kind, namespace: str) -> str:
+    if not namespace or not kind.namespaced:
+        return kind.path
+    return f"{kind.path.removesuffix(kind.plural)}namespaces/{quote(namespace, safe='')}/{kind.plural}"
+
+
+def _is_empty_list(body: JsonObject) -> bool:
+    """Whether this is a list whose items are left out or null, as some servers write an empty one."""
+    return body.get("items") is None and as_text(body.get("kind")).endswith("List")
+
+
+def _fresh_token(kind: Kind, answer: Answer, number: int) -> str:
+    """The token with which an expired list goes on, at the price of being no longer of one moment."""
+    token = as_text(dig(answer.body(), "metadata", "continue"))
+    if not token:
+        _fail(
+            kind, f"the list expired after page {number}: {answer.message()}. Scan again when the server is less busy"
+        )
+    return token
+
+
+def _fail(kind: Kind, why: str) -> NoReturn:
+    raise ListFailed("failed", f"cannot list {kind.resource}: {why}")

@@ -1,0 +1,82 @@
+"""The pool of connections that a set of credentials calls for: TLS, client certificates and proxies.
+
+Source of truth: client-go's transport. The environment's proxies never stand before a loopback address, and NO_PROXY
+does not touch a proxy that the kubeconfig names.
+"""
+
+from __future__ import annotations
+
+import ssl
+from typing import Any, Final
+
+import urllib3
+from urllib3.exceptions import InsecureRequestWarning
+from urllib3.util import make_headers, parse_url
+
+from scanner.cluster.credentials import Credentials
+from scanner.errors import ClusterError
+
+_LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
+_UNTIL_CONNECTED: Final = 30.0
+# An API server ends ordinary requests after 60 seconds by itself.
+_UNTIL_ANSWERED: Final = 75.0
+
+
+def pool_for(credentials: Credentials) -> urllib3.PoolManager:
+    """Make the pool. Raises ClusterError for certificates or proxies that cannot be used."""
+    settings = _tls(credentials.configuration)
+    proxy = _proxy(credentials)
+    try:
+        if not proxy:
+            return urllib3.PoolManager(**settings)
+        if proxy.startswith("socks"):
+            return _socks(proxy, settings)
+        auth = parse_url(proxy).auth
+        headers = make_headers(proxy_basic_auth=auth) if auth else None
+        return urllib3.ProxyManager(proxy, proxy_headers=headers, **settings)
+    except (urllib3.exceptions.HTTPError, ValueError) as error:
+        raise ClusterError(f"cannot use the proxy {proxy}: {error}; correct proxy-url or HTTPS_PROXY") from error
+
+
+def timeout_for(seconds: float | None) -> urllib3.Timeout:
+    """The time that one request may take; without the user's wish, as long as a server may need."""
+    if seconds is None or seconds <= 0:
+        return urllib3.Timeout(connect=_UNTIL_CONNECTED, read=_UNTIL_ANSWERED)
+    return urllib3.Timeout(total=seconds)
+
+
+def _tls(configuration: Any) -> dict[str, Any]:
+    settings: dict[str, Any] = {
+        "cert_reqs": ssl.CERT_REQUIRED if configuration.verify_ssl else ssl.CERT_NONE,
+        "ca_certs": configuration.ssl_ca_cert,
+        "cert_file": configuration.cert_file,
+        "key_file": configuration.key_file,
+    }
+    if configuration.tls_server_name:
+        settings["server_hostname"] = configuration.tls_server_name
+    if not configuration.verify_ssl:
+        settings["assert_hostname"] = False
+        # The user wrote insecure-skip-tls-verify; a warning on every request tells nothing new.
+        urllib3.disable_warnings(InsecureRequestWarning)
+    return settings
+
+
+def _proxy(credentials: Credentials) -> str:
+    from kubernetes.client.rest import should_bypass_proxies  # noqa: PLC0415 - a second of imports, only needed here
+
+    configuration = credentials.configuration
+    proxy = str(configuration.proxy or "")
+    if not proxy or credentials.own_proxy:
+        return proxy
+    host = parse_url(str(configuration.host)).host or ""
+    if host in _LOOPBACK or should_bypass_proxies(configuration.host, configuration.no_proxy or ""):
+        return ""
+    return proxy
+
+
+def _socks(proxy: str, settings: dict[str, Any]) -> urllib3.PoolManager:
+    try:
+        from urllib3.contrib.socks import SOCKSProxyManager  # noqa: PLC0415 - needs PySocks, which few have
+    except ImportError as error:
+        raise ClusterError(f"the proxy {proxy} needs PySocks: install it with `pip install PySocks`") from error
+    return SOCKSProxyManager(proxy, **settings)
