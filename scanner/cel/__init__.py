@@ -4,17 +4,19 @@
 texts of kube-apiserver.
 """
 
-from scanner.cel.env import Environment
+from scanner.cel.env import AUTHORIZATION, PARAMS, Environment
 from scanner.cel.errors import CompileError, CostExceeded, EvaluationError
 from scanner.cel.program import Program, compile
 from scanner.cel.runtime import Lazy
 from scanner.cel.type_system import BOOL, DYN, NULL, STRING, Type
-from scanner.cel.values import Value
+from scanner.cel.values import Value, type_name
 
 __all__ = [
+    "AUTHORIZATION",
     "BOOL",
     "DYN",
     "NULL",
+    "PARAMS",
     "STRING",
     "CompileError",
     "CostExceeded",
@@ -25,4 +27,5 @@ __all__ = [
     "Type",
     "Value",
     "compile",
+    "type_name",
 ]

@@ -216,3 +216,8 @@ def type_of(value: Value) -> Type:
         return value.TYPE
     message = f"not a CEL value: {type(value).__name__}"
     raise TypeError(message)
+
+
+def type_name(value: Value) -> str:
+    """Return the run-time name of a value's type, such as `null_type` or `google.protobuf.Timestamp`."""
+    return type_of(value).name
