@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from importlib import resources
 from pathlib import Path
 
+import orjson
 import pytest
 import yaml
 
@@ -23,6 +26,19 @@ def manifest(kind: str) -> JsonObject:
 def rules() -> list[JsonObject]:
     """Pick the rules of the ClusterRole."""
     return [as_object(item) for item in as_list(manifest("ClusterRole")["rules"])]
+
+
+def granted() -> set[tuple[str, str]]:
+    """Group and plural of everything that the ClusterRole speaks of."""
+    return {
+        (group, item) for rule in rules() for group in texts(rule["apiGroups"]) for item in texts(rule["resources"])
+    }
+
+
+def served(version: re.Pattern[str]) -> set[tuple[str, str]]:
+    """Group and plural of what Kubernetes serves in such a version, as the shipped table of kinds tells."""
+    table = orjson.loads(resources.files("scanner.cluster").joinpath("kinds.json").read_bytes())
+    return {(group, plural) for group, served_in, _, plural, _ in table["kinds"] if version.fullmatch(served_in)}
 
 
 def pod() -> Json:
@@ -61,6 +77,16 @@ def test_rights_are_reading_and_asking(rule: JsonObject) -> None:
 def test_no_right_is_a_wildcard(field: str) -> None:
     """Groups and resources are named one by one."""
     assert "*" not in {item for rule in rules() for item in texts(rule[field])}
+
+
+def test_every_right_is_about_something_that_kubernetes_serves() -> None:
+    """A misspelt group or resource would grant nothing, and nobody would notice until a scan is incomplete."""
+    assert set() == {right for right in granted() - served(re.compile(".*")) if right[1] not in REVIEWS}
+
+
+def test_every_kind_that_kubernetes_serves_is_granted_or_known_to_be_left_out() -> None:
+    """Left out are Secrets, for the reason the file gives, the deprecated ComponentStatus, and what only alpha and beta serve."""
+    assert {("", "secrets"), ("", "componentstatuses")} == served(re.compile(r"v\d+")) - granted()
 
 
 def test_secrets_are_neither_readable_nor_silently_missing() -> None:
