@@ -75,7 +75,9 @@ class Auditor:
         key = (as_text(document.get("apiVersion")), as_text(document.get("kind")))
         kind = self._kinds.get(key)
         if kind is None:
-            raise UsageError(f"{key[1] or 'an object without kind'} in version {key[0] or '(none)'} is not among the served kinds")
+            raise UsageError(
+                f"{key[1] or 'an object without kind'} in version {key[0] or '(none)'} is not among the served kinds"
+            )
         world = self._world.on((operation,)) if operation else self._world.on(AUDITABLE)
         resource = resource_of(kind, document)
         return tuple(ruling for bound in self._bound for ruling in judge(bound, resource, kind, world))

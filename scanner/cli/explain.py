@@ -21,7 +21,9 @@ _FINDING = re.compile(r"[0-9a-f]{6,64}")
 
 
 def command(
-    what: Annotated[str, typer.Argument(metavar="POLICY|FINDING", help="A policy's name, or a finding's id or its beginning.")],
+    what: Annotated[
+        str, typer.Argument(metavar="POLICY|FINDING", help="A policy's name, or a finding's id or its beginning.")
+    ],
     db: DbOption = "",
 ) -> None:
     """Say in plain words what a policy asks and what it found, or what a finding means."""
@@ -38,7 +40,7 @@ def _lines(store: SqlStore, what: str) -> Iterator[str]:
     if entry:
         return _policy(entry, record)
     if _FINDING.fullmatch(what):
-        return _finding(store.finding(what))
+        return _finding(store.finding(what).stored)
     names = ", ".join(found.policy.name for found in record.policies) or "none"
     raise UsageError(f"{what} is no policy of the last scan (there are: {names}) and no id of a finding")
 

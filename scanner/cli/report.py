@@ -21,12 +21,15 @@ class Output(StrEnum):
 
 OutputOption = Annotated[Output, typer.Option("-o", "--output", help="What standard output carries, and nothing else.")]
 HtmlOption = Annotated[
-    Path | None, typer.Option("--html", metavar="DIR", help="Write the HTML report into this folder.", show_default=False)
+    Path | None,
+    typer.Option("--html", metavar="DIR", help="Write the HTML report into this folder.", show_default=False),
 ]
 
 
 def command(
-    scan: Annotated[str, typer.Argument(metavar="[SCAN]", help="A scan's id or its beginning, `last`, `last~1` …")] = "last",
+    scan: Annotated[
+        str, typer.Argument(metavar="[SCAN]", help="A scan's id or its beginning, `last`, `last~1` …")
+    ] = "last",
     output: OutputOption = Output.TABLE,
     html: HtmlOption = None,
     db: DbOption = "",

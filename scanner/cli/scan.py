@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from scanner.cli.database import DbOption, opened
+from scanner.cli.named import Named
 from scanner.cli.progress import Progress
 from scanner.cli.report import HtmlOption, Output, OutputOption
 from scanner.errors import UsageError
@@ -37,25 +38,125 @@ Many = list[str]
 def command(  # noqa: PLR0917 - typer builds the flags from the parameters
     source: Annotated[
         list[Path] | None,
-        typer.Option("--from", metavar="PATH", help="Scan manifests (a folder, a file, or - for stdin) instead of a cluster.", show_default=False),
+        typer.Option(
+            "--from",
+            metavar="PATH",
+            help="Scan manifests (a folder, a file, or - for stdin) instead of a cluster.",
+            show_default=False,
+        ),
     ] = None,
-    kubeconfig: Annotated[str, typer.Option(help="Path to the kubeconfig file.", rich_help_panel=_CONNECTION, show_default=False)] = "",
-    context: Annotated[str, typer.Option(help="The kubeconfig context to use.", rich_help_panel=_CONNECTION, show_default=False)] = "",
-    as_user: Annotated[str, typer.Option("--as", help="Impersonate this user.", rich_help_panel=_CONNECTION, show_default=False)] = "",
-    as_groups: Annotated[Many | None, typer.Option("--as-group", help="Impersonate this group (repeatable).", rich_help_panel=_CONNECTION, show_default=False)] = None,
-    request_timeout: Annotated[str, typer.Option(help="How long one request may take: 30, 30s, 2m; 0 for no limit.", rich_help_panel=_CONNECTION)] = "60s",
-    chunk_size: Annotated[int, typer.Option(min=1, max=10000, help="Objects per page of a list.", rich_help_panel=_CONNECTION)] = 500,
-    namespaces: Annotated[Many | None, typer.Option("-n", "--namespace", help="Only this namespace (repeatable).", rich_help_panel=_SCOPE, show_default=False)] = None,
-    all_namespaces: Annotated[bool, typer.Option("-A", "--all-namespaces", help="All namespaces; this is the default.", rich_help_panel=_SCOPE)] = False,  # noqa: FBT002 - a flag
-    exclude_namespaces: Annotated[Many | None, typer.Option("--exclude-namespace", help="Leave out this namespace; globs are fine (repeatable).", rich_help_panel=_SCOPE, show_default=False)] = None,
-    selector: Annotated[str, typer.Option("-l", "--selector", help="Only objects with these labels.", rich_help_panel=_SCOPE, show_default=False)] = "",
-    kinds: Annotated[Many | None, typer.Option("--kind", help="Only this kind: Pod, pods, deployments.apps (repeatable).", rich_help_panel=_SCOPE, show_default=False)] = None,
-    skip_kinds: Annotated[Many | None, typer.Option("--skip-kind", help="Leave out this kind (repeatable).", rich_help_panel=_SCOPE, show_default=False)] = None,
-    policies: Annotated[Many | None, typer.Option("--policy", help="Only this policy; globs are fine (repeatable).", rich_help_panel=_POLICIES, show_default=False)] = None,
-    bindings: Annotated[Many | None, typer.Option("--binding", help="Only this binding; globs are fine (repeatable).", rich_help_panel=_POLICIES, show_default=False)] = None,
-    files: Annotated[list[Path] | None, typer.Option("-f", "--policies", metavar="PATH", help="Add policies, bindings and params from files (repeatable).", rich_help_panel=_POLICIES, show_default=False)] = None,
-    no_cluster_policies: Annotated[bool, typer.Option("--no-cluster-policies", help="Use the policies of the files only.", rich_help_panel=_POLICIES)] = False,  # noqa: FBT002 - a flag
-    assume_bound: Annotated[Many | None, typer.Option("--assume-bound", metavar="POLICY[=ACTION]", help="Preview a policy as if bound with Deny (or Warn, Audit) (repeatable).", rich_help_panel=_POLICIES, show_default=False)] = None,
+    cluster_name: Annotated[
+        str,
+        typer.Option(
+            help="Name the cluster, so that scans of it share one history. Default: the kubeconfig's or the folder's name.",
+            show_default=False,
+        ),
+    ] = "",
+    kubeconfig: Annotated[
+        str, typer.Option(help="Path to the kubeconfig file.", rich_help_panel=_CONNECTION, show_default=False)
+    ] = "",
+    context: Annotated[
+        str, typer.Option(help="The kubeconfig context to use.", rich_help_panel=_CONNECTION, show_default=False)
+    ] = "",
+    as_user: Annotated[
+        str, typer.Option("--as", help="Impersonate this user.", rich_help_panel=_CONNECTION, show_default=False)
+    ] = "",
+    as_groups: Annotated[
+        Many | None,
+        typer.Option(
+            "--as-group", help="Impersonate this group (repeatable).", rich_help_panel=_CONNECTION, show_default=False
+        ),
+    ] = None,
+    request_timeout: Annotated[
+        str,
+        typer.Option(help="How long one request may take: 30, 30s, 2m; 0 for no limit.", rich_help_panel=_CONNECTION),
+    ] = "60s",
+    chunk_size: Annotated[
+        int, typer.Option(min=1, max=10000, help="Objects per page of a list.", rich_help_panel=_CONNECTION)
+    ] = 500,
+    namespaces: Annotated[
+        Many | None,
+        typer.Option(
+            "-n", "--namespace", help="Only this namespace (repeatable).", rich_help_panel=_SCOPE, show_default=False
+        ),
+    ] = None,
+    all_namespaces: Annotated[
+        bool,
+        typer.Option("-A", "--all-namespaces", help="All namespaces; this is the default.", rich_help_panel=_SCOPE),
+    ] = False,  # noqa: FBT002 - a flag
+    exclude_namespaces: Annotated[
+        Many | None,
+        typer.Option(
+            "--exclude-namespace",
+            help="Leave out this namespace; globs are fine (repeatable).",
+            rich_help_panel=_SCOPE,
+            show_default=False,
+        ),
+    ] = None,
+    selector: Annotated[
+        str,
+        typer.Option(
+            "-l", "--selector", help="Only objects with these labels.", rich_help_panel=_SCOPE, show_default=False
+        ),
+    ] = "",
+    kinds: Annotated[
+        Many | None,
+        typer.Option(
+            "--kind",
+            help="Only this kind: Pod, pods, deployments.apps (repeatable).",
+            rich_help_panel=_SCOPE,
+            show_default=False,
+        ),
+    ] = None,
+    skip_kinds: Annotated[
+        Many | None,
+        typer.Option(
+            "--skip-kind", help="Leave out this kind (repeatable).", rich_help_panel=_SCOPE, show_default=False
+        ),
+    ] = None,
+    policies: Annotated[
+        Many | None,
+        typer.Option(
+            "--policy",
+            help="Only this policy; globs are fine (repeatable).",
+            rich_help_panel=_POLICIES,
+            show_default=False,
+        ),
+    ] = None,
+    bindings: Annotated[
+        Many | None,
+        typer.Option(
+            "--binding",
+            help="Only this binding; globs are fine (repeatable).",
+            rich_help_panel=_POLICIES,
+            show_default=False,
+        ),
+    ] = None,
+    files: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "-f",
+            "--policies",
+            metavar="PATH",
+            help="Add policies, bindings and params from files (repeatable).",
+            rich_help_panel=_POLICIES,
+            show_default=False,
+        ),
+    ] = None,
+    no_cluster_policies: Annotated[
+        bool,
+        typer.Option("--no-cluster-policies", help="Use the policies of the files only.", rich_help_panel=_POLICIES),
+    ] = False,  # noqa: FBT002 - a flag
+    assume_bound: Annotated[
+        Many | None,
+        typer.Option(
+            "--assume-bound",
+            metavar="POLICY[=ACTION]",
+            help="Preview a policy as if bound with Deny (or Warn, Audit) (repeatable).",
+            rich_help_panel=_POLICIES,
+            show_default=False,
+        ),
+    ] = None,
     output: OutputOption = Output.TABLE,
     html: HtmlOption = None,
     db: DbOption = "",
@@ -75,28 +176,42 @@ def command(  # noqa: PLR0917 - typer builds the flags from the parameters
         selector=selector,
     )
     options, cluster = _prepared(
-        source or [], files or [], scope, cluster_policies=not no_cluster_policies, assume_bound=assume_bound or []
+        source or [],
+        files or [],
+        scope,
+        cluster_name,
+        cluster_policies=not no_cluster_policies,
+        assume_bound=assume_bound or [],
     )
     if cluster is None:
-        cluster = _live(kubeconfig, context, as_user, tuple(as_groups or ()), _seconds(request_timeout), chunk_size)
+        cluster = _live(
+            kubeconfig=kubeconfig,
+            context=context,
+            as_user=as_user,
+            as_groups=tuple(as_groups or ()),
+            request_timeout=_seconds(request_timeout),
+            chunk_size=chunk_size,
+        )
+        cluster = Named(cluster, cluster_name) if cluster_name else cluster
     record = _run(cluster, options, db, Progress(quiet=quiet, verbose=verbose))
     _show(record, output, html)
     raise typer.Exit(_INCOMPLETE if record.scan.state is not ScanState.COMPLETE else 0)
 
 
 def _prepared(
-    source: list[Path], files: list[Path], scope: Scope, *, cluster_policies: bool, assume_bound: list[str]
+    source: list[Path], files: list[Path], scope: Scope, name: str, *, cluster_policies: bool, assume_bound: list[str]
 ) -> tuple[Options, Cluster | None]:
     """The options of the scan and, for files, the cluster that they stand for."""
     from scanner.cluster.snapshot import SnapshotCluster  # noqa: PLC0415 - nothing is imported before it is needed
     from scanner.scan import Options  # noqa: PLC0415
-    from scanner.sources import is_policy  # noqa: PLC0415
+    from scanner.sources import Manifest, is_policy  # noqa: PLC0415
 
     manifests, gaps = _documents(files)
-    cluster: Cluster | None = None
+    cluster: SnapshotCluster | None = None
     if source:
-        snapshot, found, _ = SnapshotCluster.read(source), *_documents(source)
-        cluster = snapshot
+        default = scope.namespaces[0] if len(scope.namespaces) == 1 else "default"
+        cluster = SnapshotCluster(source, default_namespace=default, name=name)
+        found = (Manifest(document.source, document.body) for document in cluster.documents)
         if cluster_policies:
             manifests = (*manifests, *(document for document in found if is_policy(document.body)))
     options = Options(
@@ -128,7 +243,13 @@ def _assumption(text: str) -> tuple[str, str]:
 
 
 def _live(
-    kubeconfig: str, context: str, as_user: str, as_groups: tuple[str, ...], timeout: float | None, chunk_size: int
+    *,
+    kubeconfig: str,
+    context: str,
+    as_user: str,
+    as_groups: tuple[str, ...],
+    request_timeout: float | None,
+    chunk_size: int,
 ) -> Cluster:
     from scanner.cluster.live import LiveCluster  # noqa: PLC0415 - nothing is imported before it is needed
 
@@ -137,13 +258,13 @@ def _live(
         context=context,
         as_user=as_user,
         as_groups=as_groups,
-        request_timeout=timeout,
+        request_timeout=request_timeout,
         chunk_size=chunk_size,
     )
 
 
 def _seconds(text: str) -> float | None:
-    """kubectl's notation: a number of seconds, or with a unit; 0 for no limit."""
+    """A number of seconds, or with a unit, as kubectl writes it; 0 for no limit."""
     units = {"s": 1.0, "m": 60.0, "h": 3600.0}
     number, unit = (text[:-1], units[text[-1]]) if text[-1:] in units else (text, 1.0)
     try:

@@ -33,7 +33,9 @@ def compare_evaluations(data: Any) -> Iterator[Result]:
         if "compileError" in recorded:
             number = 1 if "obj" in recorded else len(data["objects"])
             for _ in range(number):
-                yield Result(bool(refusal), refusal == recorded["compileError"], recorded["compileError"], refusal, subject)
+                yield Result(
+                    bool(refusal), refusal == recorded["compileError"], recorded["compileError"], refusal, subject
+                )
             continue
         if program is None:
             yield Result(right=False, same_text=False, expected=recorded, actual=refusal, subject=subject, cost=False)
@@ -56,7 +58,9 @@ def _compiled(case: Any) -> tuple[str, cel.Program | None, CompiledPolicy]:
 
 
 def _variables(case: Any) -> list[dict[str, str]]:
-    return [{"name": v.get("name", v.get("Name")), "expr": v.get("expr", v.get("Expr"))} for v in case["variables"] or ()]
+    return [
+        {"name": v.get("name", v.get("Name")), "expr": v.get("expr", v.get("Expr"))} for v in case["variables"] or ()
+    ]
 
 
 def _activation(document: Any) -> dict[str, object]:
