@@ -131,7 +131,7 @@ def times_of(connection: Connection, cluster: int) -> Times:
     ended = select(SCANS.c.revision, SCANS.c.finished_at).where(
         SCANS.c.cluster == cluster, SCANS.c.revision.is_not(None)
     )
-    return dict(connection.execute(ended).tuples().all())
+    return {row.revision: row.finished_at for row in connection.execute(ended)}
 
 
 def with_findings(connection: Connection, rows: Iterable[FindingRow]) -> list[tuple[FindingRow, Finding]]:

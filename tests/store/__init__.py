@@ -1,0 +1,1 @@
+"""Scans in real databases: SQLite always, PostgreSQL where one is offered."""

@@ -1,0 +1,52 @@
+"""Empty databases, thrown away afterwards; PostgreSQL gets a schema of its own in the server that is offered."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from sqlalchemy import create_engine, text
+from sqlalchemy.engine import make_url
+
+KINDS = ("sqlite", "postgresql")
+POSTGRES = os.environ.get("ASSAY_TEST_POSTGRES", "")
+
+
+@contextmanager
+def database(kind: str, folder: Path) -> Iterator[str]:
+    """The URL of an empty database; skips the test, saying how to enable it, when there is no server for it."""
+    if kind == "sqlite":
+        yield f"sqlite:///{folder / uuid.uuid4().hex}.db"
+        return
+    if not POSTGRES:
+        pytest.skip("no PostgreSQL: set ASSAY_TEST_POSTGRES to the URL of a database in which schemas may be created")
+    with _schema() as name:
+        options = {"options": f"-csearch_path={name}"}
+        yield make_url(POSTGRES).update_query_dict(options).render_as_string(hide_password=False)
+
+
+@contextmanager
+def _schema() -> Iterator[str]:
+    name = f"assay_{uuid.uuid4().hex}"
+    engine = create_engine(make_url(POSTGRES).set(drivername="postgresql+psycopg"))
+    with engine.begin() as connection:
+        connection.execute(text(f"CREATE SCHEMA {name}"))
+    try:
+        yield name
+    finally:
+        with engine.begin() as connection:
+            connection.execute(text(f"DROP SCHEMA {name} CASCADE"))
+        engine.dispose()
+
+
+def count(url: str, table: str) -> int:
+    """How many rows a table has."""
+    engine = create_engine(url)
+    with engine.connect() as connection:
+        rows = connection.execute(text(f"SELECT count(*) FROM {table}")).scalar_one()  # noqa: S608 -- a table's name
+    engine.dispose()
+    return int(rows)

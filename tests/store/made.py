@@ -1,0 +1,144 @@
+"""Made-up scans, small enough to be read at a glance."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+from scanner.model.outcome import Check, CheckKind, Errored, Finding, Gap, Violated
+from scanner.model.policy import Binding, Policy
+from scanner.model.scan import (
+    ClusterIdentity,
+    Coverage,
+    CoverageState,
+    OutcomeName,
+    PageResult,
+    Scan,
+    ScanEnd,
+    ScanStart,
+    ScanState,
+    Scope,
+    StoredFinding,
+    TallyKey,
+)
+from scanner.store import SqlStore
+
+DAWN = datetime(2026, 3, 1, 6, tzinfo=UTC)
+CHECK = Check(CheckKind.VALIDATION, 0, "object.spec.replicas <= 5")
+PROD = ClusterIdentity("prod", "6d1c", "v1.36.0")
+
+
+def clock() -> datetime:
+    """The moment at which made-up scans show signs of life."""
+    return DAWN
+
+
+def finding(name: str, *, kind: str = "Deployment", namespace: str = "shop", policy: str = "replicas", **more: object) -> Finding:
+    """A finding about an object; the fingerprint follows from policy, binding, kind, namespace and name."""
+    made = Finding(
+        fingerprint="",
+        policy=policy,
+        binding=f"{policy}-binding",
+        param_namespace="",
+        param_name="",
+        check=CHECK,
+        outcome=Violated("too many replicas"),
+        api_version="v1" if kind in {"Pod", "Namespace"} else "apps/v1",
+        kind=kind,
+        namespace=namespace,
+        name=name,
+        uid=f"uid-{namespace}-{name}",
+        resource_version="1",
+        operation="CREATE",
+        actions=("Deny", "Audit"),
+        denies=True,
+    )
+    made = replace(made, **more)  # type: ignore[arg-type]
+    identity = "/".join((made.policy, made.binding, made.kind, made.namespace, made.name))
+    return replace(made, fingerprint=hashlib.sha256(identity.encode("utf-8", "replace")).hexdigest())
+
+
+def policy(name: str, **more: object) -> Policy:
+    """A policy of that name, with next to nothing in it."""
+    manifest = {"metadata": {"name": name}, "spec": {"validations": [{"expression": CHECK.expression}]}}
+    made = Policy("vap", name, None, None, (), (), (), (), "Fail", manifest, f"digest of {name}")
+    return replace(made, **more)  # type: ignore[arg-type]
+
+
+def binding(policy_name: str, **more: object) -> Binding:
+    """The binding that puts a policy into force."""
+    made = Binding("vap", f"{policy_name}-binding", policy_name, None, None, ("Deny", "Audit"), {}, policy_name)
+    return replace(made, **more)  # type: ignore[arg-type]
+
+
+def listed(kind: str, state: CoverageState = CoverageState.LISTED) -> Coverage:
+    """The ledger line of a kind."""
+    return Coverage("v1" if kind in {"Pod", "Namespace"} else "apps/v1", kind, state, objects=9, pages=1)
+
+
+@dataclass(frozen=True)
+class Round:
+    """One scan, from begin to finish; by default it looks at everything and sees nothing wrong."""
+
+    findings: tuple[Finding, ...] = ()
+    scope: Scope = Scope()
+    policies: tuple[str, ...] = ("replicas", "labels")
+    bound: tuple[str, ...] = ("replicas", "labels")
+    coverage: tuple[Coverage, ...] = (listed("Deployment"), listed("Pod"))
+    gaps: tuple[Gap, ...] = ()
+    state: ScanState = ScanState.COMPLETE
+    cluster: ClusterIdentity = PROD
+
+    def start(self, number: int) -> ScanStart:
+        """How the scan of a number begins; there is one a day."""
+        policies = tuple(policy(name) for name in self.policies)
+        bindings = tuple(binding(name) for name in self.bound)
+        return ScanStart(f"scan-{number}", self.cluster, began(number), self.scope, "0.1.0", policies, bindings)
+
+    def page(self) -> PageResult:
+        """What came out of its only page."""
+        tallies: dict[TallyKey, int] = {}
+        for item in self.findings:
+            tallies[tally(item)] = tallies.get(tally(item), 0) + 1
+        return PageResult("apps/v1", "Deployment", 1, 9, 9, self.findings, tallies, {("replicas", "replicas-binding"): 9})
+
+    def end(self, number: int) -> ScanEnd:
+        """How it ends."""
+        return ScanEnd(ended(number), self.state, self.coverage, (), self.gaps, self.policies)
+
+    def record(self, store: SqlStore, number: int) -> Scan:
+        """Store the whole scan."""
+        store.begin(self.start(number))
+        store.page(f"scan-{number}", self.page())
+        return store.finish(f"scan-{number}", self.end(number))
+
+
+def began(number: int) -> datetime:
+    """When the scan of a number began."""
+    return DAWN + timedelta(days=number)
+
+
+def ended(number: int) -> datetime:
+    """When it ended."""
+    return began(number) + timedelta(minutes=5)
+
+
+def tally(item: Finding) -> TallyKey:
+    """Under what a finding is counted."""
+    return TallyKey(
+        policy=item.policy,
+        binding=item.binding,
+        param_namespace=item.param_namespace,
+        param_name=item.param_name,
+        check=item.check,
+        api_version=item.api_version,
+        kind=item.kind,
+        namespace=item.namespace,
+        outcome=OutcomeName.ERRORED_DENY if isinstance(item.outcome, Errored) else OutcomeName.VIOLATED,
+    )
+
+
+def told(findings: object) -> dict[str, str]:
+    """Names of objects and the status of what was found on them."""
+    return {item.finding.name: item.status for item in findings if isinstance(item, StoredFinding)}  # type: ignore[attr-defined]

@@ -1,0 +1,279 @@
+"""What becomes of a finding from scan to scan."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from scanner.model.outcome import Errored, Gap, GapKind, Violated
+from scanner.model.scan import (
+    ClusterIdentity,
+    Health,
+    HealthKind,
+    ScanState,
+    Scope,
+)
+from scanner.store import SqlStore
+from tests.store.databases import count
+from tests.store.made import Round, began, binding, clock, ended, finding, listed, policy, tally, told
+
+A, B, C = finding("a"), finding("b"), finding("c")
+
+
+def test_what_was_never_seen_is_new(store: SqlStore) -> None:
+    """The first scan's findings are all new."""
+    Round((A, B)).record(store, 1)
+
+    assert {"a": "new", "b": "new"} == told(store.record("scan-1").findings())
+
+
+def test_what_stays_is_open(store: SqlStore) -> None:
+    """A finding seen again is open, and one that comes on top is new."""
+    Round((A,)).record(store, 1)
+    Round((A, B)).record(store, 2)
+
+    assert {"a": "open", "b": "new"} == told(store.record("scan-2").findings())
+
+
+def test_what_is_gone_is_resolved(store: SqlStore) -> None:
+    """A finding that a complete scan no longer sees is resolved by that scan, and by no later one."""
+    Round((A, B)).record(store, 1)
+    Round((A,)).record(store, 2)
+    Round((A,)).record(store, 3)
+
+    assert {"b": "resolved"} == told(store.record("scan-2").resolved())
+    assert {} == told(store.record("scan-3").resolved())
+
+
+def test_what_comes_back_is_reopened(store: SqlStore) -> None:
+    """A resolved finding seen again is reopened, and keeps the day on which it was first seen."""
+    Round((A,)).record(store, 1)
+    Round(()).record(store, 2)
+    Round((A,)).record(store, 3)
+    Round((A,)).record(store, 4)
+
+    assert {"a": "reopened"} == told(store.record("scan-3").findings())
+    assert {"a": "open"} == told(store.record("scan-4").findings())
+    assert {ended(1)} == {item.first_seen for item in store.record("scan-4").findings()}
+
+
+def test_the_scan_counts_its_changes(store: SqlStore) -> None:
+    """`new` counts what was not open before, reopened findings included; `resolved` what was fixed."""
+    Round((A, B)).record(store, 1)
+    Round((B,)).record(store, 2)
+    scan = Round((A, C)).record(store, 3)
+
+    assert (2, 2, 1) == (scan.findings, scan.new, scan.resolved)
+
+
+def test_a_resolved_finding_tells_its_dates(store: SqlStore) -> None:
+    """First seen, last seen and resolved are the ends of the scans that saw it so."""
+    Round((A,)).record(store, 1)
+    Round((A,)).record(store, 2)
+    Round(()).record(store, 3)
+    [fixed] = store.record("scan-3").resolved()
+
+    assert (ended(1), ended(2), ended(3)) == (fixed.first_seen, fixed.last_seen, fixed.resolved_at)
+
+
+def test_last_seen_skips_scans_that_did_not_look(store: SqlStore) -> None:
+    """A scan of another namespace does not count as having seen a finding."""
+    Round((A,)).record(store, 1)
+    Round((), scope=Scope(namespaces=("other",))).record(store, 2)
+    Round(()).record(store, 3)
+    [fixed] = store.record("scan-3").resolved()
+
+    assert ended(1) == fixed.last_seen
+
+
+def test_a_scan_does_not_report_what_it_did_not_see(store: SqlStore) -> None:
+    """What stays open unchecked is counted, not listed among what the scan saw."""
+    Round((A, B)).record(store, 1)
+    Round((finding("z", namespace="other"),), scope=Scope(namespaces=("other",))).record(store, 2)
+    record = store.record("scan-2")
+
+    assert {"z": "new"} == told(record.findings())
+    assert 2 == record.unchecked
+
+
+def test_what_was_unchecked_is_open_when_it_is_seen_again(store: SqlStore) -> None:
+    """Not having looked closes nothing, so nothing has to be reopened."""
+    Round((A,)).record(store, 1)
+    Round((), scope=Scope(namespaces=("other",))).record(store, 2)
+    scan = Round((A,)).record(store, 3)
+
+    assert {"a": "open"} == told(store.record("scan-3").findings())
+    assert 0 == scan.new
+
+
+def test_a_finding_that_looks_different_stays_the_same_finding(store: SqlStore) -> None:
+    """A new message is no new finding: its status is open, its first day is kept."""
+    Round((A,)).record(store, 1)
+    scan = Round((replace(A, outcome=Violated("7 replicas"), resource_version="2"),)).record(store, 2)
+    [seen] = store.record("scan-2").findings()
+
+    assert ("open", ended(1), Violated("7 replicas")) == (seen.status, seen.first_seen, seen.finding.outcome)
+    assert 0 == scan.new
+
+
+def test_a_rescan_with_nothing_changed_writes_no_findings(store: SqlStore, url: str) -> None:
+    """The tables of findings, texts and policies keep their rows; only the scan's own lines are added."""
+    tables = ("findings", "verdicts", "checks", "kinds", "policies", "bindings", "unchecked", "staged_pages")
+    Round((A, B, C)).record(store, 1)
+    before = {table: count(url, table) for table in tables}
+    Round((A, B, C)).record(store, 2)
+
+    assert before == {table: count(url, table) for table in tables}
+
+
+def test_a_rescan_writes_a_row_for_what_changed(store: SqlStore, url: str) -> None:
+    """One finding of three looks different: one row more."""
+    Round((A, B, C)).record(store, 1)
+    Round((A, B, replace(C, resource_version="2"))).record(store, 2)
+
+    assert 4 == count(url, "findings")
+
+
+def test_an_old_scan_says_for_ever_what_it_said_on_its_day(store: SqlStore) -> None:
+    """Messages, statuses, gaps and counts of a scan are the same after later scans changed, fixed and reopened."""
+    rounds = (
+        Round((A, B), gaps=(Gap(GapKind.LIST, "v1/Secret", "forbidden"),), state=ScanState.PARTIAL),
+        Round((replace(A, outcome=Errored("no such key", would_deny=True)), C)),
+        Round((A, B), scope=Scope(exclude_namespaces=("kube-*",))),
+        Round(()),
+    )
+    on_the_day = []
+    for number, each in enumerate(rounds):
+        each.record(store, number)
+        on_the_day.append(snapshot(store, number))
+
+    assert on_the_day == [snapshot(store, number) for number in range(len(rounds))]
+
+
+def test_findings_come_in_the_order_of_a_report(store: SqlStore) -> None:
+    """Policy, binding, param, check, kind, namespace, name; by code point, whatever the locale."""
+    ordered = (
+        finding("z", policy="Labels"),
+        finding("B"),
+        finding("a"),
+        finding("a", namespace="shop-2"),
+        finding("ä", namespace="shop-2"),
+        finding("a", kind="Pod"),
+    )
+    Round(tuple(reversed(ordered))).record(store, 1)
+
+    assert list(ordered) == [item.finding for item in store.record("scan-1").findings()]
+
+
+def test_clusters_do_not_share_findings(store: SqlStore) -> None:
+    """The same fingerprint in two clusters is two findings; a scan of one resolves nothing of the other."""
+    Round((A,)).record(store, 1)
+    elsewhere = Round((A,), cluster=ClusterIdentity("test", "77aa")).record(store, 2)
+    Round((), cluster=ClusterIdentity("test", "77aa")).record(store, 3)
+    Round((A,)).record(store, 4)
+
+    assert 1 == elsewhere.new
+    assert {"a": "open"} == told(store.record("scan-4").findings())
+
+
+def test_a_cluster_is_known_by_its_uid(store: SqlStore) -> None:
+    """A cluster that is called something else on another day is still the same."""
+    Round((A,)).record(store, 1)
+    Round((A,), cluster=ClusterIdentity("production", "6d1c")).record(store, 2)
+
+    assert {"a": "open"} == told(store.record("scan-2").findings())
+
+
+def test_a_fingerprint_seen_twice_counts_once(store: SqlStore) -> None:
+    """An object that two pages show is one finding, as the first of them showed it."""
+    store.begin(Round().start(1))
+    store.page("scan-1", Round((A, B)).page())
+    store.page("scan-1", Round((replace(A, outcome=Violated("again")), C)).page())
+    scan = store.finish("scan-1", Round().end(1))
+
+    assert [A, B, C] == [item.finding for item in store.record("scan-1").findings()]
+    assert 3 == scan.findings
+
+
+def test_pages_add_up(store: SqlStore) -> None:
+    """Tallies and matched objects of pages are summed; gaps of pages and of the end are put together."""
+    lost = Gap(GapKind.OBJECT, "v1/Pod shop/x", "its namespace is gone")
+    late = Gap(GapKind.DISCOVERY, "metrics.k8s.io/v1beta1", "does not answer")
+    store.begin(Round().start(1))
+    store.page("scan-1", replace(Round((A, B)).page(), gaps=(lost,)))
+    store.page("scan-1", replace(Round((C,)).page(), gaps=(lost,)))
+    store.finish("scan-1", Round(gaps=(late,)).end(1))
+    record = store.record("scan-1")
+
+    assert {tally(A): 3} == record.tallies
+    assert (late, lost) == record.gaps
+    assert {"replicas": 18, "labels": 0} == {item.policy.name: item.matched for item in record.policies}
+
+
+def test_a_record_holds_what_the_scan_used(store: SqlStore) -> None:
+    """Policies, their bindings, coverage and health come back as they were given."""
+    health = Health(HealthKind.UNBOUND, "lonely", "", "nothing binds it")
+    store.begin(replace(Round().start(1), policies=(policy("lonely"), policy("replicas")), bindings=(binding("replicas"),)))
+    store.finish("scan-1", replace(Round().end(1), health=(health,), coverage=(listed("Pod"), listed("Deployment"))))
+    record = store.record("scan-1")
+
+    assert [(policy("lonely"), ()), (policy("replicas"), (binding("replicas"),))] == [
+        (item.policy, item.bindings) for item in record.policies
+    ]
+    assert (("Deny", "Audit"), ()) == (record.policies[1].actions, record.policies[0].actions)
+    assert ((health,), (listed("Pod"), listed("Deployment"))) == (record.health, record.coverage)
+
+
+def test_the_previous_scan_is_the_one_before_in_the_same_cluster(store: SqlStore) -> None:
+    """Scans of other clusters, and failed ones, are passed over."""
+    Round().record(store, 1)
+    Round(cluster=ClusterIdentity("test")).record(store, 2)
+    Round(state=ScanState.FAILED).record(store, 3)
+    Round().record(store, 4)
+    previous = store.record("scan-4").previous
+
+    assert previous is not None
+    assert "scan-1" == previous.id
+    assert store.record("scan-1").previous is None
+
+
+def test_a_failed_scan_is_kept_apart_from_history(store: SqlStore) -> None:
+    """It resolves nothing and opens nothing: what it saw is news to the next scan. Its counts and gaps are kept."""
+    Round((A,)).record(store, 1)
+    failed = Round((B,), state=ScanState.FAILED, gaps=(Gap(GapKind.LIST, "v1/Pod", "401"),)).record(store, 2)
+    Round((A, B)).record(store, 3)
+    record = store.record("scan-2")
+
+    assert (0, 0, 0) == (failed.findings, failed.new, failed.resolved)
+    assert ([], 1, {tally(B): 1}, 1) == (list(record.findings()), record.unchecked, record.tallies, len(record.gaps))
+    assert {"a": "open", "b": "new"} == told(store.record("scan-3").findings())
+
+
+def test_times_come_back_in_utc(store: SqlStore) -> None:
+    """Start and end are the moments that were given."""
+    scan = Round().record(store, 1)
+
+    assert (began(1), ended(1)) == (scan.started_at, scan.finished_at)
+    assert 0 == sum(abs(time.utcoffset().total_seconds()) for time in (scan.started_at, clock()))  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("size", [999, 1000, 1001, 2500])
+def test_a_page_may_hold_any_number_of_findings(store: SqlStore, size: int) -> None:
+    """Nothing is lost at the borders of the portions in which rows are written and read."""
+    many = tuple(finding(f"pod-{number}", outcome=Violated(f"message {number}")) for number in range(size))
+    Round(many).record(store, 1)
+    scan = Round(many[1:]).record(store, 2)
+    record = store.record("scan-2")
+
+    assert (size - 1, 0, 1) == (scan.findings, scan.new, scan.resolved)
+    assert {item.fingerprint: item for item in many[1:]} == {
+        item.finding.fingerprint: item.finding for item in record.findings()
+    }
+
+
+def snapshot(store: SqlStore, number: int) -> tuple[object, ...]:
+    """Everything that a record says."""
+    record = store.record(f"scan-{number}")
+    told_once = (record.scan, record.previous, record.policies, record.coverage, record.health, record.gaps)
+    return (*told_once, record.tallies, record.unchecked, list(record.findings()), list(record.resolved()))
