@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 CASES ?=
 ONLY ?=
 
-.PHONY: help setup demo test check lint format types layers conformance apiserver clean
+.PHONY: help setup demo test check lint format types layers conformance apiserver oracle fuzz clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 16
@@ -45,6 +45,12 @@ types: setup ## mypy, strict
 
 layers: setup ## imports point down only
 	@$(BIN)/lint-imports
+
+oracle: ## build the Go program that says what Kubernetes' own CEL answers; prints its path
+	@.ci/oracle
+
+fuzz: setup ## compare random expressions with Kubernetes' own CEL: make fuzz [SECONDS=600] [SEED=n]
+	@$(BIN)/python -m tests.oracle.fuzz --seconds $(or $(SECONDS),600) $(if $(SEED),--seed $(SEED))
 
 conformance: setup ## recorded verdicts of real servers: make conformance [CASES=DIR] [ONLY=NAME]
 	@$(BIN)/python -m tests.conformance $(if $(CASES),--cases $(CASES)) $(if $(ONLY),--only $(ONLY))

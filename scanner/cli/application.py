@@ -35,6 +35,6 @@ application.add_typer(db.application, name="db")
 def _root(
     show: Annotated[
         bool, typer.Option("--version", help="Print the version and exit.", callback=version.flag, is_eager=True)
-    ] = False,  # noqa: FBT002 - a flag
+    ] = False,
 ) -> None:
     """What do a cluster's admission policies say about the objects it already has?"""

@@ -35,7 +35,7 @@ _POLICIES = "Policies"
 Many = list[str]
 
 
-def command(  # noqa: PLR0917 - typer builds the flags from the parameters
+def command(
     source: Annotated[
         list[Path] | None,
         typer.Option(
@@ -83,7 +83,7 @@ def command(  # noqa: PLR0917 - typer builds the flags from the parameters
     all_namespaces: Annotated[
         bool,
         typer.Option("-A", "--all-namespaces", help="All namespaces; this is the default.", rich_help_panel=_SCOPE),
-    ] = False,  # noqa: FBT002 - a flag
+    ] = False,
     exclude_namespaces: Annotated[
         Many | None,
         typer.Option(
@@ -146,7 +146,7 @@ def command(  # noqa: PLR0917 - typer builds the flags from the parameters
     no_cluster_policies: Annotated[
         bool,
         typer.Option("--no-cluster-policies", help="Use the policies of the files only.", rich_help_panel=_POLICIES),
-    ] = False,  # noqa: FBT002 - a flag
+    ] = False,
     assume_bound: Annotated[
         Many | None,
         typer.Option(
@@ -160,8 +160,8 @@ def command(  # noqa: PLR0917 - typer builds the flags from the parameters
     output: OutputOption = Output.TABLE,
     html: HtmlOption = None,
     db: DbOption = "",
-    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="No progress on stderr.")] = False,  # noqa: FBT002 - a flag
-    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="More on stderr.")] = False,  # noqa: FBT002 - a flag
+    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="No progress on stderr.")] = False,
+    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="More on stderr.")] = False,
 ) -> None:
     """Judge every object there is by every policy in force, record the outcome, and say it."""
     if all_namespaces and namespaces:

@@ -12,7 +12,7 @@ def command() -> None:
     typer.echo(f"assay {__version__}")
 
 
-def flag(show: bool) -> None:  # noqa: FBT001 - typer passes a flag's value
+def flag(show: bool) -> None:
     """`assay --version`."""
     if show:
         command()
