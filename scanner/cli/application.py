@@ -37,4 +37,4 @@ def _root(
         bool, typer.Option("--version", help="Print the version and exit.", callback=version.flag, is_eager=True)
     ] = False,
 ) -> None:
-    """What do a cluster's admission policies say about the objects it already has?"""
+    """Say what admission policies think of the objects that a cluster already has."""
