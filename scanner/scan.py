@@ -111,7 +111,7 @@ def run(
     *,
     scan_id: str,
     clock: Callable[[], datetime],
-    progress: Progress = lambda coverage: None,
+    progress: Progress = lambda _: None,
 ) -> Scan:
     """Scan a cluster into a store and return what was recorded.
 

@@ -86,9 +86,18 @@ def rulebook(documents: Iterable[Manifest | Gap], wishes: Wishes, kinds: Sequenc
         policies=tuple(sorted(chosen, key=lambda policy: policy.name)),
         bindings=tuple(sorted(wanted, key=lambda binding: binding.name)),
         params=tuple(reader.params),
-        gaps=tuple(reader.gaps),
+        gaps=(*reader.gaps, *_strangers(reader.params, kinds)),
         health=(*reader.health, *_joining(chosen, wanted, set(policies))),
     )
+
+
+def _strangers(params: Iterable[Manifest], kinds: Sequence[Kind]) -> Iterator[Gap]:
+    served = {(kind.api_version, kind.kind) for kind in kinds}
+    for document in params:
+        version, kind = as_text(document.body.get("apiVersion")), as_text(document.body.get("kind"))
+        if (version, kind) not in served:
+            why = f"it is no policy and no binding, and {kind} in version {version}, which could be a param, is not served"
+            yield Gap(GapKind.DOCUMENT, document.source, why)
 
 
 class _Reader:
