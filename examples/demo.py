@@ -1,4 +1,4 @@
-"""Scan the example cluster in its two states, one after the other, and write the report: what `make demo` runs."""  # noqa: INP001 - a script
+"""Scan the example cluster in its two states, one after the other, and write the report: what `make demo` runs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def main() -> None:
 
 def scan(state: str, *flags: str) -> None:
     """Scan one state; a scan that says it is incomplete is what these examples are meant to show."""
-    command = ["scan", "--from", f"examples/cluster/{state}", "-f", "examples/policies", *flags]
+    command = ["scan", "--from", f"examples/cluster/{state}", "--cluster-name", "example", "-f", "examples/policies", *flags]
     say(f"$ assay {' '.join(command)}")
     code = subprocess.run([ASSAY, *command], check=False, cwd=ROOT).returncode  # noqa: S603 - our own command
     if code != INCOMPLETE:
