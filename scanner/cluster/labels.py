@@ -19,7 +19,8 @@ _EXACT: Final = {"=": "In", "==": "In", "!=": "NotIn"}
 _SETS: Final = {"in": "In", "notin": "NotIn"}
 _NAME: Final = re.compile(r"(?=.{1,63}$)([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
 _PREFIX: Final = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-_INTEGER: Final = re.compile(r"[-+]?[0-9]+")
+_INTEGER: Final = re.compile(r"[-+]?[0-9]{1,19}")
+_LARGEST: Final = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class Comparison:
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Whether labels satisfy this comparison."""
         value = labels.get(self.key, "")
-        if not _INTEGER.fullmatch(value):
+        if not _INTEGER.fullmatch(value) or abs(int(value)) > _LARGEST:
             return False
         return int(value) > self.bound if self.greater else int(value) < self.bound
 
@@ -122,9 +123,9 @@ class _Parser:
         return value
 
     def _bound(self, key: str) -> int:
-        value = self._take()
-        if not _INTEGER.fullmatch(value):
-            self._fail(f"{key} is compared to '{value}', expected an integer")
+        value = self._value()
+        if not _INTEGER.fullmatch(value) or int(value) > _LARGEST:
+            self._fail(f"{key} is compared to '{value}', expected a whole number")
         return int(value)
 
     def _peek(self) -> str:

@@ -181,12 +181,14 @@ class Session:
         match error:
             case SSLError():
                 return Unanswered(f"TLS to {self.server} failed ({_reason(error)})")
+            case NewConnectionError() if not self._reached:
+                return Unanswered(f"{self.server} cannot be reached ({_reason(error)})")
+            case NewConnectionError():
+                return _Lost(f"{self.server} cannot be reached any more ({_reason(error)})")
             case ReadTimeoutError() | ConnectTimeoutError():
                 return Unanswered(f"{self.server} did not answer in time; grant it more with --request-timeout")
             case ProxyError():
                 return Unanswered(f"the proxy before {self.server} failed ({_reason(error)})")
-            case NewConnectionError() if not self._reached:
-                return Unanswered(f"{self.server} cannot be reached ({_reason(error)})")
             case _:
                 return _Lost(f"the connection to {self.server} broke ({_reason(error)})")
 

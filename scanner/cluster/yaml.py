@@ -28,6 +28,7 @@ from scanner.model.json import Json
 
 MAX_DEPTH: Final = 240
 _LOADER: Final = getattr(pyyaml, "CSafeLoader", pyyaml.SafeLoader)
+_COLLECTION_KEY: Final = "a mapping key is a collection, and JSON has no such keys"
 _MERGE_TAG: Final = "tag:yaml.org,2002:merge"
 
 # The expansion of aliases that yaml.v2 allows: nearly everything in small documents, a tenth in very large ones.
@@ -124,6 +125,8 @@ class _Composer:
         self._refuse_bomb(event)
         if not isinstance(value, list | dict):
             self._alias_of_scalar(value, event)
+        elif self._expects_key():
+            self._fail(_COLLECTION_KEY, event)
         elif self.stack and self.stack[-1].merging and isinstance(value, list):
             self._fail("map merge requires map or sequence of maps as the value", event)
         else:
@@ -137,7 +140,7 @@ class _Composer:
 
     def _open(self, event: CollectionStartEvent) -> None:
         if self._expects_key():
-            self._fail("a mapping key is a collection, and JSON has no such keys", event)
+            self._fail(_COLLECTION_KEY, event)
         if len(self.stack) >= MAX_DEPTH:
             self._fail(f"nested deeper than {MAX_DEPTH} levels", event)
         self.nodes += 1

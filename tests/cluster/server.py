@@ -1,0 +1,154 @@
+"""A small API server on loopback that gives prepared answers and remembers what it was asked."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import socket
+import struct
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
+
+from scanner.model.json import Json
+
+
+@dataclass(frozen=True)
+class Reply:
+    """One answer. `cut` closes the connection after half of the body, `hang` is a pause in seconds before answering."""
+
+    body: Json | bytes
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    cut: bool = False
+    hang: float = 0.0
+
+    @property
+    def data(self) -> bytes:
+        return self.body if isinstance(self.body, bytes) else json.dumps(self.body).encode()
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One request as it arrived; header names are in lower case."""
+
+    method: str
+    path: str
+    query: Mapping[str, str]
+    headers: tuple[tuple[str, str], ...]
+
+    def header(self, name: str) -> list[str]:
+        return [value for key, value in self.headers if key == name]
+
+
+@dataclass
+class FakeApi:
+    """What the server is to answer, by path: the replies in turn, the last one for ever. Else it says 404."""
+
+    url: str = ""
+    replies: dict[str, list[Reply]] = field(default_factory=dict)
+    asked: list[Asked] = field(default_factory=list)
+    released: threading.Event = field(default_factory=threading.Event)
+
+    def says(self, path: str, *replies: Reply) -> None:
+        self.replies[path] = list(replies)
+
+    def next_reply(self, path: str) -> Reply:
+        prepared = self.replies.get(path, [])
+        if not prepared:
+            return refusal(404, "the server could not find the requested resource")
+        return prepared.pop(0) if len(prepared) > 1 else prepared[0]
+
+    def asked_for(self, path: str) -> list[Asked]:
+        return [request for request in self.asked if request.path == path]
+
+    def kubeconfig(self, folder: Path, user: Mapping[str, Json] | None = None, **cluster: Json) -> str:
+        """Write a kubeconfig for this server, by default for the holder of a token."""
+        path = folder / "kubeconfig"
+        config = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "here",
+            "contexts": [{"name": "here", "context": {"cluster": "shop", "user": "me"}}],
+            "clusters": [{"name": "shop", "cluster": {"server": self.url, **cluster}}],
+            "users": [{"name": "me", "user": {"token": "t0ken"} if user is None else dict(user)}],
+        }
+        path.write_text(json.dumps(config))
+        return str(path)
+
+
+def refusal(status: int, message: str, **metadata: Json) -> Reply:
+    """A Status as an API server refuses with it."""
+    return Reply(
+        {"kind": "Status", "apiVersion": "v1", "metadata": metadata, "message": message, "code": status}, status
+    )
+
+
+def listing(kind: str, *names: str, version: str = "7", token: str = "") -> Reply:
+    """One page of a list."""
+    metadata = {"resourceVersion": version, **({"continue": token} if token else {})}
+    items = [{"metadata": {"name": name}} for name in names]
+    return Reply({"kind": f"{kind}List", "apiVersion": "v1", "metadata": metadata, "items": items})
+
+
+@contextmanager
+def serving() -> Iterator[FakeApi]:
+    """Run a server on a free port for as long as the block lasts."""
+    api = FakeApi()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            self._answer()
+
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            self._answer()
+
+        def _answer(self) -> None:
+            url = urlsplit(self.path)
+            headers = tuple((name.lower(), value) for name, value in self.headers.items())
+            api.asked.append(Asked(self.command, url.path, dict(parse_qsl(url.query)), headers))
+            reply = api.next_reply(url.path)
+            api.released.wait(reply.hang)
+            self._send(reply, gzipped="gzip" in self.headers.get("Accept-Encoding", ""))
+
+        def _send(self, reply: Reply, *, gzipped: bool) -> None:
+            data = gzip.compress(reply.data) if gzipped else reply.data
+            self.send_response(reply.status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(data)))
+            if gzipped:
+                self.send_header("Content-Encoding", "gzip")
+            for name, value in reply.headers.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(data[: len(data) // 2] if reply.cut else data)
+            if reply.cut:
+                self._reset()
+
+        def _reset(self) -> None:
+            """Close with a reset instead of an orderly end."""
+            self.wfile.flush()
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self.close_connection = True
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class names it so
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    api.url = f"http://127.0.0.1:{server.server_port}"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread.start()
+    try:
+        yield api
+    finally:
+        api.released.set()
+        server.shutdown()
+        server.server_close()
+        thread.join()

@@ -1,0 +1,382 @@
+"""Facts about reading a live cluster: identity, discovery, lists, and everything a server may refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import orjson
+import pytest
+
+from scanner.cluster.live import LiveCluster
+from scanner.errors import ClusterError, ListFailed, UsageError
+from scanner.model.json import Json
+from scanner.model.outcome import Gap, GapKind
+from scanner.model.resource import Kind, Page, UserInfo
+from scanner.model.scan import ClusterIdentity
+from tests.cluster.server import FakeApi, Reply, listing, refusal
+
+PODS = Kind("", "v1", "Pod", "pods", namespaced=True)
+SECRETS = Kind("", "v1", "Secret", "secrets", namespaced=True)
+NODES = Kind("", "v1", "Node", "nodes", namespaced=False)
+DEPLOYMENTS = Kind("apps", "v1", "Deployment", "deployments", namespaced=True)
+VERBS = ["get", "list"]
+
+
+def names(pages: Iterator[Page]) -> list[list[str]]:
+    return [[item["metadata"]["name"] for item in orjson.loads(page.data)["items"]] for page in pages]
+
+
+def until_failure(pages: Iterator[Page]) -> tuple[int, ListFailed]:
+    """How many pages came before the list broke off, and why it did."""
+    count = 0
+    with pytest.raises(ListFailed) as failure:
+        for _ in pages:
+            count += 1
+    return count, failure.value
+
+
+# Identity and requester
+
+
+def test_identity_is_told_by_kubeconfig_namespace_and_version(api: FakeApi, cluster: LiveCluster) -> None:
+    """A cluster is named by the context's cluster, identified by kube-system's UID."""
+    api.says("/version", Reply({"gitVersion": "v1.36.0"}))
+    api.says("/api/v1/namespaces/kube-system", Reply({"metadata": {"name": "kube-system", "uid": "u-1"}}))
+    assert ClusterIdentity("shop", "u-1", "v1.36.0") == cluster.identity()
+
+
+def test_identity_without_permission_has_a_name_only(api: FakeApi, cluster: LiveCluster) -> None:
+    """Not being allowed to read kube-system or the version is no reason not to scan."""
+    api.says("/version", refusal(403, "forbidden"))
+    api.says("/api/v1/namespaces/kube-system", refusal(403, "forbidden"))
+    assert ClusterIdentity("shop") == cluster.identity()
+
+
+def test_requester_is_whom_the_server_sees(api: FakeApi, cluster: LiveCluster) -> None:
+    """The requester comes from a self subject review."""
+    user = {"username": "jane", "uid": "7", "groups": ["dev", "system:authenticated"], "extra": {"a": ["b"]}}
+    api.says("/apis/authentication.k8s.io/v1/selfsubjectreviews", Reply({"status": {"userInfo": user}}, 201))
+    assert UserInfo("jane", "7", ("dev", "system:authenticated")) == cluster.requester()
+
+
+@pytest.mark.parametrize("status", [403, 404])
+def test_a_requester_that_may_not_ask_is_nobody(api: FakeApi, cluster: LiveCluster, status: int) -> None:
+    """Where the review is refused or not served the requester is empty."""
+    api.says("/apis/authentication.k8s.io/v1/selfsubjectreviews", refusal(status, "no"))
+    assert UserInfo() == cluster.requester()
+
+
+# Discovery
+
+
+def aggregated(*groups: Json) -> Reply:
+    return Reply({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "items": list(groups)})
+
+
+def group(name: str, *versions: Json) -> Json:
+    return {"metadata": {"name": name} if name else {}, "versions": list(versions)}
+
+
+def version(name: str, *resources: Json, freshness: str = "Current") -> Json:
+    return {"version": name, "resources": list(resources), "freshness": freshness}
+
+
+def resource(plural: str, kind: str, scope: str = "Namespaced", verbs: list[str] | None = None) -> Json:
+    answer = {"group": "", "version": "", "kind": kind}
+    sub = [{"subresource": "status", "responseKind": answer, "verbs": VERBS}]
+    return {"resource": plural, "responseKind": answer, "scope": scope, "verbs": verbs or VERBS, "subresources": sub}
+
+
+def test_aggregated_discovery_keeps_the_servers_order(api: FakeApi, cluster: LiveCluster) -> None:
+    """Kinds come as the server ranks them: the core group first, of each group the preferred version first."""
+    api.says("/api", aggregated(group("", version("v1", resource("nodes", "Node", "Cluster")))))
+    hpa = resource("horizontalpodautoscalers", "HorizontalPodAutoscaler")
+    api.says("/apis", aggregated(group("autoscaling", version("v2", hpa), version("v1", hpa))))
+    expected = [("v1", "Node", False), ("autoscaling/v2", "HorizontalPodAutoscaler", True)]
+    expected += [("autoscaling/v1", "HorizontalPodAutoscaler", True)]
+    assert expected == [(kind.api_version, kind.kind, kind.namespaced) for kind in cluster.discover().kinds]
+
+
+def test_kinds_that_cannot_be_listed_are_left_out(api: FakeApi, cluster: LiveCluster) -> None:
+    """A kind without the list verb has no objects to look at; subresources are no kinds."""
+    api.says("/api", aggregated(group("", version("v1", resource("bindings", "Binding", verbs=["create"])))))
+    api.says("/apis", aggregated(group("apps", version("v1", resource("deployments", "Deployment")))))
+    assert (DEPLOYMENTS,) == cluster.discover().kinds
+
+
+def test_a_stale_group_version_is_a_gap(api: FakeApi, cluster: LiveCluster) -> None:
+    """What a server behind the API server does not confirm is not seen, and that is said."""
+    stale = version("v1beta1", resource("pods", "PodMetrics"), freshness="Stale")
+    api.says("/api", aggregated(group("", version("v1", resource("pods", "Pod")))))
+    api.says("/apis", aggregated(group("metrics.k8s.io", stale)))
+    found = cluster.discover()
+    assert ((PODS,), [(GapKind.DISCOVERY, "metrics.k8s.io/v1beta1")]) == (
+        found.kinds,
+        [(gap.kind, gap.where) for gap in found.gaps],
+    )
+
+
+def legacy(api: FakeApi) -> None:
+    api.says("/api", Reply({"kind": "APIVersions", "versions": ["v1"]}))
+    batch = [{"groupVersion": "batch/v1beta1"}, {"groupVersion": "batch/v1"}]
+    groups = [{"name": "batch", "versions": batch, "preferredVersion": {"groupVersion": "batch/v1"}}]
+    api.says("/apis", Reply({"kind": "APIGroupList", "groups": groups}))
+    pods = {"name": "pods", "kind": "Pod", "namespaced": True, "verbs": VERBS}
+    status = {"name": "pods/status", "kind": "Pod", "namespaced": True, "verbs": VERBS}
+    api.says("/api/v1", Reply({"kind": "APIResourceList", "resources": [pods, status]}))
+    for name in ("batch/v1", "batch/v1beta1"):
+        jobs = {"name": "jobs", "kind": "Job", "namespaced": True, "verbs": VERBS}
+        api.says(f"/apis/{name}", Reply({"kind": "APIResourceList", "resources": [jobs]}))
+
+
+def test_older_servers_are_asked_group_by_group(api: FakeApi, cluster: LiveCluster) -> None:
+    """A server without aggregated discovery tells the same in many answers, preferred version first."""
+    legacy(api)
+    expected = [("v1", "pods"), ("batch/v1", "jobs"), ("batch/v1beta1", "jobs")]
+    assert expected == [(kind.api_version, kind.plural) for kind in cluster.discover().kinds]
+
+
+def test_a_group_version_that_does_not_answer_is_a_gap(api: FakeApi, cluster: LiveCluster) -> None:
+    """One API group that is down hides its kinds, not those of the others."""
+    legacy(api)
+    api.says("/apis/batch/v1", refusal(503, "service unavailable"))
+    found = cluster.discover()
+    why = "the server answered 503: service unavailable, so the kinds it serves are unknown"
+    assert (Gap(GapKind.DISCOVERY, "batch/v1", why),) == found.gaps
+    assert ["v1", "batch/v1beta1"] == [kind.api_version for kind in found.kinds]
+
+
+def test_discovery_that_is_forbidden_names_the_role(api: FakeApi, cluster: LiveCluster) -> None:
+    """Without discovery there is no scan; the message names the role that grants it."""
+    api.says("/api", refusal(403, "forbidden"))
+    with pytest.raises(ClusterError, match="Bind the ClusterRole system:discovery"):
+        cluster.discover()
+
+
+def test_a_web_page_is_no_cluster(api: FakeApi, cluster: LiveCluster) -> None:
+    """A login page answers 200 as well."""
+    api.says("/api", Reply(b"<html>please log in</html>"))
+    with pytest.raises(ClusterError, match="no discovery document"):
+        cluster.discover()
+
+
+def test_a_server_without_any_api_is_no_cluster(cluster: LiveCluster) -> None:
+    """A server that knows neither root is not a Kubernetes API server."""
+    with pytest.raises(ClusterError, match="does not answer like a Kubernetes API server"):
+        cluster.discover()
+
+
+def test_a_missing_root_is_a_gap(api: FakeApi, cluster: LiveCluster) -> None:
+    """A server that hides the core group is scanned, and the hole is named."""
+    api.says("/apis", aggregated(group("apps", version("v1", resource("deployments", "Deployment")))))
+    assert [(GapKind.DISCOVERY, "/api")] == [(gap.kind, gap.where) for gap in cluster.discover().gaps]
+
+
+# Lists
+
+
+def test_a_list_comes_in_pages(api: FakeApi, cluster: LiveCluster) -> None:
+    """The continue token of one page asks for the next."""
+    api.says("/api/v1/pods", listing("Pod", "a", "b", token="t1"), listing("Pod", "c"))
+    assert [["a", "b"], ["c"]] == names(cluster.pages(PODS))
+    asked = [dict(request.query) for request in api.asked_for("/api/v1/pods")]
+    assert [{"limit": "2"}, {"limit": "2", "continue": "t1"}] == asked
+
+
+def test_a_page_is_the_bytes_that_came(api: FakeApi, cluster: LiveCluster) -> None:
+    """The body is passed on as sent, unpacked, with number and resource version."""
+    body = b'{"kind":"PodList","metadata":{"resourceVersion":"42"},"items":[ {"metadata":{"name":"a"}} ]}'
+    api.says("/api/v1/pods", Reply(body))
+    assert [Page(PODS, 1, body, "42")] == list(cluster.pages(PODS))
+
+
+def test_namespace_and_selector_narrow_the_list(api: FakeApi, cluster: LiveCluster) -> None:
+    """One namespace has a path of its own; the selector goes along as it was typed."""
+    api.says("/apis/apps/v1/namespaces/prod/deployments", listing("Deployment", "web"))
+    assert [["web"]] == names(cluster.pages(DEPLOYMENTS, namespace="prod", selector="app in (web, api)"))
+    assert "app in (web, api)" == api.asked[-1].query["labelSelector"]
+
+
+def test_a_namespace_does_not_narrow_cluster_scoped_kinds(api: FakeApi, cluster: LiveCluster) -> None:
+    """Nodes are in no namespace."""
+    api.says("/api/v1/nodes", listing("Node", "n1"))
+    assert [["n1"]] == names(cluster.pages(NODES, namespace="prod"))
+
+
+def test_a_malformed_selector_is_refused_before_anything_is_asked(api: FakeApi, cluster: LiveCluster) -> None:
+    """The user's typing error is not the cluster's failure."""
+    with pytest.raises(UsageError):
+        list(cluster.pages(PODS, selector="app in web"))
+    assert [] == api.asked
+
+
+@pytest.mark.parametrize("items", [b"null", b"[]"])
+def test_an_empty_list_is_a_page_without_items(api: FakeApi, cluster: LiveCluster, items: bytes) -> None:
+    """Some servers write an empty list as null."""
+    api.says("/api/v1/pods", Reply(b'{"kind":"PodList","metadata":{},"items":' + items + b"}"))
+    assert 1 == len(list(cluster.pages(PODS)))
+
+
+def test_a_forbidden_list_names_the_user_and_the_way_out(api: FakeApi, cluster: LiveCluster) -> None:
+    """A refusal says who may not do what, and what to do about it."""
+    said = 'secrets is forbidden: User "auditor" cannot list resource "secrets" in API group "" at the cluster scope'
+    api.says("/api/v1/secrets", refusal(403, said))
+    _, failure = until_failure(cluster.pages(SECRETS))
+    expected = (
+        "cannot list secrets: forbidden for auditor. Grant `list` on secrets, "
+        "or pass --skip-kind secrets to record the gap on purpose."
+    )
+    assert ("forbidden", expected) == (failure.state, failure.why)
+
+
+def test_a_refusal_without_a_name_asks_who_we_are(api: FakeApi, cluster: LiveCluster) -> None:
+    """An authorizer that does not quote the user leaves it to the review."""
+    api.says("/apis/apps/v1/namespaces/prod/deployments", refusal(403, "denied by webhook"))
+    api.says(
+        "/apis/authentication.k8s.io/v1/selfsubjectreviews", Reply({"status": {"userInfo": {"username": "j"}}}, 201)
+    )
+    _, failure = until_failure(cluster.pages(DEPLOYMENTS, namespace="prod"))
+    assert failure.why.startswith("cannot list deployments.apps in namespace prod: forbidden for j. ")
+
+
+@pytest.mark.parametrize("status", [401, 404, 400, 302])
+def test_other_refusals_are_not_tried_again(
+    api: FakeApi, cluster: LiveCluster, pauses: list[float], status: int
+) -> None:
+    """An answer that will not change ends the list at once."""
+    api.says("/api/v1/pods", refusal(status, "no"))
+    count, failure = until_failure(cluster.pages(PODS))
+    assert (0, "failed", []) == (count, failure.state, pauses)
+
+
+@pytest.mark.parametrize("status", [429, 500, 502, 503, 504])
+def test_a_busy_server_is_asked_again(api: FakeApi, cluster: LiveCluster, pauses: list[float], status: int) -> None:
+    """Answers that say "later" are tried again, after growing pauses."""
+    api.says("/api/v1/pods", refusal(status, "later"), refusal(status, "later"), listing("Pod", "a"))
+    assert [["a"]] == names(cluster.pages(PODS))
+    assert [0.5, 1.0] == pauses
+
+
+def test_the_server_may_name_the_pause(api: FakeApi, cluster: LiveCluster, pauses: list[float]) -> None:
+    """Retry-After is honoured, up to half a minute; what is no number of seconds is not."""
+    waits = [Reply({}, 429, {"Retry-After": value}) for value in ("3", "9000", "Wed, 21 Oct 2026 07:28:00 GMT")]
+    api.says("/api/v1/pods", *waits, listing("Pod", "a"))
+    assert [["a"]] == names(cluster.pages(PODS))
+    assert [3.0, 30.0, 2.0] == pauses
+
+
+def test_a_server_that_stays_broken_fails_the_list(api: FakeApi, cluster: LiveCluster, pauses: list[float]) -> None:
+    """Five attempts, then the kind is a gap; pages that came before stay good."""
+    api.says("/api/v1/pods", listing("Pod", "a", token="t"), refusal(500, "etcdserver: no leader"))
+    count, failure = until_failure(cluster.pages(PODS))
+    assert (1, [0.5, 1.0, 2.0, 4.0]) == (count, pauses)
+    assert "the server answered 500: etcdserver: no leader" in failure.why
+
+
+def test_a_connection_that_breaks_in_mid_body_is_tried_again(
+    api: FakeApi, cluster: LiveCluster, pauses: list[float]
+) -> None:
+    """Half a page is no page."""
+    whole = listing("Pod", "a")
+    api.says("/version", Reply({}))
+    cluster.identity()
+    api.says("/api/v1/pods", Reply(whole.body, cut=True), whole)
+    assert [["a"]] == names(cluster.pages(PODS))
+    assert [0.5] == pauses
+
+
+def test_a_connection_that_always_breaks_fails_the_list(api: FakeApi, cluster: LiveCluster) -> None:
+    """The reason is told, without objects in memory."""
+    api.says("/api/v1/pods", Reply(listing("Pod", "a").body, cut=True))
+    _, failure = until_failure(cluster.pages(PODS))
+    assert failure.why.startswith(f"cannot list pods: the connection to {api.url} broke (")
+    assert "0x" not in failure.why
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"<html>busy</html>",
+        b"",
+        b'{"kind":"PodList","items":[',
+        b"[]",
+        b'{"kind":"PodList","items":{}}',
+        b'{"kind":"Pod"}',
+    ],
+)
+def test_an_answer_that_is_no_list_fails_the_list(api: FakeApi, cluster: LiveCluster, body: bytes) -> None:
+    """A 200 proves nothing."""
+    api.says("/api/v1/pods", Reply(body))
+    _, failure = until_failure(cluster.pages(PODS))
+    assert failure.why.startswith("cannot list pods: the answer is not a list in JSON.")
+
+
+def test_an_expired_list_goes_on_with_the_fresh_token(api: FakeApi, cluster: LiveCluster) -> None:
+    """A 410 in mid-list offers a token; the rest of the list then is of a later moment."""
+    expired = refusal(410, "The provided continue parameter is too old", **{"continue": "fresh"})
+    api.says("/api/v1/pods", listing("Pod", "a", token="old"), expired, listing("Pod", "b", version="9"))
+    assert [["a"], ["b"]] == names(cluster.pages(PODS))
+    assert ["old", "fresh"] == [r.query["continue"] for r in api.asked_for("/api/v1/pods")[1:]]
+
+
+def test_an_expired_list_without_a_token_fails(api: FakeApi, cluster: LiveCluster) -> None:
+    """Starting again would show objects twice."""
+    api.says("/api/v1/pods", listing("Pod", "a", token="old"), refusal(410, "too old"))
+    count, failure = until_failure(cluster.pages(PODS))
+    assert (1, True) == (count, "the list expired after page 1: too old" in failure.why)
+
+
+def test_a_server_that_repeats_a_token_does_not_hold_the_scan(api: FakeApi, cluster: LiveCluster) -> None:
+    """A list without end is cut off."""
+    api.says("/api/v1/pods", listing("Pod", "a", token="t"))
+    count, failure = until_failure(cluster.pages(PODS))
+    assert (2, True) == (count, "the server repeats itself after page 2" in failure.why)
+
+
+def test_a_server_that_hangs_fails_the_list(api: FakeApi, tmp_path: Path, pauses: list[float]) -> None:
+    """A timeout is not tried again: the server has had all the time that the user grants."""
+    cluster = LiveCluster(kubeconfig=api.kubeconfig(tmp_path), request_timeout=0.2, sleep=pauses.append)
+    api.says("/api/v1/pods", Reply({}, hang=30))
+    _, failure = until_failure(cluster.pages(PODS))
+    assert ([], True) == (pauses, "did not answer in time; grant it more with --request-timeout" in failure.why)
+
+
+# Promises about what is sent
+
+
+def test_every_request_names_the_tool_and_takes_compressed_answers(api: FakeApi, cluster: LiveCluster) -> None:
+    """The audit log of the cluster shows who asked."""
+    api.says("/api/v1/pods", listing("Pod", "a"))
+    list(cluster.pages(PODS))
+    asked = api.asked[-1]
+    assert (["gzip"], ["Bearer t0ken"]) == (asked.header("accept-encoding"), asked.header("authorization"))
+    assert asked.header("user-agent")[0].startswith("assay/")
+
+
+def test_impersonation_is_sent_with_every_group(api: FakeApi, tmp_path: Path) -> None:
+    """--as and --as-group are headers; groups repeat."""
+    cluster = LiveCluster(kubeconfig=api.kubeconfig(tmp_path), as_user="jane", as_groups=("dev", "ops"))
+    api.says("/api/v1/pods", listing("Pod"))
+    list(cluster.pages(PODS))
+    asked = api.asked[-1]
+    assert (["jane"], ["dev", "ops"]) == (asked.header("impersonate-user"), asked.header("impersonate-group"))
+
+
+def test_a_path_in_the_servers_url_is_kept(api: FakeApi, tmp_path: Path) -> None:
+    """Some clusters live below a path of a shared host."""
+    cluster = LiveCluster(kubeconfig=api.kubeconfig(tmp_path, server=f"{api.url}/k8s/clusters/c-1/"))
+    api.says("/k8s/clusters/c-1/api/v1/pods", listing("Pod", "a"))
+    assert [["a"]] == names(cluster.pages(PODS))
+
+
+def test_nothing_is_written(api: FakeApi, cluster: LiveCluster) -> None:
+    """A scan sends GET, and one review that the server does not store."""
+    legacy(api)
+    api.says("/api/v1/pods", listing("Pod", "a"))
+    cluster.identity()
+    cluster.requester()
+    cluster.discover()
+    list(cluster.pages(PODS))
+    writes = [(request.method, request.path) for request in api.asked if request.method != "GET"]
+    assert [("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews")] == writes
