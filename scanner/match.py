@@ -1,4 +1,4 @@
-"""Does this policy or binding apply to this request?
+"""Whether a policy or binding applies to a request.
 
 Source of truth: `matching.Matcher`, `rules.Matcher` and the selector predicates of kube-apiserver 1.36's admission
 plugins, in their order: namespaceSelector, objectSelector, excludeResourceRules, resourceRules; a selector's error
@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from scanner.errors import ConfigurationError
 from scanner.model.policy import MatchResources, Operation, Rule
 from scanner.model.resource import Kind
-from scanner.model.selector import Selector
 
 _NEVER = frozenset(
     {
@@ -82,7 +81,8 @@ def applies(match: MatchResources, target: Target) -> Kind | None:
 
 def could_match(rule: Rule, kind: Kind, operations: Iterable[str]) -> bool:
     """Whether a rule can match some main-resource request on objects of a kind: names are not looked at."""
-    return any(_matches(replace(rule, resource_names=()), kind, operation, "", kind.namespaced) for operation in operations)
+    anyone = replace(rule, resource_names=())
+    return any(_matches(anyone, kind, operation, "", kind.namespaced) for operation in operations)
 
 
 def _first_match(rules: tuple[Rule, ...], match_policy: str, target: Target) -> Kind | None:
@@ -121,10 +121,13 @@ def _main_resource(pattern: str, plural: str) -> bool:
 
 def _namespace_selected(match: MatchResources, target: Target) -> bool:
     selector = match.namespace_selector
-    if (not target.namespace and target.kind.plural != "namespaces") or selector.empty:
+    if selector.empty:
         return True
+    # The API server looks at the resource's name alone here, not at its group.
     if target.kind.plural == "namespaces":
         return selector.matches(target.labels)
+    if not target.namespace:
+        return True
     if target.namespace_labels is None:
         raise ConfigurationError(f'namespaces "{target.namespace}" not found')
     return selector.matches(target.namespace_labels)
@@ -132,7 +135,7 @@ def _namespace_selected(match: MatchResources, target: Target) -> bool:
 
 def _object_selected(match: MatchResources, target: Target) -> bool:
     # The simulated UPDATE changes nothing, so the old object's labels are the new one's.
-    selector: Selector = match.object_selector
+    selector = match.object_selector
     return selector.empty or selector.matches(target.labels)
 
 

@@ -1,4 +1,4 @@
-"""Which param objects does a binding mean for this request?
+"""Which param objects a binding means for a request.
 
 Source of truth: `generic.CollectParams` of kube-apiserver 1.36. Every param is one separate evaluation; an empty
 answer means that the binding evaluates nothing.
@@ -63,6 +63,7 @@ def _find(ref: ParamRef, kind: Kind, namespace: str, source: ParamSource) -> tup
         return (param,) if param else ()
     if ref.selector is None:
         raise ConfigurationError("one of name or selector must be provided")
+    ref.selector.reject_unparsable()
     selected = (param for param in source.all(kind, where) if ref.selector.matches(param.labels))
     return tuple(sorted(selected, key=lambda param: (param.namespace, param.name)))
 

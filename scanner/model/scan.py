@@ -81,7 +81,7 @@ class Coverage:
 
 @dataclass(frozen=True, slots=True)
 class TallyKey:
-    """Under what outcomes are counted: invocation × check × kind × namespace × outcome."""
+    """Under what outcomes are counted: invocation, check, kind, namespace and outcome."""
 
     policy: str
     binding: str

@@ -57,10 +57,14 @@ class Selector:
 
         Raises ConfigurationError for a selector that the API server cannot parse.
         """
+        self.reject_unparsable()
+        return all(requirement.matches(labels) for requirement in self.requirements)
+
+    def reject_unparsable(self) -> None:
+        """Raise ConfigurationError for a selector that the API server cannot parse."""
         for requirement in self.requirements:
             if fault := requirement.fault():
                 raise ConfigurationError(fault)
-        return all(requirement.matches(labels) for requirement in self.requirements)
 
 
 EVERYTHING = Selector()
