@@ -14,12 +14,13 @@ Documents are decoded JSON objects. Nothing is read, listed or stored here; the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
+from scanner.convert import convert
 from scanner.errors import InvalidManifest, UsageError
 from scanner.model.json import JsonObject, as_text, dig
 from scanner.model.policy import Operation
-from scanner.model.resource import Kind, UserInfo, resource_of
+from scanner.model.resource import Kind, Resource, UserInfo, resource_of
 from scanner.plan import equivalents
 from scanner.policies import validating
 from scanner.policies.validating import AUDITABLE, Ruling, World, bind, judge
@@ -33,7 +34,9 @@ class Auditor:
 
     `policies` and `bindings` are manifests of any served version; with `validate` they are first held to what the API
     would store (InvalidManifest). `kinds` is what the cluster serves. A namespace that is not given exists with its
-    name label only, unless `strict_namespaces`: then an object in it is judged as in a missing namespace.
+    name label only, unless `strict_namespaces`: then an object in it is judged as in a missing namespace. A policy that
+    wants an object in another version gets it there when that takes no server; `relabelled` names the groups of custom
+    resources whose versions differ in apiVersion alone.
     """
 
     def __init__(
@@ -47,10 +50,12 @@ class Auditor:
         user: UserInfo | None = None,
         validate: bool = False,
         strict_namespaces: bool = False,
+        relabelled: Iterable[str] = (),
     ) -> None:
         source = "document" if validate else "cluster"
         served = tuple(kinds)
         self._kinds = {(kind.api_version, kind.kind): kind for kind in served}
+        self._relabelled = frozenset(relabelled)
         self._bound = bind(
             [validating.read_policy(document, source=source) for document in policies],
             [validating.read_binding(document, source=source) for document in bindings],
@@ -79,5 +84,16 @@ class Auditor:
                 f"{key[1] or 'an object without kind'} in version {key[0] or '(none)'} is not among the served kinds"
             )
         world = self._world.on((operation,)) if operation else self._world.on(AUDITABLE)
-        resource = resource_of(kind, document)
-        return tuple(ruling for bound in self._bound for ruling in judge(bound, resource, kind, world))
+        views = tuple(self._views(document, kind))
+        return tuple(
+            ruling for bound in self._bound for resource in views for ruling in judge(bound, resource, kind, world)
+        )
+
+    def _views(self, document: JsonObject, kind: Kind) -> Iterator[Resource]:
+        """The object in each of its kinds."""
+        yield resource_of(kind, document)
+        for other in self._world.equivalents.get(kind, ()):
+            if kind.group in self._relabelled:
+                yield resource_of(other, {**document, "apiVersion": other.api_version})
+            elif (converted := convert(document, other)) is not None:
+                yield resource_of(other, converted)

@@ -66,6 +66,7 @@ def compare_matching(data: Any) -> Iterator[Result]:
             kinds=kinds,
             user=ADMIN,
             strict_namespaces=True,
+            relabelled=["mx.example.com"],
         )
         expected, actual = {}, {}
         for result in case["results"]:
