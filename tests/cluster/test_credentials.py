@@ -27,6 +27,7 @@ def plugin(folder: Path, script: str) -> dict[str, object]:
 
 
 def credential(token: str) -> str:
+    """What a plugin prints."""
     status = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {"token": token}}
     return json.dumps(status)
 
@@ -66,7 +67,7 @@ def test_a_plugin_gives_the_token(api: FakeApi, tmp_path: Path) -> None:
 def test_a_plugin_that_fails_stops_the_scan(api: FakeApi, tmp_path: Path) -> None:
     """Without its credentials the scan would see what anonymous users see."""
     user = plugin(tmp_path, "echo 'session expired' >&2; exit 1")
-    with pytest.raises(ClusterError, match="of user me gave no credentials: .*session expired"):
+    with pytest.raises(ClusterError, match=r"of user me gave no credentials: .*session expired"):
         LiveCluster(kubeconfig=api.kubeconfig(tmp_path, user))
 
 

@@ -20,6 +20,7 @@ POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n"
 
 
 def written(folder: Path, text: str, name: str = "file.yaml") -> Path:
+    """Write a file and tell where."""
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
@@ -27,6 +28,7 @@ def written(folder: Path, text: str, name: str = "file.yaml") -> Path:
 
 
 def names(documents: tuple[Document, ...]) -> list[Json]:
+    """The names of documents."""
     return [document.body["metadata"]["name"] for document in documents]  # type: ignore[index, call-overload]
 
 

@@ -72,7 +72,7 @@ def test_a_scalar_reads_as_kubectl_reads_it(text: str, value: Json) -> None:
     ],
 )
 def test_a_scalar_that_json_or_its_tag_cannot_hold_is_refused(text: str, why: str) -> None:
-    """kubectl refuses the document; the reason names the place."""
+    """The document is refused, and the reason names the place."""
     with pytest.raises(Malformed) as refused:
         load(f"\na: {text}")
     assert (why, 2, 4) == (refused.value.problem, refused.value.line, refused.value.column)
