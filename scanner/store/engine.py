@@ -9,15 +9,34 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias, cast
 
-from sqlalchemy import Connection, Engine, create_engine, event, func, select
+from sqlalchemy import (
+    ARRAY,
+    ColumnElement,
+    Connection,
+    Engine,
+    Table,
+    any_,
+    create_engine,
+    event,
+    func,
+    literal,
+    select,
+)
 
 from scanner.errors import StoreError
 from scanner.store.address import Address
 from scanner.store.trouble import told
+
+if TYPE_CHECKING:
+    from psycopg import Cursor
+    from psycopg.rows import TupleRow
+
+Value: TypeAlias = str | int | bytes | None
 
 _WAIT = 60
 """Seconds that a writer waits for another one."""
@@ -36,9 +55,7 @@ def engine_for(address: Address) -> Engine:
     """An engine that has not connected yet. Raises StoreError when the driver is missing."""
     with told(address):
         if address.path is None:
-            engine = create_engine(address.url, hide_parameters=True, pool_pre_ping=True)
-            engine.dialect.use_insertmanyvalues_wo_returning = True
-            return engine
+            return create_engine(address.url, hide_parameters=True, pool_pre_ping=True)
         arguments = {"timeout": _WAIT, "isolation_level": None}
         engine = create_engine(address.url, hide_parameters=True, connect_args=arguments)
     event.listen(engine, "connect", _prepare)
@@ -72,6 +89,27 @@ def writing_history(engine: Engine) -> Iterator[Connection]:
         if connection.dialect.name == "postgresql":
             connection.execute(select(func.pg_advisory_xact_lock(_HISTORY_LOCK)))
         yield connection
+
+
+def insert_rows(connection: Connection, table: Table, names: Sequence[str], rows: Sequence[tuple[Value, ...]]) -> None:
+    """Put many rows into a table, given the names of the columns: in the cheapest way that each database has."""
+    quote = connection.dialect.identifier_preparer.quote
+    into = f"{quote(table.name)} ({', '.join(map(quote, names))})"
+    if connection.dialect.name != "postgresql":
+        if rows:
+            connection.exec_driver_sql(f"INSERT INTO {into} VALUES ({', '.join('?' * len(names))})", list(rows))  # noqa: S608
+        return
+    cursor = cast("Cursor[TupleRow]", connection.connection.cursor())
+    with cursor, cursor.copy(f"COPY {into} FROM STDIN") as copy:
+        for row in rows:
+            copy.write_row(row)
+
+
+def among(connection: Connection, column: ColumnElement[Value], values: Sequence[Value]) -> ColumnElement[bool]:
+    """Whether a column is one of many values; PostgreSQL is faster with them in one parameter."""
+    if connection.dialect.name == "postgresql":
+        return column == any_(literal(values, ARRAY(column.type)))
+    return column.in_(values)
 
 
 def _prepare(connection: sqlite3.Connection, _record: object) -> None:

@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeAlias
 from sqlalchemy import Connection, func, select, update
 
 from scanner.store.bits import Numbers
+from scanner.store.engine import Value, among, insert_rows
 from scanner.store.fixes import Missing, Sight
 from scanner.store.interning import CHUNK, Interned, chunks
 from scanner.store.packing import StagedPage
@@ -20,7 +21,10 @@ from scanner.store.seen import last_seen, merged_scans, open_findings
 from scanner.store.tables import CHECKS, FINDINGS, KINDS, OPEN, VERDICTS
 
 _Look: TypeAlias = tuple[int, int, int, str, str, str, str]
-_LOOK = ("check", "verdict", "kind", "namespace", "name", "uid", "resource_version")
+_COLUMNS = (
+    *("id", "cluster", "fingerprint", "since", "until", "event", "first", "reopened"),
+    *("check", "verdict", "kind", "namespace", "name", "uid", "resource_version"),
+)
 
 
 class Place(NamedTuple):
@@ -79,7 +83,7 @@ class History:
         """Merge what one page shows, given the numbers of its checks and kinds. A fingerprint that turns up twice in a scan counts once, as first seen."""
         verdicts = self._verdicts.ids(page.verdicts)
         looks: list[tuple[bytes, _Look]] = [
-            (bytes.fromhex(item.fingerprint), (checks[item.check], verdicts[item.verdict], kinds[item.kind], *item[4:]))
+            (bytes.fromhex(item[0]), (checks[item[1]], verdicts[item[2]], kinds[item[3]], *item[4:]))
             for item in page.sightings
         ]
         for start in range(0, len(looks), CHUNK):
@@ -102,11 +106,11 @@ class History:
             self._update(numbers, until=now, last_seen=revision)
 
     def _last_words(self, keys: list[bytes]) -> dict[bytes, _LastWord]:
-        chosen = (FINDINGS.c.cluster == self._place.cluster) & FINDINGS.c.fingerprint.in_(keys)
+        chosen = (FINDINGS.c.cluster == self._place.cluster) & among(self._connection, FINDINGS.c.fingerprint, keys)
         return {bytes(row[1]): _LastWord(*row) for row in self._connection.execute(_LAST_WORDS.where(chosen))}
 
     def _merge(self, looks: dict[bytes, _Look], before: dict[bytes, _LastWord]) -> None:
-        rows: list[dict[str, object]] = []
+        rows: list[tuple[Value, ...]] = []
         changed: list[int] = []
         reopened: list[int] = []
         for key, look in looks.items():
@@ -127,24 +131,13 @@ class History:
         self.changes.reopened += len(reopened)
         self._update(changed, until=self._place.revision, superseded=self._place.revision)
         self._update(reopened, superseded=self._place.revision)
-        if rows:
-            self._connection.execute(FINDINGS.insert(), rows)
+        insert_rows(self._connection, FINDINGS, _COLUMNS, rows)
 
-    def _row(self, key: bytes, look: _Look, event: str, first: int, reopened: int) -> dict[str, object]:
+    def _row(self, key: bytes, look: _Look, event: str, first: int, reopened: int) -> tuple[Value, ...]:
         number = self._next
         self._next += 1
         self._see(number)
-        return {
-            "id": number,
-            "cluster": self._place.cluster,
-            "fingerprint": key,
-            "since": self._place.revision,
-            "until": OPEN,
-            "first": first,
-            "event": event,
-            "reopened": reopened,
-            **dict(zip(_LOOK, look, strict=True)),
-        }
+        return number, self._place.cluster, key, self._place.revision, OPEN, event, first, reopened, *look
 
     def _see(self, number: int) -> None:
         self._seen.add(number)
@@ -160,9 +153,13 @@ class History:
             .join(KINDS, KINDS.c.id == FINDINGS.c.kind)
         )
         for portion in chunks([number for number in numbers if number not in self._seen]):
-            for number, since, *about in self._connection.execute(described.where(FINDINGS.c.id.in_(portion))):
+            for number, since, *about in self._connection.execute(
+                described.where(among(self._connection, FINDINGS.c.id, portion))
+            ):
                 yield number, since, Missing(*about)
 
     def _update(self, numbers: Sequence[int], **values: int) -> None:
         for portion in chunks(numbers):
-            self._connection.execute(update(FINDINGS).where(FINDINGS.c.id.in_(portion)).values(**values))
+            self._connection.execute(
+                update(FINDINGS).where(among(self._connection, FINDINGS.c.id, portion)).values(**values)
+            )

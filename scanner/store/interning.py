@@ -13,6 +13,7 @@ from typing import TypeVar
 import orjson
 from sqlalchemy import Connection, Table, func, select
 
+from scanner.store.engine import among, insert_rows
 from scanner.store.packing import Key
 
 _Value = TypeVar("_Value")
@@ -24,14 +25,14 @@ CHUNK = 1000
 class Interned:
     """The ids of the rows of one table, as far as a transaction has asked for them.
 
-    A key holds the values of the table's columns after `id` and `digest`, in order.
+    A key holds the values of the table's columns in order, after `id` and `digest`, which come first.
     """
 
     def __init__(self, connection: Connection, table: Table) -> None:
         """The connection is in a transaction that writes history."""
         self._connection = connection
         self._table = table
-        self._columns = [column.name for column in table.columns if column.name not in {"id", "digest"}]
+        self._columns = [column.name for column in table.columns]
         self._known: dict[bytes, int] = {}
         self._next = (connection.execute(select(func.max(table.c.id))).scalar() or 0) + 1
 
@@ -47,7 +48,7 @@ class Interned:
     def _find(self, names: list[bytes]) -> None:
         table = self._table.c
         for portion in chunks(names):
-            wanted = table.digest.in_(portion)
+            wanted = among(self._connection, table.digest, portion)
             for name, number in self._connection.execute(select(table.digest, table.id).where(wanted)):
                 self._known[bytes(name)] = number
 
@@ -57,11 +58,8 @@ class Interned:
         numbers = range(self._next, self._next + len(keys))
         self._next += len(keys)
         self._known.update(zip(keys, numbers, strict=True))
-        rows = [
-            {"id": number, "digest": name, **dict(zip(self._columns, key, strict=True))}
-            for number, (name, key) in zip(numbers, keys.items(), strict=True)
-        ]
-        self._connection.execute(self._table.insert(), rows)
+        rows = [(number, name, *key) for number, (name, key) in zip(numbers, keys.items(), strict=True)]
+        insert_rows(self._connection, self._table, self._columns, rows)
 
 
 def digest(key: Key) -> bytes:

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Table, select, update
 
 from scanner.model.outcome import Gap
 from scanner.model.scan import Coverage, Health, ScanEnd
+from scanner.store.engine import insert_rows
 from scanner.store.packing import StagedPage, clean
 from scanner.store.tables import (
     BINDINGS,
@@ -22,7 +23,7 @@ from scanner.store.tables import (
     TALLIES,
 )
 
-_TALLY = ("check", "kind", "namespace", "outcome")
+_TALLY = ("scan", "check", "kind", "namespace", "outcome", "count")
 
 
 class Ledger:
@@ -36,7 +37,7 @@ class Ledger:
 
     def add(self, page: StagedPage, checks: Sequence[int], kinds: Sequence[int]) -> None:
         """Add one page, given the numbers of its checks and kinds."""
-        for check, kind, namespace, outcome, count in page.counts:
+        for check, kind, namespace, outcome, count in page.tallies:
             self._counts[checks[check], kinds[kind], namespace, outcome] += count
         self._matched.update(page.matched)
         self.gaps.update(page.gaps)
@@ -46,12 +47,8 @@ class Ledger:
         insert_lines(connection, COVERAGE, scan, map(_line, end.coverage))
         insert_lines(connection, HEALTH, scan, map(_line, end.health))
         insert_lines(connection, GAPS, scan, map(_line, sorted(self.gaps)))
-        tallies = [
-            {"scan": scan, **dict(zip(_TALLY, key, strict=True)), "count": count}
-            for key, count in sorted(self._counts.items())
-        ]
-        if tallies:
-            connection.execute(TALLIES.insert(), tallies)
+        tallies = [(scan, *key, count) for key, count in sorted(self._counts.items())]
+        insert_rows(connection, TALLIES, _TALLY, tallies)
         self._write_policies(connection, scan, frozenset(end.evaluated_policies))
         self._write_bindings(connection, scan)
 

@@ -7,9 +7,9 @@ database on the way in: NUL and lone surrogates, which PostgreSQL refuses, becom
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias, assert_never
+from typing import TypeAlias, assert_never
 
 import orjson
 
@@ -21,27 +21,11 @@ _UNFIT = re.compile("[\x00\ud800-\udfff]")
 Key: TypeAlias = tuple[str | int | bool, ...]
 
 
-class Sighting(NamedTuple):
-    """A finding as a page tells it; check, verdict and kind are places in the page's own lists."""
+Sighting: TypeAlias = tuple[str, int, int, int, str, str, str, str]
+"""Fingerprint, check, verdict, kind, namespace, name, uid, resource version; numbers are places in the page's lists."""
 
-    fingerprint: str
-    check: int
-    verdict: int
-    kind: int
-    namespace: str
-    name: str
-    uid: str
-    resource_version: str
-
-
-class Tallied(NamedTuple):
-    """A tally as a page tells it."""
-
-    check: int
-    kind: int
-    namespace: str
-    outcome: str
-    objects: int
+Tallied: TypeAlias = tuple[int, int, str, str, int]
+"""Check, kind, namespace, outcome, count; the first two are places in the page's lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +35,8 @@ class StagedPage:
     checks: tuple[Key, ...]
     verdicts: tuple[Key, ...]
     kinds: tuple[Key, ...]
-    sightings: tuple[Sighting, ...]
-    counts: tuple[Tallied, ...]
+    sightings: Sequence[Sighting]
+    tallies: Iterable[Tallied]
     matched: dict[tuple[str, str], int]
     gaps: tuple[Gap, ...]
 
@@ -61,7 +45,7 @@ class _Places:
     """Gives each distinct key its place in a list."""
 
     def __init__(self) -> None:
-        self.keys: dict[Hashable, int] = {}
+        self.keys: dict[tuple[str | int, ...], int] = {}
 
     def __call__(self, *key: str | int) -> int:
         return self.keys.setdefault(key, len(self.keys))
@@ -76,16 +60,7 @@ def pack(result: PageResult) -> bytes:
     """The bytes that stage a page."""
     checks, verdicts, kinds = _Places(), _Places(), _Places()
     findings = [_sighting(item, checks, verdicts, kinds) for item in result.findings]
-    tallies = [
-        (
-            _check(checks, key),
-            kinds(key.api_version, key.kind),
-            key.namespace,
-            key.outcome,
-            count,
-        )
-        for key, count in result.tallies.items()
-    ]
+    tallies = _tallies(result.tallies, checks, kinds)
     matched = [(*key, count) for key, count in result.matched.items()]
     gaps = [(gap.kind, gap.where, gap.why) for gap in result.gaps]
     return _dumped([*(list(each.keys) for each in (checks, verdicts, kinds)), findings, tallies, matched, gaps])
@@ -98,8 +73,8 @@ def unpack(data: bytes) -> StagedPage:
         checks=_keys(checks),
         verdicts=_keys(verdicts),
         kinds=_keys(kinds),
-        sightings=tuple(Sighting(*item) for item in findings),
-        counts=tuple(Tallied(*item) for item in tallies),
+        sightings=findings,
+        tallies=_tallied(*tallies),
         matched={(policy, binding): count for policy, binding, count in matched},
         gaps=tuple(Gap(GapKind(kind), where, why) for kind, where, why in gaps),
     )
@@ -126,6 +101,30 @@ def _sighting(finding: Finding, checks: _Places, verdicts: _Places, kinds: _Plac
         finding.uid,
         finding.resource_version,
     )
+
+
+def _tallies(tallies: Mapping[TallyKey, int], checks: _Places, kinds: _Places) -> list[object]:
+    """Tallies column by column, because they are many: numbers read several times faster than rows."""
+    namespaces, outcomes = _Places(), _Places()
+    places = (
+        [_check(checks, key) for key in tallies],
+        [kinds(key.api_version, key.kind) for key in tallies],
+        [namespaces(key.namespace) for key in tallies],
+        [outcomes(key.outcome) for key in tallies],
+    )
+    return [*places, list(tallies.values()), *([name for (name,) in each.keys] for each in (namespaces, outcomes))]
+
+
+def _tallied(
+    checks: list[int],
+    kinds: list[int],
+    namespaces: list[int],
+    outcomes: list[int],
+    counts: list[int],
+    *names: list[str],
+) -> Iterable[Tallied]:
+    namespace, outcome = (each.__getitem__ for each in names)
+    return zip(checks, kinds, map(namespace, namespaces), map(outcome, outcomes), counts, strict=True)
 
 
 def _outcome(outcome: Violated | Errored) -> tuple[str, str, str, int, bool, bool]:

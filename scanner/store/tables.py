@@ -218,14 +218,14 @@ FINDINGS = Table(
     Column("verdict", Integer, ForeignKey("verdicts.id"), nullable=False),
 )
 # A row that is superseded by no other is its fingerprint's last word, open or resolved. Only such rows are ever looked
-# up by fingerprint, so this index does not grow with history.
+# up by fingerprint, so this index does not grow with history. (It is partial in PostgreSQL as well; saying so here
+# would import that dialect, and asyncio with it, into every run.)
 Index(
     "findings_last_word",
     FINDINGS.c.fingerprint,
     FINDINGS.c.cluster,
     unique=True,
     sqlite_where=FINDINGS.c.superseded.is_(None),
-    postgresql_where=FINDINGS.c.superseded.is_(None),
 )
 Index("findings_until", FINDINGS.c.cluster, FINDINGS.c.until)
 
