@@ -11,6 +11,7 @@ ROOT = Path(__file__).parents[1]
 OUTPUT = ROOT / "build" / "demo"
 ASSAY = Path(sys.executable).with_name("assay")
 INCOMPLETE = 3
+SAME_CLUSTER = ("--cluster-name", "shop")
 
 
 def main() -> None:
@@ -30,7 +31,17 @@ def main() -> None:
 
 def scan(state: str, *flags: str) -> None:
     """Scan one state; a scan that says it is incomplete is what these examples are meant to show."""
-    command = ["scan", "--from", f"examples/cluster/{state}", "--cluster-name", "example", "-f", "examples/policies", *flags]
+    command = [
+        "scan",
+        "--from",
+        f"examples/cluster/{state}",
+        "--cluster-name",
+        "example",
+        "-f",
+        "examples/policies",
+        *SAME_CLUSTER,
+        *flags,
+    ]
     say(f"$ assay {' '.join(command)}")
     code = subprocess.run([ASSAY, *command], check=False, cwd=ROOT).returncode  # noqa: S603 - our own command
     if code != INCOMPLETE:
