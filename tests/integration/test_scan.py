@@ -1,0 +1,154 @@
+"""A scan of a live cluster reports exactly the failures that admission finds in the same objects.
+
+The example cluster is stored on a real API server in its two states. The server is asked about every object by a
+dry-run create, Assay by one scan; both must object to the same objects, in the same words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig
+from tests.command import Ran, assay
+from tests.integration import examples
+from tests.integration.apiserver import ApiServer, running
+from tests.integration.manifests import apply, delete, wait_until_enforced
+from tests.integration.parity import Verdict, failures_of, stored, verdict_of_report, verdict_of_server
+
+STATES = ("before", "after")
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One state of the cluster, as the server judges it and as a scan reports it."""
+
+    documents: list[JsonObject]
+    verdict: Verdict
+    ran: Ran
+
+    @property
+    def reported(self) -> Verdict:
+        """The findings of the scan."""
+        return verdict_of_report(self.ran.report)
+
+
+@pytest.fixture(scope="module")
+def server(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+    """A server of our own: whatever else it held would be in the reports."""
+    with running(assets, tmp_path_factory.mktemp("scanned")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def looks(server: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Look]:
+    """Both states, one after the other on the same server, into the same database."""
+    home = tmp_path_factory.mktemp("home")
+    before = examples.objects("before")
+    apply(server, [*before, *examples.policies()])
+    wait_until_enforced(server)
+    first = look(server, before, home)
+    after = examples.objects("after")
+    change(server, before, after)
+    return {"before": first, "after": look(server, after, home)}
+
+
+def change(server: ApiServer, old: list[JsonObject], new: list[JsonObject]) -> None:
+    """Turn the one state into the other, out of reach of the bindings: one of them refuses whatever its actions are."""
+    bindings = [document for document in examples.policies() if as_text(document["kind"]).endswith("Binding")]
+    for document in bindings:
+        delete(server, document)
+    wait_until_enforced(server)
+    kept = {key(document) for document in new}
+    for document in old:
+        if key(document) not in kept:
+            delete(server, document)
+    apply(server, [document for document in new if document not in old])
+    apply(server, bindings)
+    wait_until_enforced(server)
+
+
+def look(server: ApiServer, documents: list[JsonObject], home: Path) -> Look:
+    """Ask both about everything there is, about our own objects as they were submitted."""
+    ours = {key(document) for document in documents}
+    others = [document for document in stored(server) if key(document) not in ours]
+    verdict = verdict_of_server(server, [*documents, *others])
+    ran = assay("scan", "--kubeconfig", server.kubeconfig, "--db", "assay.db", "-o", "json", home=home)
+    return Look([*documents, *others], verdict, ran)
+
+
+def key(document: JsonObject) -> tuple[str, str, str]:
+    """What tells objects apart, whatever the version they are written in."""
+    metadata = as_object(document["metadata"])
+    return as_text(document["kind"]), as_text(metadata.get("namespace")), as_text(metadata["name"])
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_a_scan_reports_the_failures_that_the_server_finds(looks: dict[str, Look], state: str) -> None:
+    """Every warning of every object is a finding in the same words, and there is no finding besides."""
+    seen = looks[state]
+
+    print(figures(state, seen))  # noqa: T201 - what `pytest -s` is for
+    assert seen.verdict.warned == seen.reported.warned
+    assert seen.verdict.warned.total() >= 40
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_a_scan_reports_what_the_server_refuses_whatever_the_actions(looks: dict[str, Look], state: str) -> None:
+    """A param that does not exist refuses the claim in staging although the binding only warns."""
+    seen = looks[state]
+
+    message = "failed to configure binding: no params found for policy binding with `Deny` parameterNotFoundAction"
+    assert seen.verdict.refused == seen.reported.refused
+    assert {("storage-limits-staging", message)} == {(it.binding, it.message) for it in seen.verdict.refused}
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_a_scan_of_everything_is_complete(looks: dict[str, Look], state: str) -> None:
+    """Nothing was missed, so the exit code is 0, and the report says that it knows of no gap."""
+    ran = looks[state].ran
+
+    assert (0, True, []) == (ran.code, ran.report["complete"], ran.report["gaps"])
+    assert "complete" == dig(ran.report, "provenance", "state")
+
+
+def test_a_second_scan_resolves_what_is_no_longer_found(looks: dict[str, Look]) -> None:
+    """What the first scan found and the second did not is resolved, and the server has no complaint about it."""
+    first, second = (looks[state].ran.report for state in STATES)
+    gone = fingerprints(first["findings"]) - fingerprints(second["findings"])
+
+    assert gone == fingerprints(second["resolved"])
+    assert not looks["after"].verdict.warned & failures_of(as_list(second["resolved"]))
+    assert {"Deployment shop/checkout", "Pod staging/netshoot", "ClusterRole /deployer"} <= {
+        it.where for it in failures_of(as_list(second["resolved"]))
+    }
+
+
+def test_a_second_scan_knows_what_it_has_seen_before(looks: dict[str, Look]) -> None:
+    """What both scans found is open, what only the second found is new."""
+    first, second = (looks[state].ran.report for state in STATES)
+    known = fingerprints(first["findings"])
+    statuses = {as_text(dig(it, "fingerprint")): dig(it, "status") for it in as_list(second["findings"])}
+
+    assert {mark: "open" if mark in known else "new" for mark in statuses} == statuses
+    assert {"open", "new"} == set(statuses.values())
+
+
+def fingerprints(findings: Json) -> set[str]:
+    """The fingerprints of some findings of a report."""
+    return {as_text(dig(finding, "fingerprint")) for finding in as_list(findings)}
+
+
+def figures(state: str, seen: Look) -> str:
+    """What was compared."""
+    report = seen.ran.report
+    kinds = len({document["kind"] for document in seen.documents})
+    evaluated = sum(int(as_text(str(dig(kind, "evaluated")))) for kind in as_list(dig(report, "coverage", "kinds")))
+    return (
+        f"\n{state}: {len(seen.documents)} objects of {kinds} kinds asked about one by one, "
+        f"{len(as_list(report['policies']))} policies, {evaluated} objects evaluated; "
+        f"{seen.verdict.warned.total()} warnings and {seen.verdict.refused.total()} refusals compared"
+    )
