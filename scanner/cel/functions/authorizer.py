@@ -1,0 +1,265 @@
+"""Questions to the authorizer (K16 of the admission semantics).
+
+An expression puts a question together (`authorizer.group('apps').resource('deployments').check('get')`); who may do what is for a
+`Decider` to say, whom the activation's `authorizer` carries. Selectors go to it as they were written: one that does not parse is
+no error here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Protocol
+
+from scanner.cel.errors import EvaluationError
+from scanner.cel.functions.declaration import Function, Library, member
+from scanner.cel.functions.named_formats import dns1123_label, dns1123_subdomain
+from scanner.cel.functions.strings import WHITE_SPACE
+from scanner.cel.runtime import no_overload
+from scanner.cel.type_system import BOOL, STRING, Type, object_type
+from scanner.cel.values import Opaque, Value
+
+AUTHORIZER = object_type("kubernetes.authorization.Authorizer")
+PATH_CHECK = object_type("kubernetes.authorization.PathCheck")
+GROUP_CHECK = object_type("kubernetes.authorization.GroupCheck")
+RESOURCE_CHECK = object_type("kubernetes.authorization.ResourceCheck")
+DECISION = object_type("kubernetes.authorization.Decision")
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """Who would act."""
+
+    username: str
+    groups: tuple[str, ...] = ()
+    uid: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """May this subject do that? About a resource (`version` is `*` then), or about a `path` of the server.
+
+    `field_selector` and `label_selector` are as written, empty for none.
+    """
+
+    subject: Subject
+    verb: str = ""
+    path: str = ""
+    group: str = ""
+    version: str = ""
+    resource: str = ""
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+    field_selector: str = ""
+    label_selector: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the authorizer says. An `error` is no error of the expression; it goes with a refusal."""
+
+    allowed: bool
+    reason: str = ""
+    error: str | None = None
+
+
+class Decider(Protocol):
+    """Who answers questions."""
+
+    def decide(self, question: Question) -> Answer:
+        """Return the answer; what goes wrong is its `error`."""
+        ...
+
+
+class Remembering:
+    """A decider that asks another one, and never twice the same."""
+
+    __slots__ = ("_answers", "_decider")
+
+    def __init__(self, decider: Decider) -> None:
+        self._decider = decider
+        self._answers: dict[Question, Answer] = {}
+
+    def decide(self, question: Question) -> Answer:
+        """Return the first answer to this question."""
+        known = self._answers.get(question)
+        if known is None:
+            known = self._answers[question] = self._decider.decide(question)
+        return known
+
+
+class _Receiver(Opaque):
+    """A value that exists for its methods only: `==` refuses it."""
+
+    __slots__ = ()
+
+    def equals(self, other: Opaque) -> bool:  # noqa: ARG002 (whatever the other is)
+        """Raise, as upstream does for every two of them."""
+        raise no_overload()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Authorizer(_Receiver):
+    """The value of `authorizer`: asks about a subject."""
+
+    TYPE: ClassVar[Type] = AUTHORIZER
+    GO_TYPE: ClassVar[str] = "library.authorizerVal"
+    decider: Decider
+    subject: Subject
+
+    def request_resource(
+        self, *, group: str, resource: str, subresource: str = "", namespace: str = "", name: str = ""
+    ) -> ResourceCheck:
+        """Return the value of `authorizer.requestResource` for a request."""
+        asked = Question(
+            self.subject,
+            group=group,
+            version="*",
+            resource=resource,
+            subresource=subresource,
+            namespace=namespace,
+            name=name,
+        )
+        return ResourceCheck(self.decider, asked)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PathCheck(_Receiver):
+    """A question about a path that lacks its verb."""
+
+    TYPE: ClassVar[Type] = PATH_CHECK
+    GO_TYPE: ClassVar[str] = "library.pathCheckVal"
+    decider: Decider
+    question: Question
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupCheck(_Receiver):
+    """A question that lacks its resource."""
+
+    TYPE: ClassVar[Type] = GROUP_CHECK
+    GO_TYPE: ClassVar[str] = "library.groupCheckVal"
+    decider: Decider
+    question: Question
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ResourceCheck(_Receiver):
+    """A question about a resource that lacks its verb."""
+
+    TYPE: ClassVar[Type] = RESOURCE_CHECK
+    GO_TYPE: ClassVar[str] = "library.resourceCheckVal"
+    decider: Decider
+    question: Question
+
+    def about(self, **attributes: str) -> ResourceCheck:
+        """Return the same question with other attributes."""
+        return ResourceCheck(self.decider, replace(self.question, **attributes))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Decision(_Receiver):
+    """An answer."""
+
+    TYPE: ClassVar[Type] = DECISION
+    GO_TYPE: ClassVar[str] = "library.decisionVal"
+    answer: Answer
+
+
+def _path(authorizer: Authorizer, path: str) -> PathCheck:
+    if not path.strip(WHITE_SPACE):
+        raise EvaluationError("path must not be empty")
+    return PathCheck(authorizer.decider, Question(authorizer.subject, path=path))
+
+
+def _group(authorizer: Authorizer, group: str) -> GroupCheck:
+    return GroupCheck(authorizer.decider, Question(authorizer.subject, group=group, version="*"))
+
+
+def _service_account(authorizer: Authorizer, namespace: str, name: str) -> Authorizer:
+    if dns1123_subdomain(name):
+        raise EvaluationError("Invalid service account name")
+    if dns1123_label(namespace):
+        raise EvaluationError("Invalid service account namespace")
+    groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
+    return Authorizer(authorizer.decider, Subject(f"system:serviceaccount:{namespace}:{name}", groups))
+
+
+def _resource(check: GroupCheck, resource: str) -> ResourceCheck:
+    if not resource.strip(WHITE_SPACE):
+        raise EvaluationError("resource must not be empty")
+    return ResourceCheck(check.decider, replace(check.question, resource=resource))
+
+
+def _check(check: PathCheck | ResourceCheck, verb: str) -> Decision:
+    return Decision(check.decider.decide(replace(check.question, verb=verb)))
+
+
+def _allowed(decision: Decision) -> bool:
+    return decision.answer.allowed
+
+
+def _selector_cost(arguments: tuple[Value, ...], _result: Value) -> int:
+    """Return what parsing a selector costs upstream: it is read, and every other character might begin a requirement."""
+    length = len(str(arguments[1]))
+    return 10 + -(-length // 10) + 50 * -(-length // 2)
+
+
+_CHECK_COST = 350_000
+
+
+def _narrowing(name: str, attribute: str, id_: str) -> Function:
+    overload = member(
+        id_,
+        (RESOURCE_CHECK, STRING),
+        RESOURCE_CHECK,
+        lambda check, text: check.about(**{attribute: text}),
+    )
+    return Function(name, (overload,))
+
+
+LIBRARY = Library(
+    "kubernetes.authz",
+    (
+        Function("path", (member("authorizer_path", (AUTHORIZER, STRING), PATH_CHECK, _path),)),
+        Function("group", (member("authorizer_group", (AUTHORIZER, STRING), GROUP_CHECK, _group),)),
+        Function(
+            "serviceAccount",
+            (member("authorizer_serviceaccount", (AUTHORIZER, STRING, STRING), AUTHORIZER, _service_account),),
+        ),
+        Function("resource", (member("groupcheck_resource", (GROUP_CHECK, STRING), RESOURCE_CHECK, _resource),)),
+        _narrowing("subresource", "subresource", "resourcecheck_subresource"),
+        _narrowing("namespace", "namespace", "resourcecheck_namespace"),
+        _narrowing("name", "name", "resourcecheck_name"),
+        Function(
+            "check",
+            (
+                member("pathcheck_check", (PATH_CHECK, STRING), DECISION, _check),
+                member("resourcecheck_check", (RESOURCE_CHECK, STRING), DECISION, _check),
+            ),
+            cost=_CHECK_COST,
+        ),
+        Function(
+            "errored",
+            (member("decision_errored", (DECISION,), BOOL, lambda decision: decision.answer.error is not None),),
+        ),
+        Function(
+            "error", (member("decision_error", (DECISION,), STRING, lambda decision: decision.answer.error or ""),)
+        ),
+        Function("allowed", (member("decision_allowed", (DECISION,), BOOL, _allowed),)),
+        Function("reason", (member("decision_reason", (DECISION,), STRING, lambda decision: decision.answer.reason),)),
+    ),
+    since=(1, 27),
+)
+
+SELECTORS = Library(
+    "kubernetes.authzSelectors",
+    tuple(
+        replace(_narrowing(name, attribute, id_), cost=_selector_cost)
+        for name, attribute, id_ in (
+            ("fieldSelector", "field_selector", "authorizer_fieldselector"),
+            ("labelSelector", "label_selector", "authorizer_labelselector"),
+        )
+    ),
+    since=(1, 31),
+)

@@ -1,0 +1,230 @@
+"""Named formats (K15 of the admission semantics): what Kubernetes calls a label, a name, a date.
+
+Source of truth: apimachinery's validation, kube-openapi's strfmt and Go's ParseRequestURI, whose messages are kept word for word.
+Lengths count bytes of UTF-8.
+"""
+
+from __future__ import annotations
+
+import calendar
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, TypeAlias
+
+from scanner.cel.functions.declaration import Function, Library, Overload, member
+from scanner.cel.functions.url import BadUrl, parse_request
+from scanner.cel.type_system import STRING, Type, list_of, object_type, optional_of
+from scanner.cel.values import NONE, Opaque, Optional, Value
+
+NAMED_FORMAT = object_type("kubernetes.NamedFormat")
+Faults: TypeAlias = "list[str]"
+
+_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
+_LABEL_1035 = "[a-z]([-a-z0-9]*[a-z0-9])?"
+_NAME = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+_LABEL_VALUE = f"({_NAME})?"
+_LONGEST_LABEL = 63
+_LONGEST_SUBDOMAIN = 253
+_NAME_FAULT = (
+    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
+)
+_UUID = re.compile(r"[0-9a-fA-F]{8}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{12}")
+_BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})")
+_DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
+_TIME = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(?:.[0-9]+)?(?:z|[+-][0-9]{2}:[0-9]{2})")
+_MONTHS = 12
+_UUID_PATTERN_LENGTH = 75
+_DATETIME_PATTERN_LENGTH = 83
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NamedFormat(Opaque):
+    """A format; `faults` says what is wrong with a text, `complexity` is the size of a pattern that would cost as much."""
+
+    TYPE: ClassVar[Type] = NAMED_FORMAT
+    GO_TYPE: ClassVar[str] = "cel.Format"
+    name: str
+    faults: Callable[[str], Faults]
+    complexity: int
+
+    def __str__(self) -> str:
+        return self.name
+
+    def equals(self, other: Opaque) -> bool:
+        """Compare by name."""
+        return isinstance(other, NamedFormat) and self.name == other.name
+
+
+def _too_long(text: str, longest: int) -> Faults:
+    return [f"must be no more than {longest} bytes"] if len(text.encode("utf-8", "surrogatepass")) > longest else []
+
+
+def _unlike(fault: str, pattern: str, *examples: str) -> str:
+    shown = " or ".join(f"'{example}', " for example in examples)
+    return f"{fault} (e.g. {shown}regex used for validation is '{pattern}')"
+
+
+def dns1123_label(text: str) -> Faults:
+    """Return what keeps a text from being a DNS label (RFC 1123)."""
+    faults = _too_long(text, _LONGEST_LABEL)
+    if re.fullmatch(_LABEL, text):
+        return faults
+    if re.fullmatch(_SUBDOMAIN, text):
+        return [*faults, "must not contain dots"]
+    fault = (
+        "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', "
+        "and must start and end with an alphanumeric character"
+    )
+    return [*faults, _unlike(fault, _LABEL, "my-name", "123-abc")]
+
+
+def dns1123_subdomain(text: str) -> Faults:
+    """Return what keeps a text from being a DNS subdomain (RFC 1123)."""
+    faults = _too_long(text, _LONGEST_SUBDOMAIN)
+    if re.fullmatch(_SUBDOMAIN, text):
+        return faults
+    fault = (
+        "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', "
+        "and must start and end with an alphanumeric character"
+    )
+    return [*faults, _unlike(fault, _SUBDOMAIN, "example.com")]
+
+
+def _dns1035_label(text: str) -> Faults:
+    faults = _too_long(text, _LONGEST_LABEL)
+    if re.fullmatch(_LABEL_1035, text):
+        return faults
+    fault = (
+        "a DNS-1035 label must consist of lower case alphanumeric characters or '-', "
+        "start with an alphabetic character, and end with an alphanumeric character"
+    )
+    return [*faults, _unlike(fault, _LABEL_1035, "my-name", "abc-123")]
+
+
+def _of_prefix(rule: Callable[[str], Faults]) -> Callable[[str], Faults]:
+    """Return the rule for the beginning of a generated name, which may end in a dash."""
+    return lambda text: rule(f"{text[:-2]}a" if len(text) > 1 and text.endswith("-") else text)
+
+
+def _qualified_name(text: str) -> Faults:
+    unlike = _unlike(_NAME_FAULT, _NAME, "MyName", "my.name", "123-abc")
+    prefix, slash, name = text.rpartition("/")
+    if "/" in prefix:
+        return [f"a valid label key {unlike} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"]
+    faults = _prefix_faults(prefix) if slash else []
+    if not name:
+        faults.append("name part must be non-empty")
+    faults += [f"name part {fault}" for fault in _too_long(name, _LONGEST_LABEL)]
+    if not re.fullmatch(_NAME, name):
+        faults.append(f"name part {unlike}")
+    return faults
+
+
+def _prefix_faults(prefix: str) -> Faults:
+    faults = dns1123_subdomain(prefix) if prefix else ["must be non-empty"]
+    return [f"prefix part {fault}" for fault in faults]
+
+
+def _label_value(text: str) -> Faults:
+    faults = _too_long(text, _LONGEST_LABEL)
+    if re.fullmatch(_LABEL_VALUE, text):
+        return faults
+    fault = f"a valid label must be an empty string or {_NAME_FAULT.removeprefix('must ')}"
+    return [*faults, _unlike(fault, _LABEL_VALUE, "MyValue", "my_value", "12345")]
+
+
+def _uri(text: str) -> Faults:
+    try:
+        parse_request(text)
+    except BadUrl as bad:
+        return [str(bad)]
+    return []
+
+
+def _matching(pattern: re.Pattern[str], fault: str) -> Callable[[str], Faults]:
+    return lambda text: [] if pattern.fullmatch(text) else [fault]
+
+
+def _date(text: str) -> Faults:
+    return [] if _is_date(text) else ["invalid date"]
+
+
+def _is_date(text: str) -> bool:
+    found = _DATE.fullmatch(text)
+    if found is None:
+        return False
+    year, month, day = map(int, found.groups())
+    return 1 <= month <= _MONTHS and 1 <= day <= calendar.monthrange(_alike(year), month)[1]
+
+
+def _alike(year: int) -> int:
+    """Return a year with as many days, as Python knows no year 0."""
+    return year or 400
+
+
+def _datetime(text: str) -> Faults:
+    date, *times = text.lower().split("t")
+    found = _TIME.fullmatch(times[0]) if times else None
+    right = found is not None and _is_date(date) and all(map(_below, found.groups(), ("23", "59", "59")))
+    return [] if right else ["invalid datetime"]
+
+
+def _below(digits: str, limit: str) -> bool:
+    return digits <= limit
+
+
+FORMATS: dict[str, NamedFormat] = {
+    "dns1123Label": NamedFormat("DNS1123Label", dns1123_label, 30),
+    "dns1123Subdomain": NamedFormat("DNS1123Subdomain", dns1123_subdomain, 60),
+    "dns1035Label": NamedFormat("DNS1035Label", _dns1035_label, 30),
+    "qualifiedName": NamedFormat("QualifiedName", _qualified_name, 60),
+    "dns1123LabelPrefix": NamedFormat("DNS1123LabelPrefix", _of_prefix(dns1123_label), 30),
+    "dns1123SubdomainPrefix": NamedFormat("DNS1123SubdomainPrefix", _of_prefix(dns1123_subdomain), 60),
+    "dns1035LabelPrefix": NamedFormat("DNS1035LabelPrefix", _of_prefix(_dns1035_label), 30),
+    "labelValue": NamedFormat("LabelValue", _label_value, 40),
+    "uri": NamedFormat("URI", _uri, 1103),
+    "uuid": NamedFormat("uuid", _matching(_UUID, "does not match the UUID format"), _UUID_PATTERN_LENGTH),
+    "byte": NamedFormat("byte", _matching(_BASE64, "invalid base64"), 84),
+    "date": NamedFormat("date", _date, _DATETIME_PATTERN_LENGTH),
+    "datetime": NamedFormat("datetime", _datetime, _DATETIME_PATTERN_LENGTH),
+}
+
+
+def _named(name: str) -> Value:
+    known = FORMATS.get(name)
+    return NONE if known is None else Optional(known)
+
+
+def _validate(format_: NamedFormat, text: str) -> Value:
+    faults = format_.faults(text)
+    return Optional(faults) if faults else NONE
+
+
+def _validation_cost(arguments: tuple[Value, ...], _result: Value) -> int:
+    """Return what matching costs upstream: a tenth of the text times a quarter of the pattern, each rounded up."""
+    format_, text = arguments
+    if not isinstance(format_, NamedFormat):
+        return 1
+    return -(-(1 + len(str(text))) // 10) * -(-format_.complexity // 4)
+
+
+def _constant(name: str, format_: NamedFormat) -> Function:
+    full_name = f"format.{name}"
+    return Function(full_name, (Overload(full_name, (), NAMED_FORMAT, lambda: format_),))
+
+
+LIBRARY = Library(
+    "kubernetes.format",
+    (
+        Function(
+            "validate",
+            (member("format-validate", (NAMED_FORMAT, STRING), optional_of(list_of(STRING)), _validate),),
+            cost=_validation_cost,
+        ),
+        Function("format.named", (Overload("format-named", (STRING,), optional_of(NAMED_FORMAT), _named),)),
+        *(_constant(name, format_) for name, format_ in FORMATS.items()),
+    ),
+    since=(1, 31),
+)

@@ -1,0 +1,182 @@
+"""Semantic versions (K14 of the admission semantics; upstream parses with blang/semver).
+
+Build metadata plays no part in comparisons, equality included. The numbers are unsigned 64 bit integers, which `major()` and its
+siblings reinterpret as signed ones.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import ClassVar
+
+from scanner.cel.errors import EvaluationError
+from scanner.cel.functions.declaration import Function, Library, Overload, member
+from scanner.cel.text import quoted
+from scanner.cel.type_system import BOOL, INT, STRING, Type, object_type
+from scanner.cel.values import INT_MAX, UINT_MAX, Opaque, Value
+
+SEMVER = object_type("kubernetes.Semver")
+_DIGITS = re.compile(r"[0-9]*")
+_IDENTIFIER = re.compile(r"[0-9A-Za-z-]*")
+_PARTS = 3
+
+
+class Semver(Opaque):
+    """A version; `order` is what decides comparisons."""
+
+    __slots__ = ("build", "numbers", "order", "prerelease")
+    TYPE: ClassVar[Type] = SEMVER
+    GO_TYPE: ClassVar[str] = "cel.Semver"
+
+    def __init__(self, numbers: tuple[int, ...], prerelease: tuple[str, ...], build: tuple[str, ...]) -> None:
+        self.numbers = numbers
+        self.prerelease = prerelease
+        self.build = build
+        self.order = (numbers, not prerelease, tuple(map(_precedence, prerelease)))
+
+    def __str__(self) -> str:
+        text = ".".join(map(str, self.numbers))
+        text += f"-{'.'.join(self.prerelease)}" if self.prerelease else ""
+        return text + (f"+{'.'.join(self.build)}" if self.build else "")
+
+    def equals(self, other: Opaque) -> bool:
+        """Compare by precedence."""
+        return isinstance(other, Semver) and self.order == other.order
+
+
+def _precedence(identifier: str) -> tuple[bool, int, str]:
+    """Return what orders prerelease identifiers: numbers come before words."""
+    return (False, int(identifier), "") if identifier.isdigit() else (True, 0, identifier)
+
+
+@lru_cache(maxsize=4096)
+def parse(text: str) -> Semver:
+    """Return the version of a text, or raise `EvaluationError` with upstream's message."""
+    if not text:
+        raise EvaluationError("Version string empty")
+    parts = text.split(".", _PARTS - 1)
+    if len(parts) != _PARTS:
+        raise EvaluationError("No Major.Minor.Patch elements found")
+    major, minor = _number(parts[0], "Major"), _number(parts[1], "Minor")
+    rest, _, build = parts[2].partition("+")
+    patch, _, prerelease = rest.partition("-")
+    return Semver(
+        (major, minor, _number(patch, "Patch")),
+        tuple(_prerelease(part) for part in prerelease.split(".")) if "-" in rest else (),
+        tuple(_build(part) for part in build.split(".")) if "+" in parts[2] else (),
+    )
+
+
+def _number(text: str, name: str) -> int:
+    if not _DIGITS.fullmatch(text):
+        raise EvaluationError(f"Invalid character(s) found in {name.lower()} number {quoted(text)}")
+    if len(text) > 1 and text.startswith("0"):
+        raise EvaluationError(f"{name} number must not contain leading zeroes {quoted(text)}")
+    return _unsigned(text)
+
+
+def _unsigned(text: str) -> int:
+    if not text:
+        raise EvaluationError('strconv.ParseUint: parsing "": invalid syntax')
+    # More digits than any 64 bit number has need not be read.
+    if len(text) > len(str(UINT_MAX)) or int(text) > UINT_MAX:
+        raise EvaluationError(f"strconv.ParseUint: parsing {quoted(text)}: value out of range")
+    return int(text)
+
+
+def _prerelease(part: str) -> str:
+    if not part:
+        raise EvaluationError("Prerelease is empty")
+    if _DIGITS.fullmatch(part):
+        if len(part) > 1 and part.startswith("0"):
+            message = f"Numeric PreRelease version must not contain leading zeroes {quoted(part)}"
+            raise EvaluationError(message)
+        return str(_unsigned(part))
+    if not _IDENTIFIER.fullmatch(part):
+        raise EvaluationError(f"Invalid character(s) found in prerelease {quoted(part)}")
+    return part
+
+
+def _build(part: str) -> str:
+    if not part:
+        raise EvaluationError("Build meta data is empty")
+    if not _IDENTIFIER.fullmatch(part):
+        raise EvaluationError(f"Invalid character(s) found in build meta data {quoted(part)}")
+    return part
+
+
+def _parse(text: str, normalize: bool) -> Semver:  # noqa: FBT001 (a CEL argument)
+    return parse(_normalized(text) if normalize else text)
+
+
+def _normalized(text: str) -> str:
+    """Return a version without its `v` and leading zeros, filled up to three numbers."""
+    parts = [_without_zeros(part) for part in text.removeprefix("v").split(".", _PARTS - 1)]
+    if len(parts) < _PARTS and ("+" in parts[-1] or "-" in parts[-1]):
+        raise EvaluationError("short version cannot contain PreRelease/Build meta data")
+    return ".".join([*parts, *["0"] * (_PARTS - len(parts))])
+
+
+def _without_zeros(part: str) -> str:
+    if len(part) <= 1:
+        return part
+    shorter = part.lstrip("0")
+    return shorter if _DIGITS.fullmatch(shorter[:1]) and shorter else f"0{shorter}"
+
+
+def _is_semver(text: str, normalize: bool = False) -> bool:  # noqa: FBT001, FBT002 (a CEL argument)
+    try:
+        _parse(text, normalize)
+    except EvaluationError:
+        return False
+    return True
+
+
+def _compare(one: Semver, two: Semver) -> int:
+    return (one.order > two.order) - (one.order < two.order)
+
+
+def _signed(number: int) -> int:
+    return number if number <= INT_MAX else number - UINT_MAX - 1
+
+
+def _traversal(arguments: tuple[Value, ...], _result: Value) -> int:
+    """Return a tenth of the first argument's code points, rounded up."""
+    return -(-len(str(arguments[0])) // 10)
+
+
+LIBRARY = Library(
+    "kubernetes.Semver",
+    (
+        Function(
+            "semver",
+            (
+                Overload("string_to_semver", (STRING,), SEMVER, parse),
+                Overload("string_bool_to_semver", (STRING, BOOL), SEMVER, _parse),
+            ),
+            cost=_traversal,
+        ),
+        Function(
+            "isSemver",
+            (
+                Overload("is_semver_string", (STRING,), BOOL, _is_semver),
+                Overload("is_semver_string_bool", (STRING, BOOL), BOOL, _is_semver),
+            ),
+            cost=_traversal,
+        ),
+        Function(
+            "isGreaterThan",
+            (member("semver_is_greater_than", (SEMVER, SEMVER), BOOL, lambda one, two: one.order > two.order),),
+        ),
+        Function(
+            "isLessThan",
+            (member("semver_is_less_than", (SEMVER, SEMVER), BOOL, lambda one, two: one.order < two.order),),
+        ),
+        Function("compareTo", (member("semver_compare_to", (SEMVER, SEMVER), INT, _compare),)),
+        Function("major", (member("semver_major", (SEMVER,), INT, lambda version: _signed(version.numbers[0])),)),
+        Function("minor", (member("semver_minor", (SEMVER,), INT, lambda version: _signed(version.numbers[1])),)),
+        Function("patch", (member("semver_patch", (SEMVER,), INT, lambda version: _signed(version.numbers[2])),)),
+    ),
+    since=(1, 33),
+)
