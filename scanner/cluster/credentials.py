@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from scanner.errors import ClusterError
 from scanner.model.json import Json, as_list, as_text, dig, texts
 
 _DEFAULT: Final = "~/.kube/config"
+_ENTRY: Final = re.compile(r"\S*\{.*", re.DOTALL)
 _LOGIN: Final = "check it with `kubectl config view`, or name another with --kubeconfig or --context"
 
 
@@ -151,5 +153,6 @@ def _trouble_with(what: str) -> Iterator[None]:
     try:
         yield
     except odd as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
+        # The client names a broken entry by printing it, with its token.
+        reason = " ".join(_ENTRY.sub("an entry", str(error)).split()) or type(error).__name__
         raise ClusterError(f"cannot use {what}: {reason}; {_LOGIN}") from error

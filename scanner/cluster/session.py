@@ -25,7 +25,7 @@ from urllib3.exceptions import (
 
 from scanner import __version__
 from scanner.cluster.credentials import load_credentials
-from scanner.cluster.transport import pool_for, timeout_for
+from scanner.cluster.transport import pool_for, timeout_for, without_password
 from scanner.errors import UsageError
 from scanner.model.json import Json, JsonObject, as_object, as_text
 
@@ -107,7 +107,11 @@ class Session:
 
     @property
     def server(self) -> str:
-        """The server's URL."""
+        """The server's URL, as it may be shown."""
+        return without_password(self._root)
+
+    @property
+    def _root(self) -> str:
         return str(self._credentials.configuration.host).rstrip("/")
 
     def get(
@@ -119,12 +123,12 @@ class Session:
         attempts: int = ATTEMPTS,
     ) -> Answer:
         """Fetch a path, again where that can help. Raises Unanswered, ClusterError for stale credentials."""
-        url = f"{self.server}{path}?{urlencode(query)}" if query else f"{self.server}{path}"
+        url = f"{self._root}{path}?{urlencode(query)}" if query else f"{self._root}{path}"
         return self._persist(_Request("GET", url, accept), attempts)
 
     def review(self, path: str, body: Json) -> Answer:
         """Post a review, which the server answers and does not store. Raises like `get`."""
-        return self._persist(_Request("POST", f"{self.server}{path}", "application/json", orjson.dumps(body)), 1)
+        return self._persist(_Request("POST", f"{self._root}{path}", "application/json", orjson.dumps(body)), 1)
 
     def _persist(self, request: _Request, attempts: int) -> Answer:
         for pause in _pauses(attempts):

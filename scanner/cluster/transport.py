@@ -6,6 +6,7 @@ does not touch a proxy that the kubeconfig names.
 
 from __future__ import annotations
 
+import re
 import ssl
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from scanner.cluster.credentials import Credentials
 from scanner.errors import ClusterError
 
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
+_USER_INFO: Final = re.compile(r"//[^/]*@")
 _UNTIL_CONNECTED: Final = 30.0
 # An API server ends ordinary requests after 60 seconds by itself.
 _UNTIL_ANSWERED: Final = 75.0
@@ -35,7 +37,9 @@ def pool_for(credentials: Credentials) -> urllib3.PoolManager:
         headers = make_headers(proxy_basic_auth=auth) if auth else None
         return urllib3.ProxyManager(proxy, proxy_headers=headers, **settings)
     except (urllib3.exceptions.HTTPError, ValueError) as error:
-        raise ClusterError(f"cannot use the proxy {proxy}: {error}; correct proxy-url or HTTPS_PROXY") from error
+        raise ClusterError(
+            f"cannot use the proxy {without_password(proxy)} before the cluster: correct proxy-url or HTTPS_PROXY"
+        ) from error
 
 
 def timeout_for(seconds: float | None) -> urllib3.Timeout:
@@ -43,6 +47,11 @@ def timeout_for(seconds: float | None) -> urllib3.Timeout:
     if seconds is None or seconds <= 0:
         return urllib3.Timeout(connect=_UNTIL_CONNECTED, read=_UNTIL_ANSWERED)
     return urllib3.Timeout(total=seconds)
+
+
+def without_password(url: str) -> str:
+    """The URL as it may be shown: without the user and password that can stand before the host."""
+    return _USER_INFO.sub("//", url)
 
 
 def _tls(configuration: Any) -> dict[str, Any]:
@@ -78,5 +87,7 @@ def _socks(proxy: str, settings: dict[str, Any]) -> urllib3.PoolManager:
     try:
         from urllib3.contrib.socks import SOCKSProxyManager  # noqa: PLC0415 - needs PySocks, which few have
     except ImportError as error:
-        raise ClusterError(f"the proxy {proxy} needs PySocks: install it with `pip install PySocks`") from error
+        raise ClusterError(
+            f"the proxy {without_password(proxy)} needs PySocks: install it with `pip install PySocks`"
+        ) from error
     return SOCKSProxyManager(proxy, **settings)

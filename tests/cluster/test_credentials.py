@@ -142,6 +142,17 @@ def test_an_unusable_kubeconfig_is_one_sentence(tmp_path: Path, text: str) -> No
         LiveCluster(kubeconfig=str(path))
 
 
+def test_a_broken_user_entry_keeps_its_token_to_itself(api: FakeApi, tmp_path: Path) -> None:
+    """Messages end in logs and reports."""
+    path = Path(api.kubeconfig(tmp_path))
+    config = json.loads(path.read_text())
+    config["users"] = [{"name": "me", "token": "s3cret"}]
+    path.write_text(json.dumps(config))
+    with pytest.raises(ClusterError, match="Expected key user in an entry; check it") as refused:
+        LiveCluster(kubeconfig=str(path))
+    assert "s3cret" not in str(refused.value)
+
+
 @pytest.mark.parametrize("ask", [LiveCluster.identity, LiveCluster.requester, LiveCluster.discover])
 def test_refused_credentials_stop_the_scan(
     api: FakeApi, cluster: LiveCluster, ask: Callable[[LiveCluster], object]
