@@ -16,7 +16,8 @@ _TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 _INT = re.compile(r"[+-]?[0-9]+\Z")
 _UINT = re.compile(r"[0-9]+\Z")
-_DECIMAL = re.compile(r"[+-]?(?:[0-9](?:_?[0-9])*|(?=\.[0-9]))(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?\Z")
+_DIGITS = r"[0-9](?:_?[0-9])*"
+_DECIMAL = re.compile(rf"[+-]?(?:{_DIGITS}(?:\.(?:{_DIGITS})?)?|\.{_DIGITS})(?:[eE][+-]?{_DIGITS})?\Z")
 _HEXADECIMAL = re.compile(r"[+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+\Z")
 _NAMED = re.compile(r"([+-]?)(inf|infinity)\Z", re.IGNORECASE)
 _MOST_DIGITS = 4000
@@ -100,17 +101,17 @@ def _parse_double(text: str) -> float | None:
     if named:
         return -math.inf if named.group(1) == "-" else math.inf
     if _HEXADECIMAL.match(text):
-        return _finite(float.fromhex, text)
-    return _finite(float, text) if _DECIMAL.match(text) and "_" not in text else None
+        return _hexadecimal(text)
+    number = float(text) if _DECIMAL.match(text) else math.inf
+    return None if math.isinf(number) else number
 
 
-def _finite(parse: type[float] | object, text: str) -> float | None:
+def _hexadecimal(text: str) -> float | None:
     """Return the number, or None beyond the range, which Go refuses."""
     try:
-        number = float.fromhex(text) if parse != float else float(text)
+        return float.fromhex(text)
     except OverflowError:
         return None
-    return None if math.isinf(number) else number
 
 
 def to_string(value: Value) -> Value:

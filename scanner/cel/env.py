@@ -11,6 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from scanner.cel.functions import functions_of, types_of
+from scanner.cel.functions.authorizer import AUTHORIZER, DECISION, GROUP_CHECK, PATH_CHECK, RESOURCE_CHECK
 from scanner.cel.type_system import (
     BOOL,
     BYTES,
@@ -35,7 +36,7 @@ from scanner.cel.type_system import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from scanner.cel.functions.declaration import Function
+    from scanner.cel.functions.declaration import Function, Library
 
 Fields = tuple[tuple[str, Type], ...]
 Version = tuple[int, int]
@@ -50,8 +51,6 @@ NAMESPACE_SPEC = object_type("kubernetes.NamespaceSpec")
 NAMESPACE_STATUS = object_type("kubernetes.NamespaceStatus")
 NAMESPACE_CONDITION = object_type("kubernetes.NamespaceCondition")
 VARIABLES = object_type("kubernetes.variables")
-AUTHORIZER = object_type("kubernetes.authorization.Authorizer")
-RESOURCE_CHECK = object_type("kubernetes.authorization.ResourceCheck")
 
 _STRINGS = map_of(STRING, STRING)
 _OBJECTS: dict[str, Fields] = {
@@ -104,9 +103,9 @@ _OBJECTS: dict[str, Fields] = {
     VARIABLES.name: (),
     AUTHORIZER.name: (),
     RESOURCE_CHECK.name: (),
-    "kubernetes.authorization.PathCheck": (),
-    "kubernetes.authorization.GroupCheck": (),
-    "kubernetes.authorization.Decision": (),
+    PATH_CHECK.name: (),
+    GROUP_CHECK.name: (),
+    DECISION.name: (),
 }
 _TYPE_NAMES: dict[str, Type] = {
     known.name: known
@@ -133,7 +132,7 @@ class Environment:
 
     `variables`: names and types. `composed`: the fields of `variables`, in their order. `objects`: object types beyond
     Kubernetes' own, by name. `results`: the allowed types of the whole expression, None for any. `version` switches
-    libraries.
+    libraries, `extras` are those that only some environments have.
     """
 
     variables: Fields = ADMISSION
@@ -141,6 +140,7 @@ class Environment:
     objects: tuple[tuple[str, Fields], ...] = field(default=())
     results: tuple[Type, ...] | None = None
     version: Version = (1, 36)
+    extras: tuple[Library, ...] = ()
 
     def extend(self, *more: Fields) -> Environment:
         """Return an environment with more variables."""
@@ -168,7 +168,7 @@ class Environment:
 
     def function(self, name: str) -> Function | None:
         """Return the function of a full name."""
-        return functions_of(self.version).get(name)
+        return functions_of(self.version, self.extras).get(name)
 
 
 def declared_type(inferred: Type) -> Type:

@@ -24,7 +24,11 @@ class EvaluationError(AssayError):
     """One evaluation ended in an error; the message is what follows `resulted in error: ` in an API response."""
 
 
-class CostExceeded(EvaluationError):
+class EvaluationStopped(EvaluationError):
+    """An error that no logical operator absorbs: it ends the whole evaluation."""
+
+
+class CostExceeded(EvaluationStopped):
     """The evaluation used more than its limit of CEL cost."""
 
     def __init__(self) -> None:

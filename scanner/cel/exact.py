@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 from scanner.cel import runtime
-from scanner.cel.errors import EvaluationError
+from scanner.cel.errors import EvaluationError, EvaluationStopped
+from scanner.cel.functions.comprehensions import MAP_INSERT
 from scanner.cel.runtime import no_overload
 from scanner.cel.tree import (
     Call,
@@ -219,7 +220,8 @@ class _Planner:
             case "transformMap":
                 return _transform_map(walk, predicate, _required(body), first)
             case "transformMapEntry":
-                return _transform_entries(walk, predicate, _required(body))
+                insert = MAP_INSERT.runner((MAP_INSERT.overloads[1].id,))
+                return _transform_entries(walk, predicate, _required(body), insert)
             case _:
                 assert_never(node.fold)
 
@@ -344,6 +346,8 @@ def _logic(terms: tuple[Evaluate, ...], *, stop: bool) -> Evaluate:
         for term in terms:
             try:
                 value = term(frame)
+            except EvaluationStopped:
+                raise
             except EvaluationError as error:
                 first_error = first_error or error
                 continue
@@ -502,6 +506,8 @@ def _quantify(walk: _Walk, predicate: Evaluate, *, stop: bool) -> Evaluate:
         for _ in walk(frame):
             try:
                 value = predicate(frame)
+            except EvaluationStopped:
+                raise
             except EvaluationError as error:
                 first_error = first_error or error
                 continue
@@ -525,6 +531,8 @@ def _exactly_one(walk: _Walk, predicate: Evaluate) -> Evaluate:
         for _ in walk(frame):
             try:
                 count += _decided(predicate(frame))
+            except EvaluationStopped:
+                raise
             except EvaluationError as error:
                 last_error = error
         if last_error is not None:
@@ -553,6 +561,8 @@ def _collect(walk: _Walk, predicate: Evaluate | None, body: Evaluate) -> Evaluat
             try:
                 if predicate is not None and not _decided(predicate(frame)):
                     continue
+            except EvaluationStopped:
+                raise
             except EvaluationError as error:
                 failure = error
                 continue
@@ -560,6 +570,8 @@ def _collect(walk: _Walk, predicate: Evaluate | None, body: Evaluate) -> Evaluat
                 continue
             try:
                 found.append(body(frame))
+            except EvaluationStopped:
+                raise
             except EvaluationError as error:
                 failure = error
         if failure is not None:
@@ -576,13 +588,11 @@ def _transform_map(walk: _Walk, predicate: Evaluate | None, body: Evaluate, key:
     return _build_map(walk, predicate, add)
 
 
-def _transform_entries(walk: _Walk, predicate: Evaluate | None, body: Evaluate) -> Evaluate:
+def _transform_entries(
+    walk: _Walk, predicate: Evaluate | None, body: Evaluate, insert: Callable[..., Value]
+) -> Evaluate:
     def add(frame: Frame, found: KeyedMap) -> None:
-        entries = body(frame)
-        if type(entries) is not dict and type(entries) is not KeyedMap:
-            raise no_overload()
-        for key, value in entries.items():
-            found.insert(key, value)
+        insert(found, body(frame))
 
     return _build_map(walk, predicate, add)
 
@@ -595,6 +605,8 @@ def _build_map(walk: _Walk, predicate: Evaluate | None, add: Callable[[Frame, Ke
             try:
                 if predicate is not None and not _decided(predicate(frame)):
                     continue
+            except EvaluationStopped:
+                raise
             except EvaluationError as error:
                 failure = error
                 continue
@@ -602,6 +614,8 @@ def _build_map(walk: _Walk, predicate: Evaluate | None, add: Callable[[Frame, Ke
                 continue
             try:
                 add(frame, found)
+            except EvaluationStopped:
+                raise
             except EvaluationError as error:
                 failure = error
         if failure is not None:

@@ -74,3 +74,36 @@ def _positional(digits: str, exponent: int) -> str:
     whole = digits[: exponent + 1].ljust(exponent + 1, "0")
     fraction = digits[exponent + 1 :]
     return f"{whole}.{fraction}" if fraction else whole
+
+
+_ESCAPES = {
+    "\a": "\\a",
+    "\b": "\\b",
+    "\f": "\\f",
+    "\n": "\\n",
+    "\r": "\\r",
+    "\t": "\\t",
+    "\v": "\\v",
+    "\\": "\\\\",
+    '"': '\\"',
+}
+_LAST_CONTROL = 0x1F
+_DELETE = 0x7F
+_LAST_SHORT = 0xFFFF
+
+
+def quoted(text: str) -> str:
+    """Return a text as Go's `%q` prints it."""
+    return f'"{"".join(map(_escaped, text))}"'
+
+
+def _escaped(character: str) -> str:
+    known = _ESCAPES.get(character)
+    if known is not None:
+        return known
+    if character.isprintable():
+        return character
+    code = ord(character)
+    if code <= _LAST_CONTROL or code == _DELETE:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code <= _LAST_SHORT else f"\\U{code:08x}"

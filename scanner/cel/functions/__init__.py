@@ -8,7 +8,23 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-from scanner.cel.functions import optionals, quantity, regex, standard, strings
+from scanner.cel.functions import (
+    authorizer,
+    cidr,
+    comprehensions,
+    format,  # noqa: A004 (the library's name)
+    ip,
+    lists,
+    named_formats,
+    optionals,
+    quantity,
+    regex,
+    semver,
+    sets,
+    standard,
+    strings,
+    url,
+)
 from scanner.cel.functions.declaration import Function, Library
 
 if TYPE_CHECKING:
@@ -16,18 +32,33 @@ if TYPE_CHECKING:
 
 LIBRARIES: tuple[Library, ...] = (
     standard.LIBRARY,
+    url.LIBRARY,
     regex.LIBRARY,
+    lists.KUBERNETES,
+    authorizer.LIBRARY,
     optionals.LIBRARY,
     quantity.LIBRARY,
     strings.LIBRARY,
+    format.LIBRARY,
+    sets.LIBRARY,
+    ip.LIBRARY,
+    cidr.LIBRARY,
+    named_formats.LIBRARY,
+    authorizer.SELECTORS,
+    comprehensions.LIBRARY,
+    semver.LIBRARY,
+    lists.EXTENSION,
 )
 
 
 @cache
-def functions_of(version: tuple[int, int]) -> dict[str, Function]:
-    """Return all functions of a Kubernetes version by name, overloads of several libraries merged."""
+def functions_of(version: tuple[int, int], extras: tuple[Library, ...]) -> dict[str, Function]:
+    """Return all functions of a Kubernetes version by name, overloads of several libraries merged.
+
+    `extras` are libraries that not every environment has.
+    """
     merged: dict[str, Function] = {}
-    for library in _libraries(version):
+    for library in _libraries(version, extras):
         for function in library.functions:
             known = merged.get(function.name)
             merged[function.name] = function if known is None else known.merged(function)
@@ -37,8 +68,8 @@ def functions_of(version: tuple[int, int]) -> dict[str, Function]:
 @cache
 def types_of(version: tuple[int, int]) -> tuple[Type, ...]:
     """Return the types that libraries add, whose names expressions may use."""
-    return tuple(type_ for library in _libraries(version) for type_ in library.types)
+    return tuple(type_ for library in _libraries(version, ()) for type_ in library.types)
 
 
-def _libraries(version: tuple[int, int]) -> tuple[Library, ...]:
-    return tuple(library for library in LIBRARIES if library.since <= version)
+def _libraries(version: tuple[int, int], extras: tuple[Library, ...]) -> tuple[Library, ...]:
+    return (*(library for library in LIBRARIES if library.since <= version), *extras)

@@ -152,7 +152,10 @@ def member(id_: str, arguments: tuple[Type, ...], result: Type, run: Run | None 
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """What one file of functions adds to the environment; `since` is the Kubernetes minor version."""
+    """What one file of functions adds to the environment.
+
+    `types`: those whose names expressions may use. `since`: the Kubernetes minor version.
+    """
 
     name: str
     functions: tuple[Function, ...]

@@ -268,6 +268,5 @@ LIBRARY = Library(
             ),
         ),
     ),
-    types=(QUANTITY,),
     since=(1, 28),
 )

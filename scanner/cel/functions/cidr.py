@@ -1,0 +1,143 @@
+"""CIDR prefixes (K13 of the admission semantics); bits of the host part are kept."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from scanner.cel.errors import EvaluationError
+from scanner.cel.functions import ip
+from scanner.cel.functions.declaration import Function, Library, Overload, member
+from scanner.cel.functions.ip import IP, Address
+from scanner.cel.runtime import no_overload
+from scanner.cel.text import quoted
+from scanner.cel.type_system import BOOL, INT, STRING, Type, opaque
+from scanner.cel.values import Opaque
+
+CIDR = opaque("net.CIDR")
+_CONVERSION = "network address parse error during conversion from string: "
+_WIDTHS = {4: 32, 6: 128}
+
+
+class Prefix(Opaque):
+    """An address and the number of bits that name the network."""
+
+    __slots__ = ("address", "length")
+    TYPE: ClassVar[Type] = CIDR
+    GO_TYPE: ClassVar[str] = "cel.CIDR"
+
+    def __init__(self, address: Address, length: int) -> None:
+        self.address = address
+        self.length = length
+
+    def __str__(self) -> str:
+        """Return the canonical text."""
+        return f"{self.address}/{self.length}"
+
+    def equals(self, other: Opaque) -> bool:
+        """Compare address, with the bits of the host, and length."""
+        return isinstance(other, Prefix) and self.length == other.length and self.address.equals(other.address)
+
+    def network(self, length: int) -> int:
+        """Return the first bits of the address as a number."""
+        return self.address.number >> (_WIDTHS[self.address.version] - length)
+
+
+class BadPrefix(Exception):  # noqa: N818 (becomes part of an evaluation error)
+    """A text that netip does not take for a prefix."""
+
+    def __init__(self, text: str, message: str) -> None:
+        super().__init__(f"netip.ParsePrefix({quoted(text)}): {message}")
+
+
+def _parse_prefix(text: str) -> Prefix:
+    before, slash, bits = text.rpartition("/")
+    if not slash:
+        raise BadPrefix(text, "no '/'")
+    try:
+        address, zone = ip.parse_address(before)
+    except ip.BadAddress as bad:
+        raise BadPrefix(text, str(bad)) from None
+    if zone:
+        raise BadPrefix(text, "IPv6 zones cannot be present in a prefix")
+    if not (bits.isascii() and bits.isdigit()) or (len(bits) > 1 and bits.startswith("0")) or len(bits) > len(str(2**63)):
+        raise BadPrefix(text, f"bad bits after slash: {quoted(bits)}")
+    if int(bits) > _WIDTHS[address.version]:
+        raise BadPrefix(text, "prefix length out of range")
+    return Prefix(address, int(bits))
+
+
+def parse(text: str) -> Prefix:
+    """Return the prefix of a text; raise `EvaluationError` with upstream's doubled phrase."""
+    try:
+        prefix = _parse_prefix(text)
+    except BadPrefix as bad:
+        raise EvaluationError(f"{_CONVERSION}{_CONVERSION}{bad}") from None
+    if ip.is_mapped(prefix.address):
+        raise EvaluationError(f"{_CONVERSION}IPv4-mapped IPv6 address {quoted(text)} is not allowed")
+    return prefix
+
+
+def _is_cidr(text: str) -> bool:
+    try:
+        parse(text)
+    except EvaluationError:
+        return False
+    return True
+
+
+def _contains_ip(prefix: Prefix, address: Address) -> bool:
+    if prefix.address.version != address.version:
+        return False
+    return prefix.network(prefix.length) == Prefix(address, prefix.length).network(prefix.length)
+
+
+def _contains_ip_text(prefix: Prefix, text: str) -> bool:
+    """Answer for a text; one that is no address is no overload."""
+    try:
+        address = ip.parse(text)
+    except EvaluationError:
+        raise no_overload() from None
+    return _contains_ip(prefix, address)
+
+
+def _contains_cidr(prefix: Prefix, other: Prefix) -> bool:
+    return prefix.length <= other.length and _contains_ip(prefix, other.address)
+
+
+def _contains_cidr_text(prefix: Prefix, text: str) -> bool:
+    return _contains_cidr(prefix, parse(text))
+
+
+def _masked(prefix: Prefix) -> Prefix:
+    width = _WIDTHS[prefix.address.version]
+    number = prefix.network(prefix.length) << (width - prefix.length)
+    return Prefix(Address(prefix.address.version, number), prefix.length)
+
+
+LIBRARY = Library(
+    "kubernetes.net.cidr",
+    (
+        Function("cidr", (Overload("string_to_cidr", (STRING,), CIDR, parse),)),
+        Function(
+            "containsIP",
+            (
+                member("cidr_contains_ip_string", (CIDR, STRING), BOOL, _contains_ip_text),
+                member("cidr_contains_ip_ip", (CIDR, IP), BOOL, _contains_ip),
+            ),
+        ),
+        Function(
+            "containsCIDR",
+            (
+                member("cidr_contains_cidr_string", (CIDR, STRING), BOOL, _contains_cidr_text),
+                member("cidr_contains_cidr", (CIDR, CIDR), BOOL, _contains_cidr),
+            ),
+        ),
+        Function("ip", (member("cidr_ip", (CIDR,), IP, lambda prefix: prefix.address),)),
+        Function("prefixLength", (member("cidr_prefix_length", (CIDR,), INT, lambda prefix: prefix.length),)),
+        Function("masked", (member("cidr_masked", (CIDR,), CIDR, _masked),)),
+        Function("isCIDR", (Overload("is_cidr", (STRING,), BOOL, _is_cidr),)),
+        Function("string", (Overload("cidr_to_string", (CIDR,), STRING, str),)),
+    ),
+    types=(CIDR,),
+    since=(1, 30),
+)

@@ -1,0 +1,33 @@
+"""The function behind transformMap and transformMapEntry (K7 of the admission semantics).
+
+Expressions cannot name it, but checker and evaluator see it inside the macros.
+"""
+
+from __future__ import annotations
+
+from scanner.cel.functions.declaration import Function, Library, Overload
+from scanner.cel.type_system import A, B, map_of
+from scanner.cel.values import KeyedMap, Value
+
+_MAP = map_of(A, B)
+
+
+def _insert(target: KeyedMap, key: Value, value: Value) -> Value:
+    target.insert(key, value)
+    return target
+
+
+def _insert_all(target: KeyedMap, entries: dict[str, Value] | KeyedMap) -> Value:
+    for key, value in entries.items():
+        target.insert(key, value)
+    return target
+
+
+MAP_INSERT = Function(
+    "cel.@mapInsert",
+    (
+        Overload("@mapInsert_map_key_value", (_MAP, A, B), _MAP, _insert),
+        Overload("@mapInsert_map_map", (_MAP, _MAP), _MAP, _insert_all),
+    ),
+)
+LIBRARY = Library("comprehensions", (MAP_INSERT,), since=(1, 32))

@@ -1,0 +1,276 @@
+"""`string.format` (K3 of the admission semantics, cel-go's strings extension version 2).
+
+The same scanner runs an evaluation and the checks of constant calls at compile time; the two differ in what a clause does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TypeAlias
+
+from scanner.cel import conversions, times
+from scanner.cel.errors import EvaluationError
+from scanner.cel.functions.declaration import Function, Library, member
+from scanner.cel.text import quoted
+from scanner.cel.type_system import DYN, STRING, Type, list_of
+from scanner.cel.values import Duration, KeyedMap, Timestamp, UInt, Value, type_of
+
+DEFAULT_PRECISION = 6
+_SUPERSCRIPTS = str.maketrans("0123456789-", "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079\u207b")
+_NAMED_NUMBERS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+_MOST_PRECISION = 2**63 - 1
+STRING_CLAUSE = (
+    "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, and timestamps"
+)
+COMPLAINTS = {
+    "s": STRING_CLAUSE,
+    "d": "decimal clause can only be used on integers",
+    "f": "fixed-point clause can only be used on doubles",
+    "e": "scientific clause can only be used on doubles",
+    "b": "only integers and bools can be formatted as binary",
+    "x": "only integers, byte buffers, and strings can be formatted as hex",
+    "X": "only integers, byte buffers, and strings can be formatted as hex",
+    "o": "octal clause can only be used on integers",
+}
+
+Clause: TypeAlias = "Callable[[int, str, int | None], str]"
+"""Prints the argument at an index by a verb with an optional precision."""
+
+
+class BadFormat(Exception):  # noqa: N818 (becomes an evaluation error or a compile-time issue)
+    """A format string or argument that does not fit; the message is upstream's."""
+
+
+def interpolate(template: str, clause: Clause, reject_missing: Callable[[int], None], size: int) -> tuple[str, int]:
+    """Return the text of a template and how many arguments it took.
+
+    `reject_missing` raises `BadFormat` before a clause is looked at when its argument is not there.
+    """
+    out: list[str] = []
+    position = 0
+    argument = 0
+    while position < len(template):
+        percent = template.find("%", position)
+        if percent < 0:
+            break
+        out.append(template[position:percent])
+        if template.startswith("%%", percent):
+            out.append("%")
+            position = percent + 2
+            continue
+        reject_missing(argument)
+        if percent + 1 >= len(template):
+            raise BadFormat("unexpected end of string")
+        if argument >= size:
+            raise BadFormat(f"index {argument} out of range")
+        verb, precision, position = _clause(template, percent + 1)
+        out.append(clause(argument, verb, precision))
+        argument += 1
+    out.append(template[position:])
+    return "".join(out), argument
+
+
+def _clause(template: str, position: int) -> tuple[str, int | None, int]:
+    """Return verb and precision of a clause and where it ends."""
+    precision = None
+    if template[position] == ".":
+        precision, position = _precision(template, position + 1)
+    verb = template[position]
+    if verb not in COMPLAINTS:
+        shown = verb if verb.isascii() else chr(verb.encode()[0])
+        raise BadFormat(f'could not parse formatting clause: unrecognized formatting clause "{shown}"')
+    return verb, precision, position + 1
+
+
+def _precision(template: str, position: int) -> tuple[int, int]:
+    problem = "could not parse formatting clause: error while parsing precision: "
+    end = position
+    while end < len(template) and template[end] in "0123456789":
+        end += 1
+    if end == len(template):
+        raise BadFormat(problem + "could not find end of precision specifier")
+    digits = template[position:end]
+    converting = f'{problem}error while converting precision to integer: strconv.Atoi: parsing "{digits}": '
+    if not digits:
+        raise BadFormat(converting + "invalid syntax")
+    if len(digits.lstrip("0")) > len(str(_MOST_PRECISION)) or int(digits) > _MOST_PRECISION:
+        raise BadFormat(converting + "value out of range")
+    return int(digits), end
+
+
+def _format(template: str, arguments: list[Value]) -> str:
+    def clause(argument: int, verb: str, precision: int | None) -> str:
+        try:
+            return _PRINTERS[verb](arguments[argument], precision)
+        except BadFormat as bad:
+            raise BadFormat(f"error during formatting: {bad}") from None
+
+    def reject_missing(argument: int) -> None:
+        if argument >= len(arguments):
+            raise BadFormat(f"index {argument} out of range")
+
+    try:
+        return interpolate(template, clause, reject_missing, len(arguments))[0]
+    except BadFormat as bad:
+        raise EvaluationError(str(bad)) from None
+
+
+def complaint(verb: str, type_name: str) -> BadFormat:
+    """Return the error of a clause that does not take values of a type."""
+    return BadFormat(f"{COMPLAINTS[verb]}, was given {type_name}")
+
+
+def _refused(verb: str, value: Value) -> BadFormat:
+    return complaint(verb, type_of(value).name)
+
+
+# --- %s
+
+
+def _string(value: Value, precision: int | None = None) -> str:
+    del precision
+    if value is None:
+        return "null"
+    if type(value) is list:
+        return _list(value)
+    if type(value) is dict or type(value) is KeyedMap:
+        return _map(value)
+    if type(value) is Type:
+        return value.name
+    try:
+        return str(conversions.to_string(value))
+    except EvaluationError as error:
+        if type(value) is bytes:
+            raise BadFormat(f"could not convert argument {quoted(str(error))} to string") from None
+        raise _refused("s", value) from None
+
+
+def _list(values: list[Value]) -> str:
+    return f"[{', '.join(map(_nested, values))}]"
+
+
+def _map(value: dict[str, Value] | KeyedMap) -> str:
+    entries = sorted((_key(key), _nested(item)) for key, item in value.items())
+    return "{" + ", ".join(f"{key}:{item}" for key, item in entries) + "}"
+
+
+def _key(key: Value) -> str:
+    if type(key) is str:
+        return quoted(key)
+    if type(key) in (bool, int, UInt):
+        return _string(key)
+    raise BadFormat(f"no formatting function for map key of type {type_of(key).name}")
+
+
+def _nested(value: Value) -> str:
+    """Return a value inside a list or map: as a literal."""
+    match value:
+        case str():
+            return quoted(value)
+        case bytes():
+            return f"b{quoted(_string(value))}"
+        case float():
+            return f"{value:.6f}" if math.isfinite(value) else quoted(_not_finite(value))
+        case Timestamp():
+            return f"timestamp({quoted(times.printed(value))})"
+        case Duration():
+            return f"duration({quoted(conversions.duration_text(value))})"
+        case None | bool() | int() | list() | dict() | KeyedMap() | Type():
+            return _string(value)
+        case _:
+            raise BadFormat(f"no formatting function for {type_of(value).name}")
+
+
+def _not_finite(value: float) -> str:
+    if math.isnan(value):
+        return "NaN"
+    return "+Inf" if value > 0 else "-Inf"
+
+
+# --- numbers
+
+
+def _decimal(value: Value, precision: int | None) -> str:
+    del precision
+    if type(value) is int or type(value) is UInt:
+        return str(int(value))
+    raise _refused("d", value)
+
+
+def _number(value: Value, verb: str) -> float:
+    if type(value) is float:
+        return value
+    if type(value) is str and value in _NAMED_NUMBERS:
+        return _NAMED_NUMBERS[value]
+    raise _refused(verb, value)
+
+
+def _fixed(value: Value, precision: int | None) -> str:
+    number = _number(value, "f")
+    if not math.isfinite(number):
+        return _infinity(number)
+    digits = DEFAULT_PRECISION if precision is None else precision
+    return f"{number or 0.0:,.{min(digits, 1100)}f}"
+
+
+def _scientific(value: Value, precision: int | None) -> str:
+    """Print a mantissa of six decimals; upstream takes the precision for a width."""
+    number = _number(value, "e")
+    width = DEFAULT_PRECISION if precision is None else min(precision, 65_535)
+    if not math.isfinite(number):
+        return _infinity(number).rjust(width)
+    mantissa, _, exponent = f"{number or 0.0:.6e}".partition("e")
+    power = exponent.lstrip("+").translate(_SUPERSCRIPTS)
+    return f"{mantissa}\u00d710{power}".rjust(width)
+
+
+def _infinity(number: float) -> str:
+    if math.isnan(number):
+        return "NaN"
+    return "\u221e" if number > 0 else "-\u221e"
+
+
+def _binary(value: Value, precision: int | None) -> str:
+    del precision
+    if type(value) is bool:
+        return "1" if value else "0"
+    if type(value) is int or type(value) is UInt:
+        return f"{value:b}"
+    raise _refused("b", value)
+
+
+def _hexadecimal(value: Value, precision: int | None) -> str:
+    del precision
+    if type(value) is str:
+        return value.encode().hex()
+    if type(value) is bytes:
+        return value.hex()
+    if type(value) is int or type(value) is UInt:
+        return f"{value:x}"
+    raise _refused("x", value)
+
+
+def _octal(value: Value, precision: int | None) -> str:
+    del precision
+    if type(value) is int or type(value) is UInt:
+        return f"{value:o}"
+    raise _refused("o", value)
+
+
+_PRINTERS: dict[str, Callable[[Value, int | None], str]] = {
+    "s": _string,
+    "d": _decimal,
+    "f": _fixed,
+    "e": _scientific,
+    "b": _binary,
+    "x": _hexadecimal,
+    "X": lambda value, precision: _hexadecimal(value, precision).upper(),
+    "o": _octal,
+}
+
+LIBRARY = Library(
+    "strings.format",
+    (Function("format", (member("string_format", (STRING, list_of(DYN)), STRING, _format),)),),
+    since=(1, 29),
+)

@@ -1,0 +1,235 @@
+"""IP addresses (K12 of the admission semantics): Go's netip parser with its messages, without zones and IPv4-mapped forms."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import ClassVar
+
+from scanner.cel.errors import EvaluationError
+from scanner.cel.functions.declaration import Function, Library, Overload, member
+from scanner.cel.text import quoted
+from scanner.cel.type_system import BOOL, INT, STRING, Type, opaque
+from scanner.cel.values import Opaque, Value
+
+IP = opaque("net.IP")
+_DIGITS = frozenset("0123456789")
+_HEXADECIMAL = frozenset("0123456789abcdefABCDEF")
+_OCTETS = 4
+_GROUPS = 8
+_LONGEST_GROUP = 4
+_EMBEDDED_AT = 6
+_LARGEST_OCTET = 255
+_MAPPED_PREFIX = 0xFFFF << 32
+_BROADCAST = 0xFFFFFFFF
+
+
+class Address(Opaque):
+    """An address: the version, 4 or 6, and its bits as a number."""
+
+    __slots__ = ("number", "version")
+    TYPE: ClassVar[Type] = IP
+    GO_TYPE: ClassVar[str] = "cel.IP"
+
+    def __init__(self, version: int, number: int) -> None:
+        self.version = version
+        self.number = number
+
+    def __str__(self) -> str:
+        """Return the canonical text."""
+        return str(self.native())
+
+    def native(self) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+        """Return Python's own address, for its classification of ranges."""
+        return ipaddress.IPv4Address(self.number) if self.version == 4 else ipaddress.IPv6Address(self.number)  # noqa: PLR2004
+
+    def equals(self, other: Opaque) -> bool:
+        """Compare version and bits."""
+        return isinstance(other, Address) and self.version == other.version and self.number == other.number
+
+
+class BadAddress(Exception):  # noqa: N818 (wrapped into the message of whatever is being parsed)
+    """A text that netip does not take for an address."""
+
+    def __init__(self, text: str, message: str, at: str = "") -> None:
+        rest = f" (at {quoted(at)})" if at else ""
+        super().__init__(f"ParseAddr({quoted(text)}): {message}{rest}")
+
+
+def parse_address(text: str) -> tuple[Address, str]:
+    """Return the address of a text and its zone; raise `BadAddress`."""
+    for character in text:
+        match character:
+            case ".":
+                return Address(4, _octets(text, text)), ""
+            case ":":
+                return _version_six(text)
+            case "%":
+                raise BadAddress(text, "missing IPv6 address")
+            case _:
+                continue
+    raise BadAddress(text, "unable to parse IP")
+
+
+def _octets(text: str, part: str) -> int:
+    """Return the bits of four dotted numbers, `part` of the whole text."""
+    fields: list[int] = []
+    value = digits = 0
+    for position, character in enumerate(part):
+        if character in _DIGITS:
+            if digits == 1 and value == 0:
+                raise BadAddress(text, "IPv4 field has octet with leading zero")
+            value, digits = value * 10 + int(character), digits + 1
+            if value > _LARGEST_OCTET:
+                raise BadAddress(text, "IPv4 field has value >255")
+        elif character != ".":
+            raise BadAddress(text, "unexpected character", part[position:])
+        elif position in (0, len(part) - 1) or part[position - 1] == ".":
+            raise BadAddress(text, "IPv4 field must have at least one digit", part[position:])
+        elif len(fields) == _OCTETS - 1:
+            raise BadAddress(text, "IPv4 address too long")
+        else:
+            fields.append(value)
+            value = digits = 0
+    if len(fields) < _OCTETS - 1:
+        raise BadAddress(text, "IPv4 address too short")
+    return int.from_bytes([*fields, value])
+
+
+def _version_six(text: str) -> tuple[Address, str]:
+    rest, percent, zone = text.partition("%")
+    if percent and not zone:
+        raise BadAddress(text, "zone must be a non-empty string")
+    ellipsis = 0 if rest.startswith("::") else None
+    rest = rest[2:] if ellipsis is not None else rest
+    groups, ellipsis = ([], 0) if ellipsis is not None and not rest else _groups(text, rest, ellipsis)
+    if len(groups) < _GROUPS:
+        if ellipsis is None:
+            raise BadAddress(text, "address string too short")
+        groups = [*groups[:ellipsis], *[0] * (_GROUPS - len(groups)), *groups[ellipsis:]]
+    elif ellipsis is not None:
+        raise BadAddress(text, "the :: must expand to at least one field of zeros")
+    return Address(6, int.from_bytes(b"".join(group.to_bytes(2) for group in groups))), zone
+
+
+def _groups(text: str, rest: str, ellipsis: int | None) -> tuple[list[int], int | None]:
+    """Return the groups of 16 bits and before which of them the `::` stands."""
+    groups: list[int] = []
+    while len(groups) < _GROUPS:
+        digits = _group(text, rest)
+        if rest[len(digits) :].startswith("."):
+            groups += _embedded(text, rest, len(groups), has_ellipsis=ellipsis is not None)
+            return groups, ellipsis
+        groups.append(int(digits, 16))
+        rest = rest[len(digits) :]
+        if not rest:
+            return groups, ellipsis
+        rest = _after_colon(text, rest)
+        if rest.startswith(":"):
+            if ellipsis is not None:
+                raise BadAddress(text, "multiple :: in address", rest)
+            ellipsis, rest = len(groups), rest[1:]
+            if not rest:
+                return groups, ellipsis
+    raise BadAddress(text, "trailing garbage after address", rest)
+
+
+def _group(text: str, rest: str) -> str:
+    length = 0
+    while length < len(rest) and rest[length] in _HEXADECIMAL:
+        if length >= _LONGEST_GROUP:
+            raise BadAddress(text, "each group must have 4 or less digits", rest)
+        length += 1
+    if not length:
+        raise BadAddress(text, "each colon-separated field must have at least one digit", rest)
+    return rest[:length]
+
+
+def _after_colon(text: str, rest: str) -> str:
+    if not rest.startswith(":"):
+        raise BadAddress(text, "unexpected character, want colon", rest)
+    if len(rest) == 1:
+        raise BadAddress(text, "colon must be followed by more characters", rest)
+    return rest[1:]
+
+
+def _embedded(text: str, rest: str, before: int, *, has_ellipsis: bool) -> list[int]:
+    """Return the two groups of an IPv4 address at the end."""
+    if not has_ellipsis and before != _EMBEDDED_AT:
+        raise BadAddress(text, "embedded IPv4 address must replace the final 2 fields of the address", rest)
+    if before > _EMBEDDED_AT:
+        raise BadAddress(text, "too many hex fields to fit an embedded IPv4 at the end of the address", rest)
+    number = _octets(text, rest)
+    return [number >> 16, number & 0xFFFF]
+
+
+def is_mapped(address: Address) -> bool:
+    """Return whether an IPv6 address stands for an IPv4 one."""
+    return address.version == 6 and address.number >> 32 == _MAPPED_PREFIX >> 32  # noqa: PLR2004
+
+
+def parse(text: str) -> Address:
+    """Return the address of a text as the library accepts it; raise `EvaluationError`."""
+    try:
+        address, zone = parse_address(text)
+    except BadAddress as bad:
+        raise EvaluationError(f"IP Address {quoted(text)} parse error during conversion from string: {bad}") from None
+    if zone:
+        raise EvaluationError(f"IP address {quoted(text)} with zone value is not allowed")
+    if is_mapped(address):
+        raise EvaluationError(f"IPv4-mapped IPv6 address {quoted(text)} is not allowed")
+    return address
+
+
+def _is_ip(text: str) -> bool:
+    try:
+        parse(text)
+    except EvaluationError:
+        return False
+    return True
+
+
+def _is_canonical(text: str) -> bool:
+    return str(parse(text)) == text
+
+
+def _is_link_local_multicast(address: Address) -> bool:
+    if address.version == 4:  # noqa: PLR2004
+        return address.number >> 8 == 0xE00000  # noqa: PLR2004
+    return (address.number >> 112) & 0xFF0F == 0xFF02  # noqa: PLR2004
+
+
+def _is_global_unicast(address: Address) -> bool:
+    native = address.native()
+    if native.is_unspecified or (address.version == 4 and address.number == _BROADCAST):  # noqa: PLR2004
+        return False
+    return not (native.is_loopback or native.is_multicast or native.is_link_local)
+
+
+def _about(name: str, id_: str, answer: str) -> Function:
+    """Declare a question that Python's address answers under another name."""
+
+    def run(address: Address) -> Value:
+        return bool(getattr(address.native(), answer))
+
+    return Function(name, (member(id_, (IP,), BOOL, run),))
+
+
+LIBRARY = Library(
+    "kubernetes.net.ip",
+    (
+        Function("ip", (Overload("string_to_ip", (STRING,), IP, parse),)),
+        Function("family", (member("ip_family", (IP,), INT, lambda address: address.version),)),
+        Function("ip.isCanonical", (Overload("ip_is_canonical", (STRING,), BOOL, _is_canonical),)),
+        _about("isUnspecified", "ip_is_unspecified", "is_unspecified"),
+        _about("isLoopback", "ip_is_loopback", "is_loopback"),
+        Function(
+            "isLinkLocalMulticast", (member("ip_is_link_local_multicast", (IP,), BOOL, _is_link_local_multicast),)
+        ),
+        _about("isLinkLocalUnicast", "ip_is_link_local_unicast", "is_link_local"),
+        Function("isGlobalUnicast", (member("ip_is_global_unicast", (IP,), BOOL, _is_global_unicast),)),
+        Function("isIP", (Overload("is_ip", (STRING,), BOOL, _is_ip),)),
+        Function("string", (Overload("ip_to_string", (IP,), STRING, str),)),
+    ),
+    types=(IP,),
+    since=(1, 30),
+)

@@ -1,0 +1,249 @@
+"""Lists: Kubernetes' own functions and cel-go's lists extension version 3 (K4 and K5 of the admission semantics).
+
+Overloads exist per element type; on lists of dyn the first element picks one.
+"""
+
+from __future__ import annotations
+
+from functools import cmp_to_key
+from typing import TYPE_CHECKING
+
+from scanner.cel import runtime
+from scanner.cel.errors import EvaluationError, EvaluationStopped
+from scanner.cel.functions.declaration import Function, Library, Overload, member
+from scanner.cel.type_system import (
+    BOOL,
+    BYTES,
+    DOUBLE,
+    DURATION,
+    DYN,
+    INT,
+    STRING,
+    TIMESTAMP,
+    UINT,
+    A,
+    Type,
+    list_of,
+)
+from scanner.cel.values import Duration, Timestamp, UInt, Value, type_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_LIST = list_of(A)
+_NAMES = {
+    INT: "int",
+    UINT: "uint",
+    DOUBLE: "double",
+    BOOL: "bool",
+    DURATION: "duration",
+    TIMESTAMP: "timestamp",
+    STRING: "string",
+    BYTES: "bytes",
+}
+_COMPARABLE = tuple(_NAMES)
+_SUMMABLE = (INT, UINT, DOUBLE, DURATION)
+_ZEROS: dict[Type, Value] = {INT: 0, UINT: UInt(0), DOUBLE: 0.0, DURATION: Duration(0)}
+_COMPARABLE_CLASSES = frozenset({int, UInt, float, bool, Duration, Timestamp, str, bytes})
+
+
+def _order(left: Value, right: Value) -> int | None:
+    """Return how two elements compare, or None when they do not."""
+    try:
+        return runtime.order(left, right)
+    except EvaluationError:
+        return None
+
+
+def _require_comparable(element: Value) -> None:
+    if type(element) not in _COMPARABLE_CLASSES:
+        raise runtime.no_overload()
+
+
+def _is_sorted(elements: list[Value]) -> bool:
+    for position, element in enumerate(elements):
+        _require_comparable(element)
+        if position and _order(elements[position - 1], element) == 1:
+            return False
+    return True
+
+
+def _sum_from(zero: Value) -> Callable[[list[Value]], Value]:
+    def run(elements: list[Value]) -> Value:
+        total = zero
+        for element in elements:
+            total = runtime.add(total, element)
+        return total
+
+    return run
+
+
+def _extreme(name: str, replaced_by: int) -> Callable[[list[Value]], Value]:
+    """Return `min` or `max`: the kept element is replaced when comparing it with the next gives `replaced_by`."""
+
+    def run(elements: list[Value]) -> Value:
+        if not elements:
+            raise EvaluationError(f"{name} called on empty list")
+        kept = elements[0]
+        _require_comparable(kept)
+        for element in elements[1:]:
+            _require_comparable(element)
+            if _order(kept, element) == replaced_by:
+                kept = element
+        return kept
+
+    return run
+
+
+def _matches(element: Value, item: Value) -> bool:
+    try:
+        return runtime.equal(element, item)
+    except EvaluationError:
+        return False
+
+
+def _index_of(elements: list[Value], item: Value) -> int:
+    return next((position for position, element in enumerate(elements) if _matches(element, item)), -1)
+
+
+def _last_index_of(elements: list[Value], item: Value) -> int:
+    positions = range(len(elements) - 1, -1, -1)
+    return next((position for position in positions if _matches(elements[position], item)), -1)
+
+
+def _slice(elements: list[Value], start: int, end: int) -> Value:
+    call = f"cannot slice({start}, {end}), "
+    if start < 0 or end < 0:
+        raise EvaluationError(f"{call}negative indexes not supported")
+    if start > end:
+        raise EvaluationError(f"{call}start index must be less than or equal to end index")
+    if end > len(elements):
+        raise EvaluationError(f"{call}list is length {len(elements)}")
+    return elements[start:end]
+
+
+def _flatten_one(elements: Value) -> Value:
+    if type(elements) is not list:
+        raise EvaluationError(f"no such overload: {type_of(elements).full_name()}.flatten()")
+    return _flattened(elements, 1)
+
+
+def _flatten(elements: Value, depth: Value) -> Value:
+    if type(depth) is not int:
+        message = f"internal error: interface conversion: ref.Val is {runtime.go_type(depth)}, not types.Int"
+        raise EvaluationStopped(message)
+    if type(elements) is not list:
+        raise EvaluationError(f"no such overload: {type_of(elements).full_name()}.flatten(int)")
+    if depth < 0:
+        raise EvaluationError("level must be non-negative")
+    return _flattened(elements, depth)
+
+
+def _flattened(elements: list[Value], depth: int) -> list[Value]:
+    flat = elements
+    for _ in range(depth):
+        if not any(type(element) is list for element in flat):
+            break
+        flat = [inner for element in flat for inner in (element if type(element) is list else [element])]
+    return flat
+
+
+def _range(count: int) -> Value:
+    return [*range(count)]
+
+
+def _distinct(elements: list[Value]) -> Value:
+    found: list[Value] = []
+    for element in elements:
+        if not any(_matches(element, other) for other in found):
+            found.append(element)
+    return found
+
+
+def _reverse(elements: list[Value]) -> Value:
+    return elements[::-1]
+
+
+def _sort(elements: list[Value]) -> Value:
+    return _sort_by(elements, elements)
+
+
+def _sort_by(elements: list[Value], keys: list[Value]) -> Value:
+    if not elements:
+        return elements
+    first = type(keys[0])
+    if first not in _COMPARABLE_CLASSES:
+        raise EvaluationError("list elements must be comparable")
+    if any(type(key) is not first for key in keys):
+        raise EvaluationError("list elements must have the same type")
+    by_key = cmp_to_key(lambda one, other: _order(keys[one], keys[other]) or 0)
+    return [elements[position] for position in sorted(range(len(keys)), key=by_key)]
+
+
+def _for_each(types: tuple[Type, ...], make: Callable[[str, Type], Overload]) -> tuple[Overload, ...]:
+    return tuple(make(_NAMES[type_], type_) for type_ in types)
+
+
+KUBERNETES = Library(
+    "kubernetes.lists",
+    (
+        Function(
+            "isSorted",
+            _for_each(_COMPARABLE, lambda name, of: member(f"list_{name}_is_sorted_bool", (list_of(of),), BOOL, _is_sorted)),
+        ),
+        Function(
+            "sum",
+            _for_each(
+                _SUMMABLE,
+                lambda name, of: member(f"list_{name}_sum_{name}", (list_of(of),), of, _sum_from(_ZEROS[of])),
+            ),
+        ),
+        Function(
+            "max",
+            _for_each(
+                _COMPARABLE, lambda name, of: member(f"list_{name}_max_{name}", (list_of(of),), of, _extreme("max", -1))
+            ),
+        ),
+        Function(
+            "min",
+            _for_each(
+                _COMPARABLE, lambda name, of: member(f"list_{name}_min_{name}", (list_of(of),), of, _extreme("min", 1))
+            ),
+        ),
+        Function("indexOf", (member("list_a_index_of_int", (_LIST, A), INT, _index_of),)),
+        Function("lastIndexOf", (member("list_a_last_index_of_int", (_LIST, A), INT, _last_index_of),)),
+    ),
+)
+
+EXTENSION = Library(
+    "lists",
+    (
+        Function("slice", (member("list_slice", (_LIST, INT, INT), _LIST, _slice),)),
+        Function(
+            "flatten",
+            (
+                member("list_flatten", (list_of(_LIST),), _LIST, _flatten_one),
+                member("list_flatten_int", (list_of(DYN), INT), list_of(DYN), _flatten),
+            ),
+            guarded=False,
+        ),
+        Function(
+            "sort",
+            _for_each(_COMPARABLE, lambda _, of: member(f"list_{of.name}_sort", (list_of(of),), list_of(of))),
+            _sort,
+            frozenset({list}),
+        ),
+        Function(
+            "@sortByAssociatedKeys",
+            _for_each(
+                _COMPARABLE, lambda _, of: member(f"list_{of.name}_sortByAssociatedKeys", (_LIST, list_of(of)), _LIST)
+            ),
+            _sort_by,
+            frozenset({list}),
+        ),
+        Function("lists.range", (Overload("lists_range", (INT,), list_of(INT), _range),)),
+        Function("reverse", (member("list_reverse", (_LIST,), _LIST, _reverse),)),
+        Function("distinct", (member("list_distinct", (_LIST,), _LIST, _distinct),)),
+    ),
+    since=(1, 34),
+)

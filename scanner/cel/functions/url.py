@@ -1,0 +1,305 @@
+"""URLs (K10 of the admission semantics): Go's net/url, its grammar and its messages.
+
+Works on text; percent escapes that decode to bytes which are not UTF-8 come out with replacement characters.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import ClassVar
+from urllib.parse import unquote_to_bytes
+
+from scanner.cel.errors import EvaluationError
+from scanner.cel.functions import ip
+from scanner.cel.functions.declaration import Function, Library, Overload, member
+from scanner.cel.text import quoted
+from scanner.cel.type_system import BOOL, STRING, Type, list_of, map_of, object_type
+from scanner.cel.values import Opaque, Value
+
+URL = object_type("kubernetes.URL")
+_UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+_PATH = _UNRESERVED | frozenset("$&+,/:;=@")
+_FRAGMENT = _UNRESERVED | frozenset("!$&()*+,/:;=?@")
+_HOST = _UNRESERVED | frozenset("!\"$&'()*+,:;<=>[]")
+_USER = _UNRESERVED | frozenset("$&+,;=")
+_VALID_PATH = _PATH | frozenset("!'()*[]%")
+_VALID_FRAGMENT = _FRAGMENT | frozenset("'[]%")
+_USER_INFO = re.compile(r"[A-Za-z0-9\-._:~!$&'()*+,;=%@]*\Z")
+_SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.\-]*):")
+_ESCAPE = re.compile(r"%(?:[0-9a-fA-F]{2})?")
+_PORT = re.compile(r"(?::[0-9]*)?\Z")
+_MOST_PARAMETERS = 10_000
+_FIRST_BEYOND_ASCII = 0x80
+
+
+class BadUrl(Exception):  # noqa: N818 (becomes part of an evaluation error or a format's message)
+    """A text that net/url refuses; the message is Go's, with `parse "…": ` in front when it comes from `parse_request`."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """What net/url finds in a text."""
+
+    scheme: str = ""
+    opaque: str = ""
+    user: str | None = None
+    host: str = ""
+    path: str = ""
+    raw_path: str = ""
+    query: str = ""
+    force_query: bool = False
+    omit_host: bool = False
+
+
+class Url(Opaque):
+    """A parsed URL; two are equal when they print alike."""
+
+    __slots__ = ("fragment", "parts")
+    TYPE: ClassVar[Type] = URL
+    GO_TYPE: ClassVar[str] = "cel.URL"
+
+    def __init__(self, parts: _Parts, fragment: str) -> None:
+        self.parts = parts
+        self.fragment = fragment
+
+    def __str__(self) -> str:
+        """Return the URL put together again."""
+        parts = self.parts
+        query = f"?{parts.query}" if parts.force_query or parts.query else ""
+        scheme = f"{parts.scheme}:" if parts.scheme else ""
+        body = parts.opaque or f"{self._authority()}{escaped_path(parts)}"
+        return f"{scheme}{body}{query}{self.fragment}"
+
+    def _authority(self) -> str:
+        parts = self.parts
+        if parts.omit_host or not (parts.host or parts.path or parts.user is not None):
+            return ""
+        if not (parts.scheme or parts.host or parts.user is not None):
+            return ""
+        user = "" if parts.user is None else f"{parts.user}@"
+        return f"//{user}{_escape(parts.host, _HOST)}"
+
+    def equals(self, other: Opaque) -> bool:
+        """Compare the printed forms."""
+        return str(self) == str(other)
+
+
+def _escape(text: str, allowed: frozenset[str]) -> str:
+    return "".join(
+        character if character in allowed else "".join(f"%{byte:02X}" for byte in character.encode())
+        for character in text
+    )
+
+
+def _unescape(text: str, *, host: bool = False, zone: bool = False) -> str:
+    """Return a text with its percent escapes decoded, or raise `BadUrl`."""
+    for match in _ESCAPE.finditer(text):
+        shown = text[match.start() : match.start() + 3]
+        if len(match.group()) == 1 or (host and not _host_escape(shown)) or (zone and not _zone_escape(shown)):
+            raise BadUrl(f"invalid URL escape {quoted(shown)}")
+    if host or zone:
+        _reject_host_characters(text)
+    return unquote_to_bytes(text.encode()).decode(errors="replace") if "%" in text else text
+
+
+def _host_escape(escape: str) -> bool:
+    return int(escape[1:], 16) >= _FIRST_BEYOND_ASCII or escape == "%25"
+
+
+def _zone_escape(escape: str) -> bool:
+    return escape in ("%25", "%20") or chr(int(escape[1:], 16)) in _HOST
+
+
+def _reject_host_characters(text: str) -> None:
+    for character in _ESCAPE.sub("", text):
+        if character.isascii() and character not in _HOST:
+            raise BadUrl(f"invalid character {quoted(character)} in host name")
+
+
+def _parse(text: str, *, request: bool) -> _Parts:
+    if any(character < " " or character == "\x7f" for character in text):
+        raise BadUrl("net/url: invalid control character in URL")
+    if not text and request:
+        raise BadUrl("empty url")
+    if text == "*":
+        return _Parts(path="*")
+    scheme, rest = _scheme(text)
+    rest, query, force_query = _cut_query(rest)
+    if not rest.startswith("/"):
+        if scheme:
+            return _Parts(scheme=scheme, opaque=rest, query=query, force_query=force_query)
+        _reject_rootless(rest, request=request)
+    user, host, omit_host = None, "", False
+    if rest.startswith("//") and (scheme or not (request or rest.startswith("///"))):
+        authority, slash, path = rest[2:].partition("/")
+        user, host = _authority(scheme, authority)
+        rest = slash + path
+    elif scheme:
+        omit_host = True
+    path = _unescape(rest)
+    raw = "" if _escape(path, _PATH) == rest else rest
+    return _Parts(scheme, "", user, host, path, raw, query, force_query, omit_host)
+
+
+def _scheme(text: str) -> tuple[str, str]:
+    if text.startswith(":"):
+        raise BadUrl("missing protocol scheme")
+    match = _SCHEME.match(text)
+    return (match.group(1).lower(), text[match.end() :]) if match else ("", text)
+
+
+def _cut_query(rest: str) -> tuple[str, str, bool]:
+    if rest.endswith("?") and rest.count("?") == 1:
+        return rest[:-1], "", True
+    before, _, query = rest.partition("?")
+    return before, query, False
+
+
+def _reject_rootless(rest: str, *, request: bool) -> None:
+    if request:
+        raise BadUrl("invalid URI for request")
+    if ":" in rest.partition("/")[0]:
+        raise BadUrl("first path segment in URL cannot contain colon")
+
+
+def _authority(scheme: str, authority: str) -> tuple[str | None, str]:
+    info, at, host_text = authority.rpartition("@")
+    host = _host(scheme, host_text)
+    if not at:
+        return None, host
+    if not _USER_INFO.match(info):
+        raise BadUrl("net/url: invalid userinfo")
+    name, colon, password = info.partition(":")
+    return _escape(_unescape(name), _USER) + colon + _escape(_unescape(password), _USER), host
+
+
+def _host(scheme: str, host: str) -> str:
+    bracket = host.rfind("[")
+    if bracket > 0:
+        raise BadUrl("invalid IP-literal")
+    if bracket == 0:
+        return _literal(host)
+    colon = host.find(":")
+    if colon >= 0:
+        if scheme not in ("http", "https"):
+            colon = host.rfind(":")
+        _require_port(host[colon:])
+    return _unescape(host, host=True)
+
+
+def _require_port(text: str) -> None:
+    if not _PORT.match(text):
+        raise BadUrl(f"invalid port {quoted(text)} after host")
+
+
+def _literal(host: str) -> str:
+    """Return a host in brackets, which must be an IPv6 address."""
+    close = host.rfind("]")
+    if close < 0:
+        raise BadUrl("missing ']' in host")
+    _require_port(host[close + 1 :])
+    inner, percent, zone = host[1:close].partition("%25")
+    name = _unescape(inner, host=True) + (_unescape(percent + zone, zone=True) if percent else "")
+    try:
+        address, _ = ip.parse_address(name)
+    except ip.BadAddress as bad:
+        raise BadUrl(f"invalid host: {bad}") from None
+    if address.version == 4:  # noqa: PLR2004
+        raise BadUrl("invalid IP-literal")
+    return f"[{name}]{host[close + 1 :]}"
+
+
+def parse_request(text: str) -> None:
+    """Raise `BadUrl` unless a text is an absolute URI or an absolute path."""
+    try:
+        _parse(text, request=True)
+    except BadUrl as bad:
+        raise BadUrl(f"parse {quoted(text)}: {bad}") from None
+
+
+def request_uri_fault(text: str) -> str:
+    """Return Go's message about a text that is neither an absolute URI nor an absolute path; nothing about one that is."""
+    try:
+        parse_request(text)
+    except BadUrl as bad:
+        return str(bad)
+    return ""
+
+
+def parse(text: str) -> Url:
+    """Return the URL of a text, or raise `EvaluationError`."""
+    before, _, fragment = text.partition("#")
+    try:
+        parse_request(text)
+        return Url(_parse(before, request=False), _fragment(text, fragment))
+    except BadUrl as bad:
+        message = str(bad) if str(bad).startswith("parse ") else f"parse {quoted(before)}: {bad}"
+        raise EvaluationError(f"URL parse error during conversion from string: {message}") from None
+
+
+def _fragment(text: str, fragment: str) -> str:
+    """Return the fragment with its sign, escaped."""
+    try:
+        decoded = _unescape(fragment)
+    except BadUrl as bad:
+        raise BadUrl(f"parse {quoted(text)}: {bad}") from None
+    if not decoded:
+        return ""
+    return f"#{fragment if _VALID_FRAGMENT.issuperset(fragment) else _escape(decoded, _FRAGMENT)}"
+
+
+def escaped_path(parts: _Parts) -> str:
+    """Return the path escaped: as it was written when that is a valid way to write it."""
+    if parts.raw_path and _VALID_PATH.issuperset(parts.raw_path):
+        return parts.raw_path
+    return "*" if parts.path == "*" else _escape(parts.path, _PATH)
+
+
+def _split_port(host: str) -> tuple[str, str]:
+    colon = host.rfind(":")
+    port = ""
+    if colon >= 0 and _PORT.match(host[colon:]):
+        host, port = host[:colon], host[colon + 1 :]
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    return host, port
+
+
+def _query(url: Url) -> Value:
+    """Return the parameters; those that cannot be decoded are left out."""
+    found: dict[str, Value] = {}
+    settings = url.parts.query.split("&")
+    if len(settings) > _MOST_PARAMETERS:
+        return found
+    for setting in settings:
+        if not setting or ";" in setting:
+            continue
+        key, _, value = setting.partition("=")
+        try:
+            name, content = _unescape(key.replace("+", " ")), _unescape(value.replace("+", " "))
+        except BadUrl:
+            continue
+        values = found.setdefault(name, [])
+        if isinstance(values, list):
+            values.append(content)
+    return found
+
+
+def _is_url(text: str) -> bool:
+    return not request_uri_fault(text)
+
+
+LIBRARY = Library(
+    "kubernetes.urls",
+    (
+        Function("url", (Overload("string_to_url", (STRING,), URL, parse),)),
+        Function("getScheme", (member("url_get_scheme", (URL,), STRING, lambda url: url.parts.scheme),)),
+        Function("getHost", (member("url_get_host", (URL,), STRING, lambda url: url.parts.host),)),
+        Function("getHostname", (member("url_get_hostname", (URL,), STRING, lambda url: _split_port(url.parts.host)[0]),)),
+        Function("getPort", (member("url_get_port", (URL,), STRING, lambda url: _split_port(url.parts.host)[1]),)),
+        Function("getEscapedPath", (member("url_get_escaped_path", (URL,), STRING, lambda url: escaped_path(url.parts)),)),
+        Function("getQuery", (member("url_get_query", (URL,), map_of(STRING, list_of(STRING)), _query),)),
+        Function("isURL", (Overload("is_url_string", (STRING,), BOOL, _is_url),)),
+    ),
+)
