@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import groupby, islice
+from operator import attrgetter
 from pathlib import Path
 from typing import Final
 
@@ -25,6 +26,7 @@ from scanner.cluster.definitions import (
 )
 from scanner.cluster.labels import LabelQuery, parse_selector
 from scanner.cluster.manifests import Document, read_documents
+from scanner.convert import convert
 from scanner.errors import ListFailed
 from scanner.model.json import JsonObject, as_object, as_text, dig, text_map
 from scanner.model.outcome import Gap, GapKind
@@ -35,6 +37,7 @@ from scanner.scan import Discovery
 PAGE_SIZE: Final = 500
 _NAME_LABEL: Final = "kubernetes.io/metadata.name"
 _ADMISSION: Final = "admissionregistration.k8s.io"
+_NAMESPACES: Final = ("", "Namespace")
 _COHABITANTS: Final = {("events.k8s.io", "Event"): ("", "Event")}
 
 
@@ -68,7 +71,8 @@ class SnapshotCluster:
         custom, broken = _definitions(self.documents)
         self._relabelled = frozenset(_family(kind) for found in custom if found.relabels for kind in found.kinds)
         self._kinds = _served(custom)
-        self._objects, refused = self._store()
+        objects, refused = self._store()
+        self._objects = {family: tuple(found) for family, found in groupby(objects, key=attrgetter("family"))}
         self._gaps = (*gaps, *broken, *refused)
 
     def identity(self) -> ClusterIdentity:
@@ -85,8 +89,9 @@ class SnapshotCluster:
 
     def implied_namespaces(self) -> tuple[str, ...]:
         """Namespaces that objects are in but that no document describes."""
-        described = {stored.name for stored in self._objects if stored.family == ("", "Namespace")}
-        return tuple(sorted({stored.namespace for stored in self._objects if stored.namespace} - described))
+        described = {stored.name for stored in self._objects.get(_NAMESPACES, ())}
+        named = {stored.namespace for found in self._objects.values() for stored in found if stored.namespace}
+        return tuple(sorted(named - described))
 
     def pages(self, kind: Kind, *, namespace: str = "", selector: str = "") -> Iterator[Page]:
         """The objects of a kind by namespace and name, 500 a page.
@@ -95,7 +100,8 @@ class SnapshotCluster:
         written in a version that cannot be offered in this one.
         """
         query = parse_selector(selector)
-        wanted = [stored for stored in self._objects if _selected(stored, kind, namespace, query)]
+        family = self._objects.get(_family(kind), ())
+        wanted = [stored for stored in family if _selected(stored, kind, namespace, query)]
         offered = iter([body for stored in wanted if (body := self._offered(stored, kind)) is not None])
         for number, bodies in enumerate(iter(lambda: list(islice(offered, PAGE_SIZE)), []), start=1):
             yield Page(kind, number, orjson.dumps({"items": bodies}))
@@ -105,11 +111,9 @@ class SnapshotCluster:
 
     def _offered(self, stored: _Stored, kind: Kind) -> JsonObject | None:
         """The object in the version asked for, or None if only a server can convert it."""
-        if stored.kind == kind:
-            return stored.body
-        if stored.family not in self._relabelled:
-            return None
-        return {**stored.body, "apiVersion": kind.api_version}
+        if stored.family in self._relabelled:
+            return {**stored.body, "apiVersion": kind.api_version}
+        return convert(stored.body, kind)
 
     def _store(self) -> tuple[tuple[_Stored, ...], tuple[Gap, ...]]:
         known = {(kind.api_version, kind.kind): kind for kind in self._kinds}
@@ -124,7 +128,7 @@ class SnapshotCluster:
             first = stored.setdefault((found.family, found.namespace, found.name), found)
             if first is not found:
                 gaps.append(_repeated(found, first))
-        ordered = sorted(stored.values(), key=lambda entry: (entry.kind, entry.namespace, entry.name))
+        ordered = sorted(stored.values(), key=lambda entry: (entry.family, entry.namespace, entry.name))
         return tuple(ordered), tuple(gaps)
 
 
@@ -155,7 +159,7 @@ def _stored(document: Document, kind: Kind, default_namespace: str) -> _Stored:
     changed = {key: value for key, value in metadata.items() if key != "namespace"}
     if namespace:
         changed["namespace"] = namespace
-    if _family(kind) == ("", "Namespace"):
+    if _family(kind) == _NAMESPACES:
         changed["labels"] = {**as_object(metadata.get("labels")), _NAME_LABEL: name}
     body = {**document.body, "apiVersion": kind.api_version, "metadata": changed}
     return _Stored(kind, namespace, name, body, document.source)
@@ -171,7 +175,7 @@ def _written_kind(body: JsonObject) -> tuple[str, str]:
 
 
 def _selected(stored: _Stored, kind: Kind, namespace: str, query: LabelQuery) -> bool:
-    if stored.family != _family(kind) or (namespace and kind.namespaced and stored.namespace != namespace):
+    if namespace and kind.namespaced and stored.namespace != namespace:
         return False
     return query.matches(text_map(dig(stored.body, "metadata", "labels")))
 
