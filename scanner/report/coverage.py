@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from scanner.model.outcome import GapKind
 from scanner.model.scan import Coverage, CoverageState, ScanRecord, ScanState
-from scanner.report.words import plural
 
 _HOLES = {
     CoverageState.PARTIAL: "listed only in part",
@@ -19,12 +18,12 @@ _HOLES = {
     CoverageState.FAILED: "could not be listed",
 }
 _MISSED = {
-    GapKind.DISCOVERY: "API group was not discovered",
-    GapKind.LIST: "list was not finished",
-    GapKind.DOCUMENT: "document was not read",
-    GapKind.OBJECT: "object was not understood",
-    GapKind.CONVERSION: "object was not converted",
-    GapKind.EVALUATION: "object was not evaluated",
+    GapKind.DISCOVERY: "an API group was not discovered",
+    GapKind.LIST: "a list was not finished",
+    GapKind.DOCUMENT: "a document was not read",
+    GapKind.OBJECT: "an object was not understood",
+    GapKind.CONVERSION: "an object was not converted",
+    GapKind.EVALUATION: "an object or a policy was not evaluated",
 }
 _MISSED_SEVERAL = {
     GapKind.DISCOVERY: "API groups were not discovered",
@@ -32,8 +31,11 @@ _MISSED_SEVERAL = {
     GapKind.DOCUMENT: "documents were not read",
     GapKind.OBJECT: "objects were not understood",
     GapKind.CONVERSION: "objects were not converted",
-    GapKind.EVALUATION: "objects were not evaluated",
+    GapKind.EVALUATION: "objects or policies were not evaluated",
 }
+
+
+_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +83,12 @@ def _unlisted(coverage: Iterable[Coverage]) -> Iterable[str]:
 
 
 def _missed(record: ScanRecord) -> Iterable[str]:
-    """The gaps, by kind; a list that the ledger of kinds already names is not said twice."""
-    numbers = Counter(gap.kind for gap in record.gaps)
-    numbers[GapKind.LIST] -= sum(line.state in _HOLES for line in record.coverage)
+    """Name the gaps of each kind when they are few, else count them; holes of the ledger are not said twice."""
+    holes = {f"{line.api_version}/{line.kind}" for line in record.coverage if line.state in _HOLES}
+    gaps = sorted(gap for gap in record.gaps if gap.kind is not GapKind.LIST or gap.where not in holes)
     for kind in GapKind:
-        if numbers[kind] > 0:
-            yield plural(numbers[kind], _MISSED[kind], _MISSED_SEVERAL[kind])
+        found = [gap for gap in gaps if gap.kind is kind]
+        if len(found) > _NAMED:
+            yield f"{len(found):,} {_MISSED_SEVERAL[kind]}"
+        else:
+            yield from (f"{_MISSED[kind]}: {gap.where}: {gap.why}" for gap in found)

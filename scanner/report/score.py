@@ -7,11 +7,13 @@ a kind that some bound policy needs was not listed to its end, nobody knows what
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from scanner.model.outcome import CheckKind, Gap, GapKind
 from scanner.model.scan import CoverageState, HealthKind, OutcomeName, ScanRecord, ScanState, TallyKey
+from scanner.report.words import plural
 
 UNLISTED = (CoverageState.PARTIAL, CoverageState.FORBIDDEN, CoverageState.FAILED)
 
@@ -74,26 +76,33 @@ def _undecided(record: ScanRecord) -> int:
 
 
 def _unevaluated(record: ScanRecord) -> int:
-    """The most checks that objects which were seen but not evaluated can have been asked."""
-    missed = sum(gap.kind not in _UNCOUNTED for gap in record.gaps)
-    asked = {(key.policy, key.binding, key.param_namespace, key.param_name, key.check) for key in record.tallies}
-    return missed * sum(check.kind is CheckKind.VALIDATION for *_, check in asked)
+    """Find the most checks that objects which were seen, but not evaluated, can have been asked."""
+    missed = sum(_is_one_object(gap) for gap in record.gaps)
+    return missed * _checks_per_object(record) if missed else 0
+
+
+def _checks_per_object(record: ScanRecord) -> int:
+    """Add up every validation under every binding and param that the scan met."""
+    met: defaultdict[str, set[tuple[str, str, str]]] = defaultdict(set)
+    for key in record.tallies:
+        met[key.policy].add((key.binding, key.param_namespace, key.param_name))
+    return sum(len(it.policy.validations) * max(len(it.bindings), len(met[it.policy.name])) for it in record.policies)
+
+
+def _is_one_object(gap: Gap) -> bool:
+    """Tell `apps/v1/Deployment shop/web` from a whole page (`apps/v1/Deployment`) or a whole policy (`policy x`)."""
+    return gap.kind not in _UNCOUNTED and " " in gap.where and not gap.where.startswith("policy ")
 
 
 def _why_not(record: ScanRecord, decided: int) -> str:
     unlisted = sorted({line.kind for line in record.coverage if line.state in UNLISTED})
     if unlisted:
         return f"the number of objects is unknown for {', '.join(unlisted)}"
-    if uncounted := _uncounted(record.gaps):
-        return f"the number of objects missed is unknown ({uncounted})"
+    if uncounted := [gap for gap in record.gaps if not _is_one_object(gap)]:
+        return f"the number of objects missed is unknown: {plural(len(uncounted), 'gap')}, first {uncounted[0].where}"
     if record.scan.state not in (ScanState.COMPLETE, ScanState.PARTIAL):
         return f"the scan is {record.scan.state}"
     return "" if decided else "no check was decided"
-
-
-def _uncounted(gaps: Iterable[Gap]) -> str:
-    number = sum(gap.kind in _UNCOUNTED for gap in gaps)
-    return f"{number} gap{'' if number == 1 else 's'} in discovery, listing or reading" if number else ""
 
 
 def _sum(tallies: Mapping[TallyKey, int], wanted: Callable[[TallyKey], bool]) -> int:

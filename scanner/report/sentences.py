@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import assert_never
 
-from scanner.model.scan import ScanState
+from scanner.model.scan import HealthKind, ScanState
 from scanner.report.by_namespace import NamespaceSection
 from scanner.report.by_policy import PolicySection
 from scanner.report.document import Document
-from scanner.report.words import duration, percent_ceil, percent_floor, plural, stamp
+from scanner.report.words import EVERYTHING, HEALTH_TITLES, duration, percent_ceil, percent_floor, plural, stamp
 
 CLUSTER_SCOPED = "cluster-scoped objects"
 
@@ -83,6 +85,25 @@ def changes_line(document: Document) -> str:
     return f"{changes.resolved:,} resolved since the scan before{unchecked}"
 
 
+def kinds_line(document: Document) -> str:
+    """How many of the kinds in scope were listed to the end."""
+    states = document.coverage.states
+    return f"{states['listed']:,} of {len(document.coverage.kinds) - states['skipped']:,} listed to the end"
+
+
+def scope_line(document: Document) -> str:
+    """What was asked for, when that is not everything."""
+    asked = [*document.provenance.scope, *(f"without {it}" for it in document.provenance.exclusions)]
+    narrow = [it for it in asked if it not in EVERYTHING]
+    return "; ".join(narrow) or "everything"
+
+
+def health_line(document: Document) -> str:
+    """How many entries of each kind policy health has."""
+    numbers = Counter(entry.kind for entry in document.health)
+    return ", ".join(f"{HEALTH_TITLES[kind].lower()} {numbers[kind]:,}" for kind in HealthKind if numbers[kind])
+
+
 def nothing_line(document: Document) -> str:
     """What to do when the scan had nothing to do, or an empty string."""
     if not document.policies:
@@ -107,3 +128,37 @@ def worst_policies(policies: Iterable[PolicySection]) -> list[PolicySection]:
 def worst_namespaces(namespaces: Iterable[NamespaceSection]) -> list[NamespaceSection]:
     """Namespaces, those with most findings first."""
     return sorted(namespaces, key=lambda it: (-it.findings.total, it.namespace))
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """All sentences about a document, for formats that place them freely."""
+
+    headline: str
+    verdict: str
+    when: str
+    kinds: str
+    scope: str
+    score: str
+    coverage: str
+    findings: str
+    changes: str
+    health: str
+    nothing: str
+
+
+def spoken(document: Document) -> Spoken:
+    """Say everything there is to say about a document as a whole."""
+    return Spoken(
+        headline=headline_of(document),
+        verdict=verdict_of(document),
+        when=when_of(document),
+        kinds=kinds_line(document),
+        scope=scope_line(document),
+        score=score_line(document),
+        coverage=coverage_line(document),
+        findings=findings_line(document),
+        changes=changes_line(document),
+        health=health_line(document),
+        nothing=nothing_line(document),
+    )

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from math import ceil, floor
 
-from scanner.model.outcome import Check, CheckKind, Errored, Finding, Violated
+from scanner.model.outcome import Check, CheckKind, Errored, Finding, GapKind, Violated
 from scanner.model.policy import Binding, ParamRef
 from scanner.model.scan import HealthKind, Scan, Scope
 from scanner.model.selector import Selector
@@ -30,6 +30,34 @@ HEALTH_TITLES = {
     HealthKind.NOT_AUDITABLE: "Not auditable",
     HealthKind.NOTE: "Note",
 }
+
+HEALTH_MEANINGS = {
+    HealthKind.UNBOUND: "No binding puts the policy into force. Preview it with --assume-bound.",
+    HealthKind.DANGLING_BINDING: "The binding names a policy that does not exist; the API server ignores it.",
+    HealthKind.PARAM_KIND: "The cluster does not serve the kind of the params, so no check can be decided.",
+    HealthKind.PARAM_MISSING: "A binding asks for a param that does not exist.",
+    HealthKind.NO_KIND: "No kind that the cluster serves is matched: a name in the rules may be wrong.",
+    HealthKind.NO_OBJECT: "Kinds are matched, but no object was.",
+    HealthKind.COMPILE: "An expression does not compile: failurePolicy decides about every matched object.",
+    HealthKind.NOT_AUDITABLE: "The policy asks for something that exists only while a request is made.",
+    HealthKind.NOTE: "Something to know about the policy or binding.",
+}
+GAP_TITLES = {
+    GapKind.DISCOVERY: "API group not discovered",
+    GapKind.LIST: "List not finished",
+    GapKind.DOCUMENT: "Document not read",
+    GapKind.OBJECT: "Object not understood",
+    GapKind.CONVERSION: "Object not converted",
+    GapKind.EVALUATION: "Not evaluated",
+}
+
+EVERYTHING = (
+    "every namespace",
+    "every kind that a bound policy can match",
+    "every policy",
+    "every binding",
+    "whatever the labels",
+)
 
 _FILES = "The objects come from files: no server has defaulted, converted or validated them."
 _REQUESTER = (
@@ -104,13 +132,14 @@ def listed(items: Iterable[str]) -> str:
 def scope_of(scan: Scan) -> tuple[str, ...]:
     """What was asked to be looked at, in words."""
     scope = scan.scope
-    return (
-        f"namespaces {listed(scope.namespaces)}" if scope.namespaces else "every namespace",
-        f"kinds {listed(scope.kinds)}" if scope.kinds else "every kind that a bound policy can match",
-        f"policies {listed(scope.policies)}" if scope.policies else "every policy",
-        f"bindings {listed(scope.bindings)}" if scope.bindings else "every binding",
-        f"objects with labels {scope.selector}" if scope.selector else "whatever the labels",
+    asked = (
+        ("namespaces", listed(scope.namespaces)),
+        ("kinds", listed(scope.kinds)),
+        ("policies", listed(scope.policies)),
+        ("bindings", listed(scope.bindings)),
+        ("objects with labels", scope.selector),
     )
+    return tuple(f"{what} {names}" if names else whole for (what, names), whole in zip(asked, EVERYTHING, strict=True))
 
 
 def exclusions_of(scope: Scope) -> tuple[str, ...]:

@@ -1,0 +1,60 @@
+"""Long lists, cut into pages that a browser opens at once: at most 500 rows, and well under 2 MB of HTML.
+
+The weight of a row is never less than the bytes it takes: hostile text can grow tenfold while it is made harmless.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import count
+from typing import Generic, TypeVar
+
+from scanner.report.words import LONGEST
+
+ItemT = TypeVar("ItemT")
+
+ROWS = 500
+HEAVIEST = 1_000_000
+
+_ROW_WEIGHT = 800
+_SPELLED = 10
+_ESCAPED = 5
+_ESCAPES = "&<>\"'"
+
+
+@dataclass(frozen=True, slots=True)
+class Batch(Generic[ItemT]):
+    """The rows of page `number`, counted from 1; the first of them is row `first` of all. `more` pages may follow."""
+
+    number: int
+    first: int
+    rows: list[ItemT]
+    more: bool
+
+    @property
+    def last(self) -> int:
+        """The number of the last row; `first - 1` on an empty page."""
+        return self.first + len(self.rows) - 1
+
+
+def batched(items: Iterable[ItemT], texts: Callable[[ItemT], Iterable[str]]) -> Iterator[Batch[ItemT]]:
+    """Cut a list into pages, at least one; `texts` are the texts of an item that a page shows."""
+    number, first = count(1), 1
+    rows: list[ItemT] = []
+    weight = 0
+    for item in items:
+        more = _ROW_WEIGHT + sum(_weight(text) for text in texts(item))
+        if rows and (len(rows) == ROWS or weight + more > HEAVIEST):
+            yield Batch(next(number), first, rows, more=True)
+            first, rows, weight = first + len(rows), [], 0
+        rows.append(item)
+        weight += more
+    yield Batch(next(number), first, rows, more=False)
+
+
+def _weight(text: str) -> int:
+    shown = text[:LONGEST]
+    if not (shown.isascii() and shown.isprintable()):
+        return len(shown) * _SPELLED
+    return len(shown) + sum(map(shown.count, _ESCAPES)) * (_ESCAPED - 1)

@@ -1,0 +1,42 @@
+"""A policy as its author would read it again: YAML, with expressions of several lines as blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import yaml
+
+from scanner.model.json import Json
+from scanner.report.by_policy import PolicySection
+
+_WIDE = 10_000
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes texts of several lines as blocks, and nothing as an alias."""
+
+    def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 - PyYAML's signature
+        """Repeat what occurs twice: an anchor is not what the author wrote."""
+        return True
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+_Dumper.add_representer(str, _text)
+
+
+def definition_of(section: PolicySection) -> str:
+    """Give the manifest of a policy as YAML, or an empty text when the scan did not record it."""
+    if not section.manifest:
+        return ""
+    return yaml.dump(_plain(section.manifest), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=_WIDE)
+
+
+def _plain(value: Json) -> object:
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_plain(item) for item in value]
+    return value

@@ -1,0 +1,148 @@
+"""The set of pages: where each one lives, what all of them share, and how one is written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from jinja2 import Environment
+
+from scanner.report.batches import Batch, batched
+from scanner.report.document import Document
+from scanner.report.sentences import spoken
+from scanner.report.slugs import slugs_of
+from scanner.report.templates import environment, style_hash
+from scanner.report.words import GAP_TITLES, HEALTH_MEANINGS, HEALTH_TITLES, check_title
+
+ItemT = TypeVar("ItemT")
+
+_SECTIONS = (
+    ("index.html", "Summary"),
+    ("policies.html", "Policies"),
+    ("namespaces.html", "Namespaces"),
+    ("new.html", "New"),
+    ("resolved.html", "Resolved"),
+    ("gaps.html", "Not looked at"),
+    ("health.html", "Policy health"),
+    ("about.html", "About"),
+)
+_CLUSTER_SCOPED = "_cluster"
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A report being written into `folder`. Paths are relative to it, with `/` between their parts."""
+
+    document: Document
+    folder: Path
+    templates: Environment
+    policies: dict[str, str]
+    namespaces: dict[str, str]
+
+    def policy_path(self, policy: str, number: int = 1) -> str:
+        """Name page `number` of a policy."""
+        return _numbered(f"policies/{self.policies[policy]}.html", number)
+
+    def namespace_path(self, namespace: str, number: int = 1) -> str:
+        """Name page `number` of a namespace, or of the cluster-scoped objects."""
+        slug = self.namespaces[namespace] if namespace else _CLUSTER_SCOPED
+        return _numbered(f"namespaces/{slug}.html", number)
+
+    def write(self, path: str, template: str, title: str, **context: object) -> None:
+        """Render a template into a page."""
+        page = self.templates.get_template(template).render(
+            title=title,
+            path=path,
+            section=_section(path),
+            up="../" * path.count("/"),
+            policy_path=self.policy_path,
+            namespace_path=self.namespace_path,
+            **context,
+        )
+        (self.folder / path).write_text(page, "utf-8", newline="\n")
+
+    def write_list(
+        self,
+        path: str,
+        title: str,
+        items: Iterable[ItemT],
+        *,
+        total: int,
+        texts: Callable[[ItemT], Iterable[str]],
+        template: str = "",
+        **context: object,
+    ) -> None:
+        """Render a list, page after page; its template is named like its first page unless told."""
+        for batch in batched(items, texts):
+            pages = pager(path, batch, total)
+            self.write(_numbered(path, batch.number), template or path, title, rows=batch.rows, pager=pages, **context)
+
+
+@dataclass(frozen=True, slots=True)
+class Pager:
+    """Where a page stands in its list. `before` and `after` are file names beside it, or empty."""
+
+    first: int
+    last: int
+    total: int
+    before: str
+    after: str
+
+
+def pager(path: str, batch: Batch[ItemT], total: int) -> Pager:
+    """Say where a batch stands in the list whose first page is `path`."""
+    name = path.rpartition("/")[2]
+    return Pager(
+        first=batch.first,
+        last=batch.last,
+        total=total,
+        before=_numbered(name, batch.number - 1) if batch.number > 1 else "",
+        after=_numbered(name, batch.number + 1) if batch.more else "",
+    )
+
+
+def site_of(document: Document, folder: Path) -> Site:
+    """Lay out the pages of a document."""
+    templates = environment()
+    policies = slugs_of(it.name for it in document.policies)
+    style = templates.get_template("style.css").render(scan=_css_string(document.provenance.scan_id))
+    templates.globals.update(
+        document=document,
+        said=spoken(document),
+        sections=_SECTIONS,
+        style=style,
+        style_hash=style_hash(style),
+        check_title=check_title,
+        policy_slugs=policies,
+        health_titles=HEALTH_TITLES,
+        health_meanings=HEALTH_MEANINGS,
+        gap_titles=GAP_TITLES,
+        tables_show=100,
+        namespaces_show=500,
+        unseen_shown=12,
+    )
+    for name in ("policies", "namespaces"):
+        (folder / name).mkdir()
+    return Site(
+        document=document,
+        folder=folder,
+        templates=templates,
+        policies=policies,
+        namespaces=slugs_of(it.namespace for it in document.namespaces),
+    )
+
+
+def _section(path: str) -> str:
+    return re.sub(r"(_\d+)?\.html$|/.*", "", path) + ".html"
+
+
+def _css_string(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9 .:-]", "", text)
+
+
+def _numbered(path: str, number: int) -> str:
+    """Name the pages of a list: `gaps.html`, `gaps_2.html`. No name of ours ends in an underscore and a number."""
+    return path if number == 1 else f"{path.removesuffix('.html')}_{number}.html"

@@ -1,0 +1,72 @@
+"""The HTML templates, and what they may do with a text.
+
+Everything a template prints is escaped, and before that made visible and cut: a template cannot forget it.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from hashlib import sha256
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+import scanner
+from scanner.report.words import LONGEST, cut, iso, percent_ceil, percent_floor, plural, stamp, visible
+
+NAME = 300
+_BRIEF = 2_000
+_LONG = 40_000
+
+
+def environment() -> Environment:
+    """Make the environment in which every page is rendered."""
+    made = Environment(
+        loader=FileSystemLoader(_folder()),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_harmless,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    made.filters.update(
+        n="{:,}".format,
+        name=_name,
+        prose=_prose,
+        brief_prose=lambda text: _prose(text, _BRIEF),
+        long_prose=lambda text: _prose(text, _LONG),
+        stamp=stamp,
+        iso=iso,
+        plural=plural,
+        percent_floor=percent_floor,
+        percent_ceil=percent_ceil,
+    )
+    return made
+
+
+def style_hash(style: str) -> str:
+    """Name a style sheet in a Content-Security-Policy, so that no other style is applied."""
+    return f"sha256-{b64encode(sha256(style.encode()).digest()).decode()}"
+
+
+def _folder() -> Path:
+    """Find the templates: inside the installed package, or beside it in a checkout."""
+    package = Path(scanner.__file__).parent
+    installed = package / "_data" / "reports_templates"
+    return installed if installed.is_dir() else package.parent / "reports_templates"
+
+
+def _harmless(value: object) -> object:
+    return visible(cut(value)) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _name(text: str) -> str:
+    """Show a name, which the API limits to 253 characters but a file does not."""
+    return visible(cut(text, NAME)) if text else "(no name)"
+
+
+def _prose(text: str, longest: int = LONGEST) -> Markup:
+    """Show a text of several lines."""
+    return escape(visible(cut(text, longest), lines=True))
