@@ -18,7 +18,7 @@ import orjson
 from scanner.model.json import JsonObject, as_list, as_text, dig
 from scanner.model.resource import Kind
 
-_VERSION: Final = re.compile(r"v([0-9]+)(?:(alpha|beta)([0-9]+))?")
+_VERSION: Final = re.compile(r"v([0-9]{1,18})(?:(alpha|beta)([0-9]{1,18}))?")
 _STABILITY: Final = {"alpha": 0, "beta": 1, None: 2}
 
 

@@ -192,9 +192,17 @@ class LiveCluster:
         return body
 
     def _optional(self, path: str) -> JsonObject:
-        """The object at a path, empty when it may not be read."""
+        """The object at a path, empty when it may not be read or is not there."""
         answer = self._answer(lambda: self._session.get(path))
-        return answer.body() if answer.status == _OK else {}
+        if answer.status in (_FORBIDDEN, _NOT_FOUND):
+            return {}
+        body = answer.body()
+        if answer.status != _OK or not body:
+            raise ClusterError(
+                f"cannot tell which cluster this is: {self._session.server}{path} answered {answer.status}. "
+                "Check that the URL is that of a Kubernetes API server, and that it is well"
+            )
+        return body
 
     def _answer(self, ask: Callable[[], Answer]) -> Answer:
         """Any answer but one that refuses the credentials. Raises ClusterError."""

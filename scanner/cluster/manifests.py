@@ -6,6 +6,7 @@ In folders, files and folders whose name begins with a dot are passed over.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -38,27 +39,34 @@ def read_documents(path: Path) -> tuple[tuple[Document, ...], tuple[Gap, ...]]:
 
     What cannot be read is a gap that names file, document and field. Raises UsageError only when `path` is missing.
     """
-    found = [item for file in _files(path) for item in _read(file)]
+    files, gaps = _files(path)
+    found = [item for file in files for item in _read(file)]
     documents = tuple(item for item in found if isinstance(item, Document))
-    return documents, tuple(item for item in found if isinstance(item, Gap))
+    return documents, (*gaps, *(item for item in found if isinstance(item, Gap)))
 
 
-def _files(path: Path) -> Iterator[Path]:
-    if path == _STDIN or path.is_file():
-        yield path
-    elif path.is_dir():
-        yield from sorted(_within(path))
-    elif path.exists():
-        yield path
-    else:
+def _files(path: Path) -> tuple[list[Path], list[Gap]]:
+    if path != _STDIN and not os.path.lexists(path):
         raise UsageError(f"there is no file or folder {path}: check the path, or give - to read standard input")
+    return _within(path) if os.path.isdir(path) else ([path], [])  # noqa: PTH112 - Path.is_dir raises where it may not look
 
 
-def _within(folder: Path) -> Iterator[Path]:
-    for entry in folder.rglob("*"):
-        hidden = any(part.startswith(".") for part in entry.relative_to(folder).parts)
-        if entry.suffix in _SUFFIXES and not hidden and not entry.is_dir():
-            yield entry
+def _within(folder: Path) -> tuple[list[Path], list[Gap]]:
+    """The files to read below a folder, and the folders that may not be read."""
+    files: list[Path] = []
+    refused: list[OSError] = []
+    for place, folders, names in os.walk(folder, onerror=refused.append):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        files.extend(Path(place, name) for name in names if _is_manifest(name))
+    return sorted(files), [_gap(str(error.filename), _unreadable(error)) for error in refused]
+
+
+def _is_manifest(name: str) -> bool:
+    return Path(name).suffix in _SUFFIXES and not name.startswith(".")
+
+
+def _unreadable(error: OSError) -> str:
+    return f"cannot be read: {error.strerror or error}"
 
 
 def _read(file: Path) -> Iterator[_Found]:
@@ -66,7 +74,7 @@ def _read(file: Path) -> Iterator[_Found]:
     try:
         data = sys.stdin.buffer.read() if file == _STDIN else file.read_bytes()
     except OSError as error:
-        yield _gap(name, f"cannot be read: {error.strerror or error}")
+        yield _gap(name, _unreadable(error))
         return
     for piece in pieces(data):
         where = f"{name}, document {piece.number}"

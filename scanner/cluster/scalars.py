@@ -29,7 +29,7 @@ _WORDS: Final[dict[str, Scalar]] = {
 }
 _NUMERIC_START: Final = frozenset("+-.0123456789")
 _INTEGER: Final = re.compile(
-    r"(?P<sign>[-+]?)(?:0[xX](?P<hex>[0-9a-fA-F]+)|0[bB](?P<bin>[01]+)|0[oO]?(?P<oct>[0-7]+)|(?P<dec>0|[1-9][0-9]*))"
+    r"(?P<sign>[-+]?)(?:0[xX](?P<hex>[0-9a-fA-F]+)|0[bB](?P<bin>[01]+)|0[oO]?(?P<oct>[0-7]+)|(?P<dec>0|[1-9][0-9]{0,19}))"
 )
 _BASES: Final = {"hex": 16, "bin": 2, "oct": 8, "dec": 10}
 _DIGIT_GROUPS: Final = re.compile(r"(?<=[0-9])_(?=[0-9])")
@@ -47,7 +47,7 @@ _PLAIN_KEY_EXPONENTS: Final = range(-4, 6)
 
 
 class BadScalar(ValueError):
-    """A scalar that its tag, or JSON, cannot hold. The message is the reason alone, without a position."""
+    """A scalar that its tag, or JSON, cannot hold. The message quotes nothing: the value may be a secret."""
 
 
 def resolve(text: str, tag: str | None, *, plain: bool) -> Scalar:
@@ -91,7 +91,7 @@ def key_text(value: Scalar) -> str:
         case None:
             raise BadScalar("a mapping key is null, and JSON has no such keys: quote it")
         case _:
-            raise BadScalar(f"the mapping key {value} is too large for an integer: quote it")
+            raise BadScalar("a mapping key is too large for an integer: quote it")
 
 
 def _implicit(text: str) -> Scalar:
@@ -137,7 +137,7 @@ def _tagged(text: str, name: str) -> Scalar:
         case "float", int() if not isinstance(value, bool) and value in _INT64:
             return float(value)
         case _:
-            raise BadScalar(f"cannot read `{text}` as !!{name}")
+            raise BadScalar(f"the value is no !!{name}")
 
 
 def _is_timestamp(text: str) -> bool:

@@ -23,7 +23,7 @@ from scanner.model.json import Json
 _LARGE_INTEGER: Final = re.compile(rb"[0-9]{19}")
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _BLANK: Final = re.compile(r"[ \t\r\n]*")
-_BAD_SEPARATOR: Final = re.compile(r"---[ \t]*[^ \t\n#].*")
+_BAD_SEPARATOR: Final = re.compile(r"---[ \t]*[^ \t\n#]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +117,8 @@ def _yaml_stream(text: str, line_offset: int = 0) -> Iterator[Json | Malformed]:
 
 
 def _yaml_value(chunk: str, line_offset: int) -> Json | Malformed:
-    if found := _BAD_SEPARATOR.match(chunk):
-        return Malformed(
-            f"invalid YAML document separator: {found[0]}: begin the document on the next line", line_offset + 1, 1
-        )
+    if _BAD_SEPARATOR.match(chunk):
+        return Malformed("invalid YAML document separator: begin the document on the next line", line_offset + 1, 1)
     try:
         return _sound(load(chunk, line_offset=line_offset), exact=True)
     except Malformed as error:

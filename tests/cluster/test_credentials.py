@@ -53,6 +53,7 @@ def test_the_context_can_be_chosen(api: FakeApi, tmp_path: Path) -> None:
     config["contexts"].append({"name": "other", "context": {"cluster": "there", "user": "me"}})
     config["clusters"].append({"name": "there", "cluster": {"server": api.url}})
     path.write_text(json.dumps(config))
+    api.says("/version", Reply({"gitVersion": "v1.36.0"}))
     assert "there" == LiveCluster(kubeconfig=str(path), context="other").identity().name
 
 

@@ -56,6 +56,15 @@ def test_identity_without_permission_has_a_name_only(api: FakeApi, cluster: Live
     assert ClusterIdentity("shop") == cluster.identity()
 
 
+@pytest.mark.parametrize("reply", [refusal(500, "etcd is down"), Reply(b"<html>"), Reply([1])])
+def test_a_cluster_that_cannot_be_told_apart_is_not_scanned(api: FakeApi, cluster: LiveCluster, reply: Reply) -> None:
+    """A scan without the UID that the cluster has would look like one of another cluster."""
+    api.says("/version", Reply({"gitVersion": "v1.36.0"}))
+    api.says("/api/v1/namespaces/kube-system", reply)
+    with pytest.raises(ClusterError, match="cannot tell which cluster this is"):
+        cluster.identity()
+
+
 def test_requester_is_whom_the_server_sees(api: FakeApi, cluster: LiveCluster) -> None:
     """The requester comes from a self subject review."""
     user = {"username": "jane", "uid": "7", "groups": ["dev", "system:authenticated"], "extra": {"a": ["b"]}}
@@ -287,7 +296,7 @@ def test_a_connection_that_breaks_in_mid_body_is_tried_again(
 ) -> None:
     """Half a page is no page."""
     whole = listing("Pod", "a")
-    api.says("/version", Reply({}))
+    api.says("/version", Reply({"gitVersion": "v1.36.0"}))
     cluster.identity()
     api.says("/api/v1/pods", Reply(whole.body, cut=True), whole)
     assert [["a"]] == names(cluster.pages(PODS))

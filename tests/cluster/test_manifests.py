@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -75,6 +76,15 @@ def test_a_file_that_cannot_be_read_is_a_gap(tmp_path: Path) -> None:
     documents, gaps = read_documents(tmp_path)
     assert (["a"], [str(tmp_path / "gone.yaml")]) == (names(documents), [gap.where for gap in gaps])
     assert "cannot be read: No such file or directory" == gaps[0].why
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read every folder: run the tests as another user")
+def test_a_folder_that_cannot_be_read_is_a_gap(tmp_path: Path) -> None:
+    """Its manifests do not go missing without a word."""
+    written(tmp_path, POD, "closed/pod.yaml")
+    (tmp_path / "closed").chmod(0)
+    documents, gaps = read_documents(tmp_path)
+    assert ((), [str(tmp_path / "closed")]) == (documents, [gap.where for gap in gaps])
 
 
 # Which documents
