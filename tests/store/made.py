@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from scanner.model.outcome import Check, CheckKind, Errored, Finding, Gap, Violated
 from scanner.model.policy import Binding, Policy
@@ -26,6 +28,7 @@ from scanner.store import SqlStore
 
 DAWN = datetime(2026, 3, 1, 6, tzinfo=UTC)
 CHECK = Check(CheckKind.VALIDATION, 0, "object.spec.replicas <= 5")
+EVERYTHING = Scope()
 PROD = ClusterIdentity("prod", "6d1c", "v1.36.0")
 
 
@@ -34,7 +37,9 @@ def clock() -> datetime:
     return DAWN
 
 
-def finding(name: str, *, kind: str = "Deployment", namespace: str = "shop", policy: str = "replicas", **more: object) -> Finding:
+def finding(
+    name: str, *, kind: str = "Deployment", namespace: str = "shop", policy: str = "replicas", **more: object
+) -> Finding:
     """A finding about an object; the fingerprint follows from policy, binding, kind, namespace and name."""
     made = Finding(
         fingerprint="",
@@ -55,7 +60,7 @@ def finding(name: str, *, kind: str = "Deployment", namespace: str = "shop", pol
         denies=True,
     )
     made = replace(made, **more)  # type: ignore[arg-type]
-    identity = "/".join((made.policy, made.binding, made.kind, made.namespace, made.name))
+    identity = f"{made.policy}/{made.binding}/{made.kind}/{made.namespace}/{made.name}"
     return replace(made, fingerprint=hashlib.sha256(identity.encode("utf-8", "replace")).hexdigest())
 
 
@@ -82,7 +87,7 @@ class Round:
     """One scan, from begin to finish; by default it looks at everything and sees nothing wrong."""
 
     findings: tuple[Finding, ...] = ()
-    scope: Scope = Scope()
+    scope: Scope = EVERYTHING
     policies: tuple[str, ...] = ("replicas", "labels")
     bound: tuple[str, ...] = ("replicas", "labels")
     coverage: tuple[Coverage, ...] = (listed("Deployment"), listed("Pod"))
@@ -101,7 +106,9 @@ class Round:
         tallies: dict[TallyKey, int] = {}
         for item in self.findings:
             tallies[tally(item)] = tallies.get(tally(item), 0) + 1
-        return PageResult("apps/v1", "Deployment", 1, 9, 9, self.findings, tallies, {("replicas", "replicas-binding"): 9})
+        return PageResult(
+            "apps/v1", "Deployment", 1, 9, 9, self.findings, tallies, {("replicas", "replicas-binding"): 9}
+        )
 
     def end(self, number: int) -> ScanEnd:
         """How it ends."""
@@ -139,6 +146,13 @@ def tally(item: Finding) -> TallyKey:
     )
 
 
-def told(findings: object) -> dict[str, str]:
+def told(findings: Iterable[StoredFinding]) -> dict[str, str]:
     """Names of objects and the status of what was found on them."""
-    return {item.finding.name: item.status for item in findings if isinstance(item, StoredFinding)}  # type: ignore[attr-defined]
+    return {item.finding.name: item.status for item in findings}
+
+
+def snapshot(store: SqlStore, number: int) -> tuple[Any, ...]:
+    """Everything that a record says."""
+    record = store.record(f"scan-{number}")
+    told_once = (record.scan, record.previous, record.policies, record.coverage, record.health, record.gaps)
+    return (*told_once, record.tallies, record.unchecked, list(record.findings()), list(record.resolved()))

@@ -16,7 +16,7 @@ from scanner.model.scan import (
 )
 from scanner.store import SqlStore
 from tests.store.databases import count
-from tests.store.made import Round, began, binding, clock, ended, finding, listed, policy, tally, told
+from tests.store.made import Round, began, binding, clock, ended, finding, listed, policy, snapshot, tally, told
 
 A, B, C = finding("a"), finding("b"), finding("c")
 
@@ -214,7 +214,9 @@ def test_pages_add_up(store: SqlStore) -> None:
 def test_a_record_holds_what_the_scan_used(store: SqlStore) -> None:
     """Policies, their bindings, coverage and health come back as they were given."""
     health = Health(HealthKind.UNBOUND, "lonely", "", "nothing binds it")
-    store.begin(replace(Round().start(1), policies=(policy("lonely"), policy("replicas")), bindings=(binding("replicas"),)))
+    store.begin(
+        replace(Round().start(1), policies=(policy("lonely"), policy("replicas")), bindings=(binding("replicas"),))
+    )
     store.finish("scan-1", replace(Round().end(1), health=(health,), coverage=(listed("Pod"), listed("Deployment"))))
     record = store.record("scan-1")
 
@@ -270,10 +272,3 @@ def test_a_page_may_hold_any_number_of_findings(store: SqlStore, size: int) -> N
     assert {item.fingerprint: item for item in many[1:]} == {
         item.finding.fingerprint: item.finding for item in record.findings()
     }
-
-
-def snapshot(store: SqlStore, number: int) -> tuple[object, ...]:
-    """Everything that a record says."""
-    record = store.record(f"scan-{number}")
-    told_once = (record.scan, record.previous, record.policies, record.coverage, record.health, record.gaps)
-    return (*told_once, record.tallies, record.unchecked, list(record.findings()), list(record.resolved()))

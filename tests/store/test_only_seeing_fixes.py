@@ -1,0 +1,250 @@
+"""The third promise: a finding is resolved only by a later scan that would have seen it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import chain, count
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from scanner.model.outcome import Finding, Gap, GapKind, Violated
+from scanner.model.scan import ClusterIdentity, Coverage, CoverageState, ScanState, Scope, TallyKey
+from scanner.store import SqlStore
+from tests.store.made import Round, binding, finding, listed, snapshot, tally, told
+
+OPEN = finding("web")
+NAMESPACE = finding("shop", kind="Namespace", namespace="")
+GAP = Gap(GapKind.OBJECT, "apps/v1/Deployment shop/web", "its namespace is gone")
+OTHER_VERSION = Coverage("apps/v1beta1", "Deployment", CoverageState.LISTED)
+BROKEN_VERSION = replace(OTHER_VERSION, state=CoverageState.PARTIAL)
+
+
+@pytest.mark.parametrize(
+    "blind",
+    [
+        pytest.param(Round(scope=Scope(selector="app=web")), id="a label selector was given"),
+        pytest.param(Round(scope=Scope(namespaces=("bank",))), id="only another namespace was asked for"),
+        pytest.param(Round(scope=Scope(exclude_namespaces=("shop",))), id="its namespace was left out"),
+        pytest.param(Round(scope=Scope(exclude_namespaces=("sh*",))), id="its namespace was left out by a pattern"),
+        pytest.param(Round(scope=Scope(policies=("labels",))), id="only another policy was asked for"),
+        pytest.param(Round(scope=Scope(bindings=("labels-binding",))), id="only another binding was asked for"),
+        pytest.param(Round(policies=("labels",), bound=("labels",)), id="its policy was not evaluated"),
+        pytest.param(Round(bound=("labels",)), id="its binding is gone"),
+        pytest.param(Round(coverage=(listed("Pod"),)), id="its kind was not listed"),
+        pytest.param(Round(coverage=(listed("Deployment", CoverageState.SKIPPED),)), id="its kind was skipped"),
+        pytest.param(Round(coverage=(listed("Deployment", CoverageState.FORBIDDEN),)), id="its kind was forbidden"),
+        pytest.param(Round(coverage=(listed("Deployment", CoverageState.PARTIAL),)), id="its kind was listed in part"),
+        pytest.param(Round(coverage=(listed("Deployment", CoverageState.FAILED),)), id="its kind could not be listed"),
+        pytest.param(Round(coverage=(listed("Deployment"), BROKEN_VERSION)), id="one version of its kind broke off"),
+        pytest.param(Round(gaps=(GAP,)), id="an object of its kind could not be judged"),
+        pytest.param(Round(gaps=(replace(GAP, where="apps/v1/Deployment"),)), id="there is a gap about its kind"),
+        pytest.param(Round(gaps=(replace(GAP, kind=GapKind.EVALUATION),)), id="an evaluation of its kind went wrong"),
+        pytest.param(Round(state=ScanState.FAILED), id="the scan failed"),
+    ],
+)
+def test_not_looked_at_stays_open(store: SqlStore, blind: Round) -> None:
+    """A scan that did not look where the finding is resolves nothing, and counts it as unchecked."""
+    Round((OPEN,)).record(store, 1)
+    scan = blind.record(store, 2)
+
+    assert (0, 1) == (scan.resolved, store.record("scan-2").unchecked)
+    assert "open" == store.finding(OPEN.fingerprint).stored.status.replace("new", "open")
+
+
+@pytest.mark.parametrize(
+    "sighted",
+    [
+        pytest.param(Round(), id="everything was looked at"),
+        pytest.param(Round(state=ScanState.PARTIAL), id="the scan is incomplete elsewhere"),
+        pytest.param(Round(scope=Scope(namespaces=("bank", "shop"))), id="its namespace was asked for"),
+        pytest.param(Round(scope=Scope(exclude_namespaces=("kube-*",))), id="other namespaces were left out"),
+        pytest.param(Round(scope=Scope(policies=("replicas",))), id="its policy was asked for"),
+        pytest.param(Round(scope=Scope(bindings=("replicas-*",))), id="its binding was asked for by a pattern"),
+        pytest.param(Round(coverage=(OTHER_VERSION,)), id="its kind was listed in another version"),
+        pytest.param(Round(gaps=(replace(GAP, where="v1/Pod shop/web"),)), id="the gap is about another kind"),
+        pytest.param(
+            Round(gaps=(replace(GAP, where="apps/v1/DeploymentConfig"),)), id="the gap is about a longer name"
+        ),
+    ],
+)
+def test_looked_at_and_not_seen_is_resolved(store: SqlStore, sighted: Round) -> None:
+    """A scan that would have seen the finding resolves it."""
+    Round((OPEN,)).record(store, 1)
+    scan = sighted.record(store, 2)
+
+    assert (1, 0) == (scan.resolved, store.record("scan-2").unchecked)
+
+
+def test_cluster_scoped_objects_lie_in_no_namespace(store: SqlStore) -> None:
+    """A scan of some namespaces did not look at objects outside of all."""
+    Round((replace(NAMESPACE, kind="ClusterThing"),)).record(store, 1)
+    scan = Round(coverage=(listed("Namespace"),), scope=Scope(namespaces=("shop",))).record(store, 2)
+
+    assert 0 == scan.resolved
+
+
+def test_leaving_out_a_namespace_leaves_out_the_object_of_that_name(store: SqlStore) -> None:
+    """What is found on the Namespace object stays open, too."""
+    Round((NAMESPACE,)).record(store, 1)
+    scan = Round(coverage=(listed("Namespace"),), scope=Scope(exclude_namespaces=("shop",))).record(store, 2)
+
+    assert 0 == scan.resolved
+
+
+def test_another_binding_of_the_policy_does_not_speak_for_the_one_that_is_gone(store: SqlStore) -> None:
+    """The policy was evaluated, but not through the binding that the finding is about."""
+    Round((OPEN,)).record(store, 1)
+    store.begin(replace(Round().start(2), bindings=(binding("replicas", name="replicas-elsewhere"),)))
+    scan = store.finish("scan-2", Round().end(2))
+
+    assert 0 == scan.resolved
+
+
+def test_absence_does_not_deny_what_another_scan_saw_meanwhile(store: SqlStore) -> None:
+    """A scan that began before another one ended may have looked too early: it resolves nothing that one saw."""
+    old = finding("old")
+    Round((old,)).record(store, 1)
+    store.begin(Round().start(2))
+    Round((OPEN,)).record(store, 3)
+    late = store.finish("scan-2", Round().end(2))
+
+    assert (0, 1) == (late.resolved, store.record("scan-2").unchecked)
+    assert {"old": "resolved"} == told(store.record("scan-3").resolved())
+
+
+def test_absence_counts_where_the_other_scan_did_not_look(store: SqlStore) -> None:
+    """Two scans of different namespaces at the same time do not keep each other from seeing fixes."""
+    Round((OPEN,)).record(store, 1)
+    store.begin(Round().start(2))
+    Round((), scope=Scope(namespaces=("bank",))).record(store, 3)
+    late = store.finish("scan-2", Round().end(2))
+
+    assert 1 == late.resolved
+
+
+POLICIES = ("replicas", "labels")
+SPACES = ("shop", "bank")
+UNIVERSE = tuple(
+    finding(name, kind=kind, namespace=namespace, policy=policy)
+    for kind in ("Deployment", "Pod")
+    for policy in POLICIES
+    for namespace in SPACES
+    for name in ("a", "b")
+)
+STATES = st.sampled_from((ScanState.COMPLETE, ScanState.PARTIAL, ScanState.COMPLETE, ScanState.FAILED))
+
+
+sightings = st.dictionaries(st.sampled_from(UNIVERSE), st.sampled_from(("bad", "worse")), max_size=10).map(
+    lambda chosen: tuple(replace(item, outcome=Violated(message)) for item, message in chosen.items())
+)
+coverages = st.tuples(
+    *(
+        st.sampled_from(CoverageState).map(lambda state, kind=kind: listed(kind, state))
+        for kind in ("Deployment", "Pod")
+    )
+) | st.just((listed("Deployment"), listed("Pod")))
+scopes = st.builds(
+    Scope,
+    namespaces=st.sampled_from(((), (), ("shop",))),
+    exclude_namespaces=st.sampled_from(((), (), ("ba*",))),
+    policies=st.sampled_from(((), (), ("replicas",))),
+    selector=st.sampled_from(("", "", "", "app=web")),
+)
+rounds = st.builds(
+    Round,
+    findings=sightings,
+    scope=scopes,
+    policies=st.sampled_from((POLICIES, POLICIES, ("replicas",))),
+    bound=st.sampled_from((POLICIES, POLICIES, ("labels",))),
+    coverage=coverages,
+    gaps=st.sampled_from(((), (), (GAP,))),
+    state=STATES,
+)
+SETTINGS = settings(
+    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+)
+
+
+class Ledger:
+    """History as a few lines of Python keep it: what is open, and what ever was."""
+
+    def __init__(self) -> None:
+        self.open: set[Finding] = set()
+        self.ever: set[str] = set()
+
+    def merge(self, each: Round) -> tuple[dict[Finding, str], set[str], int]:
+        """What a scan must say: the status of what it saw, what is resolved, and how much is unchecked."""
+        seen = {item.fingerprint: item for item in each.findings}
+        missing = {item for item in self.open if item.fingerprint not in seen}
+        fixed = {item for item in missing if would_see(each, item)}
+        if each.state is ScanState.FAILED:
+            return {}, set(), len(self.open)
+        before = {item.fingerprint for item in self.open}
+        status = {item: self._status(item.fingerprint, before) for item in each.findings}
+        self.open = (missing - fixed) | set(each.findings)
+        self.ever |= set(seen)
+        return status, {item.fingerprint for item in fixed}, len(missing - fixed)
+
+    def _status(self, fingerprint: str, before: set[str]) -> str:
+        if fingerprint in before:
+            return "open"
+        return "reopened" if fingerprint in self.ever else "new"
+
+
+def would_see(each: Round, item: Finding) -> bool:
+    """The promise, word by word."""
+    lines = [line for line in each.coverage if line.kind == item.kind]
+    return (
+        each.state is not ScanState.FAILED
+        and not each.scope.selector
+        and bool(lines)
+        and all(line.state is CoverageState.LISTED for line in lines)
+        and not (each.gaps and item.kind == "Deployment")
+        and item.policy in each.policies
+        and item.policy in each.bound
+        and item.policy in (each.scope.policies or POLICIES)
+        and item.namespace in (each.scope.namespaces or SPACES)
+        and not (each.scope.exclude_namespaces and item.namespace == "bank")
+    )
+
+
+NUMBERS = count()
+
+
+@given(history=st.lists(rounds, min_size=1, max_size=6))
+@SETTINGS
+def test_any_history_keeps_the_promises(store: SqlStore, history: list[Round]) -> None:
+    """Whatever scans follow each other: nothing is lost, only fixes are resolved, and an old scan never changes.
+
+    Every history is one of a cluster of its own, in the same database.
+    """
+    ledger = Ledger()
+    on_the_day: dict[int, tuple[Any, ...]] = {}
+    first = next(NUMBERS)
+    for number, each in zip(chain([first], NUMBERS), history, strict=False):
+        record_in_two_pages(store, number, replace(each, cluster=ClusterIdentity(f"cluster-{first}")))
+        on_the_day[number] = snapshot(store, number)
+        *_, counted, unchecked, seen, fixed = on_the_day[number]
+        said = {item.finding: item.status for item in seen}, {item.finding.fingerprint for item in fixed}, unchecked
+        assert ledger.merge(each) == said
+        assert tallies(each) == counted
+    assert on_the_day == {number: snapshot(store, number) for number in on_the_day}
+
+
+def record_in_two_pages(store: SqlStore, number: int, each: Round) -> None:
+    """Store a scan whose findings come in two portions."""
+    store.begin(each.start(number))
+    for portion in (each.findings[::2], each.findings[1::2]):
+        store.page(f"scan-{number}", replace(each, findings=portion).page())
+    store.finish(f"scan-{number}", each.end(number))
+
+
+def tallies(each: Round) -> dict[TallyKey, int]:
+    """What a scan counted."""
+    counted: dict[TallyKey, int] = {}
+    for item in each.findings:
+        counted[tally(item)] = counted.get(tally(item), 0) + 1
+    return counted
