@@ -154,6 +154,10 @@ class Environment:
         """Return an environment whose expressions must have one of these types."""
         return replace(self, results=results or None)
 
+    def is_variable(self, name: str) -> bool:
+        """Return whether a name is a declared variable."""
+        return any(name == declared for declared, _ in self.variables)
+
     def identifier(self, name: str) -> Type | None:
         """Return the type of a variable, or of a type's name; None when nothing has this name."""
         return _identifiers(self).get(name)

@@ -20,6 +20,10 @@ class CompileError(AssayError):
         self.detail = detail
 
 
+class InstantiationError(AssayError):
+    """A constant part of an expression cannot be computed, so that there is no program; the message is the cause."""
+
+
 class EvaluationError(AssayError):
     """One evaluation ended in an error; the message is what follows `resulted in error: ` in an API response."""
 

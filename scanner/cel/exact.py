@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 from scanner.cel import runtime
+from scanner.cel.checker import is_optional
 from scanner.cel.errors import EvaluationError, EvaluationStopped
+from scanner.cel.functions import regex
 from scanner.cel.functions.comprehensions import MAP_INSERT
 from scanner.cel.runtime import no_overload
 from scanner.cel.tree import (
@@ -24,14 +26,17 @@ from scanner.cel.tree import (
     Select,
     StructLiteral,
 )
-from scanner.cel.values import NONE, KeyedMap, Optional, Value, make_map
+from scanner.cel.values import NONE, KeyedMap, Optional, UInt, Value, make_map
 
 if TYPE_CHECKING:
     from scanner.cel.checker import Checked
     from scanner.cel.env import Environment
+    from scanner.cel.folding import Folded, Key
 
 Frame: TypeAlias = "list[Value]"
 Evaluate: TypeAlias = "Callable[[Frame], Value]"
+_Step: TypeAlias = "tuple[Evaluate | None, Value, bool]"
+"""One selection: a computed key or a constant one, and whether it is optional."""
 
 
 class _Missing:
@@ -54,17 +59,17 @@ class Planned:
         self.size = size
 
 
-def plan(root: Node, checked: Checked, environment: Environment) -> Planned:
+def plan(root: Node, checked: Checked, folded: Folded, environment: Environment) -> Planned:
     """Return the closures of a checked tree."""
-    planner = _Planner(checked, environment)
+    planner = _Planner(checked, folded, environment)
     evaluate = planner.plan(root)
     return Planned(evaluate, planner.roots, planner.size)
 
 
 class _Planner:
-    def __init__(self, checked: Checked, environment: Environment) -> None:
+    def __init__(self, checked: Checked, folded: Folded, environment: Environment) -> None:
         self._checked = checked
-        self._environment = environment
+        self._folded = folded
         names = sorted(set(checked.names.values()) & {name for name, _ in environment.variables})
         self.roots = tuple(names)
         self._scope: dict[str, int] = {}
@@ -74,6 +79,9 @@ class _Planner:
 
     def plan(self, node: Node) -> Evaluate:
         """Return the closure of a node."""
+        if node.id in self._folded.constants:
+            value = self._folded.constants[node.id]
+            return lambda _frame: value
         match node:
             case Literal(value=value):
                 return lambda _frame: value
@@ -99,34 +107,30 @@ class _Planner:
     def _name(self, name: str) -> Evaluate:
         slot = self._scope.get(name)
         if slot is not None:
-            position = slot
-            return lambda frame: frame[position]
-        root = self._slots.get(name)
-        if root is not None:
-            return _root(root, name)
-        type_ = self._environment.type_named(name)
-        return lambda _frame: type_
+            return _variable(slot)
+        return _root(self._slots[name], name)
 
     def _select(self, node: Select) -> Evaluate:
         name = self._checked.names.get(node.id)
         if name is not None:
             return self._name(name)
         if node.test:
-            return _has(self.plan(node.operand), node.field, viral=not _is_selection(node.operand, self._checked))
-        return self._chain(node)
+            base, steps = self._path(node.operand)
+            return _has(base, steps, node.field)
+        return _follow(*self._path(node))
 
-    def _chain(self, node: Node) -> Evaluate:
-        """Plan a chain of plain selections and indexes; an optional at its root makes all of it optional."""
-        steps: list[tuple[Evaluate | None, Value, bool]] = []
+    def _path(self, node: Node) -> tuple[Evaluate, tuple[_Step, ...]]:
+        """Return what a chain of selections and indexes begins with, and its steps."""
+        steps: list[_Step] = []
         base = node
         while _is_selection(base, self._checked):
             operand, step = self._step(base)
             steps.append(step)
             base = operand
         steps.reverse()
-        return _follow(self.plan(base), tuple(steps))
+        return self.plan(base), tuple(steps)
 
-    def _step(self, node: Node) -> tuple[Node, tuple[Evaluate | None, Value, bool]]:
+    def _step(self, node: Node) -> tuple[Node, _Step]:
         """Return what a selection selects from, and the step: a closure or a constant, and whether it is optional."""
         if isinstance(node, Select):
             return node.operand, (None, node.field, False)
@@ -134,8 +138,8 @@ class _Planner:
             raise TypeError(node)
         operand, key = node.arguments
         optional = node.function != "_[_]"
-        if isinstance(key, Literal):
-            return operand, (None, key.value, optional)
+        if key.id in self._folded.constants:
+            return operand, (None, self._folded.constants[key.id], optional)
         return operand, (self.plan(key), None, optional)
 
     # --- calls
@@ -147,13 +151,14 @@ class _Planner:
             case "_||_":
                 return _disjunction(self._terms(node))
             case "_?_:_":
-                return _conditional(*(self.plan(argument) for argument in node.arguments))
+                condition, yes, no = node.arguments
+                return _conditional(self.plan(condition), self._branch(yes), self._branch(no))
             case "_==_":
                 return _equal(*(self.plan(argument) for argument in node.arguments))
             case "_!=_":
                 return _unequal(*(self.plan(argument) for argument in node.arguments))
             case "_[_]" | "_[?_]" | "_?._":
-                return self._chain(node)
+                return _follow(*self._path(node))
             case _:
                 return self._function(node)
 
@@ -169,9 +174,27 @@ class _Planner:
                 terms.append(self.plan(term))
         return tuple(terms)
 
+    def _branch(self, node: Node) -> Evaluate:
+        """Plan a branch of a conditional: what is no selection itself is read as one, see `_reread`."""
+        evaluate = self.plan(node)
+        is_read = isinstance(node, Identifier) or _is_selection(node, self._checked)
+        if is_read or (isinstance(node, Call) and node.function == "_?_:_") or not self._may_be_optional(node):
+            return evaluate
+        return _reading(evaluate)
+
+    def _may_be_optional(self, node: Node) -> bool:
+        type_ = self._checked.types[node.id]
+        return type_.family == "dyn" or is_optional(type_)
+
     def _function(self, node: Call) -> Evaluate:
         resolution = self._checked.calls[node.id]
         arguments = tuple(self.plan(argument) for argument in resolution.arguments)
+        pattern = self._folded.patterns.get(node.id)
+        if pattern is not None:
+            return _search(resolution.function.name, pattern, arguments)
+        members = self._folded.sets.get(node.id)
+        if members is not None:
+            return _is_member(arguments[0], members)
         match resolution.function.name:
             case "or":
                 return _either(*arguments)
@@ -260,6 +283,44 @@ def _is_selection(node: Node, checked: Checked) -> bool:
     return isinstance(node, Call) and node.function in ("_[_]", "_[?_]", "_?._")
 
 
+def _variable(slot: int) -> Evaluate:
+    def evaluate(frame: Frame) -> Value:
+        value = frame[slot]
+        return _reread(value) if type(value) is Optional else value
+
+    return evaluate
+
+
+def _reading(operand: Evaluate) -> Evaluate:
+    def evaluate(frame: Frame) -> Value:
+        value = operand(frame)
+        return _reread(value) if type(value) is Optional else value
+
+    return evaluate
+
+
+def _reread(optional: Optional) -> Optional:
+    """Return an optional as it is after upstream has unwrapped it to a Go value and wrapped it again."""
+    return Optional(runtime.rewrapped(optional.value)) if optional.present else optional
+
+
+def _search(name: str, pattern: regex.Pattern, arguments: tuple[Evaluate, ...]) -> Evaluate:
+    return lambda frame: regex.searching(name, pattern, tuple(argument(frame) for argument in arguments))
+
+
+def _is_member(element: Evaluate, members: frozenset[Key]) -> Evaluate:
+    def evaluate(frame: Frame) -> Value:
+        value = element(frame)
+        if type(value) is bytes:
+            raise EvaluationStopped("internal error: runtime error: hash of unhashable type types.Bytes")
+        return type(value) in _PLAIN and (type(value), value) in members
+
+    return evaluate
+
+
+_PLAIN = frozenset({bool, int, UInt, float, str})
+
+
 def _root(slot: int, name: str) -> Evaluate:
     def evaluate(frame: Frame) -> Value:
         value = frame[slot]
@@ -268,21 +329,6 @@ def _root(slot: int, name: str) -> Evaluate:
         return value
 
     return evaluate
-
-
-def _has(operand: Evaluate, field: str, *, viral: bool) -> Evaluate:
-    def evaluate(frame: Frame) -> Value:
-        container = operand(frame)
-        if type(container) is dict:
-            return field in container
-        if type(container) is Optional and viral:
-            return container.present and runtime.has(container.value, field)
-        return runtime.has(container, field)
-
-    return evaluate
-
-
-_Step: TypeAlias = "tuple[Evaluate | None, Value, bool]"
 
 
 def _follow(base: Evaluate, steps: tuple[_Step, ...]) -> Evaluate:
@@ -311,11 +357,20 @@ def _follow_fields(base: Evaluate, fields: tuple[str, ...]) -> Evaluate:
 
 
 def _walk_path(value: Value, steps: tuple[_Step, ...], frame: Frame) -> Value:
+    """Follow steps; from an optional root or step on, what is not there gives an absent optional."""
+    found, is_optional = _reach(value, steps, frame)
+    if found is None:
+        return NONE
+    return Optional(found[0]) if is_optional else found[0]
+
+
+def _reach(value: Value, steps: tuple[_Step, ...], frame: Frame) -> tuple[tuple[Value] | None, bool]:
+    """Return where the steps lead, wrapped, None where there is nothing, and whether the way was optional."""
     is_optional = type(value) is Optional
     if type(value) is Optional:
         if not value.present:
-            return value
-        value = value.value
+            return None, True
+        value = runtime.rewrapped(value.value)
     for closure, key, optional in steps:
         at = key if closure is None else closure(frame)
         is_optional = is_optional or optional
@@ -324,9 +379,17 @@ def _walk_path(value: Value, steps: tuple[_Step, ...], frame: Frame) -> Value:
             continue
         found = runtime.look_up(value, at)
         if found is None:
-            return NONE
+            return None, True
         value = found[0]
-    return Optional(value) if is_optional else value
+    return (value,), is_optional
+
+
+def _has(base: Evaluate, steps: tuple[_Step, ...], field: str) -> Evaluate:
+    def evaluate(frame: Frame) -> Value:
+        found, _ = _reach(base(frame), steps, frame)
+        return found is not None and runtime.has(found[0], field)
+
+    return evaluate
 
 
 def _conjunction(terms: tuple[Evaluate, ...]) -> Evaluate:
@@ -404,7 +467,7 @@ def _either_value(optional: Evaluate, other: Evaluate) -> Evaluate:
         value = optional(frame)
         if type(value) is not Optional:
             return value
-        return value.value if value.present else other(frame)
+        return value.unwrapped() if value.present else other(frame)
 
     return evaluate
 

@@ -7,15 +7,18 @@ from typing import TYPE_CHECKING
 
 from scanner.cel import exact, parser, reads
 from scanner.cel.checker import check
-from scanner.cel.errors import CompileError
+from scanner.cel.errors import CompileError, InstantiationError
 from scanner.cel.exact import MISSING
+from scanner.cel.folding import fold
 from scanner.cel.lexer import UnknownCharacter
 from scanner.cel.parser import NotInGrammar, TooDeep
 from scanner.cel.source import NOWHERE, Issue, Source
+from scanner.cel.validators import validate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from scanner.cel.checker import Checked
     from scanner.cel.env import Environment
     from scanner.cel.tree import Node
     from scanner.cel.type_system import Type
@@ -52,10 +55,21 @@ def compile(text: str, env: Environment) -> Program:  # noqa: A001 (the verb of 
     checked = check(root, env)
     if checked.issues:
         raise _failed(source, checked.issues)
+    issues = validate(root, checked, env)
+    if issues:
+        raise _failed(source, issues)
     result_type = checked.types[root.id]
     _reject_other_results(result_type, env.results)
     names = frozenset(name for name, _ in env.variables)
-    return Program(text, exact.plan(root, checked, env), result_type, reads.paths(root, checked, names))
+    return Program(text, _plan(root, checked, env), result_type, reads.paths(root, checked, names))
+
+
+def _plan(root: Node, checked: Checked, env: Environment) -> exact.Planned:
+    try:
+        return exact.plan(root, checked, fold(root, checked, env), env)
+    except InstantiationError as error:
+        message = f"program instantiation failed: {error}"
+        raise CompileError(message, message) from None
 
 
 def _parse(source: Source) -> Node:

@@ -395,6 +395,22 @@ def has(container: Value, field: str) -> bool:
     return look_up(container, field) is not None
 
 
+def rewrapped(value: Value) -> Value:
+    """Return what upstream makes of a value that it unwraps to a Go value and takes back.
+
+    Plain values survive it; a nested optional loses a level, a type becomes its name, and what has no way back becomes an error
+    that shows when the value is used.
+    """
+    if type(value) is Optional:
+        return rewrapped(value.value) if value.present else None
+    if type(value) is Type:
+        return value.name
+    native = getattr(type(value), "GO_NATIVE", None)
+    if native is not None:
+        return EvaluationError(f"unsupported conversion to ref.Val: ({native}){value}")
+    return value
+
+
 _GO_TYPES = {
     bool: "types.Bool",
     int: "types.Int",

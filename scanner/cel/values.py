@@ -89,15 +89,28 @@ class Optional:
     def __repr__(self) -> str:
         return f"Optional({self.value!r})" if self.present else "NONE"
 
+    def unwrapped(self) -> Value:
+        """Return the value; raise when there is none, or when it is an error itself."""
+        if not self.present:
+            raise EvaluationError("optional.none() dereference")
+        if isinstance(self.value, EvaluationError):
+            raise EvaluationError(str(self.value))
+        return self.value
+
 
 NONE = Optional(None, present=False)
 
 
 class Opaque:
-    """A value of a type that CEL itself does not know."""
+    """A value of a type that CEL itself does not know.
+
+    `GO_TYPE` is upstream's name for it in error texts; `GO_NATIVE` that of the Go value inside, for those that cannot be made
+    from it again.
+    """
 
     __slots__ = ()
     TYPE: ClassVar[Type]
+    GO_TYPE: ClassVar[str]
 
     def equals(self, other: Opaque) -> bool:
         """Return whether a value of the same class is equal to this one."""

@@ -24,6 +24,7 @@ class Prefix(Opaque):
     __slots__ = ("address", "length")
     TYPE: ClassVar[Type] = CIDR
     GO_TYPE: ClassVar[str] = "cel.CIDR"
+    GO_NATIVE: ClassVar[str] = "netip.Prefix"
 
     def __init__(self, address: Address, length: int) -> None:
         self.address = address

@@ -29,6 +29,7 @@ class Address(Opaque):
     __slots__ = ("number", "version")
     TYPE: ClassVar[Type] = IP
     GO_TYPE: ClassVar[str] = "cel.IP"
+    GO_NATIVE: ClassVar[str] = "netip.Addr"
 
     def __init__(self, version: int, number: int) -> None:
         self.version = version

@@ -28,5 +28,4 @@ LIBRARY = Library(
         ),
     ),
     since=(1, 32),
-    everywhere=False,
 )

@@ -6,7 +6,6 @@ are the evaluator's too.
 
 from __future__ import annotations
 
-from scanner.cel.errors import EvaluationError
 from scanner.cel.functions.declaration import Function, Library, Overload, member
 from scanner.cel.type_system import BOOL, DYN, INT, STRING, A, B, list_of, map_of, optional_of
 from scanner.cel.values import NONE, Duration, KeyedMap, Optional, Timestamp, UInt, Value
@@ -33,12 +32,6 @@ def _of_non_zero(value: Value) -> Value:
     return NONE if _is_zero(value) else Optional(value)
 
 
-def _value(optional: Optional) -> Value:
-    if optional.present:
-        return optional.value
-    raise EvaluationError("optional.none() dereference")
-
-
 def _unwrap(optionals: list[Optional]) -> Value:
     return [optional.value for optional in optionals if type(optional) is not Optional or optional.present]
 
@@ -57,7 +50,7 @@ LIBRARY = Library(
         Function("optional.of", (Overload("optional_of", (A,), _OPTIONAL, Optional),)),
         Function("optional.ofNonZeroValue", (Overload("optional_ofNonZeroValue", (A,), _OPTIONAL, _of_non_zero),)),
         Function("optional.none", (Overload("optional_none", (), _OPTIONAL, lambda: NONE),)),
-        Function("value", (member("optional_value", (_OPTIONAL,), A, _value),)),
+        Function("value", (member("optional_value", (_OPTIONAL,), A, Optional.unwrapped),)),
         Function("hasValue", (member("optional_hasValue", (_OPTIONAL,), BOOL, lambda optional: optional.present),)),
         Function("optional.unwrap", (Overload("optional_unwrap", (list_of(_OPTIONAL),), _LIST, _unwrap),)),
         Function("unwrapOpt", (member("optional_unwrapOpt", (list_of(_OPTIONAL),), _LIST, _unwrap),)),

@@ -38,6 +38,7 @@ class Quantity(Opaque):
     __slots__ = ("computed", "exponent", "small", "unscaled")
     TYPE: ClassVar[Type] = QUANTITY
     GO_TYPE: ClassVar[str] = "cel.Quantity"
+    GO_NATIVE: ClassVar[str] = "*resource.Quantity"
 
     def __init__(self, unscaled: int, exponent: int, *, small: bool, computed: bool = False) -> None:
         self.unscaled = unscaled

@@ -1,66 +1,131 @@
 """Regular expressions: `find` and `findAll`, and the search behind `matches` (K9 of the admission semantics).
 
-RE2 decides what is a pattern and matches in linear time. Results of `matches` are remembered per pattern, because names and
-images repeat heavily in a cluster.
+RE2 decides what is a pattern and matches in linear time; its complaints are told in the words of Go's regexp/syntax, which
+upstream uses. Answers are remembered per pattern, because names and images repeat heavily in a cluster.
 """
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 
 import re2
 
 from scanner.cel.errors import EvaluationError
 from scanner.cel.functions.declaration import Function, Library, member
+from scanner.cel.runtime import no_overload
 from scanner.cel.type_system import INT, STRING, list_of
 from scanner.cel.values import Value
 
 _OPTIONS = re2.Options()
 _OPTIONS.log_errors = False
+_OPTIONS.max_mem = 64 << 20
+_WORDS = {
+    "missing )": "missing closing )",
+    "missing ]": "missing closing ]",
+    "unexpected )": "unexpected )",
+    "no argument for repetition operator": "missing argument to repetition operator",
+    "bad repetition operator": "invalid nested repetition operator",
+    "invalid repetition size": "invalid repeat count",
+    "invalid character class range": "invalid character class range",
+    "invalid character class": "invalid character class",
+    "invalid escape sequence": "invalid escape sequence",
+    "invalid perl operator": "invalid or unsupported Perl syntax",
+    "trailing \\": "trailing backslash at end of expression",
+    "invalid UTF-8": "invalid UTF-8",
+    "invalid named capture group": "invalid named capture",
+    "pattern too large - compile failed": "expression too large",
+}
+_WHOLE_PATTERN = frozenset({"missing )", "unexpected )"})
+_ANY_BYTE = re.compile(r"(?<!\\)(?:\\\\)*(\\C)")
+
+
+class Pattern:
+    """A compiled pattern."""
+
+    __slots__ = ("_regex", "search")
+
+    def __init__(self, text: str, regex: re2._Regexp) -> None:
+        self._regex = regex
+
+        @lru_cache(maxsize=4096)
+        def search(subject: str) -> bool:
+            return regex.search(subject) is not None
+
+        self.search = search
+
+    def first(self, subject: str) -> str:
+        """Return the first match, or an empty text."""
+        match = self._regex.search(subject)
+        return "" if match is None else str(match.group())
+
+    def every(self, subject: str, limit: int) -> list[Value]:
+        """Return the matches that do not overlap, at most `limit` of them unless it is negative."""
+        found: list[Value] = []
+        if limit == 0:
+            return found
+        for match in self._regex.finditer(subject):
+            found.append(str(match.group()))
+            if len(found) == limit:
+                break
+        return found
 
 
 @lru_cache(maxsize=1024)
-def compiled(pattern: str) -> re2._Regexp:
+def compiled(pattern: str) -> Pattern:
     """Return a compiled pattern; raise `EvaluationError` with Go's text for what is none."""
+    unsupported = _ANY_BYTE.search(pattern)
+    if unsupported:
+        raise EvaluationError(f"error parsing regexp: invalid escape sequence: `{unsupported.group(1)}`")
     try:
-        return re2.compile(pattern, _OPTIONS)
+        return Pattern(pattern, re2.compile(pattern, _OPTIONS))
     except re2.error as error:
-        raise EvaluationError(f"error parsing regexp: {_reason(error)}") from None
+        raise EvaluationError(f"error parsing regexp: {_in_gos_words(pattern, error)}") from None
 
 
-def _reason(error: re2.error) -> str:
+def _in_gos_words(pattern: str, error: re2.error) -> str:
     text = error.args[0]
-    return text.decode() if isinstance(text, bytes) else str(text)
+    reason, _, at = (text.decode() if isinstance(text, bytes) else str(text)).partition(": ")
+    if reason in _WHOLE_PATTERN:
+        at = pattern
+    return f"{_WORDS.get(reason, reason)}: `{at}`"
 
 
-@lru_cache(maxsize=65536)
-def search(pattern: str, text: str) -> bool:
-    """Return whether the pattern matches anywhere in the text."""
-    return compiled(pattern).search(text) is not None
-
-
-def _dynamic(pattern: str) -> re2._Regexp:
+def _dynamic(pattern: str) -> Pattern:
     try:
         return compiled(pattern)
     except EvaluationError as error:
         raise EvaluationError(f"Illegal regex: {error}") from None
 
 
+def matches(text: Value, pattern: Value) -> Value:
+    """Return whether a pattern matches anywhere in a text."""
+    if type(text) is str and type(pattern) is str:
+        return compiled(pattern).search(text)
+    raise no_overload()
+
+
 def _find(text: str, pattern: str) -> Value:
-    match = _dynamic(pattern).search(text)
-    return "" if match is None else match.group()
+    return _dynamic(pattern).first(text)
 
 
 def _find_all(text: str, pattern: str, limit: int = -1) -> Value:
-    regex = _dynamic(pattern)
-    if limit == 0:
-        return []
-    found: list[Value] = []
-    for match in regex.finditer(text):
-        found.append(match.group())
-        if len(found) == limit:
-            break
-    return found
+    return _dynamic(pattern).every(text, limit)
+
+
+def searching(name: str, pattern: Pattern, arguments: tuple[Value, ...]) -> Value:
+    """Return what a search with a constant pattern finds; such a call accepts any overload and complains without its name."""
+    text = arguments[0]
+    if type(text) is not str:
+        raise no_overload()
+    if name == "matches":
+        return pattern.search(text)
+    if name == "find":
+        return pattern.first(text)
+    limit = arguments[2] if len(arguments) > 2 else -1  # noqa: PLR2004
+    if type(limit) is not int:
+        raise no_overload()
+    return pattern.every(text, limit)
 
 
 LIBRARY = Library(

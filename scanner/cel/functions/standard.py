@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from scanner.cel import conversions, runtime, times
 from scanner.cel.functions.declaration import Function, Library, Overload, member
-from scanner.cel.functions.regex import search
+from scanner.cel.functions.regex import matches
 from scanner.cel.type_system import (
     BOOL,
     BYTES,
@@ -193,7 +193,7 @@ def _texts() -> tuple[Function, ...]:
         Function(
             "matches",
             (Overload("matches", (STRING, STRING), BOOL), member("matches_string", (STRING, STRING), BOOL)),
-            _matches,
+            matches,
             frozenset({str}),
         ),
     )
@@ -206,12 +206,6 @@ def _text(name: str, id_: str, answer: runtime.Binary) -> Function:
         raise runtime.no_overload()
 
     return Function(name, (member(id_, (STRING, STRING), BOOL, run),), guarded=False)
-
-
-def _matches(text: Value, pattern: Value) -> Value:
-    if type(text) is str and type(pattern) is str:
-        return search(pattern, text)
-    raise runtime.no_overload()
 
 
 def _time(name: str, part: str, *, of_duration: int | None = None) -> Function:

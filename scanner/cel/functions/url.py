@@ -58,6 +58,7 @@ class Url(Opaque):
     __slots__ = ("fragment", "parts")
     TYPE: ClassVar[Type] = URL
     GO_TYPE: ClassVar[str] = "cel.URL"
+    GO_NATIVE: ClassVar[str] = "*url.URL"
 
     def __init__(self, parts: _Parts, fragment: str) -> None:
         self.parts = parts
