@@ -3,19 +3,22 @@ package main
 import (
 	"encoding/base64"
 	"fmt"
-	"math"
+	"strconv"
 	"time"
 
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
+	"k8s.io/apimachinery/pkg/api/resource"
+	apiservercel "k8s.io/apiserver/pkg/cel"
 )
 
 // Value is a CEL value with its run-time type.
 //
-// Plain holds: null, bool, int and uint as JSON; a finite double as a JSON number, others as "NaN", "+Inf" and "-Inf"; a string as
+// Plain holds: null, bool, int and uint as JSON; a double as its shortest text; a string as
 // itself; bytes in base64; a timestamp in RFC 3339; a duration in nanoseconds; a type as its name; a list as values; a map as pairs
-// of values; an optional as a list of at most one value; anything else as text.
+// of values; an optional as a list of at most one value; a quantity as its digits and decimal exponent; a named format as its name;
+// anything else as Go prints it.
 type Value struct {
 	Type  string `json:"type"`
 	Plain any    `json:"plain"`
@@ -36,7 +39,7 @@ func plain(value ref.Val) any {
 	case types.Uint:
 		return uint64(value)
 	case types.Double:
-		return plainDouble(float64(value))
+		return strconv.FormatFloat(float64(value), 'g', -1, 64)
 	case types.String:
 		return string(value)
 	case types.Bytes:
@@ -54,14 +57,21 @@ func plain(value ref.Val) any {
 	case traits.Lister:
 		return plainList(value)
 	}
-	return fmt.Sprint(value.Value())
+	return plainOpaque(value.Value())
 }
 
-func plainDouble(value float64) any {
-	if math.IsNaN(value) || math.IsInf(value, 0) {
-		return fmt.Sprintf("%+v", value)
+func plainOpaque(value any) string {
+	switch value := value.(type) {
+	case *resource.Quantity:
+		exact := value.DeepCopy()
+		decimal := exact.AsDec()
+		return fmt.Sprintf("%se%d", decimal.UnscaledBig(), -decimal.Scale())
+	case apiservercel.Format:
+		return value.Name
+	case *types.Err:
+		return ""
 	}
-	return value
+	return fmt.Sprint(value)
 }
 
 func plainOptional(value *types.Optional) []Value {

@@ -1,0 +1,90 @@
+"""When two replies differ, and whether Kubernetes' own reply is the same every time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+_KINDS = ("compilation failed", "program instantiation failed", "must evaluate to")
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What differs (`refusal`, `type`, `value`, `error`, `cost`, `crash`), on which object, and both sides."""
+
+    what: str
+    index: int | None
+    expected: Any
+    actual: Any
+
+
+def first_difference(theirs: Any, ours: Any) -> Difference | None:
+    """The first thing in which our reply is not the oracle's. Requests that crash the oracle are never different."""
+    if "panic" in theirs or "unreadable" in theirs:
+        return None
+    if "panic" in ours:
+        return Difference("crash", None, theirs, ours["panic"])
+    if "refused" in theirs or "refused" in ours:
+        return _refusal(theirs, ours)
+    if theirs.get("resultType") != ours.get("resultType"):
+        return Difference("type", None, theirs.get("resultType"), ours.get("resultType"))
+    return next(_outcomes(theirs.get("outcomes", []), ours["outcomes"]), None)
+
+
+def _refusal(theirs: Any, ours: Any) -> Difference | None:
+    one, two = theirs.get("refused", ""), ours.get("refused", "")
+    return None if _kind(one) == _kind(two) else Difference("refusal", None, one, two)
+
+
+def _kind(refusal: str) -> str:
+    return next((kind for kind in _KINDS if refusal.startswith(kind)), refusal)
+
+
+def _outcomes(theirs: list[Any], ours: list[Any]) -> Iterator[Difference]:
+    for index, (one, two) in enumerate(zip(theirs, ours, strict=True)):
+        if "panic" in one:
+            continue
+        if "error" in one or "error" in two:
+            if one.get("error") != two.get("error"):
+                yield Difference("error" if "error" in one and "error" in two else "value", index, one, two)
+        elif not same(one["value"], two["value"]):
+            yield Difference("value", index, one["value"], two["value"])
+        if "cost" in two and one["cost"] != two["cost"]:
+            yield Difference("cost", index, one["cost"], two["cost"])
+
+
+def same(one: Any, two: Any) -> bool:
+    """Whether two tagged values are the same; maps have no order."""
+    if one["type"] != two["type"]:
+        return False
+    theirs, ours = one["plain"], two["plain"]
+    match one["type"]:
+        case "list" | "optional_type":
+            return len(theirs) == len(ours) and all(map(same, theirs, ours))
+        case "map":
+            return _same_entries(theirs, ours)
+        case "double":
+            return repr(float(theirs)) == repr(float(ours))
+        case "kubernetes.Quantity":
+            return _number(theirs) == _number(ours)
+        case _:
+            return bool(theirs == ours)
+
+
+def _same_entries(theirs: Any, ours: Any) -> bool:
+    left = list(ours)
+    for key, value in theirs:
+        found = next((entry for entry in left if same(key, entry[0]) and same(value, entry[1])), None)
+        if found is None:
+            return False
+        left.remove(found)
+    return not left
+
+
+def _number(text: str) -> tuple[str, int]:
+    digits, _, exponent = text.partition("e")
+    short = digits.rstrip("0")
+    if not short.strip("-"):
+        return "0", 0
+    return short, int(exponent) + len(digits) - len(short)

@@ -1,0 +1,173 @@
+"""`make fuzz`: random expressions, evaluated by Kubernetes' own CEL and by ours, until the time is up.
+
+Every difference is shrunk and printed. Exit code 1 when there is one. The same seed makes the same expressions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.oracle import ours
+from tests.oracle.client import Oracle, program
+from tests.oracle.compare import Difference, first_difference
+from tests.oracle.grammar import Case, Generator, Term
+from tests.oracle.shrink import smallest
+from tests.oracle.subjects import ATTRIBUTES, NAMESPACE, objects
+
+_BATCH = 200
+_OBJECTS = 6
+_REPEATS = 6
+_MOST_REPORTED = 40
+
+
+@dataclass(slots=True)
+class Tally:
+    """What a run has seen. A pair is an expression on an object; a refused expression counts as one."""
+
+    pairs: int = 0
+    refused: int = 0
+    different: int = 0
+    unstable: int = 0
+    shrunk: dict[str, Difference] = field(default_factory=dict)
+    kinds: Counter[str] = field(default_factory=Counter)
+
+
+class Fuzz:
+    """One run."""
+
+    def __init__(self, oracle: Oracle, seed: int) -> None:
+        self._oracle = oracle
+        chance = random.Random(seed)
+        self._generator = Generator(chance)
+        self._objects = objects(chance, _OBJECTS)
+        self.tally = Tally()
+
+    def batch(self, number: int) -> None:
+        """Compare so many expressions."""
+        cases = [self._generator.case() for _ in range(number)]
+        for case, theirs in zip(cases, self._oracle.ask(map(self._request, cases)), strict=True):
+            self._compare(case, theirs)
+
+    def _compare(self, case: Case, theirs: Any) -> None:
+        mine = ours.reply(str(case.term), case.variables, self._objects)
+        self.tally.pairs += len(theirs.get("outcomes", ())) or 1
+        self.tally.refused += "refused" in theirs
+        difference = first_difference(theirs, mine)
+        if difference is None:
+            return
+        if self._is_unstable(case):
+            self.tally.unstable += 1
+            return
+        self.tally.different += 1
+        self.tally.kinds[difference.what] += 1
+        if len(self.tally.shrunk) < _MOST_REPORTED:
+            self._shrink(case, difference)
+
+    def _is_unstable(self, case: Case) -> bool:
+        """Whether the oracle itself answers differently from time to time: it walks maps in random order."""
+        replies = self._oracle.ask([self._request(case)] * _REPEATS)
+        return any(_unordered(reply) != _unordered(replies[0]) for reply in replies)
+
+    def _shrink(self, case: Case, difference: Difference) -> None:
+        term = smallest(case.term, self._batched(case, difference.what))
+        text = str(term)
+        final = self._difference(text, case.variables)
+        if final is not None:
+            self.tally.shrunk.setdefault(text, final)
+
+    def _batched(self, case: Case, what: str) -> Any:
+        def differing(texts: list[str]) -> list[bool]:
+            cases = [Case(Term("any", (text,)), case.variables) for text in texts]
+            replies = self._oracle.ask(map(self._request, cases))
+            still = []
+            for one, theirs in zip(cases, replies, strict=True):
+                if any(still):
+                    still.append(False)
+                    continue
+                found = first_difference(theirs, ours.reply(str(one.term), one.variables, self._objects))
+                still.append(found is not None and found.what == what and not self._is_unstable(one))
+            return still
+
+        return differing
+
+    def _difference(self, text: str, variables: tuple[tuple[str, str], ...]) -> Difference | None:
+        case = Case(Term("any", (text,)), variables)
+        (theirs,) = self._oracle.ask([self._request(case)])
+        return first_difference(theirs, ours.reply(text, variables, self._objects))
+
+    def _request(self, case: Case) -> dict[str, Any]:
+        return {
+            "expression": str(case.term),
+            "variables": [{"name": name, "expression": text} for name, text in case.variables],
+            "objects": self._objects,
+            "namespaceObject": NAMESPACE,
+            "attributes": ATTRIBUTES,
+            "authorizer": {},
+        }
+
+    def object_at(self, index: int | None) -> Any:
+        """The object a difference was seen on."""
+        return None if index is None else self._objects[index]
+
+
+def _unordered(reply: Any) -> str:
+    """A reply as text in which the order of a map's entries does not show."""
+    return json.dumps(_sorted(reply), sort_keys=True)
+
+
+def _sorted(value: Any) -> Any:
+    if isinstance(value, dict):
+        if value.get("type") == "map":
+            return {"map": sorted((_sorted(entry) for entry in value["plain"]), key=json.dumps)}
+        return {key: _sorted(item) for key, item in value.items()}
+    return [_sorted(item) for item in value] if isinstance(value, list) else value
+
+
+def report(fuzz: Fuzz) -> str:
+    """The differences, the smallest expression of each."""
+    lines = []
+    for text, found in sorted(fuzz.tally.shrunk.items(), key=lambda entry: (entry[1].what, len(entry[0]))):
+        where = f" on object {found.index}" if found.index is not None else ""
+        lines += [f"{found.what}{where}: {text}", f"  expected {found.expected}", f"  actual   {found.actual}"]
+    return "\n".join(lines)
+
+
+def run(fuzz: Fuzz, seconds: float) -> None:
+    """Compare until the time is up."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        fuzz.batch(_BATCH)
+
+
+def main() -> int:
+    """Parse the command line and run."""
+    parser = argparse.ArgumentParser(prog="make fuzz", description=__doc__)
+    parser.add_argument("--seconds", type=float, default=600)
+    parser.add_argument("--seed", type=int, default=None, help="by default the time of day")
+    arguments = parser.parse_args()
+    seed = int(time.time()) if arguments.seed is None else arguments.seed
+    path = program(build=True)
+    if path is None or not Path(path).exists():
+        sys.stderr.write("there is no oracle; make it with: make oracle\n")
+        return 2
+    with Oracle(path) as oracle:
+        fuzz = Fuzz(oracle, seed)
+        run(fuzz, arguments.seconds)
+    tally = fuzz.tally
+    if tally.shrunk:
+        sys.stdout.write(report(fuzz) + "\n")
+    kinds = "".join(f" {what}={number}" for what, number in sorted(tally.kinds.items()))
+    sys.stdout.write(f"fuzz: pairs={tally.pairs} refused={tally.refused} different={tally.different}{kinds} unstable={tally.unstable} seed={seed}\n")
+    return 1 if tally.different else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

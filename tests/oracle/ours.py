@@ -1,0 +1,126 @@
+"""The same questions to our own compiler, answered in the oracle's form."""
+
+from __future__ import annotations
+
+import base64
+import signal
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from scanner import cel
+from scanner.cel.functions.authorizer import Answer, Authorizer, Question, Subject
+from scanner.cel.functions.quantity import Quantity
+from scanner.cel.times import printed
+from scanner.cel.type_system import Type
+from scanner.cel.values import Duration, KeyedMap, Opaque, Optional, Timestamp, UInt
+from scanner.evaluate import CompiledPolicy, Request, compile_policy, request_map
+from scanner.model.resource import Kind, UserInfo, resource_of
+from scanner.policies.manifest import read_policy
+from tests.oracle.subjects import ATTRIBUTES, NAMESPACE
+
+_SLOWEST_SECONDS = 20
+
+
+class Refusing:
+    """A decider that allows nothing."""
+
+    def decide(self, question: Question) -> Answer:
+        return Answer(allowed=False)
+
+
+def reply(expression: str, variables: tuple[tuple[str, str], ...], objects: list[Any]) -> dict[str, Any]:
+    """Our reply to a request."""
+    try:
+        with _limited():
+            compiled, program = _compiled(expression, variables)
+            outcomes = [_outcome(program, compiled, _activation(document)) for document in objects]
+    except cel.CompileError as error:
+        return {"refused": error.detail}
+    except Exception as error:  # noqa: BLE001 (any crash is a finding)
+        return {"panic": repr(error)}
+    return {"resultType": program.result_type.full_name(), "outcomes": outcomes}
+
+
+@contextmanager
+def _limited() -> Iterator[None]:
+    def give_up(*_: object) -> None:
+        raise TimeoutError(f"took more than {_SLOWEST_SECONDS} s")
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(_SLOWEST_SECONDS)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _compiled(expression: str, variables: tuple[tuple[str, str], ...]) -> tuple[CompiledPolicy, cel.Program]:
+    entries = [{"name": name, "expression": text} for name, text in variables]
+    policy = compile_policy(read_policy({"spec": {"variables": entries}}, language="test"))
+    environment = cel.Environment()
+    for name, variable in policy.variables.items():
+        result = variable.program.result_type if variable.program else cel.DYN
+        environment = environment.with_variable(name, result)
+    return policy, cel.compile(expression, environment.extend(cel.AUTHORIZATION))
+
+
+def _activation(document: Any) -> dict[str, object]:
+    kind = Kind("apps", "v1", "Thing", "things", namespaced=True)
+    user = ATTRIBUTES["user"]
+    info = UserInfo(user["username"], uid=user["uid"], groups=tuple(user["groups"]))
+    resource = resource_of(kind, document or {"metadata": {"name": "web", "namespace": "team-1"}})
+    request = Request("CREATE", kind, kind, resource, "team-1", NAMESPACE, info)
+    authorizer = Authorizer(Refusing(), Subject(info.username, info.groups, info.uid))
+    named = {"namespace": "team-1", "name": "web"}
+    return {
+        "object": document,
+        "oldObject": None,
+        "request": request_map(request),
+        "namespaceObject": {key: NAMESPACE[key] for key in ("metadata", "spec", "status")},
+        "authorizer": authorizer,
+        "authorizer.requestResource": authorizer.request_resource(group="apps", resource="things", **named),
+    }
+
+
+def _outcome(program: cel.Program, policy: CompiledPolicy, activation: Mapping[str, object]) -> dict[str, Any]:
+    try:
+        value = program.evaluate(policy.activation(activation))
+    except cel.EvaluationError as error:
+        return {"error": str(error)}
+    return {"value": tagged(value)}
+
+
+def tagged(value: cel.Value) -> dict[str, Any]:
+    """A value with its type, as the oracle writes it."""
+    return {"type": cel.type_name(value), "plain": _plain(value)}
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case None | bool() | str():
+            return value
+        case UInt() | int():
+            return int(value)
+        case float():
+            return repr(value)
+        case bytes():
+            return base64.b64encode(value).decode()
+        case Timestamp():
+            return printed(value)
+        case Duration():
+            return value.nanoseconds
+        case list():
+            return [tagged(item) for item in value]
+        case dict() | KeyedMap():
+            return [[tagged(key), tagged(item)] for key, item in value.items()]
+        case Optional():
+            return [tagged(value.value)] if value.present else []
+        case Type():
+            return value.name
+        case Quantity():
+            return f"{value.unscaled}e{value.exponent}"
+        case Opaque():
+            return str(value) if type(value).__str__ is not object.__str__ else ""
+    raise TypeError(type(value).__name__)
