@@ -7,14 +7,14 @@ from datetime import datetime
 from itertools import groupby
 from typing import NamedTuple
 
-from scanner.model.outcome import Finding
 from scanner.model.scan import StoredFinding
 from scanner.report.batches import Batch, batched
 from scanner.report.by_policy import PolicySection
 from scanner.report.definition import definition_of
 from scanner.report.site import Site, pager
 from scanner.report.spill import Spill
-from scanner.report.words import check_title, iso, object_name, param_name, result_word, utc, visible
+from scanner.report.templates import NAME
+from scanner.report.words import check_title, cut, object_name, param_name, result_word, utc, visible
 
 NEW = "new"
 _BRIEF = 240
@@ -32,7 +32,24 @@ class Row(NamedTuple):
     refused: bool
     status: str
     seen: str
-    seen_iso: str
+
+
+class Brief(NamedTuple):
+    """A finding on one line. `path` is the page of its policy that has it, `policy_path` the first one; or empty."""
+
+    id: str
+    path: str
+    policy_path: str
+    kind: str
+    name: str
+    policy: str
+    check: str
+    result: str
+    message: str
+    refused: bool
+    status: str
+    seen: str
+    resolved: str
 
 
 class Group(NamedTuple):
@@ -104,15 +121,14 @@ def _row(stored: StoredFinding) -> Row:
     it = stored.finding
     return Row(
         id=stored.id,
-        kind=it.kind,
-        name=object_name(it),
+        kind=cut(it.kind, NAME),
+        name=cut(object_name(it), NAME),
         result=result_word(it.outcome),
         message=it.outcome.message,
         operation=it.operation,
         refused=it.denies,
         status=stored.status,
         seen=day(stored.first_seen),
-        seen_iso=iso(stored.first_seen),
     )
 
 
@@ -130,34 +146,30 @@ def _put_aside(site: Site, spill: Spill, batch: Batch[StoredFinding], path: str)
             spill.add(NEW, brief)
 
 
-def brief_of(stored: StoredFinding, path: str, first_path: str) -> dict[str, str]:
+def brief_of(stored: StoredFinding, path: str, policy_path: str) -> Brief:
     """Say a finding on one line, for the lists that point to the page of its policy."""
     it = stored.finding
-    return {
-        "id": stored.id,
-        "path": path,
-        "policy_path": first_path,
-        "kind": visible(it.kind[:_BRIEF]),
-        "name": visible(_object(it)),
-        "policy": visible(it.policy[:_BRIEF]),
-        "check": check_title(it.check),
-        "result": result_word(it.outcome),
-        "refused": "yes" if it.denies else "",
-        "message": visible(_shortened(it.outcome.message)),
-        "status": stored.status,
-        "seen": day(stored.first_seen),
-        "resolved": day(stored.resolved_at) if stored.resolved_at else "",
-    }
+    return Brief(
+        id=stored.id,
+        path=path,
+        policy_path=policy_path,
+        kind=_brief(it.kind),
+        name=_brief(object_name(it)),
+        policy=_brief(it.policy),
+        check=check_title(it.check),
+        result=result_word(it.outcome),
+        message=_brief(it.outcome.message),
+        refused=it.denies,
+        status=stored.status,
+        seen=day(stored.first_seen),
+        resolved=day(stored.resolved_at) if stored.resolved_at else "",
+    )
 
 
-def brief_texts(brief: dict[str, str]) -> Iterable[str]:
+def brief_texts(brief: Brief) -> Iterable[str]:
     """Name what a page shows of a brief finding."""
-    return brief["kind"], brief["name"], brief["policy"], brief["message"]
+    return brief.kind, brief.name, brief.policy, brief.message
 
 
-def _object(it: Finding) -> str:
-    return _shortened(object_name(it))
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _BRIEF else f"{text[:_BRIEF]}…"
+def _brief(text: str) -> str:
+    return visible(text if len(text) <= _BRIEF else f"{text[:_BRIEF]}…")

@@ -12,7 +12,7 @@ from pathlib import Path
 from scanner.model.outcome import Gap
 from scanner.model.scan import Health
 from scanner.report.document import Document
-from scanner.report.finding_pages import NEW, brief_of, brief_texts, write_policy_pages
+from scanner.report.finding_pages import NEW, Brief, brief_of, brief_texts, write_policy_pages
 from scanner.report.folder import replaced
 from scanner.report.sentences import namespace_title, worst_namespaces, worst_policies
 from scanner.report.site import Site, site_of
@@ -44,7 +44,7 @@ def _write_namespaces(site: Site, spill: Spill) -> None:
         "namespaces.html", "Namespaces", ordered, total=len(ordered), texts=lambda it: (it.namespace[:NAME],)
     )
     for it in document.namespaces:
-        rows = spill.rows(f"namespace {it.namespace}")
+        rows = _put_aside(spill, f"namespace {it.namespace}")
         path = site.namespace_path(it.namespace)
         title = namespace_title(it.namespace)
         site.write_list(
@@ -56,11 +56,15 @@ def _write_changes(site: Site, spill: Spill) -> None:
     changes = site.document.changes
     first = not site.document.provenance.previous_scan_id
     new = 0 if first else changes.new + changes.reopened
-    site.write_list("new.html", "New findings", spill.rows(NEW), total=new, texts=brief_texts)
+    site.write_list("new.html", "New findings", _put_aside(spill, NEW), total=new, texts=brief_texts)
     site.write_list("resolved.html", "Resolved findings", _resolved(site), total=changes.resolved, texts=brief_texts)
 
 
-def _resolved(site: Site) -> Iterator[dict[str, str]]:
+def _put_aside(spill: Spill, group: str) -> Iterator[Brief]:
+    return (Brief(*row) for row in spill.rows(group))
+
+
+def _resolved(site: Site) -> Iterator[Brief]:
     for stored in site.document.resolved():
         path = site.policy_path(stored.finding.policy) if stored.finding.policy in site.policies else ""
         yield brief_of(stored, path, path)

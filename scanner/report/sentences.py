@@ -34,7 +34,11 @@ def verdict_of(document: Document) -> str:
     if document.complete:
         return "Everything that a bound policy can match was looked at."
     missed = len(document.coverage.unseen)
-    return f"This report does not show everything: {plural(missed, 'thing')} not looked at." if missed else _UNNAMED
+    return (
+        f"This report does not show everything: {plural(missed, 'thing was', 'things were')} not looked at."
+        if missed
+        else _UNNAMED
+    )
 
 
 _UNNAMED = "This report does not show everything: the scan was recorded as incomplete."
@@ -51,11 +55,18 @@ def when_of(document: Document) -> str:
 def score_line(document: Document) -> str:
     """The score, its bounds and the population behind it; or why there is none."""
     score = document.score
-    if score.value is None or score.low is None or score.high is None:
+    if score.value is None:
         return f"not available: {score.why_not}"
+    return f"{percent_floor(score.value)} of {population_line(document)}"
+
+
+def population_line(document: Document) -> str:
+    """What the score is a share of, and its bounds."""
+    score = document.score
+    if not score.undecided or score.low is None or score.high is None:
+        return f"{plural(score.decided, 'decided check')} passed, nothing is undecided"
     bounds = f"between {percent_floor(score.low)} and {percent_ceil(score.high)}"
-    certain = bounds if score.undecided else "nothing undecided"
-    return f"{percent_floor(score.value)} of {plural(score.decided, 'decided check')} passed, {certain}"
+    return f"{plural(score.decided, 'decided check')} passed; {bounds} with what is undecided"
 
 
 def coverage_line(document: Document) -> str:
@@ -140,6 +151,7 @@ class Spoken:
     kinds: str
     scope: str
     score: str
+    population: str
     coverage: str
     findings: str
     changes: str
@@ -156,6 +168,7 @@ def spoken(document: Document) -> Spoken:
         kinds=kinds_line(document),
         scope=scope_line(document),
         score=score_line(document),
+        population=population_line(document),
         coverage=coverage_line(document),
         findings=findings_line(document),
         changes=changes_line(document),

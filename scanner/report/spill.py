@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import orjson
 
@@ -17,7 +18,7 @@ _FULL = 4_000_000
 
 
 class Spill:
-    """Lists of rows by group, kept in `folder`. A row is JSON; rows of a group come back in the order they went in."""
+    """Lists of rows by group, kept in `folder`. A row is a tuple of JSON values; rows of a group come back in the order they went in."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir()
@@ -26,15 +27,15 @@ class Spill:
         self._files: dict[str, Path] = {}
         self._size = 0
 
-    def add(self, group: str, row: object) -> None:
+    def add(self, group: str, row: tuple[Any, ...]) -> None:
         """Put a row aside."""
-        line = orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)
+        line = orjson.dumps(tuple(row), option=orjson.OPT_APPEND_NEWLINE)
         self._waiting[group].append(line)
         self._size += len(line)
         if self._size > _FULL:
             self._flush()
 
-    def rows(self, group: str) -> Iterator[dict[str, str]]:
+    def rows(self, group: str) -> Iterator[list[Any]]:
         """Read the rows of a group."""
         self._flush()
         if group not in self._files:

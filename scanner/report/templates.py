@@ -8,6 +8,7 @@ from __future__ import annotations
 from base64 import b64encode
 from hashlib import sha256
 from pathlib import Path
+from typing import Any, cast
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -43,6 +44,11 @@ def environment() -> Environment:
         percent_floor=percent_floor,
         percent_ceil=percent_ceil,
     )
+    words = cast("Any", made.get_template("words.html").module)
+    made.globals.update(
+        result_words={word: words.result_word(word) for word in ("Violated", "Error")},
+        status_words={word: words.status_word(word) for word in ("new", "open", "reopened", "resolved")},
+    )
     return made
 
 
@@ -59,7 +65,10 @@ def _folder() -> Path:
 
 
 def _harmless(value: object) -> object:
-    return visible(cut(value)) if isinstance(value, str) and not isinstance(value, Markup) else value
+    """Make a text harmless; most texts are, and this runs for everything that is printed."""
+    if not isinstance(value, str) or isinstance(value, Markup):
+        return value
+    return value if len(value) <= LONGEST and value.isprintable() else visible(cut(value))
 
 
 def _name(text: str) -> str:
