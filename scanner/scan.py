@@ -6,6 +6,7 @@ Protocols, and satisfied by shape: the whole run is tested with two in-memory ob
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -13,7 +14,7 @@ from fnmatch import fnmatchcase
 from typing import Protocol
 
 from scanner import __version__
-from scanner.errors import ListFailed
+from scanner.errors import ListFailed, UsageError
 from scanner.health import health_after, health_before
 from scanner.model.json import JsonObject
 from scanner.model.outcome import Gap, GapKind
@@ -34,6 +35,9 @@ from scanner.page import Judge, decode
 from scanner.plan import KindPlan, equivalents, plan
 from scanner.policies.validating import Bound, World, bind
 from scanner.sources import Manifest, ParamTable, Rulebook, namespaces_needed, policy_kinds, rulebook
+
+_INTERRUPTED = "interrupted before every kind was listed"
+
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
@@ -123,33 +127,26 @@ def run(
     discovery = cluster.discover()
     listing = _Listing(cluster, options.scope)
     rules = rulebook(_policy_documents(listing, discovery, options), options, discovery.kinds)
-    store.begin(
-        ScanStart(scan_id, identity, started, options.scope, __version__, rules.policies, rules.bindings),
-    )
-    setting = _setting(listing, discovery, rules, identity, cluster.requester(), options)
-    gaps = [*options.gaps, *discovery.gaps, *rules.gaps, *setting.gaps]
-    coverage: list[Coverage] = []
-    matched: dict[tuple[str, str], int] = {}
-    try:
-        for line in setting.plans:
-            coverage.append(_scan_kind(listing, line, setting.judge, store, scan_id, gaps, matched, progress))
-    except KeyboardInterrupt:
-        gaps.append(Gap(GapKind.LIST, "scan", "interrupted before every kind was listed; scan again"))
-    incomplete = bool(gaps) or any(_incomplete(entry) for entry in coverage)
-    health = {*setting.health, *health_after(setting.bound, matched, coverage)}
-    end = ScanEnd(
-        finished_at=clock(),
-        state=ScanState.PARTIAL if incomplete else ScanState.COMPLETE,
-        coverage=tuple(coverage),
-        health=tuple(sorted(health)),
-        gaps=tuple(dict.fromkeys(gaps)),
-        evaluated_policies=tuple(entry.policy.name for entry in setting.bound),
-    )
-    return store.finish(scan_id, end)
+    setting = _setting(listing, discovery, rules, _Viewer(identity, cluster.requester()), options.scope)
+    _reject_unknown(options.scope, discovery, setting)
+    store.begin(ScanStart(scan_id, identity, started, options.scope, __version__, rules.policies, rules.bindings))
+    course = _Course(store, scan_id, progress)
+    course.gaps = [*options.gaps, *discovery.gaps, *rules.gaps, *setting.gaps]
+    course.judge(setting, listing)
+    return store.finish(scan_id, course.end(setting, clock()))
 
 
-def _incomplete(coverage: Coverage) -> bool:
-    return coverage.state not in (CoverageState.LISTED, CoverageState.SKIPPED)
+@dataclass(frozen=True, slots=True)
+class _Viewer:
+    """Which cluster is looked at, and by whom."""
+
+    cluster: ClusterIdentity
+    user: UserInfo
+
+    @property
+    def files(self) -> bool:
+        """Whether the cluster is made of files."""
+        return self.cluster.source == "files"
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,26 +160,128 @@ class _Setting:
     gaps: tuple[Gap, ...]
 
 
+def _reject_unknown(scope: Scope, discovery: Discovery, setting: _Setting) -> None:
+    """A typing error must not look like a clean cluster. What could not be listed is not called unknown."""
+    for pattern in scope.kinds:
+        if not discovery.gaps and not any(_names(pattern, kind) for kind in discovery.kinds):
+            raise UsageError(f"--kind {pattern} matches nothing that the cluster serves: see `kubectl api-resources`")
+    for name in scope.namespaces:
+        if setting.judge.world.namespace(name) is None:
+            raise UsageError(f"--namespace {name}: the cluster has no such namespace: see `kubectl get namespaces`")
+
+
+class _Course:
+    """What a scan has told its store so far, and what it still has to tell at the end."""
+
+    def __init__(self, store: Store, scan_id: str, progress: Progress) -> None:
+        self._store = store
+        self._scan_id = scan_id
+        self._progress = progress
+        self.gaps: list[Gap] = []
+        self._coverage: list[Coverage] = []
+        self._matched: Counter[tuple[str, str]] = Counter()
+
+    def judge(self, setting: _Setting, listing: _Listing) -> None:
+        """List and judge every kind; an interrupted scan still says what it did not list."""
+        try:
+            for line in setting.plans:
+                self._coverage.append(_untouched(line.kind))
+                self._kind(line, setting.judge, listing)
+        except KeyboardInterrupt:
+            self.gaps.append(Gap(GapKind.LIST, "scan", f"{_INTERRUPTED}; scan again"))
+            self._coverage.extend(_untouched(line.kind) for line in setting.plans[len(self._coverage) :])
+
+    def end(self, setting: _Setting, finished: datetime) -> ScanEnd:
+        """What the store is told last."""
+        incomplete = bool(self.gaps) or any(_incomplete(entry) for entry in self._coverage)
+        health = {*setting.health, *health_after(setting.bound, self._matched, self._coverage)}
+        return ScanEnd(
+            finished_at=finished,
+            state=ScanState.PARTIAL if incomplete else ScanState.COMPLETE,
+            coverage=tuple(self._coverage),
+            health=tuple(sorted(health)),
+            gaps=tuple(dict.fromkeys(self.gaps)),
+            evaluated_policies=tuple(entry.policy.name for entry in setting.bound),
+        )
+
+    def _kind(self, line: KindPlan, judge: Judge, listing: _Listing) -> None:
+        """List one kind, namespace by namespace; pages that were seen stay good when a list breaks off."""
+        if note := listing.left_out(line.kind):
+            self._cover(state=CoverageState.SKIPPED, note=note)
+            return
+        troubles = [error for pages in listing.judged(line.kind) for error in self._pages(pages, line, judge)]
+        where = f"{line.kind.api_version}/{line.kind.kind}"
+        self.gaps.extend(Gap(GapKind.LIST, where, error.why) for error in troubles)
+        if troubles:
+            seen = self._coverage[-1].pages > 0 or len(troubles) < len(listing.namespaces)
+            state = CoverageState.PARTIAL if seen else CoverageState(troubles[0].state)
+            self._cover(state=state, note="; ".join(dict.fromkeys(error.why for error in troubles)))
+        elif any(gap.where == where for gap in self.gaps):
+            self._cover(state=CoverageState.PARTIAL, note="part of the list could not be read")
+        else:
+            self._cover(state=CoverageState.LISTED, note="")
+
+    def _pages(self, pages: Iterable[Page], line: KindPlan, judge: Judge) -> Iterator[ListFailed]:
+        try:
+            for page in pages:
+                self._page(page, line, judge)
+        except ListFailed as error:
+            yield error
+
+    def _page(self, page: Page, line: KindPlan, judge: Judge) -> None:
+        result = judge.page(replace(page, number=self._coverage[-1].pages + 1), line)
+        self._store.page(self._scan_id, result)
+        self.gaps.extend(result.gaps)
+        self._matched.update(result.matched)
+        self._coverage[-1] = _added(self._coverage[-1], page, result)
+        self._progress(self._coverage[-1])
+
+    def _cover(self, *, state: CoverageState, note: str) -> None:
+        self._coverage[-1] = replace(self._coverage[-1], state=state, note=note)
+
+
+def _untouched(kind: Kind) -> Coverage:
+    return Coverage(kind.api_version, kind.kind, CoverageState.FAILED, note=_INTERRUPTED)
+
+
+def _added(coverage: Coverage, page: Page, result: PageResult) -> Coverage:
+    """The ledger line with one more page; until the last one has come the list is partial."""
+    return replace(
+        coverage,
+        state=CoverageState.PARTIAL,
+        objects=coverage.objects + result.objects,
+        evaluated=coverage.evaluated + result.evaluated,
+        pages=coverage.pages + 1,
+        bytes=coverage.bytes + len(page.data),
+        resource_version=coverage.resource_version or page.resource_version,
+    )
+
+
+def _incomplete(coverage: Coverage) -> bool:
+    return coverage.state not in (CoverageState.LISTED, CoverageState.SKIPPED)
+
+
 class _Listing:
     """The cluster's lists, within the scope that the user chose."""
 
     def __init__(self, cluster: Cluster, scope: Scope) -> None:
         self._cluster = cluster
         self._scope = scope
+        self.namespaces = scope.namespaces or ("",)
 
     def everything(self, kind: Kind, namespaces: Iterable[str] = ("",)) -> Iterator[Resource]:
-        """Every object of a kind that judging needs, whatever the scope of what is judged."""
+        """Every object of a kind that judging needs, whatever the scope of what is judged.
+
+        Raises ListFailed, and ValueError for a page that cannot be read.
+        """
         for namespace in namespaces:
             for page in self._cluster.pages(kind, namespace=namespace):
                 yield from _resources(page)
 
-    def judged(self, kind: Kind) -> Iterator[Page]:
-        """The pages to judge, numbered through the namespaces that the scope names."""
-        number = 0
-        for namespace in self._scope.namespaces or ("",):
-            for page in self._cluster.pages(kind, namespace=namespace, selector=self._scope.selector):
-                number += 1
-                yield replace(page, number=number)
+    def judged(self, kind: Kind) -> Iterator[Iterator[Page]]:
+        """The pages to judge, for each namespace that the scope names or for all of them at once."""
+        for namespace in self.namespaces:
+            yield self._cluster.pages(kind, namespace=namespace, selector=self._scope.selector)
 
     def left_out(self, kind: Kind) -> str:
         """Why the user does not want to see a kind, or an empty string."""
@@ -204,8 +303,9 @@ def _names(pattern: str, kind: Kind) -> bool:
 
 def _resources(page: Page) -> Iterator[Resource]:
     for item in decode(page):
-        if isinstance(item, dict):
-            yield resource_of(page.kind, {**item, "apiVersion": page.kind.api_version, "kind": page.kind.kind})
+        if not isinstance(item, dict) or not isinstance(item.get("metadata"), dict):
+            raise ValueError("an item of the list has no metadata")  # noqa: TRY004 - one kind of trouble with pages
+        yield resource_of(page.kind, {**item, "apiVersion": page.kind.api_version, "kind": page.kind.kind})
 
 
 def _policy_documents(listing: _Listing, discovery: Discovery, options: Options) -> Iterator[Manifest | Gap]:
@@ -220,55 +320,63 @@ def _policy_documents(listing: _Listing, discovery: Discovery, options: Options)
                 yield Gap(GapKind.LIST, f"{kind.api_version}/{kind.kind}", why)
 
 
-def _setting(
-    listing: _Listing,
-    discovery: Discovery,
-    rules: Rulebook,
-    identity: ClusterIdentity,
-    user: UserInfo,
-    options: Options,
-) -> _Setting:
+def _setting(listing: _Listing, discovery: Discovery, rules: Rulebook, viewer: _Viewer, scope: Scope) -> _Setting:
     kinds = discovery.kinds
     bound = bind(rules.policies, rules.bindings)
     params = ParamTable(kinds)
-    gaps = [*_load_params(listing, params, bound, rules)]
     namespaces, trouble = _load_namespaces(listing, kinds)
-    files = identity.source == "files"
-    blind = {gap.where for gap in gaps}
-    if trouble:
-        gaps.append(trouble)
-        blind |= {f"policy {entry.policy.name}" for entry in bound if namespaces_needed(entry)}
-        gaps.extend(
-            Gap(GapKind.EVALUATION, f"policy {entry.policy.name}", "it needs namespaces, which could not be listed")
+    blind = (
+        *_unknown_param_kinds(bound, params, discovery),
+        *_load_params(listing, params, bound, rules),
+        *(
+            _blind(entry, "it needs namespaces, which could not be listed")
             for entry in bound
-            if namespaces_needed(entry)
-        )
-    sighted = tuple(entry for entry in bound if f"policy {entry.policy.name}" not in blind)
+            if trouble and namespaces_needed(entry)
+        ),
+    )
+    unseen = {gap.where for gap in blind}
+    sighted = tuple(entry for entry in bound if _title(entry) not in unseen)
     world = World(
         params=params,
         namespaces=namespaces,
-        implied_namespaces=files or trouble is not None,
+        implied_namespaces=viewer.files or trouble is not None,
         equivalents=equivalents(kinds),
-        user=user,
+        user=viewer.user,
     )
-    judge = Judge(world, options.scope.exclude_namespaces, by_name=files)
+    judge = Judge(world, scope.exclude_namespaces, by_name=viewer.files)
     health = (*rules.health, *health_before(sighted, kinds, params))
-    return _Setting(judge, plan(kinds, sighted), sighted, health, tuple(gaps))
+    return _Setting(judge, plan(kinds, sighted), sighted, health, (*((trouble,) if trouble else ()), *blind))
 
 
-def _load_params(
-    listing: _Listing, params: ParamTable, bound: Iterable[Bound], rules: Rulebook
-) -> Iterator[Gap]:
+def _title(entry: Bound) -> str:
+    return f"policy {entry.policy.name}"
+
+
+def _blind(entry: Bound, why: str) -> Gap:
+    """What becomes of a policy that could only be judged wrongly."""
+    return Gap(GapKind.EVALUATION, _title(entry), why)
+
+
+def _unknown_param_kinds(bound: Iterable[Bound], params: ParamTable, discovery: Discovery) -> Iterator[Gap]:
+    """Policies whose paramKind may well be served, by an API group that did not answer."""
+    silent = {gap.where for gap in discovery.gaps if gap.kind is GapKind.DISCOVERY}
+    for entry in bound:
+        kind = entry.policy.param_kind
+        if kind and params.kind(kind) is None and silent & {kind.api_version, "/api", "/apis"}:
+            yield _blind(entry, f"its paramKind {kind.kind} belongs to {kind.api_version}, which did not answer")
+
+
+def _load_params(listing: _Listing, params: ParamTable, bound: Iterable[Bound], rules: Rulebook) -> Iterator[Gap]:
     for kind, entries in params.needed(bound).items():
         try:
-            for resource in listing.everything(kind, params.namespaces(entries)):
+            for resource in listing.everything(kind, params.namespaces(kind, entries)):
                 params.keep(resource, entries)
         except (ListFailed, ValueError) as error:
-            for entry in entries:
-                why = f"its params ({kind.resource}) could not be listed: {error}"
-                yield Gap(GapKind.EVALUATION, f"policy {entry.policy.name}", why)
-    for manifest in rules.params:
-        params.add(manifest.body)
+            yield from (
+                _blind(entry, f"its params ({kind.resource}) could not be listed: {error}") for entry in entries
+            )
+    for param in rules.params:
+        params.put(param)
 
 
 def _load_namespaces(listing: _Listing, kinds: Iterable[Kind]) -> tuple[dict[str, JsonObject], Gap | None]:
@@ -279,46 +387,3 @@ def _load_namespaces(listing: _Listing, kinds: Iterable[Kind]) -> tuple[dict[str
         return {resource.name: resource.body for resource in listing.everything(kind)}, None
     except (ListFailed, ValueError) as error:
         return {}, Gap(GapKind.LIST, "v1/Namespace", str(error))
-
-
-def _scan_kind(
-    listing: _Listing,
-    line: KindPlan,
-    judge: Judge,
-    store: Store,
-    scan_id: str,
-    gaps: list[Gap],
-    matched: dict[tuple[str, str], int],
-    progress: Progress,
-) -> Coverage:
-    """List one kind and judge it page by page; pages that were seen stay good when the list breaks off."""
-    coverage = Coverage(line.kind.api_version, line.kind.kind, CoverageState.LISTED)
-    if note := listing.left_out(line.kind):
-        return replace(coverage, state=CoverageState.SKIPPED, note=note)
-    try:
-        for page in listing.judged(line.kind):
-            result = judge.page(page, line)
-            store.page(scan_id, result)
-            gaps.extend(result.gaps)
-            for key, count in result.matched.items():
-                matched[key] = matched.get(key, 0) + count
-            coverage = _added(coverage, page, result)
-            progress(coverage)
-    except ListFailed as error:
-        gaps.append(Gap(GapKind.LIST, f"{line.kind.api_version}/{line.kind.kind}", error.why))
-        state = CoverageState.PARTIAL if coverage.pages else CoverageState(error.state)
-        return replace(coverage, state=state, note=error.why)
-    if any(gap.where == f"{line.kind.api_version}/{line.kind.kind}" for gap in gaps):
-        return replace(coverage, state=CoverageState.PARTIAL, note="part of the list could not be read")
-    return coverage
-
-
-def _added(coverage: Coverage, page: Page, result: PageResult) -> Coverage:
-    return replace(
-        coverage,
-        objects=coverage.objects + result.objects,
-        evaluated=coverage.evaluated + result.evaluated,
-        pages=coverage.pages + 1,
-        bytes=coverage.bytes + len(page.data),
-        resource_version=coverage.resource_version or page.resource_version,
-    )

@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from typing import Protocol, cast
 
 from scanner.errors import InvalidManifest, UsageError
-from scanner.model.json import JsonObject, as_text, dig
+from scanner.model.json import JsonObject, as_object, as_text, dig
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.policy import Action, Binding, ParamKind, ParamRef, Policy
 from scanner.model.resource import Kind, Resource, resource_of
@@ -50,14 +50,16 @@ class Rulebook:
 
     policies: tuple[Policy, ...]
     bindings: tuple[Binding, ...]
-    params: tuple[Manifest, ...]
+    params: tuple[Resource, ...]
     gaps: tuple[Gap, ...]
     health: tuple[Health, ...]
 
 
 def is_policy(document: JsonObject) -> bool:
     """Whether a document is a policy or a binding of a language that Assay speaks."""
-    return any(manifest.is_a(document, kind) for kind in ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"))
+    return any(
+        manifest.is_a(document, kind) for kind in ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
+    )
 
 
 def policy_kinds(kinds: Iterable[Kind]) -> Iterator[Kind]:
@@ -71,45 +73,46 @@ def policy_kinds(kinds: Iterable[Kind]) -> Iterator[Kind]:
 
 def rulebook(documents: Iterable[Manifest | Gap], wishes: Wishes, kinds: Sequence[Kind]) -> Rulebook:
     """Read every document once, those of files first. Raises UsageError when a flag names a policy that is not there."""
-    reader = _Reader()
+    reader = _Reader(kinds, home_namespace(wishes.scope))
     for document in documents:
         reader.read(document)
     policies = {policy.name: policy for policy in reader.policies}
-    assumed = tuple(_assumed(name, action, policies) for name, action in wishes.assume_bound)
+    assumed = tuple(_assumed(name, action, policies, reader) for name, action in wishes.assume_bound)
     bindings = (*reader.bindings, *assumed)
     scope = wishes.scope
-    _reject_unknown(scope.policies, policies, "--policy")
-    _reject_unknown(scope.bindings, {binding.name for binding in bindings}, "--binding")
+    if reader.knows_all:
+        _reject_unknown(scope.policies, policies, "--policy")
+        _reject_unknown(scope.bindings, {binding.name for binding in bindings}, "--binding")
     chosen = tuple(p for p in policies.values() if _chosen(p.name, scope.policies))
     wanted = tuple(b for b in bindings if _chosen(b.name, scope.bindings) and _chosen(b.policy_name, scope.policies))
+    joining = (*_unbound(chosen, bindings), *_dangling(wanted, policies)) if reader.knows_all else ()
     return Rulebook(
         policies=tuple(sorted(chosen, key=lambda policy: policy.name)),
         bindings=tuple(sorted(wanted, key=lambda binding: binding.name)),
         params=tuple(reader.params),
-        gaps=(*reader.gaps, *_strangers(reader.params, kinds)),
-        health=(*reader.health, *_joining(chosen, wanted, set(policies))),
+        gaps=tuple(reader.gaps),
+        health=(*reader.health, *joining),
     )
-
-
-def _strangers(params: Iterable[Manifest], kinds: Sequence[Kind]) -> Iterator[Gap]:
-    served = {(kind.api_version, kind.kind) for kind in kinds}
-    for document in params:
-        version, kind = as_text(document.body.get("apiVersion")), as_text(document.body.get("kind"))
-        if (version, kind) not in served:
-            why = f"it is no policy and no binding, and {kind} in version {version}, which could be a param, is not served"
-            yield Gap(GapKind.DOCUMENT, document.source, why)
 
 
 class _Reader:
     """Sorts documents into policies, bindings and params; what cannot be used becomes a gap."""
 
-    def __init__(self) -> None:
+    def __init__(self, kinds: Iterable[Kind], namespace: str) -> None:
         self.policies: list[Policy] = []
         self.bindings: list[Binding] = []
-        self.params: list[Manifest] = []
+        self.params: list[Resource] = []
         self.gaps: list[Gap] = []
         self.health: list[Health] = []
-        self._seen: dict[tuple[str, str], str] = {}
+        self.refused: dict[str, str] = {}
+        self._kinds = {(kind.api_version, kind.kind): kind for kind in kinds}
+        self._namespace = namespace
+        self._seen: dict[tuple[str, ...], str] = {}
+
+    @property
+    def knows_all(self) -> bool:
+        """Whether every list of policies and bindings was read to its end."""
+        return not any(gap.kind is GapKind.LIST for gap in self.gaps)
 
     def read(self, document: Manifest | Gap) -> None:
         if isinstance(document, Gap):
@@ -119,8 +122,8 @@ class _Reader:
             self._sort(document)
         except InvalidManifest as error:
             kind, name = as_text(document.body.get("kind")), as_text(dig(document.body, "metadata", "name"))
-            why = f'{kind}.{manifest.GROUP} "{name}" is invalid: {error}'
-            self.gaps.append(Gap(GapKind.DOCUMENT, document.source, why))
+            self.refused[name] = document.source
+            self._miss(document, f'{kind}.{manifest.GROUP} "{name}" is invalid: {error}')
 
     def _sort(self, document: Manifest) -> None:
         body, source = document.body, document.source
@@ -133,14 +136,32 @@ class _Reader:
             if self._first("binding", binding.name, source):
                 self.bindings.append(binding)
         elif source != "cluster":
-            self.params.append(document)
+            self._param(document)
 
-    def _first(self, what: str, name: str, source: str) -> bool:
+    def _param(self, document: Manifest) -> None:
+        version, name = as_text(document.body.get("apiVersion")), as_text(document.body.get("kind"))
+        if version.startswith(f"{manifest.GROUP}/"):
+            self._miss(document, f"Assay evaluates nothing for {name} in version {version}")
+            return
+        kind = self._kinds.get((version, name))
+        if kind is None:
+            why = f"it is no policy and no binding, and {name} in version {version}, which could be a param, is not served"
+            self._miss(document, why)
+            return
+        param = param_of(kind, document.body, self._namespace)
+        if self._first(kind.kind, param.name, document.source, kind.group, param.namespace):
+            self.params.append(param)
+
+    def _miss(self, document: Manifest, why: str) -> None:
+        self.gaps.append(Gap(GapKind.DOCUMENT, document.source, why))
+
+    def _first(self, what: str, name: str, source: str, *where: str) -> bool:
         """Whether this is the first of its name: files come before the cluster, and stand in for its objects."""
-        if (what, name) not in self._seen:
-            self._seen[what, name] = source
+        key = (what, name, *where)
+        if key not in self._seen:
+            self._seen[key] = source
             return True
-        earlier = self._seen[what, name]
+        earlier = self._seen[key]
         if source == "cluster":
             detail = f"the {what} in {earlier} is used instead of the cluster's"
             policy, binding = (name, "") if what == "policy" else ("", name)
@@ -151,7 +172,10 @@ class _Reader:
         return False
 
 
-def _assumed(name: str, action: str, policies: Mapping[str, Policy]) -> Binding:
+def _assumed(name: str, action: str, policies: Mapping[str, Policy], reader: _Reader) -> Binding:
+    if name not in policies and name in reader.refused:
+        why = next(gap.why for gap in reader.gaps if gap.where == reader.refused[name])
+        raise UsageError(f"--assume-bound {name}: the API would refuse this policy ({reader.refused[name]}): {why}")
     if name not in policies:
         raise UsageError(f"--assume-bound names policy {name}, which is neither in the cluster nor in the policy files")
     if action not in _ACTIONS:
@@ -171,14 +195,17 @@ def _chosen(name: str, patterns: tuple[str, ...]) -> bool:
     return not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
-def _joining(policies: Iterable[Policy], bindings: Iterable[Binding], names: set[str]) -> Iterator[Health]:
+def _unbound(policies: Iterable[Policy], bindings: Iterable[Binding]) -> Iterator[Health]:
     bound = {binding.policy_name for binding in bindings}
     for policy in policies:
         if policy.name not in bound:
             detail = "no binding names it: the server never evaluates it; preview it with --assume-bound"
             yield Health(HealthKind.UNBOUND, policy.name, "", detail)
+
+
+def _dangling(bindings: Iterable[Binding], policies: Mapping[str, Policy]) -> Iterator[Health]:
     for binding in bindings:
-        if binding.policy_name not in names:
+        if binding.policy_name not in policies:
             detail = "the policy does not exist: the server ignores this binding"
             yield Health(HealthKind.DANGLING_BINDING, binding.policy_name, binding.name, detail)
 
@@ -191,10 +218,25 @@ def namespaces_needed(entry: Bound) -> bool:
     return any(expression.reads("namespaceObject") for _, expression in entry.compiled.expressions())
 
 
+def param_of(kind: Kind, document: JsonObject, namespace: str = "default") -> Resource:
+    """A document as an object of its kind; `namespace` is where it is applied if it does not say so itself."""
+    param = resource_of(kind, document)
+    if not kind.namespaced or param.namespace:
+        return param
+    body = {**document, "metadata": {**as_object(document.get("metadata")), "namespace": namespace}}
+    return resource_of(kind, body)
+
+
+def home_namespace(scope: Scope) -> str:
+    """Where documents without a namespace are applied: in the one that `-n` names, or in `default`."""
+    return scope.namespaces[0] if len(scope.namespaces) == 1 else "default"
+
+
 class ParamTable:
     """Param objects by kind: just those that some binding can mean."""
 
     def __init__(self, kinds: Iterable[Kind]) -> None:
+        """An empty table of what the cluster serves."""
         self._kinds = {(kind.api_version, kind.kind): kind for kind in kinds}
         self._objects: dict[Kind, dict[tuple[str, str], Resource]] = {}
 
@@ -220,22 +262,25 @@ class ParamTable:
                 needed[kind] = (*needed.get(kind, ()), entry)
         return needed
 
-    def namespaces(self, entries: Iterable[Bound]) -> tuple[str, ...]:
+    def namespaces(self, kind: Kind, entries: Iterable[Bound]) -> tuple[str, ...]:
         """The namespaces to list; the empty one stands for all of them."""
         named = {reference.namespace for entry in entries for reference in _references(entry)}
-        return ("",) if "" in named else tuple(sorted(named))
+        return ("",) if "" in named or not kind.namespaced else tuple(sorted(named))
 
     def keep(self, resource: Resource, entries: Iterable[Bound]) -> None:
         """Take a listed object if some binding can mean it."""
         if any(_meant(reference, resource) for entry in entries for reference in _references(entry)):
-            self._objects.setdefault(resource.kind, {})[resource.namespace, resource.name] = resource
+            self.put(resource)
 
     def add(self, document: JsonObject) -> None:
-        """Take a param from a policy file; it stands in for the cluster's object of that name."""
+        """Take a document as a param; it stands in for an object of that name."""
         kind = self._kinds.get((as_text(document.get("apiVersion")), as_text(document.get("kind"))))
         if kind:
-            resource = resource_of(kind, document)
-            self._objects.setdefault(kind, {})[resource.namespace, resource.name] = resource
+            self.put(param_of(kind, document))
+
+    def put(self, param: Resource) -> None:
+        """Take an object as a param."""
+        self._objects.setdefault(param.kind, {})[param.namespace, param.name] = param
 
 
 def _references(entry: Bound) -> Iterator[ParamRef]:

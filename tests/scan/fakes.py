@@ -1,0 +1,177 @@
+"""A cluster and a store in memory: they satisfy the Protocols of the line by shape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+
+from scanner.errors import ListFailed
+from scanner.model.outcome import Finding, Gap
+from scanner.model.resource import Kind, Page, UserInfo
+from scanner.model.scan import (
+    ClusterIdentity,
+    Coverage,
+    OutcomeName,
+    PageResult,
+    Scan,
+    ScanEnd,
+    ScanStart,
+    TallyKey,
+)
+from scanner.scan import Discovery, Options, run
+from tests.core.documents import KINDS, Document
+
+NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+
+
+@dataclass
+class FakeCluster:
+    """Documents by the kinds they are written in, `page_size` to a page.
+
+    `refused` maps plurals to what their list raises before its first page, `broken` to what it raises after it,
+    `raw` to pages that are sent instead of any others.
+    """
+
+    documents: Iterable[Document] = ()
+    kinds: tuple[Kind, ...] = KINDS
+    gaps: tuple[Gap, ...] = ()
+    page_size: int = 2
+    source: str = "cluster"
+    user: UserInfo = field(default_factory=lambda: UserInfo("auditor", groups=("auditors",)))
+    refused: Mapping[str, BaseException] = field(default_factory=dict)
+    broken: Mapping[str, BaseException] = field(default_factory=dict)
+    raw: Mapping[str, list[bytes]] = field(default_factory=dict)
+    listed: list[str] = field(default_factory=list)
+
+    def identity(self) -> ClusterIdentity:
+        return ClusterIdentity("test", "uid-of-kube-system", "v1.36.0", self.source)
+
+    def requester(self) -> UserInfo:
+        return self.user
+
+    def discover(self) -> Discovery:
+        return Discovery(self.kinds, self.gaps)
+
+    def pages(self, kind: Kind, *, namespace: str = "", selector: str = "") -> Iterator[Page]:
+        self.listed.append(f"{namespace}/{kind.resource}" if namespace else kind.resource)
+        for trouble in (self.refused.get(kind.resource), self.refused.get(f"{namespace}/{kind.resource}")):
+            if trouble:
+                raise trouble
+        for number, data in enumerate(self._pages(kind, namespace, selector), start=1):
+            yield Page(kind, number, data, resource_version="100")
+            if number == 1 and kind.resource in self.broken:
+                raise self.broken[kind.resource]
+
+    def _pages(self, kind: Kind, namespace: str, selector: str) -> list[bytes]:
+        if kind.resource in self.raw:
+            return self.raw[kind.resource]
+        items = [it for it in self._items(kind, selector) if namespace in ("", it["metadata"].get("namespace"))]
+        starts = range(0, max(len(items), 1), self.page_size)
+        return [orjson.dumps({"items": items[start : start + self.page_size]}) for start in starts]
+
+    def _items(self, kind: Kind, selector: str) -> list[dict[str, Any]]:
+        """The objects as list answers show them: without apiVersion and kind."""
+        key, _, value = selector.partition("=")
+        return [
+            {"metadata": document["metadata"], **{k: v for k, v in document.items() if k not in ("apiVersion", "kind")}}
+            for document in self.documents
+            if (document["apiVersion"], document["kind"]) == (kind.api_version, kind.kind)
+            and (not key or document["metadata"].get("labels", {}).get(key) == value)
+        ]
+
+
+@dataclass
+class FakeStore:
+    """Keeps what it is told."""
+
+    starts: list[ScanStart] = field(default_factory=list)
+    pages: list[PageResult] = field(default_factory=list)
+    ends: list[ScanEnd] = field(default_factory=list)
+
+    def begin(self, start: ScanStart) -> None:
+        self.starts.append(start)
+
+    def page(self, scan_id: str, result: PageResult) -> None:
+        self.pages.append(result)
+
+    def finish(self, scan_id: str, end: ScanEnd) -> Scan:
+        self.ends.append(end)
+        start = self.starts[-1]
+        return Scan(
+            scan_id,
+            start.cluster,
+            start.started_at,
+            end.finished_at,
+            end.state,
+            start.scope,
+            start.tool_version,
+            findings=sum(len(page.findings) for page in self.pages),
+        )
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a scan told its store."""
+
+    scan: Scan
+    start: ScanStart
+    end: ScanEnd
+    pages: tuple[PageResult, ...]
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """All findings, in the order in which they were told."""
+        return tuple(finding for page in self.pages for finding in page.findings)
+
+    @property
+    def gaps(self) -> tuple[Gap, ...]:
+        """All gaps."""
+        return self.end.gaps
+
+    @property
+    def tallies(self) -> dict[TallyKey, int]:
+        """The counts of all pages."""
+        total: dict[TallyKey, int] = {}
+        for page in self.pages:
+            for key, count in page.tallies.items():
+                total[key] = total.get(key, 0) + count
+        return total
+
+    def counted(self, *names: OutcomeName) -> int:
+        """How many outcomes have one of these names, or how many there are at all."""
+        return sum(count for key, count in self.tallies.items() if not names or key.outcome in names)
+
+    def coverage(self, kind: str) -> Coverage:
+        """The line of one kind."""
+        return next(line for line in self.end.coverage if line.kind == kind)
+
+    @property
+    def said(self) -> list[str]:
+        """The findings as `namespace/name: message`, sorted."""
+        return sorted(f"{it.namespace}/{it.name}: {it.outcome.message}" for it in self.findings)
+
+    @property
+    def health(self) -> list[tuple[str, str, str]]:
+        """Policy health, without the details."""
+        return [(str(it.kind), it.policy, it.binding) for it in self.end.health]
+
+
+def scanned(cluster: FakeCluster, options: Options | None = None) -> Told:
+    """Scan a cluster from noon on."""
+    store = FakeStore()
+    scan = run(cluster, store, options or Options(), scan_id="s1", clock=lambda: NOON)
+    return Told(scan, store.starts[0], store.ends[0], tuple(store.pages))
+
+
+def changed(cluster: FakeCluster, **fields: Any) -> FakeCluster:
+    """The same cluster with something else about it, and nothing listed yet."""
+    return replace(cluster, **{"listed": [], **fields})
+
+
+def forbidden(what: str) -> ListFailed:
+    """What listing without the right to do so raises."""
+    return ListFailed("forbidden", f"cannot list {what}: forbidden")
