@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+_NAMES = re.compile(r"""'[^']*'|"[^"]*"|: \w+$|[0-9]+""")
 _KINDS = ("compilation failed", "program instantiation failed", "must evaluate to")
 
 
@@ -17,6 +19,23 @@ class Difference:
     index: int | None
     expected: Any
     actual: Any
+
+    @property
+    def likeness(self) -> str:
+        """What differences of one cause have in common: both texts without names and numbers, else both types."""
+        return f"{self.what} {_outline(self.expected)} {_outline(self.actual)}"
+
+
+def _outline(side: Any) -> str:
+    match side:
+        case {"error": text}:
+            return _NAMES.sub("", text.split("ERROR")[0])[:100]
+        case {"type": kind} | {"value": {"type": kind}}:
+            return str(kind)
+        case str():
+            return _NAMES.sub("", side.partition("\n")[0])[:100]
+        case _:
+            return ""
 
 
 def first_difference(theirs: Any, ours: Any) -> Difference | None:

@@ -19,13 +19,13 @@ from tests.oracle import ours
 from tests.oracle.client import Oracle, program
 from tests.oracle.compare import Difference, first_difference
 from tests.oracle.grammar import Case, Generator, Term
-from tests.oracle.shrink import smallest
+from tests.oracle.shrink import Differing, smallest
 from tests.oracle.subjects import ATTRIBUTES, NAMESPACE, objects
 
 _BATCH = 200
 _OBJECTS = 6
 _REPEATS = 6
-_MOST_REPORTED = 40
+_MOST_ALIKE = 2
 
 
 @dataclass(slots=True)
@@ -37,6 +37,7 @@ class Tally:
     different: int = 0
     unstable: int = 0
     shrunk: dict[str, Difference] = field(default_factory=dict)
+    alike: Counter[str] = field(default_factory=Counter)
     kinds: Counter[str] = field(default_factory=Counter)
 
 
@@ -68,7 +69,8 @@ class Fuzz:
             return
         self.tally.different += 1
         self.tally.kinds[difference.what] += 1
-        if len(self.tally.shrunk) < _MOST_REPORTED:
+        self.tally.alike[difference.likeness] += 1
+        if self.tally.alike[difference.likeness] <= _MOST_ALIKE:
             self._shrink(case, difference)
 
     def _is_unstable(self, case: Case) -> bool:
@@ -77,24 +79,18 @@ class Fuzz:
         return any(_unordered(reply) != _unordered(replies[0]) for reply in replies)
 
     def _shrink(self, case: Case, difference: Difference) -> None:
-        term = smallest(case.term, self._batched(case, difference.what))
-        text = str(term)
-        final = self._difference(text, case.variables)
-        if final is not None:
-            self.tally.shrunk.setdefault(text, final)
+        text = str(smallest(case.term, self._differing(case, difference)))
+        self.tally.shrunk[text] = self._difference(text, case.variables) or difference
 
-    def _batched(self, case: Case, what: str) -> Any:
-        def differing(texts: list[str]) -> list[bool]:
+    def _differing(self, case: Case, difference: Difference) -> Differing:
+        def differing(texts: list[str]) -> int | None:
             cases = [Case(Term("any", (text,)), case.variables) for text in texts]
             replies = self._oracle.ask(map(self._request, cases))
-            still = []
-            for one, theirs in zip(cases, replies, strict=True):
-                if any(still):
-                    still.append(False)
-                    continue
+            for index, (one, theirs) in enumerate(zip(cases, replies, strict=True)):
                 found = first_difference(theirs, ours.reply(str(one.term), one.variables, self._objects))
-                still.append(found is not None and found.what == what and not self._is_unstable(one))
-            return still
+                if found is not None and found.likeness == difference.likeness and not self._is_unstable(one):
+                    return index
+            return None
 
         return differing
 
@@ -135,8 +131,8 @@ def report(fuzz: Fuzz) -> str:
     """The differences, the smallest expression of each."""
     lines = []
     for text, found in sorted(fuzz.tally.shrunk.items(), key=lambda entry: (entry[1].what, len(entry[0]))):
-        where = f" on object {found.index}" if found.index is not None else ""
-        lines += [f"{found.what}{where}: {text}", f"  expected {found.expected}", f"  actual   {found.actual}"]
+        where = f" on {json.dumps(fuzz.object_at(found.index))}" if found.index is not None and "object" in text else ""
+        lines += [f"{found.what}: {text}", f"  expected {found.expected}", f"  actual   {found.actual}{where}"]
     return "\n".join(lines)
 
 

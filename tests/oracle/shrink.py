@@ -9,8 +9,8 @@ from tests.oracle.grammar import Term
 _SIMPLE = ("1", "'a'", "true", "null", "[]", "{}", "dyn(1)", "dyn('a')", "dyn([])", "object")
 _MOST_ROUNDS = 60
 
-Differing = Callable[[list[str]], list[bool]]
-"""Tells of several expressions which of them still differ."""
+Differing = Callable[[list[str]], "int | None"]
+"""Tells which of several expressions is the first that still differs."""
 
 
 def smallest(term: Term, differing: Differing) -> Term:
@@ -18,11 +18,10 @@ def smallest(term: Term, differing: Differing) -> Term:
     for _ in range(_MOST_ROUNDS):
         candidates = sorted(set(_variants(term)), key=lambda variant: (len(str(variant)), str(variant)))
         candidates = [variant for variant in candidates if len(str(variant)) < len(str(term))]
-        still = differing([str(variant) for variant in candidates])
-        found = next((variant for variant, differs in zip(candidates, still, strict=True) if differs), None)
+        found = differing([str(variant) for variant in candidates])
         if found is None:
             return term
-        term = found
+        term = candidates[found]
     return term
 
 
@@ -33,6 +32,8 @@ def _variants(term: Term) -> Iterator[Term]:
     if len(term.parts) == 1 and isinstance(term.parts[0], str):
         yield from _shorter(term.kind, term.parts[0])
     for index, part in enumerate(term.parts):
+        if part == "(":
+            yield Term(term.kind, (*term.parts[:index], *term.parts[index + 1 : index + 2], *term.parts[index + 3 :]))
         if isinstance(part, Term):
             for variant in _variants(part):
                 yield Term(term.kind, (*term.parts[:index], variant, *term.parts[index + 1 :]), loose=term.loose)
