@@ -2,24 +2,56 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
+import traceback
+from collections.abc import Sequence
+
+_COULD_NOT_RUN = 4
+_INTERRUPTED = 130
 
 
-def main() -> None:
-    """Run the command line; every error raised on purpose is one sentence on stderr and an exit code."""
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and end with an exit code; trouble raised on purpose is one sentence on stderr."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A terminal that cannot show a name shows it spelled out, instead of ending the command.
+            stream.reconfigure(errors="backslashreplace")
+    sys.exit(_run(arguments))
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     from scanner.cli.application import application  # noqa: PLC0415 - nothing is imported before it is needed
     from scanner.errors import AssayError  # noqa: PLC0415
 
     try:
-        application()
+        application(arguments)
     except AssayError as error:
-        sys.stderr.write(f"assay: {error}\n")
-        sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        sys.stderr.write("assay: interrupted\n")
-        sys.exit(4)
-    except BrokenPipeError:
-        # The reader of a pipe has gone; the interpreter's own flush at exit must not complain about it again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+        _say(str(error))
+        return error.exit_code
+    except SystemExit as end:
+        if end.code == _INTERRUPTED:
+            _say("interrupted")
+            return _COULD_NOT_RUN
+        return end.code if isinstance(end.code, int) else 0
+    except Exception as error:  # noqa: BLE001 - Python's own exit code for it, 1, would say that a gate failed
+        _say(_fault(error))
+        return _COULD_NOT_RUN
+    return 0
+
+
+def _fault(error: Exception) -> str:
+    """A bug of ours. Its message may quote an object, so it is only shown to who asks for it."""
+    if os.environ.get("ASSAY_DEBUG"):
+        return "".join(traceback.format_exception(error)).rstrip()
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" in {frames[-1].filename}, line {frames[-1].lineno}" if frames else ""
+    return (
+        f"internal error: {type(error).__name__}{where}. Please report it, with what ASSAY_DEBUG=1 makes it say; "
+        "look through that first, it may quote objects"
+    )
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"assay: {text}\n")

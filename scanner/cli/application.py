@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from scanner.cli import db, explain, policies, report, scan, scans, version
+from scanner.cli.grouped import Grouped
 
 EPILOG = (
     "Exit codes: 0 done and complete · 1 a gate failed · 2 usage or configuration · 3 the scan is incomplete · "
@@ -15,20 +16,21 @@ EPILOG = (
 
 application = typer.Typer(
     name="assay",
-    help="What do a cluster's admission policies say about the objects it already has?",
     epilog=EPILOG,
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-application.command("scan", epilog=scan.EPILOG)(scan.command)
-application.command("policies")(policies.command)
-application.command("explain")(explain.command)
-application.command("report")(report.command)
-application.command("scans")(scans.command)
-application.command("version")(version.command)
+application.command("scan", cls=Grouped, epilog=scan.EPILOG, short_help="Judge, record and report what there is.")(
+    scan.command
+)
+application.command("report", short_help="Render a stored scan again.")(report.command)
+application.command("scans", short_help="List the scans that the database holds.")(scans.command)
+application.command("policies", short_help="Show the policies of the last scan.")(policies.command)
+application.command("explain", short_help="Say what a policy asks, or what a finding means.")(explain.command)
 application.add_typer(db.application, name="db")
+application.command("version")(version.command)
 
 
 @application.callback()

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from scanner.errors import UsageError
+
 if TYPE_CHECKING:
     from scanner.store import SqlStore
 
@@ -20,6 +22,15 @@ DbOption = Annotated[
         show_envvar=True,
     ),
 ]
+ClusterNameOption = Annotated[
+    str,
+    typer.Option(
+        "--cluster-name",
+        metavar="NAME",
+        help="Which cluster's scans `last` means, where the database knows several.",
+        show_default=False,
+    ),
+]
 
 
 def address(url: str) -> str:
@@ -32,7 +43,17 @@ def address(url: str) -> str:
 
 
 def opened(url: str) -> SqlStore:
-    """The store. Raises StoreError when it cannot be opened."""
+    """The store to write to, made if need be. Raises StoreError when it cannot be opened."""
     from scanner.store import open_store  # noqa: PLC0415 - nothing is imported before it is needed
 
     return open_store(address(url))
+
+
+def existing(url: str) -> SqlStore:
+    """The store to read from. Raises UsageError rather than making the file that a misspelt path names."""
+    from scanner.store.address import address_of  # noqa: PLC0415 - nothing is imported before it is needed
+
+    path = address_of(address(url)).path
+    if path is not None and not path.exists():
+        raise UsageError(f"There is no database {path} yet: `assay scan` makes it, or name another one with --db.")
+    return opened(url)

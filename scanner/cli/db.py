@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import typer
 
 from scanner.cli.database import DbOption, address
@@ -18,6 +20,10 @@ def _root() -> None:
 def upgrade(db: DbOption = "") -> None:
     """Bring the database to the schema of this version; nothing recorded is lost."""
     from scanner.store import upgrade as run  # noqa: PLC0415 - nothing is imported before it is needed
+    from scanner.store.address import address_of  # noqa: PLC0415
 
-    run(address(db))
-    typer.echo("The database has the schema of this version.", err=True)
+    url = address(db)
+    changed = run(url)
+    shown = address_of(url).shown
+    done = "has now" if changed else "has already"
+    sys.stderr.write(f"The database {shown} {done} the schema of this version.\n")

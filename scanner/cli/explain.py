@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, assert_never
 
 import typer
 
-from scanner.cli.database import DbOption, opened
+from scanner.cli.database import ClusterNameOption, DbOption, existing
 from scanner.errors import UsageError
 from scanner.model.outcome import CheckKind, Errored, Violated
 
@@ -25,17 +26,17 @@ def command(
         str, typer.Argument(metavar="POLICY|FINDING", help="A policy's name, or a finding's id or its beginning.")
     ],
     db: DbOption = "",
+    cluster_name: ClusterNameOption = "",
 ) -> None:
     """Say in plain words what a policy asks and what it found, or what a finding means."""
-    from scanner.report.words import visible  # noqa: PLC0415 - nothing is imported before it is needed
+    from scanner.cli import show  # noqa: PLC0415 - nothing is imported before it is needed
 
-    store = opened(db)
-    for line in _lines(store, what):
-        typer.echo(visible(line))
+    with existing(db) as store:
+        show.text(_lines(store, what, cluster_name or None))
 
 
-def _lines(store: SqlStore, what: str) -> Iterator[str]:
-    record = store.record(store.find_scan("last").id)
+def _lines(store: SqlStore, what: str, cluster: str | None) -> Iterator[str]:
+    record = store.record(store.find_scan("last", cluster).id)
     entry = next((found for found in record.policies if found.policy.name == what), None)
     if entry:
         return _policy(entry, record)
@@ -93,17 +94,21 @@ def _bindings(entry: PolicyRecord) -> Iterator[str]:
 
 
 def _binding(binding: Binding) -> str:
+    from scanner.report.words import param_ref  # noqa: PLC0415 - nothing is imported before it is needed
+
     made_up = " (made up by --assume-bound)" if binding.assumed else ""
-    return f"binding {binding.name}: {', '.join(binding.actions)}{made_up}"
+    params = f", params: {param_ref(binding.param_ref)}" if binding.param_ref else ""
+    return f"binding {binding.name}: {', '.join(binding.actions)}{made_up}{params}"
 
 
 def _finding(stored: StoredFinding) -> Iterator[str]:
+    from scanner.report.words import object_name, param_name  # noqa: PLC0415 - nothing is imported before it is needed
+
     finding = stored.finding
-    where = f"{finding.namespace}/{finding.name}" if finding.namespace else finding.name
-    yield f"Finding {stored.id}: {finding.api_version} {finding.kind} {where}"
+    yield f"Finding {stored.id}: {finding.api_version} {finding.kind} {object_name(finding)}"
     yield f"Policy {finding.policy}, binding {finding.binding}, {_check(stored)}"
     if finding.param_name:
-        yield f"Param {finding.param_namespace}/{finding.param_name}".replace(" /", " ")
+        yield f"Param {param_name(finding.param_namespace, finding.param_name)}"
     yield ""
     match finding.outcome:
         case Violated(message=message, reason=reason, code=code):
@@ -115,8 +120,12 @@ def _finding(stored: StoredFinding) -> Iterator[str]:
     yield from _expression("The check:", finding.check.expression or "(the configuration of the policy or binding)")
     yield ""
     effect = "would refuse" if finding.denies else "would admit"
-    yield f"A {finding.operation} of this object today: admission {effect} it (actions: {', '.join(finding.actions)})."
-    yield f"First seen {stored.first_seen:%Y-%m-%d %H:%M}Z, last seen {stored.last_seen:%Y-%m-%d %H:%M}Z, now {stored.status}."
+    yield f"At a {finding.operation}, admission {effect} this object (actions: {', '.join(finding.actions)})."
+    yield f"First seen {_stamp(stored.first_seen)}, last seen {_stamp(stored.last_seen)}, now {stored.status}."
+
+
+def _stamp(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M}Z"
 
 
 def _check(stored: StoredFinding) -> str:

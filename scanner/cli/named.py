@@ -1,4 +1,4 @@
-"""A live cluster under the name that the user gives it."""
+"""A cluster that has introduced itself, under the name that the user gives it."""
 
 from __future__ import annotations
 
@@ -13,15 +13,17 @@ if TYPE_CHECKING:
 
 
 class Named:
-    """The same cluster, called otherwise."""
+    """The same cluster, asked for its identity once; an empty name keeps its own."""
 
-    def __init__(self, cluster: Cluster, name: str) -> None:
+    def __init__(self, cluster: Cluster, name: str = "") -> None:
+        """Ask for the identity. Raises ClusterError when there is no cluster to talk to."""
         self._cluster = cluster
-        self._name = name
+        identity = cluster.identity()
+        self._identity = replace(identity, name=name) if name else identity
 
     def identity(self) -> ClusterIdentity:
-        """The cluster's own identity with the given name."""
-        return replace(self._cluster.identity(), name=self._name)
+        """See Cluster."""
+        return self._identity
 
     def requester(self) -> UserInfo:
         """See Cluster."""

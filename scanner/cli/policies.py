@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
-import typer
-
-from scanner.cli.database import DbOption, opened
+from scanner.cli.database import ClusterNameOption, DbOption, existing
 from scanner.cli.show import table
 
 if TYPE_CHECKING:
     from scanner.model.policy import Binding
     from scanner.model.scan import PolicyRecord
 
+_NOTHING = "That scan found no policy. Scan with -f PATH to add some, or check that the scanner may list the cluster's."
 
-def command(db: DbOption = "") -> None:
+
+def command(db: DbOption = "", cluster_name: ClusterNameOption = "") -> None:
     """Show what policies the last scan found, how they are bound, and how many objects each matched."""
-    store = opened(db)
-    record = store.record(store.find_scan("last").id)
+    with existing(db) as store:
+        record = store.record(store.find_scan("last", cluster_name or None).id)
     if not record.policies:
-        typer.echo("The last scan found no policy. Add some with -f, or look at the docs on --assume-bound.", err=True)
+        sys.stderr.write(f"{_NOTHING}\n")
         return
     table(
         ("POLICY", "FAILURE POLICY", "BINDINGS", "MATCHED", "SOURCE"),

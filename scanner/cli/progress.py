@@ -2,41 +2,60 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
+from collections.abc import Callable, Mapping
+from shutil import get_terminal_size
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
+
+from scanner.report.words import visible
 
 if TYPE_CHECKING:
     from scanner.model.scan import Coverage
 
+_ERASE = "\r\x1b[K"
+
 
 class Progress:
-    """Called after every page with the coverage of its kind so far."""
+    """Called after every page with the coverage of its kind so far. A stderr that nobody reads does not stop a scan."""
 
-    def __init__(self, *, quiet: bool, verbose: bool, stream: TextIO = sys.stderr) -> None:
-        self._stream = stream
+    def __init__(
+        self,
+        *,
+        quiet: bool = False,
+        verbose: bool = False,
+        stream: TextIO | None = None,
+        environ: Mapping[str, str] = os.environ,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Write to `stream`, or to stderr. `verbose` says every page; `clock` counts seconds."""
+        self._stream = stream or sys.stderr
         self._quiet = quiet
-        self._verbose = verbose
-        self._live = stream.isatty() and not quiet
-        self._since = time.monotonic()
+        self._verbose = verbose and not quiet
+        self._live = self._stream.isatty() and environ.get("TERM") != "dumb" and not quiet and not verbose
+        self._clock = clock
+        self._since = clock()
         self._objects = 0
         self._current: Coverage | None = None
 
     def __enter__(self) -> Self:
+        """Begin."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        """Finish the last line, or wipe the live one away."""
         self._finish()
         if self._live:
-            self._stream.write("\r\x1b[K")
+            self._write(_ERASE)
 
     def say(self, text: str) -> None:
         """One line for people."""
-        if not self._quiet:
-            self._stream.write(f"{text}\n")
+        self._finish()
+        self._line(text)
 
     def __call__(self, coverage: Coverage) -> None:
         """Take note of a page."""
@@ -47,16 +66,33 @@ class Progress:
             self._finish()
             self._objects += coverage.objects
         self._current = coverage
+        if self._verbose:
+            self._line(f"page {coverage.pages} of {_counts(coverage)}, {coverage.bytes:,} bytes so far, {self._rate()}")
         if self._live:
-            rate = self._objects / max(time.monotonic() - self._since, 0.001)
-            self._stream.write(f"\r\x1b[K{_line(coverage)}  {rate:,.0f} objects/s")
-            self._stream.flush()
+            width = get_terminal_size().columns - 1
+            self._write(f"{_ERASE}{f'{_counts(coverage)}  {self._rate()}'[:width]}")
+
+    def _rate(self) -> str:
+        return f"{self._objects / max(self._clock() - self._since, 0.001):,.0f} objects/s"
 
     def _finish(self) -> None:
-        if self._current and not self._live and (self._verbose or not self._quiet):
-            self._stream.write(f"listed {_line(self._current)}\n")
+        if self._current and not self._live:
+            self._line(f"listed {_counts(self._current)}")
         self._current = None
 
+    def _line(self, text: str) -> None:
+        if not self._quiet:
+            self._write(f"{_ERASE if self._live else ''}{visible(text)}\n")
 
-def _line(coverage: Coverage) -> str:
-    return f"{coverage.api_version} {coverage.kind}: {coverage.objects:,} objects, {coverage.evaluated:,} evaluated"
+    def _write(self, text: str) -> None:
+        try:
+            self._stream.write(text)
+            self._stream.flush()
+        except OSError:
+            self._quiet, self._live, self._verbose = True, False, False
+
+
+def _counts(coverage: Coverage) -> str:
+    return visible(
+        f"{coverage.api_version} {coverage.kind}: {coverage.objects:,} objects, {coverage.evaluated:,} evaluated"
+    )

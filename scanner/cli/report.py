@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from scanner.cli.database import DbOption, opened
+from scanner.cli.database import ClusterNameOption, DbOption, existing
 from scanner.cli.render import to_folder, to_stdout
 
 
@@ -33,10 +33,11 @@ def command(
     output: OutputOption = Output.TABLE,
     html: HtmlOption = None,
     db: DbOption = "",
+    cluster_name: ClusterNameOption = "",
 ) -> None:
     """Render a stored scan again; the cluster is not asked."""
-    store = opened(db)
-    record = store.record(store.find_scan(scan).id)
-    if html:
-        to_folder(record, html)
-    to_stdout(record, output.value)
+    with existing(db) as store:
+        record = store.record(store.find_scan(scan, cluster_name or None).id)
+        to_stdout(record, output.value)
+        if html:
+            to_folder(record, html)

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
 
-from scanner.cli.database import DbOption, opened
+from scanner.cli.database import DbOption, existing
 from scanner.cli.show import table
 
 
 def command(
     db: DbOption = "",
-    limit: Annotated[int, typer.Option("--limit", min=1, help="The newest N scans.")] = 20,
+    limit: Annotated[int, typer.Option("--limit", min=1, metavar="N", help="The newest N scans.")] = 20,
 ) -> None:
     """List the scans that the database holds, the newest first."""
-    found = opened(db).scans(limit)
+    with existing(db) as store:
+        found = store.scans(limit)
     if not found:
-        typer.echo("No scan is recorded in this database. Make one: assay scan", err=True)
+        sys.stderr.write("No scan is recorded in this database. Make one: assay scan\n")
         return
     rows = (
         (

@@ -5,11 +5,13 @@ from __future__ import annotations
 import typer
 
 from scanner import __version__
+from scanner.cli.output import standard_output
 
 
 def command() -> None:
     """Print the version."""
-    typer.echo(f"assay {__version__}")
+    with standard_output() as out:
+        out.write(f"assay {__version__}\n")
 
 
 def flag(show: bool) -> None:

@@ -1,0 +1,40 @@
+"""Help with the options in groups, without the boxes and colours that a page of documentation cannot show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+from typer.core import TyperCommand
+
+
+class Formatter(Protocol):
+    """The part of click's formatter that lists of options need."""
+
+    def section(self, name: str) -> AbstractContextManager[None]:
+        """A titled block."""
+        ...
+
+    def write_dl(self, rows: Sequence[tuple[str, str]]) -> None:
+        """Terms and what they mean."""
+        ...
+
+
+class Grouped(TyperCommand):
+    """A command whose options come in the groups that `rich_help_panel` names, in order of appearance."""
+
+    def format_options(self, ctx: Any, formatter: Formatter) -> None:
+        """Write one block for each group."""
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for param in self.get_params(ctx):
+            if record := param.get_help_record(ctx):
+                title = "Arguments" if param.param_type_name == "argument" else _group(param)
+                groups.setdefault(title, []).append(record)
+        for title, records in groups.items():
+            with formatter.section(title):
+                formatter.write_dl(records)
+
+
+def _group(param: object) -> str:
+    return getattr(param, "rich_help_panel", None) or "Options"

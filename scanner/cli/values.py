@@ -1,0 +1,42 @@
+"""What people write after flags, read once and refused with a sentence where it means nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from scanner.errors import UsageError
+
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_DURATION = re.compile(r"(?:[0-9]+(?:\.[0-9]+)?(?:ms|s|m|h))+")
+_PART = re.compile(r"([0-9.]+)(ms|s|m|h)")
+_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
+
+
+def seconds(text: str) -> float | None:
+    """A duration as kubectl's --request-timeout reads it: `30`, `30s`, `1m30s`; None for 0, which means no limit."""
+    if _NUMBER.fullmatch(text):
+        return float(text) or None
+    if not _DURATION.fullmatch(text):
+        raise UsageError(f"--request-timeout {text}: write seconds such as 30, or 30s, 2m, 1h; 0 for no limit")
+    return sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text)) or None
+
+
+def assumption(text: str) -> tuple[str, str]:
+    """The policy and the action of `--assume-bound POLICY[=ACTION]`, the action as the API spells it."""
+    name, _, action = text.partition("=")
+    return name, action.capitalize() or "Deny"
+
+
+def reject_empty(flags: Mapping[str, Sequence[str]]) -> None:
+    """Refuse empty values: an unset variable in a script must not widen a scan to everything."""
+    for flag, values in flags.items():
+        if any(not value.strip() for value in values):
+            raise UsageError(f"{flag} is given an empty value: name something, or leave the flag out")
+
+
+def reject_together(one: str, others: Mapping[str, object], why: str) -> None:
+    """Refuse flags that contradict each other; `others` maps flags to what was given, if anything was."""
+    given = [flag for flag, value in others.items() if value]
+    if given:
+        raise UsageError(f"{one} and {', '.join(given)} contradict each other: {why}")
