@@ -55,4 +55,3 @@ def health_after(
             if not matched.get((entry.policy.name, binding.name)):
                 detail = "it matched no object" if complete else "it matched no object of those that were listed"
                 yield Health(HealthKind.NO_OBJECT, entry.policy.name, binding.name, detail)
-

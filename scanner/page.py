@@ -177,7 +177,7 @@ def fingerprint(invocation: Invocation, check: Check, resource: Resource, *, by_
     """64 hex digits that name one finding across scans: who says what about which object."""
     policy, binding, param = invocation.policy, invocation.binding, invocation.param
     uid = "" if by_name else resource.uid
-    identity = uid or "/".join((resource.kind.group, resource.kind.kind, resource.namespace, resource.name))
+    identity = uid or f"{resource.kind.group}/{resource.kind.kind}/{resource.namespace}/{resource.name}"
     parts = (
         policy.language,
         policy.name,
@@ -258,4 +258,3 @@ def _where(kind: Kind, resource: Resource | None = None) -> str:
     if resource is None:
         return prefix
     return f"{prefix} {resource.namespace}/{resource.name}" if resource.namespace else f"{prefix} {resource.name}"
-

@@ -40,7 +40,9 @@ def equivalents(kinds: Iterable[Kind]) -> dict[Kind, tuple[Kind, ...]]:
     return {kind: tuple(k for k in family if k != kind) for family in families(kinds) for kind in family}
 
 
-def plan(kinds: Iterable[Kind], bound: Iterable[Bound], operations: tuple[Operation, ...] = AUDITABLE) -> tuple[KindPlan, ...]:
+def plan(
+    kinds: Iterable[Kind], bound: Iterable[Bound], operations: tuple[Operation, ...] = AUDITABLE
+) -> tuple[KindPlan, ...]:
     """The lists to make, ordered by kind, for policies that are in force."""
     policies = tuple(bound)
     lists: dict[Kind, list[tuple[Bound, Kind]]] = {}
@@ -51,7 +53,9 @@ def plan(kinds: Iterable[Kind], bound: Iterable[Bound], operations: tuple[Operat
     return tuple(KindPlan(kind, tuple(lists[kind])) for kind in sorted(lists))
 
 
-def viewpoints(policy: Policy, family: tuple[Kind, ...], operations: tuple[Operation, ...]) -> tuple[tuple[Kind, Kind], ...]:
+def viewpoints(
+    policy: Policy, family: tuple[Kind, ...], operations: tuple[Operation, ...]
+) -> tuple[tuple[Kind, Kind], ...]:
     """Pairs of (the kind a request names, the kind the policy evaluates); empty when it never sees these objects.
 
     A request names the preferred kind, unless only requests in another version can reach an `Exact` policy.

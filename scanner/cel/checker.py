@@ -299,7 +299,8 @@ class _Checker:
                 type_ = self._optional_entry(entry.value, type_)
             if not self._assign(expected, type_):
                 self._issue(
-                    entry.offset, f"expected type of field '{entry.name}' is '{expected}' but provided type is '{type_}'"
+                    entry.offset,
+                    f"expected type of field '{entry.name}' is '{expected}' but provided type is '{type_}'",
                 )
         return result
 
@@ -340,12 +341,14 @@ class _Checker:
             case "list":
                 return INT, over.parameters[0]
             case "map":
-                return over.parameters
+                return over.parameters[0], over.parameters[1]
             case "dyn" | "error" | "parameter":
                 self._assign(DYN, over)
                 return DYN, DYN
             case _:
-                message = f"expression of type '{over}' cannot be range of a comprehension (must be list, map, or dynamic)"
+                message = (
+                    f"expression of type '{over}' cannot be range of a comprehension (must be list, map, or dynamic)"
+                )
                 self._issue(node.range.offset, message)
                 return ERROR, ERROR
 

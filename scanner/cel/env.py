@@ -108,8 +108,7 @@ _OBJECTS: dict[str, Fields] = {
     DECISION.name: (),
 }
 _TYPE_NAMES: dict[str, Type] = {
-    known.name: known
-    for known in (BOOL, BYTES, DOUBLE, DURATION, INT, LIST, MAP, NULL, STRING, TIMESTAMP, TYPE, UINT)
+    known.name: known for known in (BOOL, BYTES, DOUBLE, DURATION, INT, LIST, MAP, NULL, STRING, TIMESTAMP, TYPE, UINT)
 }
 
 ADMISSION: Fields = (

@@ -485,9 +485,9 @@ def _apply(run: Callable[..., Value], arguments: tuple[Evaluate, ...]) -> Evalua
 def _optional_list(elements: tuple[Evaluate, ...], optional: tuple[bool, ...]) -> Evaluate:
     def evaluate(frame: Frame) -> Value:
         found: list[Value] = []
-        for element, is_optional in zip(elements, optional, strict=True):
+        for element, marked in zip(elements, optional, strict=True):
             value = element(frame)
-            if not is_optional:
+            if not marked:
                 found.append(value)
             elif type(value) is not Optional:
                 text = runtime.printed(value)

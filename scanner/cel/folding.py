@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from scanner.cel.checker import Checked, Resolution
     from scanner.cel.env import Environment
 
-_CONVERSIONS = frozenset("bool bytes double duration dyn int string timestamp type uint".split())
+_CONVERSIONS = frozenset(["bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"])
 _SEARCHES = frozenset({"matches", "find", "findAll"})
 _HASHABLE = frozenset({bool, int, UInt, float, str})
 

@@ -37,7 +37,7 @@ class Token(NamedTuple):
     offset: int
 
 
-class UnknownCharacter(Exception):  # noqa: N818 (an event between lexer and parser, not an error that users see)
+class UnknownCharacter(Exception):
     """No token begins at this offset."""
 
     def __init__(self, offset: int) -> None:

@@ -25,7 +25,7 @@ _SURROGATES = range(0xD800, 0xE000)
 _LAST_CODE_POINT = 0x10FFFF
 
 
-class BadLiteral(Exception):  # noqa: N818 (the parser turns it into an issue at the literal's place)
+class BadLiteral(Exception):
     """A token that looks like a constant but is none; the message is upstream's."""
 
 
@@ -42,7 +42,7 @@ def unsigned(text: str) -> UInt:
 def _ranged(text: str, low: int, high: int, message: str) -> int:
     base = 16 if "x" in text else 10
     if len(text) > _LONGEST_NUMBER:
-        text = text.lstrip("-").lstrip("0x") if base == 16 else text  # noqa: B005, PLR2004
+        text = text.lstrip("-").lstrip("0x") if base == 16 else text  # noqa: PLR2004
     value = int(text, base) if len(text) <= _LONGEST_NUMBER else high + 1
     if not low <= value <= high:
         raise BadLiteral(message)

@@ -36,7 +36,7 @@ _NOT_A_NAME = "argument must be a simple name"
 _NOT_AN_IDENTIFIER = "argument is not an identifier"
 
 
-class BadMacro(Exception):  # noqa: N818 (the parser turns it into an issue)
+class BadMacro(Exception):
     """A macro whose arguments have not the right shape; the message is upstream's."""
 
     def __init__(self, message: str, offset: int) -> None:
@@ -193,7 +193,7 @@ def _two(first: Node, second: Node) -> tuple[str, str]:
     return names
 
 
-def _fold(  # noqa: PLR0913, PLR0917 (the parts of a fold)
+def _fold(
     write: Writer,
     fold: Fold,
     over: Node,

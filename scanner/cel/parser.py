@@ -31,9 +31,32 @@ if TYPE_CHECKING:
 
 LONGEST = 100_000
 DEEPEST = 250
+LARGEST = 2_000_000
+"""Ours: nested optMap doubles the tree with each level, upstream until memory ends."""
 RESERVED = frozenset(
-    "as break const continue else false for function if import in let loop package namespace null return true var void "
-    "while".split()
+    [
+        "as",
+        "break",
+        "const",
+        "continue",
+        "else",
+        "false",
+        "for",
+        "function",
+        "if",
+        "import",
+        "in",
+        "let",
+        "loop",
+        "package",
+        "namespace",
+        "null",
+        "return",
+        "true",
+        "var",
+        "void",
+        "while",
+    ]
 )
 _RELATIONS = {
     "<": "_<_",
@@ -56,7 +79,7 @@ _CONSTANTS: dict[str, Callable[[str], Value]] = {
 _KEYWORDS: dict[str, Value] = {"true": True, "false": False, "null": None}
 
 
-class NotInGrammar(Exception):  # noqa: N818 (`syntax` turns it into issues in upstream's words)
+class NotInGrammar(Exception):
     """The token at this position of the list cannot follow what is before it."""
 
     def __init__(self, position: int) -> None:
@@ -64,7 +87,7 @@ class NotInGrammar(Exception):  # noqa: N818 (`syntax` turns it into issues in u
         self.position = position
 
 
-class TooDeep(Exception):  # noqa: N818 (becomes the one issue of the expression)
+class TooDeep(Exception):
     """A limit of nesting is exceeded; the message is upstream's."""
 
 
@@ -179,7 +202,7 @@ class Parser:
     def _unary(self) -> Node:
         if self._kind == "!":
             return self._prefix("!", "!_")
-        if self._kind == "-" and not (self._ahead(1) in ("int", "float")):
+        if self._kind == "-" and self._ahead(1) not in ("int", "float"):
             return self._prefix("-", "-_")
         return self._member()
 
@@ -414,6 +437,8 @@ class Parser:
     def new_id(self) -> int:
         """Return a number no node of this tree has."""
         self.last_id += 1
+        if self.last_id > LARGEST:
+            raise TooDeep(f"expression expands to more than {LARGEST} nodes")
         return self.last_id
 
     def _enter(self, rule: str, levels: int) -> None:
@@ -441,4 +466,3 @@ class Parser:
         if self._kind != kind:
             raise NotInGrammar(self._at)
         return self._next()
-

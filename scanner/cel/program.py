@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from scanner.cel import exact, parser, reads
 from scanner.cel.checker import check
+from scanner.cel.depth import with_room
 from scanner.cel.errors import CompileError, InstantiationError
 from scanner.cel.exact import MISSING
 from scanner.cel.folding import fold
@@ -44,18 +45,24 @@ class Program:
         """Return the value for these variables; raise `EvaluationError` with upstream's text."""
         planned = self._planned
         read = activation.get
-        return planned.evaluate([read(name, MISSING) for name in planned.roots] + self._room)
+        frame = [read(name, MISSING) for name in planned.roots] + self._room
+        try:
+            return planned.evaluate(frame)
+        except RecursionError:
+            return with_room(lambda: planned.evaluate(frame))
 
 
 @lru_cache(maxsize=8192)
 def compile(text: str, env: Environment) -> Program:  # noqa: A001 (the verb of the language, as in re.compile)
     """Return the program of an expression; raise `CompileError` when the API would refuse it."""
+    return with_room(lambda: _compile(text, env))
+
+
+def _compile(text: str, env: Environment) -> Program:
     source = Source(text)
     root = _parse(source)
     checked = check(root, env)
-    if checked.issues:
-        raise _failed(source, checked.issues)
-    issues = validate(root, checked, env)
+    issues = checked.issues or validate(root, checked, env)
     if issues:
         raise _failed(source, issues)
     result_type = checked.types[root.id]
@@ -99,6 +106,8 @@ def _failed(source: Source, issues: list[Issue]) -> CompileError:
 def _reject_other_results(actual: Type, allowed: tuple[Type, ...] | None) -> None:
     if allowed is None or actual in allowed:
         return
-    expected = allowed[0].full_name() if len(allowed) == 1 else f"one of [{' '.join(one.full_name() for one in allowed)}]"
+    expected = (
+        allowed[0].full_name() if len(allowed) == 1 else f"one of [{' '.join(one.full_name() for one in allowed)}]"
+    )
     message = f"must evaluate to {expected} but got {actual.full_name()}"
     raise CompileError(message, message)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from scanner.cel.errors import EvaluationError
 from scanner.cel.text import printed_double
@@ -32,6 +32,8 @@ FIRST_SECOND = -62_135_596_800
 LAST_SECOND = 253_402_300_799
 Unary: TypeAlias = "Callable[[Value], Value]"
 Binary: TypeAlias = "Callable[[Value, Value], Value]"
+Operand: TypeAlias = Any
+"""A value whose class the code looks at before it does anything with it."""
 _NUMBERS = frozenset({int, UInt, float})
 _PLAIN = frozenset({str, bool, bytes})
 
@@ -101,7 +103,7 @@ def _equal_unlike(left: Value, right: Value) -> bool:
     return False
 
 
-def _equal_alike(left: Value, right: Value) -> bool:
+def _equal_alike(left: Operand, right: Operand) -> bool:
     """Compare values of one class that is neither plain nor a number."""
     if type(left) is list and type(right) is list:
         return len(left) == len(right) and all(map(_not_unequal, left, right))
@@ -110,7 +112,7 @@ def _equal_alike(left: Value, right: Value) -> bool:
     if isinstance(left, Opaque) and isinstance(right, Opaque):
         return left.equals(right)
     if type(left) in (Timestamp, Duration):
-        return bool(left.nanoseconds == right.nanoseconds)  # type: ignore[attr-defined]
+        return bool(left.nanoseconds == right.nanoseconds)
     if type(left) is Optional and type(right) is Optional:
         return left.present is right.present and (not left.present or equal(left.value, right.value))
     if type(left) is Type and type(right) is Type:
@@ -126,11 +128,11 @@ def _not_unequal(left: Value, right: Value) -> bool:
         return True
 
 
-def equal_maps(left: Value, right: Value) -> bool:
+def equal_maps(left: Operand, right: Operand) -> bool:
     """Compare two maps of either shape."""
-    if len(left) != len(right):  # type: ignore[arg-type]
+    if len(left) != len(right):
         return False
-    for key, value in left.items():  # type: ignore[attr-defined]
+    for key, value in left.items():
         other = find_key(right, key)
         if other is None or not _not_unequal(value, other[0]):
             return False
@@ -147,52 +149,52 @@ def find_key(container: Value, key: Value) -> tuple[Value] | None:
     return None
 
 
-def equal_numbers(left: Value, right: Value) -> bool:
+def equal_numbers(left: Operand, right: Operand) -> bool:
     """Compare two numbers of any type; NaN equals nothing."""
     if type(left) is float or type(right) is float:
         if left != left or right != right:  # noqa: PLR0124 (NaN)
             return False
         return _order_mixed(left, right) == 0
-    return left == right
+    return bool(left == right)
 
 
-def order(left: Value, right: Value) -> int:
+def order(left: Operand, right: Operand) -> int:
     """Return -1, 0 or 1; raise when the values have no order."""
     kind = type(left)
     if kind is type(right):
         if kind is int or kind is str or kind is bool or kind is bytes or kind is UInt:
-            return (left > right) - (left < right)  # type: ignore[operator]
+            return int(left > right) - int(left < right)
         if kind is float:
             return _order_doubles(left, right)
         if kind is Timestamp or kind is Duration:
-            return (left.nanoseconds > right.nanoseconds) - (left.nanoseconds < right.nanoseconds)  # type: ignore[attr-defined]
+            return int(left.nanoseconds > right.nanoseconds) - int(left.nanoseconds < right.nanoseconds)
     elif kind in _NUMBERS and type(right) in _NUMBERS:
         return _order_doubles(left, right)
     raise no_overload()
 
 
-def _order_doubles(left: Value, right: Value) -> int:
+def _order_doubles(left: Operand, right: Operand) -> int:
     if left != left or right != right:  # noqa: PLR0124 (NaN)
         raise EvaluationError("NaN values cannot be ordered")
     return _order_mixed(left, right)
 
 
-def _order_mixed(left: Value, right: Value) -> int:
+def _order_mixed(left: Operand, right: Operand) -> int:
     """Order two numbers; an integer meets a double as the nearest double, unless the double is out of its range."""
     if type(left) is float and type(right) is not float:
         return _order_double(left, right)
     if type(right) is float and type(left) is not float:
         return -_order_double(right, left)
-    return (left > right) - (left < right)  # type: ignore[operator]
+    return int(left > right) - int(left < right)
 
 
-def _order_double(double: float, integer: Value) -> int:
+def _order_double(double: float, integer: Operand) -> int:
     low, high = (0, UINT_MAX) if type(integer) is UInt else (INT_MIN, INT_MAX)
     if double < float(low):
         return -1
     if double > float(high):
         return 1
-    nearest = float(integer)  # type: ignore[arg-type]
+    nearest = float(integer)
     return (double > nearest) - (double < nearest)
 
 
@@ -239,18 +241,18 @@ def moment(nanoseconds: int, offset: int) -> Timestamp:
     raise EvaluationError("timestamp overflow")
 
 
-def add(left: Value, right: Value) -> Value:
+def add(left: Operand, right: Operand) -> Value:
     """Return `left + right`."""
     kind = type(left)
     if kind is type(right):
         if kind is int:
-            return checked(left + right)  # type: ignore[operator]
+            return checked(left + right)
         if kind is str or kind is float or kind is list or kind is bytes:
-            return left + right  # type: ignore[operator]
+            return left + right
         if kind is UInt:
-            return checked_unsigned(int(left) + int(right))  # type: ignore[call-overload]
+            return checked_unsigned(int(left) + int(right))
         if kind is Duration:
-            return Duration(checked(left.nanoseconds + right.nanoseconds))  # type: ignore[attr-defined]
+            return Duration(checked(left.nanoseconds + right.nanoseconds))
     elif type(left) is Timestamp and type(right) is Duration:
         return moment(left.nanoseconds + right.nanoseconds, left.offset)
     elif type(left) is Duration and type(right) is Timestamp:
@@ -258,37 +260,37 @@ def add(left: Value, right: Value) -> Value:
     raise no_overload()
 
 
-def subtract(left: Value, right: Value) -> Value:
+def subtract(left: Operand, right: Operand) -> Value:
     """Return `left - right`."""
     kind = type(left)
     if kind is type(right):
         if kind is int:
-            return checked(left - right)  # type: ignore[operator]
+            return checked(left - right)
         if kind is float:
-            return left - right  # type: ignore[operator]
+            return left - right
         if kind is UInt:
-            return checked_unsigned(int(left) - int(right))  # type: ignore[call-overload]
+            return checked_unsigned(int(left) - int(right))
         if kind is Duration or kind is Timestamp:
-            return Duration(checked(left.nanoseconds - right.nanoseconds))  # type: ignore[attr-defined]
+            return Duration(checked(left.nanoseconds - right.nanoseconds))
     elif type(left) is Timestamp and type(right) is Duration:
         return moment(left.nanoseconds + checked(-right.nanoseconds), left.offset)
     raise no_overload()
 
 
-def multiply(left: Value, right: Value) -> Value:
+def multiply(left: Operand, right: Operand) -> Value:
     """Return `left * right`."""
     kind = type(left)
     if kind is type(right):
         if kind is int:
-            return checked(left * right)  # type: ignore[operator]
+            return checked(left * right)
         if kind is float:
-            return left * right  # type: ignore[operator]
+            return left * right
         if kind is UInt:
-            return checked_unsigned(int(left) * int(right))  # type: ignore[call-overload]
+            return checked_unsigned(int(left) * int(right))
     raise no_overload()
 
 
-def divide(left: Value, right: Value) -> Value:
+def divide(left: Operand, right: Operand) -> Value:
     """Return `left / right`, truncated towards zero for integers."""
     if type(left) is float and type(right) is float:
         return _divide_doubles(left, right)
@@ -296,10 +298,10 @@ def divide(left: Value, right: Value) -> Value:
         raise no_overload()
     if right == 0:
         raise EvaluationError("division by zero")
-    quotient = abs(left) // abs(right)  # type: ignore[arg-type]
+    quotient: int = abs(left) // abs(right)
     if type(left) is UInt:
         return UInt(quotient)
-    return checked(quotient if (left < 0) == (right < 0) else -quotient)  # type: ignore[operator]
+    return checked(quotient if (left < 0) == (right < 0) else -quotient)
 
 
 def _divide_doubles(left: float, right: float) -> float:
@@ -310,21 +312,21 @@ def _divide_doubles(left: float, right: float) -> float:
     return math.copysign(math.inf, left) * math.copysign(1.0, right)
 
 
-def remainder(left: Value, right: Value) -> Value:
+def remainder(left: Operand, right: Operand) -> Value:
     """Return `left % right`, with the sign of the dividend."""
     if type(left) is not type(right) or type(left) not in (int, UInt):
         raise no_overload()
     if right == 0:
         raise EvaluationError("modulus by zero")
-    rest = abs(left) % abs(right)  # type: ignore[arg-type]
+    rest: int = abs(left) % abs(right)
     if type(left) is UInt:
         return UInt(rest)
     if left == INT_MIN and right == -1:
         raise EvaluationError("integer overflow")
-    return -rest if left < 0 else rest  # type: ignore[operator]
+    return -rest if left < 0 else rest
 
 
-def negate(operand: Value) -> Value:
+def negate(operand: Operand) -> Value:
     """Return `-operand`."""
     if type(operand) is int:
         return checked(-operand)
@@ -427,8 +429,6 @@ _GO_TYPES = {
     dict: "*types.baseMap",
     KeyedMap: "*types.baseMap",
 }
-
-
 
 
 def go_type(value: Value) -> str:

@@ -56,7 +56,9 @@ class Source:
 
     def describe(self, issues: list[Issue]) -> str:
         """Return the issues as kube-apiserver prints them: by position, at most a hundred."""
-        shown = sorted(((self.place(issue.offset), issue.message) for issue in issues[:MOST_ERRORS]), key=lambda at: at[0])
+        shown = sorted(
+            ((self.place(issue.offset), issue.message) for issue in issues[:MOST_ERRORS]), key=lambda at: at[0]
+        )
         lines = [self._describe(place, message) for place, message in shown]
         if len(issues) > MOST_ERRORS:
             lines.append(f"{len(issues) - MOST_ERRORS} more errors were truncated")

@@ -8,7 +8,8 @@ writes at the parenthesis of the macro. `id` numbers the nodes of one tree; what
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal as Choice, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
+from typing import Literal as Choice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

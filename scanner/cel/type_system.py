@@ -7,7 +7,8 @@ A type prints in two ways upstream: the checker's (`null`, `timestamp`, `list(st
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal as Choice, TypeAlias
+from typing import Literal as Choice
+from typing import TypeAlias
 
 Family: TypeAlias = Choice[
     "dyn", "error", "primitive", "null", "list", "map", "type", "object", "opaque", "parameter", "timestamp", "duration"

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from scanner.cel import conversions
 from scanner.cel.errors import EvaluationError
-from scanner.cel.functions import format as formatting, regex
+from scanner.cel.functions import format as formatting
+from scanner.cel.functions import regex
 from scanner.cel.functions.format import BadFormat
 from scanner.cel.source import Issue
 from scanner.cel.tree import Call, ListLiteral, Literal, MapLiteral, Node, children, walk
@@ -34,7 +35,20 @@ _CLAUSE_TYPES = {
     "o": ("int", "uint"),
 }
 _STRING_TYPES = frozenset(
-    "list map int uint double bool string bytes type null_type google.protobuf.Timestamp google.protobuf.Duration".split()
+    [
+        "list",
+        "map",
+        "int",
+        "uint",
+        "double",
+        "bool",
+        "string",
+        "bytes",
+        "type",
+        "null_type",
+        "google.protobuf.Timestamp",
+        "google.protobuf.Duration",
+    ]
 )
 
 

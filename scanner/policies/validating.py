@@ -136,7 +136,9 @@ def judge(bound: Bound, resource: Resource, original: Kind, world: World) -> Ite
     here: it speaks when the object is listed in that kind.
     """
     for binding in bound.bindings:
-        selections = (_select(bound.policy, binding, resource, original, operation, world) for operation in world.operations)
+        selections = (
+            _select(bound.policy, binding, resource, original, operation, world) for operation in world.operations
+        )
         selection = next((found for found in selections if found), None)
         if selection and selection.matched == resource.kind:
             yield from _rulings(bound, binding, selection, resource, world)
@@ -230,4 +232,3 @@ def _request(target: Target, matched: Kind, resource: Resource, world: World) ->
         namespace_object=world.namespace(target.namespace) if namespaced else None,
         user=world.user,
     )
-

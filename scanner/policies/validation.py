@@ -99,7 +99,9 @@ def _match_faults(path: str, value: Json, *, rules_required: bool) -> Iterator[s
     if value is None:
         yield _required(path)
         return
-    yield from _choice(f"{path}.matchPolicy", as_text(dig(value, "matchPolicy")), ("Equivalent", "Exact"), required=False)
+    yield from _choice(
+        f"{path}.matchPolicy", as_text(dig(value, "matchPolicy")), ("Equivalent", "Exact"), required=False
+    )
     for name in ("namespaceSelector", "objectSelector"):
         yield from _selector_faults(f"{path}.{name}", dig(value, name))
     rules = as_list(dig(value, "resourceRules"))
@@ -165,9 +167,7 @@ def _resource_faults(path: str, values: tuple[str, ...]) -> Iterator[str]:
     if "*/*" in values and len(values) > 1:
         yield _invalid_list(path, values, "if '*/*' is present, must not specify other resources")
     if "*" in values and any("/" not in value for value in values if value != "*"):
-        yield _invalid_list(
-            path, values, "if '*' is present, must not specify other resources without subresources"
-        )
+        yield _invalid_list(path, values, "if '*' is present, must not specify other resources without subresources")
     for index, value in enumerate(values):
         resource, slash, subresource = value.partition("/")
         if not slash or subresource == "*" or resource == "*":

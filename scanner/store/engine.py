@@ -69,8 +69,9 @@ def create_file(path: Path) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
     except OSError as error:
+        why = "its folder is a file" if isinstance(error, FileExistsError) else error.strerror
         raise StoreError(
-            f"The database {path} cannot be created or written ({error.strerror}). "
+            f"The database {path} cannot be created or written ({why}). "
             "Check the permissions of its folder, or name another file with --db."
         ) from error
 

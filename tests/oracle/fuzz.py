@@ -161,7 +161,9 @@ def main() -> int:
     if tally.shrunk:
         sys.stdout.write(report(fuzz) + "\n")
     kinds = "".join(f" {what}={number}" for what, number in sorted(tally.kinds.items()))
-    sys.stdout.write(f"fuzz: pairs={tally.pairs} refused={tally.refused} different={tally.different}{kinds} unstable={tally.unstable} seed={seed}\n")
+    sys.stdout.write(
+        f"fuzz: pairs={tally.pairs} refused={tally.refused} different={tally.different}{kinds} unstable={tally.unstable} seed={seed}\n"
+    )
     return 1 if tally.different else 0
 
 

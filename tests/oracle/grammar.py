@@ -62,7 +62,9 @@ class Generator:
         """A random expression."""
         self._scope = []
         self._variables = self._chance.choice(VARIABLES) if self._chance.random() < 0.3 else ()
-        term = self._term(self._chance.choice((*TYPES, "any", "decision", "bool", "bool")), self._chance.choice((1, 2, 3, 3, 4, 5)))
+        term = self._term(
+            self._chance.choice((*TYPES, "any", "decision", "bool", "bool")), self._chance.choice((1, 2, 3, 3, 4, 5))
+        )
         if self._chance.random() < _MISSPELT:
             term = Term("any", (self._changed(str(term)),))
         return Case(term, self._variables)
@@ -119,7 +121,11 @@ class Generator:
         if piece[0] == "@":
             return [self._declared(name)]
         if name == "field":
-            return [self._chance.choice((*SPEC, *NAMES["loose"])) if self._chance.random() < 0.7 else self._chance.choice(NAMES["loose"])]
+            return [
+                self._chance.choice((*SPEC, *NAMES["loose"]))
+                if self._chance.random() < 0.7
+                else self._chance.choice(NAMES["loose"])
+            ]
         if name in NAMES:
             return [self._chance.choice(NAMES[name])]
         term = self._term(same if name == "A" else name, depth - 1)

@@ -137,7 +137,13 @@ CALLS: dict[str, tuple[str, ...]] = {
         "$list_int[$int]",
     ),
     "uint": ("uint($any)", "uint(#number)", "uint($int)"),
-    "double": ("double($any)", "double(#number)", "double($int)", "$list_double.sum()", "$quantity.asApproximateFloat()"),
+    "double": (
+        "double($any)",
+        "double(#number)",
+        "double($int)",
+        "$list_double.sum()",
+        "$quantity.asApproximateFloat()",
+    ),
     "string": (
         "string($any)",
         "string($double)",
@@ -322,7 +328,18 @@ CALLS: dict[str, tuple[str, ...]] = {
     ),
 }
 NAMES: dict[str, tuple[str, ...]] = {
-    "request": ("operation", "name", "namespace", "kind.group", "resource", "userInfo.groups", "options", "dryRun", "subResource", "foo"),
+    "request": (
+        "operation",
+        "name",
+        "namespace",
+        "kind.group",
+        "resource",
+        "userInfo.groups",
+        "options",
+        "dryRun",
+        "subResource",
+        "foo",
+    ),
     "metadata": ("name", "labels", "UID", "uid", "creationTimestamp", "annotations", "finalizers", "generation", "foo"),
     "loose": ("a", "b", "c", "k", "n", "l", "name", "missing", "x", "v", "metadata", "spec"),
 }

@@ -1,22 +1,55 @@
-"""A fresh database for each test, of each kind."""
+"""Databases of each kind: empty ones, and ones that are set up and hold no scan yet."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from scanner.store import SqlStore, open_store
-from tests.store.databases import KINDS, database
+from tests.store.databases import KINDS, database, emptied, path_of
 from tests.store.made import clock
 
 
 @pytest.fixture(params=KINDS)
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+def fresh(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """The URL of an empty database."""
-    with database(request.param, tmp_path) as fresh:
-        yield fresh
+    with database(request.param, tmp_path) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """One database of each kind that is set up, kept for the whole run: setting one up takes longer than most tests."""
+    with ExitStack() as kept:
+        yield _Prepared(kept, tmp_path_factory.mktemp("prepared"))
+
+
+class _Prepared(dict[str, str]):
+    def __init__(self, kept: ExitStack, folder: Path) -> None:
+        super().__init__()
+        self.kept = kept
+        self.folder = folder
+
+    def __missing__(self, kind: str) -> str:
+        url = self.kept.enter_context(database(kind, self.folder))
+        open_store(url, clock).close()
+        self[kind] = url
+        return url
+
+
+@pytest.fixture(params=KINDS)
+def url(request: pytest.FixtureRequest, prepared: dict[str, str], tmp_path: Path) -> Iterator[str]:
+    """The URL of a database that is set up and holds no scan."""
+    kept = prepared[request.param]
+    if request.param == "sqlite":
+        yield f"sqlite:///{shutil.copy(path_of(kept), tmp_path / 'assay.db')}"
+        return
+    yield kept
+    emptied(kept)
 
 
 @pytest.fixture

@@ -12,6 +12,8 @@ import pytest
 from sqlalchemy import create_engine, text
 from sqlalchemy.engine import make_url
 
+from scanner.store.tables import METADATA
+
 KINDS = ("sqlite", "postgresql")
 POSTGRES = os.environ.get("ASSAY_TEST_POSTGRES", "")
 
@@ -43,10 +45,28 @@ def _schema() -> Iterator[str]:
         engine.dispose()
 
 
+def path_of(url: str) -> Path:
+    """The file of a SQLite database."""
+    return Path(make_url(url).database or "")
+
+
+def emptied(url: str) -> None:
+    """Take everything out of the tables again."""
+    execute(url, f"TRUNCATE {', '.join(METADATA.tables)}")
+
+
 def count(url: str, table: str) -> int:
     """How many rows a table has."""
     engine = create_engine(url)
     with engine.connect() as connection:
-        rows = connection.execute(text(f"SELECT count(*) FROM {table}")).scalar_one()  # noqa: S608 -- a table's name
+        rows = connection.execute(text(f"SELECT count(*) FROM {table}")).scalar_one()
     engine.dispose()
     return int(rows)
+
+
+def execute(url: str, statement: str, **values: object) -> None:
+    """Change a database behind the store's back."""
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        connection.execute(text(statement), values)
+    engine.dispose()

@@ -12,7 +12,7 @@ from scanner.cel.functions import (
     authorizer,
     cidr,
     comprehensions,
-    format,  # noqa: A004 (the library's name)
+    format,
     ip,
     lists,
     named_formats,

@@ -154,7 +154,7 @@ class ResourceCheck(_Receiver):
 
     def about(self, **attributes: str) -> ResourceCheck:
         """Return the same question with other attributes."""
-        return ResourceCheck(self.decider, replace(self.question, **attributes))
+        return ResourceCheck(self.decider, replace(self.question, **attributes))  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

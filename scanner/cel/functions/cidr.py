@@ -43,7 +43,7 @@ class Prefix(Opaque):
         return self.address.number >> (_WIDTHS[self.address.version] - length)
 
 
-class BadPrefix(Exception):  # noqa: N818 (becomes part of an evaluation error)
+class BadPrefix(Exception):
     """A text that netip does not take for a prefix."""
 
     def __init__(self, text: str, message: str) -> None:
@@ -60,7 +60,11 @@ def _parse_prefix(text: str) -> Prefix:
         raise BadPrefix(text, str(bad)) from None
     if zone:
         raise BadPrefix(text, "IPv6 zones cannot be present in a prefix")
-    if not (bits.isascii() and bits.isdigit()) or (len(bits) > 1 and bits.startswith("0")) or len(bits) > len(str(2**63)):
+    if (
+        not (bits.isascii() and bits.isdigit())
+        or (len(bits) > 1 and bits.startswith("0"))
+        or len(bits) > len(str(2**63))
+    ):
         raise BadPrefix(text, f"bad bits after slash: {quoted(bits)}")
     if int(bits) > _WIDTHS[address.version]:
         raise BadPrefix(text, "prefix length out of range")

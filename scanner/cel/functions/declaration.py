@@ -141,11 +141,15 @@ def _is_map_of(declared: Type, value: Value) -> bool:
     if type(value) is not dict and type(value) is not KeyedMap:
         return False
     for key, item in value.items():
-        return assignable_at_run_time(declared.parameters[0], key) and assignable_at_run_time(declared.parameters[1], item)
+        return assignable_at_run_time(declared.parameters[0], key) and assignable_at_run_time(
+            declared.parameters[1], item
+        )
     return True
 
 
-def member(id_: str, arguments: tuple[Type, ...], result: Type, run: Run | None = None, cost: Cost | None = None) -> Overload:
+def member(
+    id_: str, arguments: tuple[Type, ...], result: Type, run: Run | None = None, cost: Cost | None = None
+) -> Overload:
     """Declare `first.name(rest)`."""
     return Overload(id_, arguments, result, run, member=True, cost=cost)
 

@@ -20,9 +20,7 @@ DEFAULT_PRECISION = 6
 _SUPERSCRIPTS = str.maketrans("0123456789-", "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079\u207b")
 _NAMED_NUMBERS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _MOST_PRECISION = 2**63 - 1
-STRING_CLAUSE = (
-    "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, and timestamps"
-)
+STRING_CLAUSE = "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, and timestamps"
 COMPLAINTS = {
     "s": STRING_CLAUSE,
     "d": "decimal clause can only be used on integers",
@@ -38,7 +36,7 @@ Clause: TypeAlias = "Callable[[int, str, int | None], str]"
 """Prints the argument at an index by a verb with an optional precision."""
 
 
-class BadFormat(Exception):  # noqa: N818 (becomes an evaluation error or a compile-time issue)
+class BadFormat(Exception):
     """A format string or argument that does not fit; the message is upstream's."""
 
 

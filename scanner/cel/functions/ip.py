@@ -48,7 +48,7 @@ class Address(Opaque):
         return isinstance(other, Address) and self.version == other.version and self.number == other.number
 
 
-class BadAddress(Exception):  # noqa: N818 (wrapped into the message of whatever is being parsed)
+class BadAddress(Exception):
     """A text that netip does not take for an address."""
 
     def __init__(self, text: str, message: str, at: str = "") -> None:

@@ -176,8 +176,11 @@ def _sort_by(elements: list[Value], keys: list[Value]) -> Value:
         raise EvaluationError("list elements must be comparable")
     if any(type(key) is not first for key in keys):
         raise EvaluationError("list elements must have the same type")
-    by_key = cmp_to_key(lambda one, other: _order(keys[one], keys[other]) or 0)
-    return [elements[position] for position in sorted(range(len(keys)), key=by_key)]
+
+    def by_key(one: int, other: int) -> int:
+        return _order(keys[one], keys[other]) or 0
+
+    return [elements[position] for position in sorted(range(len(keys)), key=cmp_to_key(by_key))]
 
 
 def _for_each(types: tuple[Type, ...], make: Callable[[str, Type], Overload]) -> tuple[Overload, ...]:
@@ -189,7 +192,9 @@ KUBERNETES = Library(
     (
         Function(
             "isSorted",
-            _for_each(_COMPARABLE, lambda name, of: member(f"list_{name}_is_sorted_bool", (list_of(of),), BOOL, _is_sorted)),
+            _for_each(
+                _COMPARABLE, lambda name, of: member(f"list_{name}_is_sorted_bool", (list_of(of),), BOOL, _is_sorted)
+            ),
         ),
         Function(
             "sum",

@@ -146,13 +146,14 @@ def _exact(unscaled: int, scale: int, base: int, exponent: int, *, negative: boo
 def _rounded_up(unscaled: int, digits: int) -> int:
     if digits > len(str(unscaled)):
         return 1
-    quotient: int
-    quotient, rest = divmod(unscaled, 10**digits)
+    power: int = 10**digits
+    quotient, rest = divmod(unscaled, power)
     return quotient + (rest > 0)
 
 
 def _exceeds_int64(unscaled: int, scale: int) -> bool:
-    return unscaled > INT_MAX * 10**-scale
+    limit: int = INT_MAX * 10**-scale
+    return unscaled > limit
 
 
 def add(left: Quantity, right: Quantity) -> Quantity:

@@ -45,7 +45,7 @@ class Pattern:
 
     __slots__ = ("_regex", "search")
 
-    def __init__(self, text: str, regex: re2._Regexp) -> None:
+    def __init__(self, regex: re2._Regexp) -> None:
         self._regex = regex
 
         @lru_cache(maxsize=4096)
@@ -78,7 +78,7 @@ def compiled(pattern: str) -> Pattern:
     if unsupported:
         raise EvaluationError(f"error parsing regexp: invalid escape sequence: `{unsupported.group(1)}`")
     try:
-        return Pattern(pattern, re2.compile(pattern, _OPTIONS))
+        return Pattern(re2.compile(pattern, _OPTIONS))
     except re2.error as error:
         raise EvaluationError(f"error parsing regexp: {_in_gos_words(pattern, error)}") from None
 

@@ -5,6 +5,9 @@ Operators look at their operands themselves and therefore have no run per overlo
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
+
 from scanner.cel import conversions, runtime, times
 from scanner.cel.functions.declaration import Function, Library, Overload, member
 from scanner.cel.functions.regex import matches
@@ -44,8 +47,8 @@ def _not(operand: Value) -> Value:
     raise runtime.no_overload()
 
 
-def _size(operand: Value) -> Value:
-    return len(operand)  # type: ignore[arg-type]
+def _size(operand: runtime.Operand) -> Value:
+    return len(operand)
 
 
 def _not_strictly_false(operand: Value) -> Value:
@@ -187,9 +190,9 @@ def _conversions() -> tuple[Function, ...]:
 
 def _texts() -> tuple[Function, ...]:
     return (
-        _text("contains", "contains_string", lambda text, part: part in text),
-        _text("endsWith", "ends_with_string", lambda text, part: text.endswith(part)),
-        _text("startsWith", "starts_with_string", lambda text, part: text.startswith(part)),
+        _text("contains", "contains_string", operator.contains),
+        _text("endsWith", "ends_with_string", str.endswith),
+        _text("startsWith", "starts_with_string", str.startswith),
         Function(
             "matches",
             (Overload("matches", (STRING, STRING), BOOL), member("matches_string", (STRING, STRING), BOOL)),
@@ -199,7 +202,7 @@ def _texts() -> tuple[Function, ...]:
     )
 
 
-def _text(name: str, id_: str, answer: runtime.Binary) -> Function:
+def _text(name: str, id_: str, answer: Callable[[str, str], bool]) -> Function:
     def run(text: Value, part: Value) -> Value:
         if type(text) is str and type(part) is str:
             return answer(text, part)

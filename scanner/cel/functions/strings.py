@@ -128,8 +128,12 @@ LIBRARY = Library(
                 member("string_last_index_of_string_int", (STRING, STRING, INT), INT, _last_index_before),
             ),
         ),
-        Function("lowerAscii", (member("string_lower_ascii", (STRING,), STRING, lambda text: text.translate(_TO_LOWER)),)),
-        Function("upperAscii", (member("string_upper_ascii", (STRING,), STRING, lambda text: text.translate(_TO_UPPER)),)),
+        Function(
+            "lowerAscii", (member("string_lower_ascii", (STRING,), STRING, lambda text: text.translate(_TO_LOWER)),)
+        ),
+        Function(
+            "upperAscii", (member("string_upper_ascii", (STRING,), STRING, lambda text: text.translate(_TO_UPPER)),)
+        ),
         Function(
             "replace",
             (

@@ -33,7 +33,7 @@ _MOST_PARAMETERS = 10_000
 _FIRST_BEYOND_ASCII = 0x80
 
 
-class BadUrl(Exception):  # noqa: N818 (becomes part of an evaluation error or a format's message)
+class BadUrl(Exception):
     """A text that net/url refuses; the message is Go's, with `parse "…": ` in front when it comes from `parse_request`."""
 
 
@@ -297,9 +297,13 @@ LIBRARY = Library(
         Function("url", (Overload("string_to_url", (STRING,), URL, parse),)),
         Function("getScheme", (member("url_get_scheme", (URL,), STRING, lambda url: url.parts.scheme),)),
         Function("getHost", (member("url_get_host", (URL,), STRING, lambda url: url.parts.host),)),
-        Function("getHostname", (member("url_get_hostname", (URL,), STRING, lambda url: _split_port(url.parts.host)[0]),)),
+        Function(
+            "getHostname", (member("url_get_hostname", (URL,), STRING, lambda url: _split_port(url.parts.host)[0]),)
+        ),
         Function("getPort", (member("url_get_port", (URL,), STRING, lambda url: _split_port(url.parts.host)[1]),)),
-        Function("getEscapedPath", (member("url_get_escaped_path", (URL,), STRING, lambda url: escaped_path(url.parts)),)),
+        Function(
+            "getEscapedPath", (member("url_get_escaped_path", (URL,), STRING, lambda url: escaped_path(url.parts)),)
+        ),
         Function("getQuery", (member("url_get_query", (URL,), map_of(STRING, list_of(STRING)), _query),)),
         Function("isURL", (Overload("is_url_string", (STRING,), BOOL, _is_url),)),
     ),

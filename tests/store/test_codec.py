@@ -1,0 +1,92 @@
+"""Nouns as JSON text and back."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scanner.model.policy import (
+    AuditAnnotation,
+    Binding,
+    MatchResources,
+    NamedExpression,
+    ParamKind,
+    ParamRef,
+    Policy,
+    Rule,
+    Validation,
+)
+from scanner.model.scan import Scope
+from scanner.model.selector import Requirement, Selector
+from scanner.store.bits import Numbers, unpacked
+from scanner.store.codec import from_text, to_text
+
+RULE = Rule(("CREATE", "*"), ("apps",), ("v1",), ("deployments", "*/scale"), "Namespaced", ("web",))
+SELECTOR = Selector((Requirement("tier", "In", ("a", "b")), Requirement("x", "Exists")))
+MATCH = MatchResources((RULE,), (), SELECTOR, Selector(), "Exact")
+POLICY = Policy(
+    language="vap",
+    name="replicas",
+    match=MATCH,
+    param_kind=ParamKind("v1", "ConfigMap"),
+    match_conditions=(NamedExpression("not-system", "true"),),
+    variables=(),
+    validations=(Validation("object.spec.replicas <= 5", reason="Forbidden"),),
+    audit_annotations=(AuditAnnotation("k", "'v'"),),
+    failure_policy="Ignore",
+    manifest={"spec": {"list": [1, 2.5, None, {"deep": ["ä"]}]}},
+    digest="00",
+    source="policies.yaml",
+)
+BINDING = Binding(
+    "vap", "b", "replicas", ParamRef("", "shop", SELECTOR, "Deny"), None, ("Deny",), {}, "d", assumed=True
+)
+nouns = st.builds(Policy) | st.builds(Binding) | st.builds(Scope)
+
+
+@pytest.mark.parametrize(
+    "noun", [POLICY, replace(POLICY, match=None, param_kind=None), BINDING, Scope(("a",), selector="x=y")]
+)
+def test_a_noun_comes_back(noun: object) -> None:
+    """Nested nouns, tuples, absent parts and manifests included."""
+    assert noun == from_text(type(noun), to_text(noun))
+
+
+@given(selector=st.builds(Selector), name=st.text(), actions=st.sampled_from([(), ("Deny",), ("Warn", "Audit")]))
+def test_any_text_comes_back(selector: Selector, name: str, actions: tuple[str, ...]) -> None:
+    """Also what is not valid Unicode."""
+    noun = replace(BINDING, name=name, param_ref=ParamRef(name, "", selector, "Deny"), actions=actions)  # type: ignore[arg-type]
+
+    assert noun == from_text(Binding, to_text(noun))
+
+
+def test_fields_of_another_version_do_no_harm() -> None:
+    """Unknown fields are left out, and missing ones have their defaults."""
+    stored = json.loads(to_text(POLICY))
+    del stored["source"]
+    stored["owner"] = "nobody"
+
+    assert replace(POLICY, source="cluster") == from_text(Policy, json.dumps(stored))
+
+
+def test_something_else_is_refused() -> None:
+    """A list is not a policy."""
+    with pytest.raises(ValueError, match="not a stored Policy"):
+        from_text(Policy, "[]")
+
+
+@given(numbers=st.sets(st.integers(0, 5000)), asked=st.integers(0, 6000))
+def test_a_set_of_numbers_survives_packing(numbers: set[int], asked: int) -> None:
+    """Members, and their count."""
+    packed = unpacked(Numbers(numbers).packed())
+
+    assert (asked in numbers, len(numbers)) == (asked in packed, packed.count)
+
+
+def test_a_run_of_numbers_takes_next_to_no_space() -> None:
+    """A hundred thousand findings that were not looked at are less than 100 bytes."""
+    assert 100 > len(Numbers(range(1, 100_001)).packed())

@@ -1,0 +1,174 @@
+"""Scans whose process is gone, and scans whose process only seems to be."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from datetime import timedelta
+
+import pytest
+
+from scanner.errors import StoreError, UsageError
+from scanner.model.scan import ScanState
+from scanner.store import SqlStore, open_store
+from scanner.store.owner import Owner, this_process
+from tests.store.databases import count, execute
+from tests.store.made import DAWN, Round, clock, finding
+
+ELSEWHERE = Owner("another-host", 1, "")
+
+
+@contextmanager
+def victim(url: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """Another process that scans."""
+    command = [sys.executable, "-m", "tests.store.victim", url, *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        yield process
+        process.kill()
+
+
+@pytest.mark.parametrize("stage", ["begun", "paged"])
+def test_a_killed_scan_is_failed(url: str, stage: str) -> None:
+    """The next look at the database finds it, marks it failed as of its last sign of life, and drops its pages."""
+    with victim(url, "prod", stage) as process:
+        assert process.stdout is not None
+        assert f"{stage}\n" == process.stdout.readline()
+        process.kill()
+        process.wait()
+        with open_store(url, clock) as store:
+            [scan] = store.scans()
+
+    assert (ScanState.FAILED, DAWN) == (scan.state, scan.finished_at)
+    assert 0 == count(url, "staged_pages")
+
+
+def test_a_killed_scan_leaves_no_findings(url: str) -> None:
+    """What a killed scan staged is not in history, and its record says nothing but that it failed."""
+    with victim(url, "prod", "paged") as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.kill()
+        process.wait()
+        with open_store(url, clock) as store:
+            record = store.record("prod-0")
+            findings = list(record.findings())
+
+    assert ([], {}, ScanState.FAILED) == (findings, record.tallies, record.scan.state)
+    assert 0 == count(url, "findings")
+
+
+@pytest.mark.parametrize("moment", [0.0, 0.02, 0.05, 0.1, 0.2])
+def test_killed_at_any_moment_no_half_scan_is_called_complete(url: str, moment: float) -> None:
+    """Every scan in the database is either there as a whole or failed."""
+    open_store(url).close()
+    with victim(url, "prod", "done") as process:
+        wait_for_scan(url)
+        time.sleep(moment)
+        process.kill()
+        process.wait()
+    with open_store(url, clock) as store:
+        found = {scan.id: len(list(store.record(scan.id).findings())) for scan in store.scans()}
+        complete = {scan.id for scan in store.scans() if scan.state is ScanState.COMPLETE}
+
+    assert found == {scan_id: 16 if scan_id in complete else 0 for scan_id in found}
+
+
+def wait_for_scan(url: str) -> None:
+    """Until a scan has begun."""
+    deadline = time.monotonic() + 60
+    while not count(url, "scans"):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_a_running_scan_is_left_alone(store: SqlStore, url: str) -> None:
+    """A reader sees it as running, and only finished scans count as the latest."""
+    Round((finding("a"),)).record(store, 1)
+    store.begin(Round().start(2))
+    with open_store(url, clock) as reader:
+        states = [scan.state for scan in reader.scans()]
+        latest = reader.latest()
+
+    assert [ScanState.RUNNING, ScanState.COMPLETE] == states
+    assert latest is not None
+    assert "scan-1" == latest.id
+
+
+def test_a_running_scan_cannot_be_reported(store: SqlStore) -> None:
+    """Asking for its record says to wait."""
+    store.begin(Round().start(1))
+
+    with pytest.raises(UsageError, match="still running"):
+        store.record("scan-1")
+
+
+@pytest.mark.parametrize(
+    ("owner", "silence", "state"),
+    [
+        pytest.param(ELSEWHERE, timedelta(minutes=15), ScanState.RUNNING, id="another host, silent for a while"),
+        pytest.param(ELSEWHERE, timedelta(minutes=16), ScanState.FAILED, id="another host, silent for too long"),
+        pytest.param(this_process(), timedelta(days=1), ScanState.RUNNING, id="this host, alive, however silent"),
+        pytest.param(
+            replace(this_process(), started="1"), timedelta(0), ScanState.FAILED, id="the number of a newer process"
+        ),
+        pytest.param(replace(this_process(), started=""), timedelta(0), ScanState.RUNNING, id="alive, start not known"),
+        pytest.param(Owner(socket.gethostname(), 2**22 + 1, "1"), timedelta(0), ScanState.FAILED, id="no such process"),
+    ],
+)
+def test_who_counts_as_dead(url: str, owner: Owner, silence: timedelta, state: ScanState) -> None:
+    """On the own host the process decides; on another host only silence does."""
+    with open_store(url, clock) as store:
+        store.begin(Round().start(1))
+    change = "UPDATE scans SET host = :host, process = :process, process_started = :started"
+    execute(url, change, **asdict(owner))
+    with open_store(url, lambda: DAWN + silence) as later:
+        [scan] = later.scans()
+
+    assert state is scan.state
+
+
+def test_a_process_of_another_user_is_alive() -> None:
+    """Not being allowed to signal a process does not make it dead."""
+    first = Owner(socket.gethostname(), 1, "")
+
+    assert first.alive(heartbeat=DAWN, now=DAWN)
+
+
+def test_the_next_scan_finds_the_killed_one(url: str) -> None:
+    """Nobody has to look: beginning a scan is enough."""
+    with open_store(url, clock) as store:
+        store.begin(Round().start(1))
+        execute(url, "UPDATE scans SET process_started = '1'")
+        store.begin(Round().start(2))
+
+    assert 1 == count(url, "scans WHERE state = 'failed'")
+
+
+def test_a_scan_that_was_given_up_cannot_go_on(url: str) -> None:
+    """Its process learns so at the next page, instead of writing into nothing."""
+    with open_store(url, clock) as store:
+        store.begin(Round().start(1))
+        execute(url, "UPDATE scans SET state = 'failed'")
+
+        with pytest.raises(StoreError, match="Start a new scan"):
+            store.page("scan-1", Round().page())
+        with pytest.raises(StoreError, match="Start a new scan"):
+            store.finish("scan-1", Round().end(1))
+
+
+def test_a_sign_of_life_comes_with_every_page(url: str) -> None:
+    """A scan on another host that still writes pages is not given up."""
+    with open_store(url, lambda: DAWN + timedelta(hours=1)) as store:
+        store.begin(Round().start(1))
+        execute(url, "UPDATE scans SET host = 'another-host', heartbeat = '2026-03-01 00:00:00'")
+        store.page("scan-1", Round().page())
+        [scan] = store.scans()
+
+    assert ScanState.RUNNING is scan.state
+    assert this_process().process == os.getpid()

@@ -1,0 +1,217 @@
+"""Opening a database: what is made, what is refused, and what is said about it."""
+
+from __future__ import annotations
+
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from sqlalchemy import create_engine, event, text
+
+from scanner.errors import StoreError, UsageError
+from scanner.model.outcome import Violated
+from scanner.store import open_store, upgrade
+from tests.store.databases import POSTGRES, count, execute
+from tests.store.made import Round, clock, finding
+
+SECRET = "hunter2+x"
+
+
+@pytest.mark.parametrize("form", ["{}", "sqlite:///{}", "sqlite+pysqlite:///{}"])
+def test_a_file_and_its_folders_are_made(tmp_path: Path, form: str) -> None:
+    """A path, or a URL of it, is enough; the file is its owner's alone."""
+    path = tmp_path / "not" / "yet" / "assay.db"
+    with open_store(form.format(path), clock) as store:
+        Round().record(store, 1)
+
+    assert 0o600 == stat.S_IMODE(path.stat().st_mode)
+    assert 0o700 == stat.S_IMODE(path.parent.stat().st_mode)
+
+
+def test_what_lies_beside_the_file_is_private_too(tmp_path: Path) -> None:
+    """The write-ahead log holds the same findings."""
+    path = tmp_path / "assay.db"
+    with open_store(str(path), clock) as store:
+        Round().record(store, 1)
+        modes = {stat.S_IMODE(item.stat().st_mode) for item in tmp_path.iterdir()}
+
+    assert {0o600} == modes
+
+
+def test_a_file_is_kept_safe_by_its_settings(tmp_path: Path) -> None:
+    """Write-ahead log, foreign keys, and a minute of patience."""
+    with open_store(str(tmp_path / "assay.db"), clock) as store, store._engine.connect() as connection:
+        pragmas = ("journal_mode", "foreign_keys", "busy_timeout")
+        values = [connection.execute(text(f"PRAGMA {name}")).scalar() for name in pragmas]
+
+    assert ["wal", 1, 60000] == values
+
+
+def test_what_was_stored_is_there_when_it_is_opened_again(fresh: str) -> None:
+    """Nothing lives in the process."""
+    with open_store(fresh, clock) as store:
+        Round((finding("a"),)).record(store, 1)
+    with open_store(fresh, clock) as store:
+        assert [finding("a")] == [item.finding for item in store.record("scan-1").findings()]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("", "The database is empty text"),
+        ("sqlite://", "in memory"),
+        (":memory:", "in memory"),
+        ("mysql://root@localhost/x", "of type mysql"),
+        ("://", "cannot be read"),
+        (f"postgresql://u:{SECRET}@host:port/x", "cannot be read"),
+    ],
+)
+def test_a_url_that_names_no_usable_database_is_refused(given: str, said: str) -> None:
+    """It is a matter of usage, and the message names the forms that work."""
+    with pytest.raises(UsageError, match=said) as caught:
+        open_store(given)
+
+    assert "Use a path, sqlite:///PATH or postgresql://USER@HOST/DATABASE." in str(caught.value)
+    assert SECRET not in str(caught.value)
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    """What, where, why and what to do."""
+    (tmp_path / "file").write_text("not a folder")
+    path = tmp_path / "file" / "assay.db"
+
+    with pytest.raises(StoreError) as caught:
+        open_store(str(path))
+
+    assert (
+        f"The database {path} cannot be created or written (its folder is a file). "
+        "Check the permissions of its folder, or name another file with --db."
+    ) == str(caught.value)
+
+
+def test_a_folder_is_no_database(tmp_path: Path) -> None:
+    """A folder given as the file is said to be one."""
+    with pytest.raises(StoreError, match="Is a directory"):
+        open_store(str(tmp_path))
+
+
+def test_another_kind_of_file_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    """A text file is not a database."""
+    path = tmp_path / "notes.txt"
+    path.write_text("remember the milk " * 100)
+
+    with pytest.raises(StoreError, match=r"notes\.txt is not a database .*Name another file with --db\."):
+        open_store(str(path))
+
+    assert "remember the milk " * 100 == path.read_text()
+
+
+@pytest.mark.parametrize("change", [open_store, upgrade])
+def test_a_database_of_something_else_is_left_alone(fresh: str, change: object) -> None:
+    """Tables that are not Assay's are no place for Assay's."""
+    execute(fresh, "CREATE TABLE invoices (id INTEGER)")
+
+    with pytest.raises(StoreError, match="holds tables that are not Assay's"):
+        change(fresh)  # type: ignore[operator]
+
+    assert 0 == count(fresh, "invoices")
+
+
+def test_a_full_disk_is_said_and_leaves_the_scan_unfinished(tmp_path: Path) -> None:
+    """The page that did not fit is not there, and what was there before still reads."""
+    with open_store(str(tmp_path / "assay.db"), clock) as store:
+        Round((finding("a"),)).record(store, 1)
+        store.begin(Round().start(2))
+        store.close()
+        event.listen(store._engine, "connect", lambda connection, _: connection.execute("PRAGMA max_page_count = 1"))
+
+        with pytest.raises(StoreError, match=r"the disk is full.*Free some space"):
+            store.page("scan-2", Round(tuple(finding(str(number)) for number in range(999))).page())
+        assert [finding("a")] == [item.finding for item in store.record("scan-1").findings()]
+
+
+def test_a_server_that_does_not_answer_is_named_without_the_password() -> None:
+    """One sentence with the address, and what to check."""
+    with pytest.raises(StoreError) as caught:
+        open_store(f"postgresql://auditor:{SECRET}@127.0.0.1:1/audit?password={SECRET}&connect_timeout=5")
+
+    said = str(caught.value)
+    assert said.startswith("The database postgresql://auditor:***@127.0.0.1:1/audit?connect_timeout=5 does not answer")
+    assert said.endswith("Check that the server runs and that host and port are right.")
+    assert SECRET not in said
+
+
+@pytest.mark.skipif(not POSTGRES, reason="no PostgreSQL: set ASSAY_TEST_POSTGRES to the URL of a database")
+def test_a_database_that_is_not_there_is_named() -> None:
+    """The server answers, but knows no such database."""
+    with pytest.raises(StoreError, match=r"does not exist.*Create the database"):
+        open_store(POSTGRES.rpartition("/")[0] + "/nowhere")
+
+
+def test_a_missing_driver_is_said_with_the_command_that_installs_it() -> None:
+    """PostgreSQL's driver is an extra."""
+    script = "import sys; sys.modules['psycopg'] = None\nfrom scanner.store import open_store; open_store(sys.argv[1])"
+    command = [sys.executable, "-c", script, f"postgresql://auditor:{SECRET}@db/audit"]
+    last = subprocess.run(command, capture_output=True, text=True, check=False).stderr.splitlines()[-1]
+
+    assert (
+        "scanner.errors.StoreError: The database postgresql://auditor:***@db/audit needs the PostgreSQL driver, which is "
+        'not installed. Install it with: pip install "kube-assay[postgres]".'
+    ) == last
+
+
+def test_a_newer_database_is_refused(fresh: str) -> None:
+    """This code cannot know what a later version made of it."""
+    open_store(fresh).close()
+    execute(fresh, "UPDATE alembic_version SET version_num = '9999'")
+
+    for change in (open_store, upgrade):
+        with pytest.raises(StoreError, match="made by a newer version of Assay"):
+            change(fresh)
+
+
+def test_an_older_database_wants_an_upgrade(fresh: str) -> None:
+    """It is not changed behind the user's back; `assay db upgrade` changes it."""
+    execute(fresh, "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL)")
+    with pytest.raises(StoreError, match=r"made by an older version of Assay.*run: assay db upgrade\."):
+        open_store(fresh)
+
+    assert upgrade(fresh)
+    with open_store(fresh, clock) as store:
+        assert () == store.scans()
+
+
+def test_a_current_database_needs_no_upgrade(fresh: str) -> None:
+    """Upgrading a fresh one sets it up; upgrading it again does nothing."""
+    assert upgrade(fresh)
+    assert not upgrade(fresh)
+
+
+def test_what_a_database_complains_about_does_not_quote_what_was_written(fresh: str) -> None:
+    """Errors of the database may hold the content of objects; the message tells the cause alone."""
+    with open_store(fresh, clock) as store:
+        execute(fresh, "DROP TABLE scan_policies")
+        with pytest.raises(StoreError) as caught:
+            store.begin(Round((finding("a", outcome=Violated(SECRET)),)).start(1))
+
+    assert SECRET not in str(caught.value)
+    assert "INSERT" not in str(caught.value)
+    assert 1 == len(str(caught.value).splitlines())
+
+
+def test_reading_does_not_wait_for_writing(tmp_path: Path) -> None:
+    """While one process is in the midst of writing, another one reads what was there before."""
+    path = tmp_path / "assay.db"
+    with open_store(str(path), clock) as store:
+        Round((finding("a"),)).record(store, 1)
+        engine = create_engine(f"sqlite:///{path}")
+        with engine.connect() as writer:
+            writer.exec_driver_sql("BEGIN IMMEDIATE")
+            writer.exec_driver_sql("DELETE FROM tallies")
+            counted = store.record("scan-1").tallies
+            writer.rollback()
+        engine.dispose()
+
+    assert 1 == sum(counted.values())
