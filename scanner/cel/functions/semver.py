@@ -119,7 +119,7 @@ def _normalized(text: str) -> str:
 
 
 def _without_zeros(part: str) -> str:
-    if len(part) <= 1:
+    if not part or (len(part) == 1 and part.isascii()):
         return part
     shorter = part.lstrip("0")
     return shorter if _DIGITS.fullmatch(shorter[:1]) and shorter else f"0{shorter}"

@@ -1,0 +1,180 @@
+"""Questions to the authorizer: how they are put, what the answers are, what is refused before asking."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from scanner.cel import AUTHORIZATION, CompileError, Environment, EvaluationError, compile
+from scanner.cel.functions.authorizer import Answer, Authorizer, Question, Remembering, Subject
+
+ENVIRONMENT = Environment().extend(AUTHORIZATION)
+BOB = Subject("bob", ("dev", "system:authenticated"), "u-1")
+POD = Question(BOB, verb="get", group="", version="*", resource="pods")
+ALLOWED = Answer(allowed=True)
+ROBOT = Subject("system:serviceaccount:ns:robot", ("system:serviceaccounts", "system:serviceaccounts:ns"))
+
+
+@dataclass
+class Clerk:
+    """Gives one answer and writes down the questions."""
+
+    answer: Answer = ALLOWED
+    asked: list[Question] = field(default_factory=list)
+
+    def decide(self, question: Question) -> Answer:
+        self.asked.append(question)
+        return self.answer
+
+
+def evaluate(text: str, clerk: Clerk | Remembering) -> object:
+    """The value of an expression that may ask the clerk."""
+    authorizer = Authorizer(clerk, BOB)
+    named = {"subresource": "scale", "namespace": "team-1", "name": "web"}
+    return compile(text, ENVIRONMENT).evaluate(
+        {
+            "authorizer": authorizer,
+            "authorizer.requestResource": authorizer.request_resource(group="apps", resource="deployments", **named),
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "question"),
+    [
+        ("authorizer.group('').resource('pods').check('get')", POD),
+        (
+            "authorizer.group('apps').resource('deployments').subresource('status').namespace('n').name('x').check('create')",
+            Question(
+                BOB,
+                verb="create",
+                group="apps",
+                version="*",
+                resource="deployments",
+                subresource="status",
+                namespace="n",
+                name="x",
+            ),
+        ),
+        (
+            "authorizer.group('').resource('pods').fieldSelector('spec.nodeName=a').labelSelector('a badoperator b').check('get')",
+            Question(
+                BOB,
+                verb="get",
+                version="*",
+                resource="pods",
+                field_selector="spec.nodeName=a",
+                label_selector="a badoperator b",
+            ),
+        ),
+        ("authorizer.path('/healthz').check('get')", Question(BOB, verb="get", path="/healthz")),
+        (
+            "authorizer.requestResource.check('custom')",
+            Question(
+                BOB,
+                verb="custom",
+                group="apps",
+                version="*",
+                resource="deployments",
+                subresource="scale",
+                namespace="team-1",
+                name="web",
+            ),
+        ),
+        (
+            "authorizer.requestResource.namespace('a').namespace('b').subresource('').check('get')",
+            Question(BOB, verb="get", group="apps", version="*", resource="deployments", namespace="b", name="web"),
+        ),
+        (
+            "authorizer.serviceAccount('ns', 'robot').group('').resource('pods').check('get')",
+            Question(ROBOT, verb="get", version="*", resource="pods"),
+        ),
+    ],
+)
+def test_questions(text: str, question: Question) -> None:
+    """A chain of calls puts one question, about the requester or a service account."""
+    clerk = Clerk()
+    evaluate(text, clerk)
+    assert [question] == clerk.asked
+
+
+@pytest.mark.parametrize(
+    ("call", "answer", "expected"),
+    [
+        ("allowed()", Answer(allowed=True), True),
+        ("allowed()", Answer(allowed=False), False),
+        ("reason()", Answer(allowed=False, reason="no rule"), "no rule"),
+        ("errored()", Answer(allowed=False), False),
+        ("errored()", Answer(allowed=False, error="timed out"), True),
+        ("error()", Answer(allowed=False), ""),
+        ("error()", Answer(allowed=False, error="timed out"), "timed out"),
+    ],
+)
+def test_answers(call: str, answer: Answer, expected: object) -> None:
+    """A decision says what the authorizer said; its errors are no errors of the expression."""
+    assert expected == evaluate(f"authorizer.path('/x').check('get').{call}", Clerk(answer))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("authorizer.path('')", "path must not be empty"),
+        ("authorizer.path(' \\u00a0')", "path must not be empty"),
+        ("authorizer.group('').resource('  ')", "resource must not be empty"),
+        ("authorizer.serviceAccount('ns', 'Bad')", "Invalid service account name"),
+        ("authorizer.serviceAccount('Bad', 'Bad')", "Invalid service account name"),
+        ("authorizer.serviceAccount('a.b', 'robot')", "Invalid service account namespace"),
+        ("authorizer == authorizer", "no such overload"),
+        ("authorizer == dyn(1)", "no such overload"),
+        ("dyn(authorizer).check('get')", "no such overload: check(kubernetes.authorization.Authorizer, string)"),
+        ("dyn(authorizer).all(x, true)", "got 'library.authorizerVal', expected iterable type"),
+    ],
+)
+def test_what_is_refused(text: str, message: str) -> None:
+    """A question that makes no sense is an error before anyone is asked."""
+    clerk = Clerk()
+    with pytest.raises(EvaluationError) as caught:
+        evaluate(text, clerk)
+    assert (message, []) == (str(caught.value), clerk.asked)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("authorizer != authorizer", True),
+        ("authorizer in [authorizer]", False),
+        ("[authorizer] == [authorizer]", True),
+        ("authorizer == null", False),
+        ("type(authorizer) == type(authorizer.requestResource)", False),
+    ],
+)
+def test_authorizers_do_not_compare(text: str, expected: object) -> None:
+    """Equality of two of them is an error, which surrounding operators treat as upstream's do."""
+    assert expected == evaluate(text, Clerk())
+
+
+def test_without_an_authorizer_the_variable_is_missing() -> None:
+    """Audit annotations compile with it and find none."""
+    with pytest.raises(EvaluationError, match=r"^no such attribute\(s\): authorizer$"):
+        compile("authorizer.path('/x').check('get').allowed()", ENVIRONMENT).evaluate({})
+
+
+def test_message_expressions_do_not_know_it() -> None:
+    """It is undeclared where admission does not offer it."""
+    with pytest.raises(CompileError, match="undeclared reference to 'authorizer'"):
+        compile("authorizer.path('/x').check('get').allowed()", Environment())
+
+
+def test_nothing_is_asked_twice() -> None:
+    """A remembering decider answers a known question itself."""
+    clerk = Clerk()
+    text = "authorizer.group('').resource('pods').check('get').allowed()"
+    assert evaluate(f"{text} && {text} && authorizer.path('/x').check('get').allowed()", Remembering(clerk)) is True
+    assert [POD, Question(BOB, verb="get", path="/x")] == clerk.asked
+
+
+def test_selectors_came_with_kubernetes_1_31() -> None:
+    """Before, checks have no selectors."""
+    known = [Environment(version=version).function("fieldSelector") is not None for version in ((1, 30), (1, 31))]
+    assert known == [False, True]

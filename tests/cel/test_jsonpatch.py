@@ -1,0 +1,32 @@
+"""`jsonpatch.escapeKey`, which only the expressions of mutations have."""
+
+from __future__ import annotations
+
+import pytest
+
+from scanner.cel import CompileError, Environment, EvaluationError, compile
+from scanner.cel.functions import jsonpatch
+
+MUTATION = Environment(extras=(jsonpatch.LIBRARY,))
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [("app", "app"), ("k8s.io/my~label", "k8s.io~1my~0label"), ("~1", "~01"), ("", ""), ("//", "~1~1")],
+)
+def test_keys_are_escaped(key: str, expected: str) -> None:
+    """Slashes and tildes are escaped in one pass."""
+    program = compile("jsonpatch.escapeKey(object.key)", MUTATION)
+    assert expected == program.evaluate({"object": {"key": key}})
+
+
+def test_a_key_is_a_string() -> None:
+    """Other values have no escaped form."""
+    with pytest.raises(EvaluationError, match=r"^no such overload: jsonpatch.escapeKey\(int\)$"):
+        compile("jsonpatch.escapeKey(object.key)", MUTATION).evaluate({"object": {"key": 1}})
+
+
+def test_validations_do_not_know_it() -> None:
+    """It is undeclared outside mutations."""
+    with pytest.raises(CompileError, match="undeclared reference to 'jsonpatch'"):
+        compile("jsonpatch.escapeKey('a')", Environment())
