@@ -1,7 +1,7 @@
 """Named formats (K15 of the admission semantics): what Kubernetes calls a label, a name, a date.
 
 Source of truth: apimachinery's validation, kube-openapi's strfmt and Go's ParseRequestURI, whose messages are kept word for word.
-Lengths count bytes of UTF-8.
+Lengths count bytes of UTF-8; names are said to be too long in characters, keys and values of labels in bytes.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class NamedFormat(Opaque):
         return isinstance(other, NamedFormat) and self.name == other.name
 
 
-def _too_long(text: str, longest: int) -> Faults:
-    return [f"must be no more than {longest} bytes"] if len(text.encode("utf-8", "surrogatepass")) > longest else []
+def _too_long(text: str, longest: int, unit: str) -> Faults:
+    return [f"must be no more than {longest} {unit}"] if len(text.encode("utf-8", "surrogatepass")) > longest else []
 
 
 def _unlike(fault: str, pattern: str, *examples: str) -> str:
@@ -68,7 +68,7 @@ def _unlike(fault: str, pattern: str, *examples: str) -> str:
 
 def dns1123_label(text: str) -> Faults:
     """Return what keeps a text from being a DNS label (RFC 1123)."""
-    faults = _too_long(text, _LONGEST_LABEL)
+    faults = _too_long(text, _LONGEST_LABEL, "characters")
     if re.fullmatch(_LABEL, text):
         return faults
     if re.fullmatch(_SUBDOMAIN, text):
@@ -80,9 +80,9 @@ def dns1123_label(text: str) -> Faults:
     return [*faults, _unlike(fault, _LABEL, "my-name", "123-abc")]
 
 
-def dns1123_subdomain(text: str) -> Faults:
+def dns1123_subdomain(text: str, unit: str = "characters") -> Faults:
     """Return what keeps a text from being a DNS subdomain (RFC 1123)."""
-    faults = _too_long(text, _LONGEST_SUBDOMAIN)
+    faults = _too_long(text, _LONGEST_SUBDOMAIN, unit)
     if re.fullmatch(_SUBDOMAIN, text):
         return faults
     fault = (
@@ -93,7 +93,7 @@ def dns1123_subdomain(text: str) -> Faults:
 
 
 def _dns1035_label(text: str) -> Faults:
-    faults = _too_long(text, _LONGEST_LABEL)
+    faults = _too_long(text, _LONGEST_LABEL, "characters")
     if re.fullmatch(_LABEL_1035, text):
         return faults
     fault = (
@@ -116,19 +116,19 @@ def _qualified_name(text: str) -> Faults:
     faults = _prefix_faults(prefix) if slash else []
     if not name:
         faults.append("name part must be non-empty")
-    faults += [f"name part {fault}" for fault in _too_long(name, _LONGEST_LABEL)]
+    faults += [f"name part {fault}" for fault in _too_long(name, _LONGEST_LABEL, "bytes")]
     if not re.fullmatch(_NAME, name):
         faults.append(f"name part {unlike}")
     return faults
 
 
 def _prefix_faults(prefix: str) -> Faults:
-    faults = dns1123_subdomain(prefix) if prefix else ["must be non-empty"]
+    faults = dns1123_subdomain(prefix, "bytes") if prefix else ["must be non-empty"]
     return [f"prefix part {fault}" for fault in faults]
 
 
 def _label_value(text: str) -> Faults:
-    faults = _too_long(text, _LONGEST_LABEL)
+    faults = _too_long(text, _LONGEST_LABEL, "bytes")
     if re.fullmatch(_LABEL_VALUE, text):
         return faults
     fault = f"a valid label must be an empty string or {_NAME_FAULT.removeprefix('must ')}"
