@@ -38,19 +38,24 @@ class Batch(Generic[ItemT]):
         return self.first + len(self.rows) - 1
 
 
-def batched(items: Iterable[ItemT], texts: Callable[[ItemT], Iterable[str]]) -> Iterator[Batch[ItemT]]:
-    """Cut a list into pages, at least one; `texts` are the texts of an item that a page shows."""
+def batched(items: Iterable[ItemT], weigh: Callable[[ItemT], int]) -> Iterator[Batch[ItemT]]:
+    """Cut a list into pages, at least one; `weigh` gives an item's share of the page, in bytes."""
     number, first = count(1), 1
     rows: list[ItemT] = []
-    weight = 0
+    full = 0
     for item in items:
-        more = _ROW_WEIGHT + sum(_weight(text) for text in texts(item))
-        if rows and (len(rows) == ROWS or weight + more > HEAVIEST):
+        more = weigh(item)
+        if rows and (len(rows) == ROWS or full + more > HEAVIEST):
             yield Batch(next(number), first, rows, more=True)
-            first, rows, weight = first + len(rows), [], 0
+            first, rows, full = first + len(rows), [], 0
         rows.append(item)
-        weight += more
+        full += more
     yield Batch(next(number), first, rows, more=False)
+
+
+def weight(*texts: str) -> int:
+    """Weigh a row that shows these texts."""
+    return _ROW_WEIGHT + sum(_weight(text) for text in texts)
 
 
 def _weight(text: str) -> int:

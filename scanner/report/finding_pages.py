@@ -3,53 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from datetime import datetime
 from itertools import groupby
 from typing import NamedTuple
 
+from markupsafe import Markup
+
 from scanner.model.scan import StoredFinding
-from scanner.report.batches import Batch, batched
+from scanner.report.batches import Batch, batched, weight
+from scanner.report.brief import Place, brief_row
 from scanner.report.by_policy import PolicySection
 from scanner.report.definition import definition_of
+from scanner.report.rows import RowForm, joined
 from scanner.report.site import Site, pager
 from scanner.report.spill import Spill
 from scanner.report.templates import NAME
-from scanner.report.words import check_title, cut, object_name, param_name, result_word, utc, visible
+from scanner.report.words import check_title, cut, minute, object_name, param_name, result_word, visible
 
 NEW = "new"
-_BRIEF = 240
-
-
-class Row(NamedTuple):
-    """A finding on the page of its policy."""
-
-    id: str
-    kind: str
-    name: str
-    result: str
-    message: str
-    operation: str
-    refused: bool
-    status: str
-    seen: str
-
-
-class Brief(NamedTuple):
-    """A finding on one line. `path` is the page of its policy that has it, `policy_path` the first one; or empty."""
-
-    id: str
-    path: str
-    policy_path: str
-    kind: str
-    name: str
-    policy: str
-    check: str
-    result: str
-    message: str
-    refused: bool
-    status: str
-    seen: str
-    resolved: str
+_SHOWN = 240
 
 
 class Group(NamedTuple):
@@ -60,7 +31,8 @@ class Group(NamedTuple):
     binding: str
     param: str
     actions: tuple[str, ...]
-    rows: list[Row]
+    number: int
+    rows: Markup
     continued: bool
 
 
@@ -83,18 +55,18 @@ def write_policy_pages(site: Site, spill: Spill) -> None:
 def _write_policy(site: Site, spill: Spill, section: PolicySection, findings: Iterable[StoredFinding]) -> None:
     last: tuple[object, ...] | None = None
     definition = definition_of(section)
-    for batch in batched(findings, _texts):
+    for batch in batched(findings, _weigh):
         path = site.policy_path(section.name, batch.number)
-        groups = list(_groups(batch, last))
+        groups = list(_groups(site.finding_rows, batch, last))
         pages = pager(site.policy_path(section.name), batch, section.findings.total)
         site.write(path, "policy.html", section.name, policy=section, definition=definition, groups=groups, pager=pages)
         _put_aside(site, spill, batch, path)
         last = _group_key(batch.rows[-1]) if batch.rows else None
 
 
-def _texts(stored: StoredFinding) -> tuple[str, ...]:
+def _weigh(stored: StoredFinding) -> int:
     it = stored.finding
-    return it.outcome.message, it.kind, it.namespace, it.name, it.binding, it.check.expression[:_BRIEF]
+    return weight(it.outcome.message, it.kind, it.namespace, it.name, it.binding, it.check.expression[:_SHOWN])
 
 
 def _group_key(stored: StoredFinding) -> tuple[object, ...]:
@@ -102,7 +74,7 @@ def _group_key(stored: StoredFinding) -> tuple[object, ...]:
     return it.binding, it.param_namespace, it.param_name, it.check, it.actions
 
 
-def _groups(batch: Batch[StoredFinding], last: tuple[object, ...] | None) -> Iterator[Group]:
+def _groups(form: RowForm, batch: Batch[StoredFinding], last: tuple[object, ...] | None) -> Iterator[Group]:
     for key, members in groupby(batch.rows, key=_group_key):
         found = list(members)
         it = found[0].finding
@@ -112,64 +84,29 @@ def _groups(batch: Batch[StoredFinding], last: tuple[object, ...] | None) -> Ite
             binding=it.binding,
             param=param_name(it.param_namespace, it.param_name),
             actions=it.actions,
-            rows=[_row(stored) for stored in found],
+            number=len(found),
+            rows=joined(_row(form, stored) for stored in found),
             continued=key == last,
         )
 
 
-def _row(stored: StoredFinding) -> Row:
+def _row(form: RowForm, stored: StoredFinding) -> str:
     it = stored.finding
-    return Row(
-        id=stored.id,
-        kind=cut(it.kind, NAME),
-        name=cut(object_name(it), NAME),
-        result=result_word(it.outcome),
-        message=it.outcome.message,
-        operation=it.operation,
-        refused=it.denies,
-        status=stored.status,
-        seen=day(stored.first_seen),
-    )
-
-
-def day(moment: datetime) -> str:
-    """Say when, to the minute: a column is narrow."""
-    return f"{utc(moment):%Y-%m-%d %H:%M}"
+    words = (result_word(it.outcome), it.denies, it.operation, stored.status)
+    name = visible(cut(object_name(it), NAME))
+    return form.row(words, (stored.id, cut(it.kind, NAME), name, it.outcome.message, minute(stored.first_seen)))
 
 
 def _put_aside(site: Site, spill: Spill, batch: Batch[StoredFinding], path: str) -> None:
     first_scan = not site.document.provenance.previous_scan_id
     for stored in batch.rows:
-        brief = brief_of(stored, path, site.policy_path(stored.finding.policy))
-        spill.add(f"namespace {stored.finding.namespace}", brief)
+        policy_path = site.policy_path(stored.finding.policy)
+        row = brief_row(site.brief_rows, stored, Place("../", path, policy_path))
+        spill.add(of_namespace(stored.finding.namespace), row)
         if stored.status != "open" and not first_scan:
-            spill.add(NEW, brief)
+            spill.add(NEW, brief_row(site.brief_rows, stored, Place("", path, policy_path)))
 
 
-def brief_of(stored: StoredFinding, path: str, policy_path: str) -> Brief:
-    """Say a finding on one line, for the lists that point to the page of its policy."""
-    it = stored.finding
-    return Brief(
-        id=stored.id,
-        path=path,
-        policy_path=policy_path,
-        kind=_brief(it.kind),
-        name=_brief(object_name(it)),
-        policy=_brief(it.policy),
-        check=check_title(it.check),
-        result=result_word(it.outcome),
-        message=_brief(it.outcome.message),
-        refused=it.denies,
-        status=stored.status,
-        seen=day(stored.first_seen),
-        resolved=day(stored.resolved_at) if stored.resolved_at else "",
-    )
-
-
-def brief_texts(brief: Brief) -> Iterable[str]:
-    """Name what a page shows of a brief finding."""
-    return brief.kind, brief.name, brief.policy, brief.message
-
-
-def _brief(text: str) -> str:
-    return visible(text if len(text) <= _BRIEF else f"{text[:_BRIEF]}…")
+def of_namespace(namespace: str) -> str:
+    """Name the group of rows that belong to a namespace."""
+    return f"namespace {namespace}"

@@ -11,8 +11,10 @@ from pathlib import Path
 
 from scanner.model.outcome import Gap
 from scanner.model.scan import Health
+from scanner.report.batches import weight
+from scanner.report.brief import Place, brief_row
 from scanner.report.document import Document
-from scanner.report.finding_pages import NEW, Brief, brief_of, brief_texts, write_policy_pages
+from scanner.report.finding_pages import NEW, of_namespace, write_policy_pages
 from scanner.report.folder import replaced
 from scanner.report.sentences import namespace_title, worst_namespaces, worst_policies
 from scanner.report.site import Site, site_of
@@ -41,50 +43,43 @@ def _write_namespaces(site: Site, spill: Spill) -> None:
     document = site.document
     ordered = worst_namespaces(document.namespaces)
     site.write_list(
-        "namespaces.html", "Namespaces", ordered, total=len(ordered), texts=lambda it: (it.namespace[:NAME],)
+        "namespaces.html", "Namespaces", ordered, total=len(ordered), weigh=lambda it: weight(it.namespace[:NAME])
     )
     for it in document.namespaces:
-        rows = _put_aside(spill, f"namespace {it.namespace}")
-        path = site.namespace_path(it.namespace)
-        title = namespace_title(it.namespace)
-        site.write_list(
-            path, title, rows, total=it.findings.total, texts=brief_texts, template="namespace.html", namespace=it
-        )
+        rows = spill.rows(of_namespace(it.namespace))
+        path, title, total = site.namespace_path(it.namespace), namespace_title(it.namespace), it.findings.total
+        site.write_rows(path, title, rows, total=total, template="namespace.html", namespace=it)
 
 
 def _write_changes(site: Site, spill: Spill) -> None:
     changes = site.document.changes
     first = not site.document.provenance.previous_scan_id
     new = 0 if first else changes.new + changes.reopened
-    site.write_list("new.html", "New findings", _put_aside(spill, NEW), total=new, texts=brief_texts)
-    site.write_list("resolved.html", "Resolved findings", _resolved(site), total=changes.resolved, texts=brief_texts)
+    site.write_rows("new.html", "New findings", spill.rows(NEW), total=new)
+    site.write_rows("resolved.html", "Resolved findings", _resolved(site), total=changes.resolved)
 
 
-def _put_aside(spill: Spill, group: str) -> Iterator[Brief]:
-    return (Brief(*row) for row in spill.rows(group))
-
-
-def _resolved(site: Site) -> Iterator[Brief]:
+def _resolved(site: Site) -> Iterator[str]:
     for stored in site.document.resolved():
         path = site.policy_path(stored.finding.policy) if stored.finding.policy in site.policies else ""
-        yield brief_of(stored, path, path)
+        yield brief_row(site.brief_rows, stored, Place("", path, path))
 
 
 def _write_lists(site: Site) -> None:
     document = site.document
     policies = worst_policies(document.policies)
-    site.write_list("policies.html", "Policies", policies, total=len(policies), texts=lambda it: (it.name[:NAME],))
-    site.write_list("gaps.html", "Not looked at", document.gaps, total=len(document.gaps), texts=_gap_texts)
-    site.write_list("health.html", "Policy health", document.health, total=len(document.health), texts=_health_texts)
+    site.write_list("policies.html", "Policies", policies, total=len(policies), weigh=lambda it: weight(it.name[:NAME]))
+    site.write_list("gaps.html", "Not looked at", document.gaps, total=len(document.gaps), weigh=_weigh_gap)
+    site.write_list("health.html", "Policy health", document.health, total=len(document.health), weigh=_weigh_health)
     site.write("about.html", "about.html", "About this report")
 
 
-def _gap_texts(gap: Gap) -> tuple[str, ...]:
-    return gap.where, gap.why
+def _weigh_gap(gap: Gap) -> int:
+    return weight(gap.where, gap.why)
 
 
-def _health_texts(entry: Health) -> tuple[str, ...]:
-    return entry.policy[:NAME], entry.binding[:NAME], entry.detail
+def _weigh_health(entry: Health) -> int:
+    return weight(entry.policy[:NAME], entry.binding[:NAME], entry.detail)
 
 
 def _write_summary(site: Site) -> None:

@@ -12,6 +12,7 @@ from jinja2 import Environment
 
 from scanner.report.batches import Batch, batched
 from scanner.report.document import Document
+from scanner.report.rows import RowForm, joined
 from scanner.report.sentences import spoken
 from scanner.report.slugs import slugs_of
 from scanner.report.templates import environment, style_hash
@@ -41,6 +42,8 @@ class Site:
     templates: Environment
     policies: dict[str, str]
     namespaces: dict[str, str]
+    finding_rows: RowForm
+    brief_rows: RowForm
 
     def policy_path(self, policy: str, number: int = 1) -> str:
         """Name page `number` of a policy."""
@@ -71,14 +74,23 @@ class Site:
         items: Iterable[ItemT],
         *,
         total: int,
-        texts: Callable[[ItemT], Iterable[str]],
+        weigh: Callable[[ItemT], int],
         template: str = "",
         **context: object,
     ) -> None:
         """Render a list, page after page; its template is named like its first page unless told."""
-        for batch in batched(items, texts):
+        for batch in batched(items, weigh):
             pages = pager(path, batch, total)
             self.write(_numbered(path, batch.number), template or path, title, rows=batch.rows, pager=pages, **context)
+
+    def write_rows(
+        self, path: str, title: str, rows: Iterable[str], *, total: int, template: str = "", **context: object
+    ) -> None:
+        """Write a list of rows that are HTML already, page after page."""
+        for batch in batched(rows, lambda row: len(row.encode())):
+            pages = pager(path, batch, total)
+            shown = joined(batch.rows)
+            self.write(_numbered(path, batch.number), template or path, title, rows=shown, pager=pages, **context)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +144,8 @@ def site_of(document: Document, folder: Path) -> Site:
         templates=templates,
         policies=policies,
         namespaces=slugs_of(it.namespace for it in document.namespaces),
+        finding_rows=RowForm(templates, "finding_row"),
+        brief_rows=RowForm(templates, "brief_row"),
     )
 
 

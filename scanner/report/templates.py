@@ -44,11 +44,7 @@ def environment() -> Environment:
         percent_floor=percent_floor,
         percent_ceil=percent_ceil,
     )
-    words = cast("Any", made.get_template("words.html").module)
-    made.globals.update(
-        result_words={word: words.result_word(word) for word in ("Violated", "Error")},
-        status_words={word: words.status_word(word) for word in ("new", "open", "reopened", "resolved")},
-    )
+    made.globals.update(result_words={word: _word(made, word) for word in ("Violated", "Error")})
     return made
 
 
@@ -65,10 +61,7 @@ def _folder() -> Path:
 
 
 def _harmless(value: object) -> object:
-    """Make a text harmless; most texts are, and this runs for everything that is printed."""
-    if not isinstance(value, str) or isinstance(value, Markup):
-        return value
-    return value if len(value) <= LONGEST and value.isprintable() else visible(cut(value))
+    return visible(cut(value)) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _name(text: str) -> str:
@@ -79,3 +72,8 @@ def _name(text: str) -> str:
 def _prose(text: str, longest: int = LONGEST) -> Markup:
     """Show a text of several lines."""
     return escape(visible(cut(text, longest), lines=True))
+
+
+def _word(made: Environment, result: str) -> Markup:
+    macros = cast("Any", made.get_template("rows.html").module)
+    return escape(macros.result_word(result))

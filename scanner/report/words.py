@@ -99,6 +99,11 @@ def stamp(moment: datetime | None) -> str:
     return "not finished" if moment is None else f"{utc(moment):%Y-%m-%d %H:%M:%S} UTC"
 
 
+def minute(moment: datetime) -> str:
+    """A moment to the minute, in UTC, where there is little room."""
+    return f"{utc(moment):%Y-%m-%d %H:%M}"
+
+
 def duration(start: datetime, end: datetime) -> str:
     """A time span in seconds, minutes or hours."""
     seconds = (utc(end) - utc(start)).total_seconds()
