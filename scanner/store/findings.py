@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, select
@@ -167,6 +168,12 @@ def _verdict(row: Row[*tuple[Any, ...]]) -> _Verdict:
     return _Verdict(outcome, row.operation, cast("tuple[Action, ...]", actions), row.denies)
 
 
+@lru_cache(maxsize=4096)
+def _check(kind: str, index: int, expression: str) -> Check:
+    """Few checks speak about many objects: their findings share them."""
+    return Check(CheckKind(kind), index, expression)
+
+
 def _finding(row: FindingRow, verdict: _Verdict) -> Finding:
     return Finding(
         fingerprint=bytes(row.fingerprint).hex(),
@@ -174,7 +181,7 @@ def _finding(row: FindingRow, verdict: _Verdict) -> Finding:
         binding=row.binding,
         param_namespace=row.param_namespace,
         param_name=row.param_name,
-        check=Check(CheckKind(row.check_kind), row.check_index, row.expression),
+        check=_check(row.check_kind, row.check_index, row.expression),
         outcome=verdict.outcome,
         api_version=row.api_version,
         kind=row.kind,

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from scanner.model.outcome import Gap
+from scanner.model.outcome import Gap, GapKind
 from scanner.model.scan import Coverage, CoverageState, ScanEnd, ScanState, Scope
 
 
@@ -29,13 +29,18 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """How far a scan could see. `bindings` are (policy, binding), `kinds` (group, kind) listed without any gap."""
+    """How far a scan could see. `bindings` are (policy, binding), `kinds` (group, kind) listed without any gap.
+
+    `unread` are the documents that could not be read: any object may be in one of them. What was last seen by a scan
+    that could read them may have been fixed, or may just be hidden.
+    """
 
     nothing: bool
     scope: Scope
     policies: frozenset[str]
     bindings: frozenset[tuple[str, str]]
     kinds: frozenset[tuple[str, str]]
+    unread: frozenset[str] = frozenset()
 
     def reaches(self, missing: Missing) -> bool:
         """Whether the scan would have seen the finding if it were still there."""
@@ -57,12 +62,14 @@ class Sight:
 
 def sight_of(scope: Scope, bindings: Iterable[tuple[str, str]], end: ScanEnd, gaps: Iterable[Gap]) -> Sight:
     """How far the scan that asked for `scope` and ended as `end` could see."""
+    gaps = tuple(gaps)
     return Sight(
         nothing=end.state is ScanState.FAILED or bool(scope.selector),
         scope=scope,
         policies=frozenset(end.evaluated_policies),
         bindings=frozenset(bindings),
-        kinds=_complete_kinds(end.coverage, tuple(gaps)),
+        kinds=_complete_kinds(end.coverage, gaps),
+        unread=frozenset(gap.where for gap in gaps if gap.kind is GapKind.DOCUMENT),
     )
 
 

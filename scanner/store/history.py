@@ -12,13 +12,14 @@ from typing import NamedTuple, TypeAlias
 
 from sqlalchemy import Connection, func, select, update
 
+from scanner.model.outcome import GapKind
 from scanner.store.bits import Numbers
 from scanner.store.engine import Value, among, insert_rows
 from scanner.store.fixes import Missing, Sight
 from scanner.store.interning import CHUNK, Interned, chunks
 from scanner.store.packing import StagedPage
 from scanner.store.seen import last_seen, merged_scans, open_findings
-from scanner.store.tables import CHECKS, FINDINGS, KINDS, OPEN, VERDICTS
+from scanner.store.tables import CHECKS, FINDINGS, GAPS, KINDS, OPEN, SCANS, VERDICTS
 
 _Look: TypeAlias = tuple[int, int, int, str, str, str, str]
 _COLUMNS = (
@@ -101,9 +102,19 @@ class History:
                 fixed.append(number)
             else:
                 self.unchecked.add(number)
-        self.changes.resolved = len(fixed)
         for revision, numbers in last_seen(self._connection, self._place.cluster, fixed, before=now).items():
+            if sight.unread - self._unread(revision):
+                for number in numbers:
+                    self.unchecked.add(number)
+                continue
+            self.changes.resolved += len(numbers)
             self._update(numbers, until=now, last_seen=revision)
+
+    def _unread(self, revision: int) -> frozenset[str]:
+        """The documents that the scan of a revision could not read either."""
+        scan = (SCANS.c.cluster == self._place.cluster) & (SCANS.c.revision == revision)
+        wanted = select(GAPS.c.where).join(SCANS).where(scan, GAPS.c.kind == GapKind.DOCUMENT.value)
+        return frozenset(self._connection.execute(wanted).scalars())
 
     def _last_words(self, keys: list[bytes]) -> dict[bytes, _LastWord]:
         chosen = (FINDINGS.c.cluster == self._place.cluster) & among(self._connection, FINDINGS.c.fingerprint, keys)

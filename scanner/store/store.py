@@ -15,7 +15,8 @@ from sqlalchemy import Connection, Engine
 from scanner.model.scan import PageResult, Scan, ScanEnd, ScanRecord, ScanStart
 from scanner.store import lookup, reader, writer
 from scanner.store.address import Address, address_of
-from scanner.store.engine import create_file, engine_for, writing
+from scanner.store.engine import create_file, engine_for, writing_history
+from scanner.store.packing import clean
 from scanner.store.scans import abandoned, give_up
 from scanner.store.schema import migrate, prepare
 from scanner.store.trouble import told
@@ -66,7 +67,7 @@ class SqlStore:
     def latest(self, cluster: str | None = None) -> Scan | None:
         """The newest complete or partial scan, of one cluster (by name or UID) or of any."""
         with self._reading() as connection:
-            return lookup.latest(connection, cluster)
+            return lookup.latest(connection, cluster if cluster is None else clean(cluster))
 
     def scans(self, limit: int = 50) -> tuple[Scan, ...]:
         """The newest scans in any state, the newest first."""
@@ -76,13 +77,13 @@ class SqlStore:
     def find_scan(self, text: str, cluster: str | None = None) -> Scan:
         """The scan that an id, the beginning of one, `last` or `last~N` means. Raises UsageError."""
         with self._reading() as connection:
-            return lookup.find_scan(connection, text, cluster)
+            return lookup.find_scan(connection, clean(text), cluster if cluster is None else clean(cluster))
 
     def record(self, scan_id: str) -> ScanRecord:
         """A finished scan as it was, by its full id. Raises UsageError when there is none of that id."""
         self._give_up_the_dead()
         with told(self._address):
-            return reader.record(self._engine, self._address, scan_id)
+            return reader.record(self._engine, self._address, clean(scan_id))
 
     def finding(self, text: str) -> lookup.ExplainedFinding:
         """The finding whose fingerprint begins with `text`, as it stands now. Raises UsageError."""
@@ -112,7 +113,7 @@ class SqlStore:
             with self._engine.connect() as connection:
                 dead = abandoned(connection, self._clock())
             if dead:
-                with writing(self._engine) as connection:
+                with writing_history(self._engine) as connection:
                     give_up(connection, dead)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from scanner.model.json import JsonObject
 from scanner.model.outcome import Check, CheckKind, Errored, Finding, Gap, Violated
 from scanner.model.policy import Binding, Policy
 from scanner.model.scan import (
@@ -66,7 +67,7 @@ def finding(
 
 def policy(name: str, **more: object) -> Policy:
     """A policy of that name, with next to nothing in it."""
-    manifest = {"metadata": {"name": name}, "spec": {"validations": [{"expression": CHECK.expression}]}}
+    manifest: JsonObject = {"metadata": {"name": name}, "spec": {"validations": [{"expression": CHECK.expression}]}}
     made = Policy("vap", name, None, None, (), (), (), (), "Fail", manifest, f"digest of {name}")
     return replace(made, **more)  # type: ignore[arg-type]
 

@@ -60,6 +60,7 @@ def test_a_scan_is_found(several: SqlStore, typed: str, meant: str) -> None:
         ("", r"There is no scan ''"),
         ("%", r"There is no scan '%'"),
         ("3F", r"There is no scan '3F'"),
+        ("\0\ud800", r"There is no scan"),
     ],
 )
 def test_a_scan_that_cannot_be_told_is_asked_back(several: SqlStore, typed: str, said: str) -> None:

@@ -18,6 +18,7 @@ from tests.store.made import Round, binding, finding, listed, snapshot, tally, t
 OPEN = finding("web")
 NAMESPACE = finding("shop", kind="Namespace", namespace="")
 GAP = Gap(GapKind.OBJECT, "apps/v1/Deployment shop/web", "its namespace is gone")
+UNREAD = Gap(GapKind.DOCUMENT, "shop.yaml, document 1", "line 4, column 1: found a tab")
 OTHER_VERSION = Coverage("apps/v1beta1", "Deployment", CoverageState.LISTED)
 BROKEN_VERSION = replace(OTHER_VERSION, state=CoverageState.PARTIAL)
 
@@ -42,6 +43,7 @@ BROKEN_VERSION = replace(OTHER_VERSION, state=CoverageState.PARTIAL)
         pytest.param(Round(gaps=(GAP,)), id="an object of its kind could not be judged"),
         pytest.param(Round(gaps=(replace(GAP, where="apps/v1/Deployment"),)), id="there is a gap about its kind"),
         pytest.param(Round(gaps=(replace(GAP, kind=GapKind.EVALUATION),)), id="an evaluation of its kind went wrong"),
+        pytest.param(Round(gaps=(UNREAD,)), id="a document could not be read, and it may be in there"),
         pytest.param(Round(state=ScanState.FAILED), id="the scan failed"),
     ],
 )
@@ -52,6 +54,23 @@ def test_not_looked_at_stays_open(store: SqlStore, blind: Round) -> None:
 
     assert (0, 1) == (scan.resolved, store.record("scan-2").unchecked)
     assert "open" == store.finding(OPEN.fingerprint).stored.status.replace("new", "open")
+
+
+def test_a_document_that_was_unreadable_before_hides_nothing_new(store: SqlStore) -> None:
+    """What was seen beside it is fixed when it is not seen any more."""
+    Round((OPEN,), gaps=(UNREAD,)).record(store, 1)
+    scan = Round(gaps=(UNREAD,)).record(store, 2)
+
+    assert 1 == scan.resolved
+
+
+def test_a_document_that_stays_unreadable_goes_on_hiding_what_was_seen_before(store: SqlStore) -> None:
+    """The second scan without it is no wiser than the first."""
+    Round((OPEN,)).record(store, 1)
+    Round(gaps=(UNREAD,)).record(store, 2)
+    scan = Round(gaps=(UNREAD,)).record(store, 3)
+
+    assert 0 == scan.resolved
 
 
 @pytest.mark.parametrize(
@@ -141,10 +160,7 @@ sightings = st.dictionaries(st.sampled_from(UNIVERSE), st.sampled_from(("bad", "
     lambda chosen: tuple(replace(item, outcome=Violated(message)) for item, message in chosen.items())
 )
 coverages = st.tuples(
-    *(
-        st.sampled_from(CoverageState).map(lambda state, kind=kind: listed(kind, state))
-        for kind in ("Deployment", "Pod")
-    )
+    *(st.builds(listed, st.just(kind), st.sampled_from(CoverageState)) for kind in ("Deployment", "Pod"))
 ) | st.just((listed("Deployment"), listed("Pod")))
 scopes = st.builds(
     Scope,
