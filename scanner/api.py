@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from scanner.cel import Decider, Remembering
 from scanner.convert import convert
 from scanner.errors import InvalidManifest, UsageError
 from scanner.model.json import JsonObject, as_text, dig
@@ -36,7 +37,8 @@ class Auditor:
     would store (InvalidManifest). `kinds` is what the cluster serves. A namespace that is not given exists with its
     name label only, unless `strict_namespaces`: then an object in it is judged as in a missing namespace. A policy that
     wants an object in another version gets it there when that takes no server; `relabelled` names the groups of custom
-    resources whose versions differ in apiVersion alone.
+    resources whose versions differ in apiVersion alone. `authorizer` answers what expressions ask about permissions; the
+    same question is asked once.
     """
 
     def __init__(
@@ -51,6 +53,7 @@ class Auditor:
         validate: bool = False,
         strict_namespaces: bool = False,
         relabelled: Iterable[str] = (),
+        authorizer: Decider | None = None,
     ) -> None:
         source = "document" if validate else "cluster"
         served = tuple(kinds)
@@ -69,6 +72,7 @@ class Auditor:
             implied_namespaces=not strict_namespaces,
             equivalents=equivalents(served),
             user=user or UserInfo(),
+            authorizer=authorizer and Remembering(authorizer),
         )
 
     def evaluate(self, document: JsonObject, *, operation: Operation | None = None) -> tuple[Ruling, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import assert_never
 
 from scanner import cel
 from scanner.model.json import JsonObject, as_object, dig
@@ -91,8 +92,23 @@ class CompiledPolicy:
     def activation(self, base: Mapping[str, object]) -> dict[str, object]:
         """A fresh activation: variables are evaluated anew in each."""
         activation = dict(base)
-        activation["variables"] = _Variables(self.variables, activation)
+        if self.variables:
+            activation["variables"] = _Variables(self.variables, activation)
         return activation
+
+    def reads(self, check: Check) -> frozenset[tuple[str, ...]]:
+        """The access paths of what decides a check, those of the variables it uses included."""
+        match check.kind:
+            case CheckKind.VALIDATION:
+                return self.validations[check.index][1].paths
+            case CheckKind.AUDIT_ANNOTATION:
+                return self.annotations[check.index].paths
+            case CheckKind.CONDITIONS:
+                return frozenset().union(*(expression.paths for _, expression in self.conditions))
+            case CheckKind.CONFIGURATION:
+                return frozenset()
+            case _ as never:
+                assert_never(never)
 
     def message_reads(self, index: int) -> frozenset[tuple[str, ...]]:
         """The access paths of a validation's messageExpression, those of the variables it uses included."""
@@ -102,7 +118,10 @@ class CompiledPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A simulated admission request on a stored object. `matched` is the kind the object is evaluated in."""
+    """A simulated admission request on a stored object. `matched` is the kind the object is evaluated in.
+
+    `decider` answers what expressions ask the authorizer; without one they are not auditable.
+    """
 
     operation: Operation
     original: Kind
@@ -111,6 +130,7 @@ class Request:
     namespace: str
     namespace_object: JsonObject | None
     user: UserInfo
+    decider: cel.Decider | None = None
 
 
 def compile_policy(policy: Policy) -> CompiledPolicy:
@@ -169,7 +189,9 @@ def _compile(text: str, environment: cel.Environment, variables: Mapping[str, Ex
 
 
 def _paths(program: cel.Program, variables: Mapping[str, Expression]) -> frozenset[tuple[str, ...]]:
-    used = (path[1] for path in program.reads if path[0] == "variables" and len(path) > 1)
+    used = {path[1] for path in program.reads if path[0] == "variables" and len(path) > 1}
+    if ("variables",) in program.reads:
+        used = set(variables)
     return program.reads.union(*(variables[name].paths for name in used if name in variables))
 
 
@@ -207,13 +229,14 @@ class _Variables:
 def evaluate(compiled: CompiledPolicy, request: Request, param: Resource | None) -> tuple[Judgement, ...]:
     """Every check of a matched invocation, decided as the API server would decide it."""
     base = _activation(compiled.policy, request, param)
-    verdict = _conditions(compiled, base, request)
+    authorization = _authorization(request)
+    verdict = _conditions(compiled, {**base, **authorization}, request)
     if isinstance(verdict, Skipped):
         return tuple(Judgement(check, verdict) for check in compiled.checks)
     if verdict is not None:
         return (Judgement(Check(CheckKind.CONDITIONS), verdict),)
     visible = {**base, "namespaceObject": _filtered(request.namespace_object)}
-    filtered, messages = compiled.activation(visible), compiled.activation(visible)
+    filtered, messages = compiled.activation({**visible, **authorization}), compiled.activation(visible)
     full = compiled.activation({**base, "namespaceObject": request.namespace_object})
     outcomes = (
         *(_validate(compiled, entry, filtered, messages) for entry in compiled.validations),
@@ -239,6 +262,18 @@ def _activation(policy: Policy, request: Request, param: Resource | None) -> dic
     if policy.param_kind is not None:
         activation["params"] = None if param is None else param.body
     return activation
+
+
+def _authorization(request: Request) -> dict[str, object]:
+    """The variables that ask the authorizer. Messages and audit annotations do not get them."""
+    if request.decider is None:
+        return {}
+    user, asked = request.user, request.original
+    authorizer = cel.Authorizer(request.decider, cel.Subject(user.username, tuple(user.groups), user.uid))
+    resource = authorizer.request_resource(
+        group=asked.group, resource=asked.plural, namespace=request.namespace, name=request.resource.name
+    )
+    return {"authorizer": authorizer, "authorizer.requestResource": resource}
 
 
 def request_map(request: Request) -> dict[str, object]:
@@ -282,17 +317,21 @@ def _conditions(compiled: CompiledPolicy, base: Mapping[str, object], request: R
     """None when all conditions hold. One false condition beats every error."""
     if not compiled.conditions:
         return None
-    if any(expression.reads("authorizer") for _, expression in compiled.conditions):
-        return Skipped(SkipReason.NOT_AUDITABLE, "a match condition asks the authorizer")
     original = {**as_object(request_map(request)), "resource": _group_version_resource(request.original)}  # type: ignore[arg-type]
     activation = compiled.activation({**base, "request": original})
     faults: dict[str, None] = {}
+    undecided = ""
     for condition, expression in compiled.conditions:
+        if "authorizer" not in activation and expression.reads("authorizer"):
+            undecided = undecided or f"match condition {condition.name} asks the authorizer"
+            continue
         value = _run(expression, activation)
         if isinstance(value, _Fault):
             faults[value.text] = None
         elif value is not True:
             return Skipped(SkipReason.CONDITION_FALSE, condition.name)
+    if undecided:
+        return Skipped(SkipReason.NOT_AUDITABLE, undecided)
     if not faults:
         return None
     text = next(iter(faults)) if len(faults) == 1 else f"[{', '.join(faults)}]"
@@ -325,7 +364,7 @@ def _validate(
     messages: Mapping[str, object],
 ) -> Outcome:
     validation, expression, message = entry
-    if expression.reads("authorizer"):
+    if "authorizer" not in activation and expression.reads("authorizer"):
         return Skipped(SkipReason.NOT_AUDITABLE, "the expression asks the authorizer")
     value = _run(expression, activation)
     if isinstance(value, _Fault):
@@ -343,8 +382,12 @@ def _message(validation: Validation, expression: Expression | None, activation: 
         text = value.strip(_BLANKS) if isinstance(value, str) else ""
         if text and "\n" not in text and len(text.encode("utf-8", "surrogatepass")) <= _LONGEST_MESSAGE:
             return text
-    written = validation.message.strip(_BLANKS)
-    return written or f"failed expression: {validation.expression.strip(_BLANKS)}"
+    return written_message(validation)
+
+
+def written_message(validation: Validation) -> str:
+    """What a violation says without its messageExpression: words of the policy, whatever the object is."""
+    return validation.message.strip(_BLANKS) or f"failed expression: {validation.expression.strip(_BLANKS)}"
 
 
 def _annotate(compiled: CompiledPolicy, expression: Expression, activation: Mapping[str, object]) -> Outcome:

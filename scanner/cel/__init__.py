@@ -6,6 +6,7 @@ texts of kube-apiserver.
 
 from scanner.cel.env import AUTHORIZATION, PARAMS, Environment
 from scanner.cel.errors import CompileError, CostExceeded, EvaluationError
+from scanner.cel.functions.authorizer import Answer, Authorizer, Decider, Question, Remembering, Subject
 from scanner.cel.program import Program, compile
 from scanner.cel.runtime import Lazy
 from scanner.cel.type_system import BOOL, DYN, NULL, STRING, Type
@@ -18,12 +19,18 @@ __all__ = [
     "NULL",
     "PARAMS",
     "STRING",
+    "Answer",
+    "Authorizer",
     "CompileError",
     "CostExceeded",
+    "Decider",
     "Environment",
     "EvaluationError",
     "Lazy",
     "Program",
+    "Question",
+    "Remembering",
+    "Subject",
     "Type",
     "Value",
     "compile",

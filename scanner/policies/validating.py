@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from scanner.cel import Decider
 from scanner.errors import ConfigurationError, InvalidManifest
 from scanner.evaluate import CompiledPolicy, Request, compile_policy, evaluate, misconfigured
 from scanner.match import Target, applies
@@ -30,7 +31,8 @@ class World:
     """What judging an object needs to know of the cluster besides the object.
 
     `namespaces` maps names to Namespace objects; with `implied_namespaces` (files) one that is not there exists with
-    its name label only. `equivalents` maps a kind to the same objects' other served kinds.
+    its name label only. `equivalents` maps a kind to the same objects' other served kinds. `authorizer` answers what
+    expressions ask about permissions; without one they are not auditable.
     """
 
     params: ParamSource
@@ -39,6 +41,7 @@ class World:
     equivalents: Mapping[Kind, tuple[Kind, ...]] = field(default_factory=dict)
     user: UserInfo = field(default_factory=UserInfo)
     operations: tuple[Operation, ...] = AUDITABLE
+    authorizer: Decider | None = None
 
     def on(self, operations: tuple[Operation, ...]) -> World:
         """The same world, asked about other operations."""
@@ -231,4 +234,5 @@ def _request(target: Target, matched: Kind, resource: Resource, world: World) ->
         namespace=target.namespace,
         namespace_object=world.namespace(target.namespace) if namespaced else None,
         user=world.user,
+        decider=world.authorizer,
     )

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from scanner.api import Auditor, InvalidManifest, Ruling
+from scanner.cel import Answer, Question
 from scanner.cluster.definitions import builtin_kinds
 from scanner.model.outcome import CheckKind, Errored, Passed, Violated
 from scanner.model.resource import Kind, UserInfo
@@ -22,6 +23,14 @@ CUSTOM = (
 )
 _ERROR = "resulted in error: "
 _RULES = [{"operations": ["CREATE"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"]}]
+
+
+class AllowAdmin:
+    """The authorizer of the recordings: the admin may do everything, others nothing."""
+
+    def decide(self, question: Question) -> Answer:
+        """Whether the subject is the admin."""
+        return Answer(allowed=question.subject.username == ADMIN.username)
 
 
 def compare_policies(data: Any) -> Iterator[Result]:
@@ -65,6 +74,7 @@ def compare_matching(data: Any) -> Iterator[Result]:
             namespaces=namespaces,
             kinds=kinds,
             user=ADMIN,
+            authorizer=AllowAdmin(),
             strict_namespaces=True,
             relabelled=["mx.example.com"],
         )
@@ -193,6 +203,7 @@ def _auditor(manifest: Any, data: Any) -> tuple[Auditor | None, tuple[str, ...] 
             namespaces=[data["namespace"]],
             kinds=kinds,
             user=ADMIN,
+            authorizer=AllowAdmin(),
             validate=True,
         )
     except InvalidManifest as error:
