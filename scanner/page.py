@@ -9,7 +9,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import assert_never
 
@@ -24,6 +24,7 @@ from scanner.model.outcome import (
     Finding,
     Gap,
     GapKind,
+    Judgement,
     Outcome,
     Passed,
     Skipped,
@@ -66,8 +67,11 @@ class Judge:
                 sheet.gaps.append(Gap(GapKind.OBJECT, _where(kind), "an item of the list has no metadata"))
                 continue
             resource = resource_of(kind, {**item, "apiVersion": kind.api_version, "kind": kind.kind})
-            if not any(fnmatchcase(resource.namespace, pattern) for pattern in self.exclude_namespaces):
+            if not self._excluded(resource.namespace):
                 yield resource
+
+    def _excluded(self, namespace: str) -> bool:
+        return bool(namespace) and any(fnmatchcase(namespace, pattern) for pattern in self.exclude_namespaces)
 
     def _object(self, resource: Resource, plan: KindPlan, sheet: _Sheet) -> None:
         if resource.namespace and self.world.namespace(resource.namespace) is None:
@@ -82,23 +86,22 @@ class Judge:
     def _policy(self, resource: Resource, bound: Bound, original: Kind, sheet: _Sheet) -> bool:
         try:
             rulings = tuple(judge(bound, resource, original, self.world))
+            findings = tuple(finding for ruling in rulings for finding in self._findings(ruling, bound))
         except Exception as error:  # noqa: BLE001 - a fault of ours must not pass for a verdict, nor stop the scan
             why = f"internal error while policy {bound.policy.name} was evaluated: {type(error).__name__}; please report it"
             sheet.gaps.append(Gap(GapKind.EVALUATION, _where(resource.kind, resource), why))
             return False
-        for binding in {ruling.invocation.binding.name for ruling in rulings}:
-            sheet.matched[bound.policy.name, binding] += 1
-        for ruling in rulings:
-            self._ruling(ruling, bound, sheet)
+        sheet.findings.extend(findings)
+        sheet.matched.update({(bound.policy.name, ruling.invocation.binding.name) for ruling in rulings})
+        sheet.tallies.update(_tally(ruling, judgement) for ruling in rulings for judgement in ruling.judgements)
         return bool(rulings)
 
-    def _ruling(self, ruling: Ruling, bound: Bound, sheet: _Sheet) -> None:
+    def _findings(self, ruling: Ruling, bound: Bound) -> Iterator[Finding]:
         for judgement in ruling.judgements:
-            sheet.tallies[_tally(ruling, judgement.check, judgement.outcome)] += 1
             match judgement.outcome:
                 case Violated() | Errored() as outcome:
-                    safe = _redacted(outcome, judgement.check, ruling, bound)
-                    sheet.findings.append(self._finding(ruling, judgement.check, safe))
+                    safe = redact.safe(outcome, judgement.check, ruling, bound.compiled)
+                    yield self._finding(ruling, judgement.check, safe)
                 case Passed() | Skipped():
                     pass
                 case _ as never:
@@ -193,10 +196,17 @@ def fingerprint(invocation: Invocation, check: Check, resource: Resource, *, by_
 
 def _ordinal(invocation: Invocation, check: Check) -> int:
     """Which one this is among checks with the same expression, so that inserting a check renames no other."""
-    if check.kind is not CheckKind.VALIDATION:
-        return 0
-    earlier = invocation.policy.validations[: check.index]
-    return sum(validation.expression.strip() == check.expression.strip() for validation in earlier)
+    policy = invocation.policy
+    match check.kind:
+        case CheckKind.VALIDATION:
+            texts = [validation.expression for validation in policy.validations]
+        case CheckKind.AUDIT_ANNOTATION:
+            texts = [annotation.value_expression for annotation in policy.audit_annotations]
+        case CheckKind.CONDITIONS | CheckKind.CONFIGURATION:
+            return 0
+        case _ as never:
+            assert_never(never)
+    return sum(text.strip() == check.expression.strip() for text in texts[: check.index])
 
 
 def denies(outcome: Violated | Errored, invocation: Invocation) -> bool:
@@ -221,35 +231,18 @@ def outcome_name(outcome: Outcome) -> OutcomeName:
             assert_never(never)
 
 
-def _tally(ruling: Ruling, check: Check, outcome: Outcome) -> TallyKey:
+def _tally(ruling: Ruling, judgement: Judgement) -> TallyKey:
     invocation, resource = ruling.invocation, ruling.resource
     return TallyKey(
         policy=invocation.policy.name,
         binding=invocation.binding.name,
         param_namespace=invocation.param.namespace if invocation.param else "",
         param_name=invocation.param.name if invocation.param else "",
-        check=check,
+        check=judgement.check,
         api_version=resource.kind.api_version,
         kind=resource.kind.kind,
         namespace=resource.namespace,
-        outcome=outcome_name(outcome),
-    )
-
-
-def _redacted(outcome: Violated | Errored, check: Check, ruling: Ruling, bound: Bound) -> Violated | Errored:
-    resource, param = ruling.resource, ruling.invocation.param
-    if isinstance(outcome, Violated) and _message_reads_secret(check, ruling, bound):
-        return replace(outcome, message=redact.WITHHELD)
-    text = redact.masked(outcome.message, resource, param)
-    return outcome if text == outcome.message else replace(outcome, message=text)
-
-
-def _message_reads_secret(check: Check, ruling: Ruling, bound: Bound) -> bool:
-    if check.kind is not CheckKind.VALIDATION:
-        return False
-    reads = bound.compiled.message_reads(check.index)
-    return (redact.is_secret(ruling.resource) and redact.reads_data(reads, "object")) or (
-        redact.is_secret(ruling.invocation.param) and redact.reads_data(reads, "params")
+        outcome=outcome_name(judgement.outcome),
     )
 
 

@@ -1,25 +1,81 @@
 """No secret leaves the process: applied to every text before it becomes part of a finding.
 
-The values of Secrets and of container environment variables are masked wherever they appear; a message whose
-expression reads a Secret's data, or the Secret as a whole, is replaced altogether, for parts of a value could not be
-recognised.
+The values of Secrets and of container environment variables are masked wherever they appear. Where an expression reads
+a Secret's data, or the Secret as a whole, what it says is withheld altogether: parts of a value could not be recognised.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
+import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import assert_never
 
+from scanner.evaluate import CompiledPolicy, written_message
 from scanner.model.json import Json, as_list, as_object, as_text, dig
+from scanner.model.outcome import Check, CheckKind, Errored, Violated
 from scanner.model.resource import Resource
+from scanner.policies.validating import Ruling
 
 MASK = "[redacted]"
 WITHHELD = "[redacted: the message reads the data of a Secret]"
-_DATA = frozenset({"data", "stringData"})
+WITHHELD_ERROR = "[redacted: the expression reads the data of a Secret]"
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+# Where a Secret holds its data; kubectl keeps a copy of all of it in an annotation.
+_AREAS = (("data",), ("stringData",), ("metadata", "annotations", _LAST_APPLIED))
 # Shorter values are no secrets, and masking them would leave nothing readable.
 _SHORTEST_SECRET = 3
 _SHORTEST_ENV = 6
+_POD_SPECS = (
+    ("spec",),
+    ("template", "spec"),
+    ("spec", "template", "spec"),
+    ("spec", "jobTemplate", "spec", "template", "spec"),
+)
+_CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
+_NESTED = re.compile(r'^(composited variable "[^"]*" fails to evaluate: )+')
+
+
+def safe(outcome: Violated | Errored, check: Check, ruling: Ruling, compiled: CompiledPolicy) -> Violated | Errored:
+    """The outcome as it may be stored and shown."""
+    match outcome:
+        case Violated():
+            return _safe_violation(outcome, check, ruling, compiled)
+        case Errored():
+            return _safe_error(outcome, check, ruling, compiled)
+        case _ as never:
+            assert_never(never)
+
+
+def _safe_violation(outcome: Violated, check: Check, ruling: Ruling, compiled: CompiledPolicy) -> Violated:
+    if outcome.message == written_message(compiled.policy.validations[check.index]):
+        return outcome
+    if _reads_secret(compiled.message_reads(check.index), ruling):
+        return replace(outcome, message=WITHHELD)
+    return replace(outcome, message=masked(outcome.message, ruling.resource, ruling.invocation.param))
+
+
+def _safe_error(outcome: Errored, check: Check, ruling: Ruling, compiled: CompiledPolicy) -> Errored:
+    reads = compiled.reads(check)
+    if _reads_secret(reads, ruling) and not _plain(outcome.message, check, reads):
+        known = "" if check.kind is CheckKind.CONDITIONS else f"expression '{check.expression}' resulted in error: "
+        return replace(outcome, message=known + WITHHELD_ERROR)
+    return replace(outcome, message=masked(outcome.message, ruling.resource, ruling.invocation.param))
+
+
+def _plain(message: str, check: Check, reads: Iterable[tuple[str, ...]]) -> bool:
+    """Whether an error has nothing but the policy's own words: a key that is not there, an operand of a wrong type."""
+    cause = _NESTED.sub("", message.removeprefix(f"expression '{check.expression}' resulted in error: "))
+    return cause == "no such overload" or cause in {f"no such key: {step}" for path in reads for step in path}
+
+
+def _reads_secret(reads: Iterable[tuple[str, ...]], ruling: Ruling) -> bool:
+    paths = tuple(reads)
+    return (is_secret(ruling.resource) and reads_data(paths, "object")) or (
+        is_secret(ruling.invocation.param) and reads_data(paths, "params")
+    )
 
 
 def is_secret(resource: Resource | None) -> bool:
@@ -30,15 +86,31 @@ def is_secret(resource: Resource | None) -> bool:
 def reads_data(reads: Iterable[tuple[str, ...]], root: str) -> bool:
     """Whether an expression with these access paths sees the data of the Secret called `object` or `params`."""
     roots = {root, "oldObject"} if root == "object" else {root}
-    return any(path[0] in roots and (len(path) == 1 or path[1] in _DATA) for path in reads)
+    return any(path[0] in roots and _meets(path[1:], area) for path in reads for area in _AREAS)
+
+
+def _meets(path: tuple[str, ...], area: tuple[str, ...]) -> bool:
+    """Whether a path leads to an area, to something around it or into it."""
+    return all(one == other for one, other in zip(path, area, strict=False))
 
 
 def masked(text: str, *resources: Resource | None) -> str:
-    """The text without any secret value of these objects."""
-    for value in sorted(set(_values(resources)), key=lambda value: (-len(value), value)):
-        if value in text:
-            text = text.replace(value, MASK)
-    return text
+    """The text without any secret value of these objects; where values overlap, all of them are masked."""
+    hidden = sorted(span for value in set(_values(resources)) for span in _occurrences(value, text))
+    shown: list[str] = []
+    position = 0
+    for start, end in hidden:
+        if start >= position:
+            shown += [text[position:start], MASK]
+        position = max(position, end)
+    return "".join([*shown, text[position:]])
+
+
+def _occurrences(value: str, text: str) -> Iterator[tuple[int, int]]:
+    start = text.find(value)
+    while start >= 0:
+        yield start, start + len(value)
+        start = text.find(value, start + 1)
 
 
 def _values(resources: Iterable[Resource | None]) -> Iterator[str]:
@@ -52,12 +124,11 @@ def _values(resources: Iterable[Resource | None]) -> Iterator[str]:
 
 
 def _secret_values(resource: Resource) -> Iterator[str]:
-    for value in as_object(resource.body.get("data")).values():
-        text = as_text(value)
-        yield from (found for found in (text, _decoded(text)) if len(found) >= _SHORTEST_SECRET)
-    for value in as_object(resource.body.get("stringData")).values():
-        if len(as_text(value)) >= _SHORTEST_SECRET:
-            yield as_text(value)
+    encoded = [as_text(value) for value in as_object(resource.body.get("data")).values()]
+    plain = [as_text(value) for value in as_object(resource.body.get("stringData")).values()]
+    for value in (*encoded, *map(_decoded, encoded), *plain):
+        if len(value) >= _SHORTEST_SECRET:
+            yield value
 
 
 def _decoded(text: str) -> str:
@@ -68,11 +139,14 @@ def _decoded(text: str) -> str:
 
 
 def _env_values(body: Json) -> Iterator[str]:
-    for template in (("spec",), ("spec", "template", "spec"), ("spec", "jobTemplate", "spec", "template", "spec")):
-        spec = dig(body, *template)
-        for containers in ("containers", "initContainers", "ephemeralContainers"):
-            for container in as_list(dig(spec, containers)):
-                for entry in as_list(dig(container, "env")):
-                    value = as_text(dig(entry, "value"))
-                    if len(value) >= _SHORTEST_ENV:
-                        yield value
+    for entry in _env(body):
+        value = as_text(dig(entry, "value"))
+        if len(value) >= _SHORTEST_ENV:
+            yield value
+
+
+def _env(body: Json) -> Iterator[Json]:
+    for path in _POD_SPECS:
+        for containers in _CONTAINERS:
+            for container in as_list(dig(body, *path, containers)):
+                yield from as_list(dig(container, "env"))
