@@ -102,7 +102,9 @@ def _refuse(faults: tuple[str, ...]) -> None:
 
 def _expression_faults(compiled: CompiledPolicy) -> Iterator[str]:
     for path, expression in compiled.expressions():
-        if expression.fault:
+        if expression.fault.startswith("program instantiation failed: "):
+            yield f"{path}: Internal error: {expression.fault}"
+        elif expression.fault:
             yield f'{path}: Invalid value: "{expression.text}": {expression.fault}'
 
 

@@ -1,0 +1,142 @@
+"""Policies that ask the authorizer: decided when someone answers, not auditable when nobody does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from scanner.api import Auditor, UserInfo
+from scanner.cel import Answer, Question
+from scanner.cluster.definitions import builtin_kinds
+from scanner.model.outcome import Errored, Outcome, Passed, Skipped, SkipReason, Violated
+
+BOB = UserInfo("bob", uid="u-1", groups=("dev",))
+MAY_DEPLOY = "authorizer.group('apps').resource('deployments').namespace('n').check('create').allowed()"
+POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "namespace": "n"}, "spec": {}}
+
+
+class Clerk:
+    """Allows what the subjects named may do, and writes down the questions."""
+
+    def __init__(self, *allowed: str) -> None:
+        self._allowed = allowed
+        self.asked: list[Question] = []
+
+    def decide(self, question: Question) -> Answer:
+        self.asked.append(question)
+        return Answer(allowed=question.subject.username in self._allowed)
+
+
+def auditor(spec: dict[str, Any], clerk: Clerk | None) -> Auditor:
+    """An auditor of one bound policy for pods."""
+    rule = {"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}
+    return Auditor(
+        policies=[
+            {
+                "apiVersion": "admissionregistration.k8s.io/v1",
+                "kind": "ValidatingAdmissionPolicy",
+                "metadata": {"name": "p"},
+                "spec": {"matchConstraints": {"resourceRules": [rule]}, **spec},
+            }
+        ],
+        bindings=[
+            {
+                "apiVersion": "admissionregistration.k8s.io/v1",
+                "kind": "ValidatingAdmissionPolicyBinding",
+                "metadata": {"name": "b"},
+                "spec": {"policyName": "p", "validationActions": ["Deny"]},
+            }
+        ],
+        kinds=builtin_kinds(),
+        user=BOB,
+        authorizer=clerk,
+    )
+
+
+def outcome(spec: dict[str, Any], clerk: Clerk | None) -> Outcome:
+    """The outcome of the policy's first check on a pod."""
+    (ruling,) = auditor(spec, clerk).evaluate(POD)
+    return ruling.judgements[0].outcome
+
+
+@pytest.mark.parametrize(
+    ("clerk", "expected"),
+    [(Clerk("bob"), Passed), (Clerk(), Violated), (Clerk("alice"), Violated), (None, Skipped)],
+)
+def test_validations_ask_about_the_requester(clerk: Clerk | None, expected: type[Outcome]) -> None:
+    """The requester's permission decides; without an authorizer the check is not auditable."""
+    assert expected is type(outcome({"validations": [{"expression": MAY_DEPLOY}]}, clerk))
+
+
+def test_unanswered_questions_are_skipped_for_their_reason() -> None:
+    """Nothing is guessed."""
+    found = outcome({"validations": [{"expression": MAY_DEPLOY}]}, None)
+    assert isinstance(found, Skipped)
+    assert SkipReason.NOT_AUDITABLE is found.reason
+
+
+def test_the_request_resource_is_the_one_of_the_request() -> None:
+    """`authorizer.requestResource` is preset with what the request is about."""
+    clerk = Clerk("bob")
+    outcome({"validations": [{"expression": "authorizer.requestResource.check('x').allowed()"}]}, clerk)
+    (question,) = clerk.asked
+    actual = (
+        question.group,
+        question.version,
+        question.resource,
+        question.subresource,
+        question.namespace,
+        question.name,
+    )
+    assert actual == ("", "*", "pods", "", "n", "web")
+
+
+def test_conditions_ask_too() -> None:
+    """A match condition that the authorizer denies skips the policy."""
+    spec = {
+        "matchConditions": [{"name": "allowed", "expression": MAY_DEPLOY}],
+        "validations": [{"expression": "false"}],
+    }
+    found = [outcome(spec, clerk) for clerk in (Clerk(), Clerk("bob"))]
+    assert [Skipped, Violated] == [type(one) for one in found]
+
+
+def test_variables_may_ask() -> None:
+    """A variable read by a validation knows the authorizer."""
+    spec = {
+        "variables": [{"name": "may", "expression": MAY_DEPLOY}],
+        "validations": [{"expression": "variables.may"}],
+    }
+    assert isinstance(outcome(spec, Clerk("bob")), Passed)
+
+
+def test_messages_may_not_ask() -> None:
+    """A variable that asks is an error in a message, so the message stays the written one."""
+    spec = {
+        "variables": [{"name": "may", "expression": MAY_DEPLOY}],
+        "validations": [
+            {"expression": "false", "message": "written", "messageExpression": "string(variables.may)"},
+        ],
+    }
+    found = outcome(spec, Clerk("bob"))
+    assert isinstance(found, Violated)
+    assert found.message == "written"
+
+
+def test_audit_annotations_may_not_ask() -> None:
+    """They compile with the authorizer and find none."""
+    expression = f"{MAY_DEPLOY} ? 'yes' : 'no'"
+    spec = {"auditAnnotations": [{"key": "k", "valueExpression": expression}]}
+    found = outcome(spec, Clerk("bob"))
+    assert isinstance(found, Errored)
+    assert f"expression '{expression}' resulted in error: no such attribute(s): authorizer" == found.message
+
+
+def test_nothing_is_asked_twice() -> None:
+    """One question about many objects is asked once."""
+    clerk = Clerk("bob")
+    judge = auditor({"validations": [{"expression": MAY_DEPLOY}]}, clerk)
+    for _ in range(3):
+        judge.evaluate(POD)
+    assert len(clerk.asked) == 1
