@@ -13,11 +13,13 @@ from dataclasses import dataclass
 
 from scanner.model.outcome import CheckKind, Gap, GapKind
 from scanner.model.scan import CoverageState, HealthKind, OutcomeName, ScanRecord, ScanState, TallyKey
-from scanner.report.words import plural
+from scanner.report.words import cut, listed, plural
 
 UNLISTED = (CoverageState.PARTIAL, CoverageState.FORBIDDEN, CoverageState.FAILED)
 
 _UNCOUNTED = (GapKind.DISCOVERY, GapKind.LIST, GapKind.DOCUMENT)
+_NAMED = 5
+_NAME = 100
 _SCORED = (OutcomeName.PASSED, OutcomeName.VIOLATED)
 
 
@@ -97,12 +99,17 @@ def _is_one_object(gap: Gap) -> bool:
 def _why_not(record: ScanRecord, decided: int) -> str:
     unlisted = sorted({line.kind for line in record.coverage if line.state in UNLISTED})
     if unlisted:
-        return f"the number of objects is unknown for {', '.join(unlisted)}"
+        return f"the number of objects is unknown for {_few(unlisted)}"
     if uncounted := [gap for gap in record.gaps if not _is_one_object(gap)]:
         return f"the number of objects missed is unknown: {plural(len(uncounted), 'gap')}, first {uncounted[0].where}"
     if record.scan.state not in (ScanState.COMPLETE, ScanState.PARTIAL):
         return f"the scan is {record.scan.state}"
     return "" if decided else "no check was decided"
+
+
+def _few(names: list[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return listed(cut(name, _NAME) for name in names[:_NAMED]) + more
 
 
 def _sum(tallies: Mapping[TallyKey, int], wanted: Callable[[TallyKey], bool]) -> int:

@@ -12,6 +12,7 @@ from typing import TextIO
 
 from rich import box
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -30,15 +31,18 @@ from scanner.report.sentences import (
     worst_namespaces,
     worst_policies,
 )
-from scanner.report.words import HEALTH_TITLES, visible
+from scanner.report.words import HEALTH_TITLES, listed, visible
 
 _ROWS = 25
 _LONGEST = 300
 _LONGEST_CELL = 120
 _PLAIN_WIDTH = 120
+_ANY_WIDTH = 10_000
+_NARROW = 12
 _STYLES = {"Complete": "bold green", "Incomplete": "bold black on yellow"}
 _BAD = "bold white on red"
 _NUMBERS = ("Passed", "Violated", "Error", "Skipped")
+_COUNTED = (*_NUMBERS, "Objects", "New")
 
 
 def render(document: Document, out: TextIO, *, environ: Mapping[str, str] = os.environ) -> None:
@@ -70,8 +74,8 @@ def _heading(console: Console, document: Document) -> None:
     server = f" ({it.cluster.server_version})" if it.cluster.server_version else ""
     _say(console, f"Scan {it.scan_id} of {it.cluster.name}{server}, {when_of(document)}")
     headline = headline_of(document)
-    console.print(Text(f" {headline.upper()} ", _STYLES.get(headline, _BAD)), end=" ")
-    _say(console, verdict_of(document))
+    state = Text(f" {headline.upper()} ", _STYLES.get(headline, _BAD))
+    console.print(Text.assemble(state, " ", _text(console, verdict_of(document))))
     _items(console, document.coverage.unseen)
     _items(console, [f"left out on request: {what}" for what in it.exclusions])
     if advice := nothing_line(document):
@@ -86,25 +90,27 @@ def _items(console: Console, items: Sequence[str]) -> None:
 
 
 def _policies(console: Console, document: Document) -> None:
-    table = _table("Policy", "Actions", "Objects", *_NUMBERS, "New")
-    for it in worst_policies(document.policies)[:_ROWS]:
-        actions = ", ".join(it.actions) or "not bound"
-        _row(console, table, it.name, actions, f"{it.matched:,}", *_numbers(it.counts), f"{it.findings.new:,}")
-    _show(console, table, len(document.policies), "policies")
+    rows = [
+        (it.name, listed(it.actions) or "not bound", f"{it.matched:,}", *_numbers(it.counts), f"{it.findings.new:,}")
+        for it in worst_policies(document.policies)[:_ROWS]
+    ]
+    _show(console, ("Policy", "Actions", "Objects", *_NUMBERS, "New"), rows)
+    _cut(console, len(document.policies), "policies")
 
 
 def _namespaces(console: Console, document: Document) -> None:
-    table = _table("Namespace", *_NUMBERS, "New")
-    for it in worst_namespaces(document.namespaces)[:_ROWS]:
-        _row(console, table, namespace_title(it.namespace), *_numbers(it.counts), f"{it.findings.new:,}")
-    _show(console, table, len(document.namespaces), "namespaces")
+    rows = [
+        (namespace_title(it.namespace), *_numbers(it.counts), f"{it.findings.new:,}")
+        for it in worst_namespaces(document.namespaces)[:_ROWS]
+    ]
+    _show(console, ("Namespace", *_NUMBERS, "New"), rows)
+    _cut(console, len(document.namespaces), "namespaces")
 
 
 def _health(console: Console, document: Document) -> None:
-    table = _table("Policy health", "Policy", "Binding", "Detail")
-    for it in document.health[:_ROWS]:
-        _row(console, table, HEALTH_TITLES[it.kind], it.policy, it.binding, it.detail)
-    _show(console, table, len(document.health), "entries")
+    rows = [(HEALTH_TITLES[it.kind], it.policy, it.binding, it.detail) for it in document.health[:_ROWS]]
+    _show(console, ("Policy health", "Policy", "Binding", "Detail"), rows)
+    _cut(console, len(document.health), "entries of policy health")
 
 
 def _closing(console: Console, document: Document) -> None:
@@ -115,28 +121,40 @@ def _closing(console: Console, document: Document) -> None:
     _say(console, f"Score     {score_line(document)}")
 
 
-def _table(first: str, *others: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
-    table.add_column(first, overflow="fold")
-    for title in others:
-        words = title in ("Policy", "Binding", "Detail", "Actions")
-        table.add_column(title, justify="left" if words else "right", overflow="fold", no_wrap=not words)
-    return table
-
-
 def _numbers(counts: Counts) -> tuple[str, ...]:
     return tuple(f"{it:,}" for it in (counts.passed, counts.violated, counts.errored, counts.skipped))
 
 
-def _row(console: Console, table: Table, *cells: str) -> None:
-    table.add_row(*(_text(console, cell, _LONGEST_CELL) for cell in cells))
-
-
-def _show(console: Console, table: Table, total: int, what: str) -> None:
-    if not total:
+def _show(console: Console, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Show rows as a table, or each on lines of its own where a table is too wide."""
+    if not rows:
         return
+    table = _table(console, heads, rows)
     console.print()
-    console.print(table)
+    if Measurement.get(console, console.options.update(width=_ANY_WIDTH), table).minimum <= console.width:
+        console.print(table)
+        return
+    for row in rows:
+        _say(console, "; ".join(f"{head}: {cell}" for head, cell in zip(heads, row, strict=True) if cell))
+
+
+def _table(console: Console, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
+    for head in heads:
+        number = head in _COUNTED
+        table.add_column(
+            head,
+            justify="right" if number else "left",
+            overflow="fold",
+            no_wrap=number,
+            min_width=None if number else _NARROW,
+        )
+    for row in rows:
+        table.add_row(*(_text(console, cell, _LONGEST_CELL) for cell in row))
+    return table
+
+
+def _cut(console: Console, total: int, what: str) -> None:
     if total > _ROWS:
         _say(console, f"{_ROWS} of {total:,} {what} shown; the HTML and JSON reports have them all")
 

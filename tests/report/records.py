@@ -351,4 +351,4 @@ def _large_finding(name: str, namespace: str, place: int) -> StoredFinding:
 
 
 def _hex(text: str) -> str:
-    return sha256(text.encode()).hexdigest()
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,0 +1,101 @@
+"""The JSON report: its schema, its order, its bytes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import replace
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from syrupy.assertion import SnapshotAssertion
+
+from scanner.model.scan import ScanRecord, StoredFinding
+from scanner.report import FORMATS, document_of
+from scanner.report.json import SCHEMA_VERSION
+
+from .records import HOSTILE, finding, hostile_record, large_record, partial_record, small_record
+
+SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "report.schema.json").read_text("utf-8"))
+
+
+def rendered(record: ScanRecord) -> bytes:
+    """The JSON report of a scan."""
+    out = BytesIO()
+    FORMATS["json"].render(document_of(record), out)
+    return out.getvalue()
+
+
+def strict(schema: Any) -> Any:
+    """The schema, allowing no property that it does not describe."""
+    if isinstance(schema, list):
+        return [strict(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    closed = {key: strict(item) for key, item in schema.items()}
+    return {**closed, "additionalProperties": False} if "properties" in schema else closed
+
+
+@pytest.mark.parametrize("record", [small_record(), partial_record(), hostile_record()])
+def test_report_follows_its_schema(record: ScanRecord) -> None:
+    """A report has every property that the schema asks for, and none that it does not describe."""
+    validator = Draft202012Validator(strict(deepcopy(SCHEMA)), format_checker=Draft202012Validator.FORMAT_CHECKER)
+    assert [] == [error.message for error in validator.iter_errors(json.loads(rendered(record)))]
+
+
+def test_schema_is_a_schema() -> None:
+    """The committed schema is valid, and of the version that reports carry."""
+    Draft202012Validator.check_schema(SCHEMA)
+    assert SCHEMA_VERSION == SCHEMA["properties"]["schemaVersion"]["const"]
+
+
+def test_report_of_a_small_scan(snapshot: SnapshotAssertion) -> None:
+    """What a small scan's report says."""
+    assert rendered(partial_record()).decode() == snapshot
+
+
+def test_same_scan_same_bytes() -> None:
+    """Rendering twice gives the same bytes."""
+    assert rendered(small_record()) == rendered(small_record())
+
+
+def test_findings_come_one_per_line() -> None:
+    """Each finding stands on a line of its own, so that reports can be compared by line."""
+    lines = rendered(small_record()).splitlines()
+    start = lines.index(b'"findings": [')
+    assert [it.id for it in small_record().findings()] == [
+        json.loads(line.rstrip(b","))["id"] for line in lines[start + 1 : start + 7]
+    ]
+
+
+def test_hostile_texts_come_back_whole() -> None:
+    """JSON keeps every text exactly, and prints no control character."""
+    text = rendered(hostile_record())
+    assert sorted(HOSTILE) == [it["message"] for it in json.loads(text)["findings"]]
+    assert b"\x1b" not in text
+
+
+def test_what_utf8_lacks_is_escaped() -> None:
+    """A lone surrogate, which UTF-8 cannot say, is written as an escape."""
+    record = replace(small_record(), findings=lambda: iter([finding("web\ud800")]))
+    text = rendered(record)
+    assert b'"name":"web\\ud800"' in text
+
+
+def test_findings_are_not_held() -> None:
+    """The report is written while findings are read: the first is out before the last is made."""
+    out = BytesIO()
+    sizes = []
+    record = large_record(2_000, policies=2, namespaces=2)
+
+    def watched() -> Iterator[StoredFinding]:
+        for stored in record.findings():
+            sizes.append(out.tell())
+            yield stored
+
+    FORMATS["json"].render(replace(document_of(record), findings=watched), out)
+    assert sizes[1_000] - sizes[1] > 100_000
