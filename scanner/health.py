@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from scanner.model.policy import ParamRef
 from scanner.model.resource import Kind
 from scanner.model.scan import Coverage, CoverageState, Health, HealthKind
 from scanner.params import ParamSource, unserved
@@ -24,7 +25,7 @@ def health_before(bound: Iterable[Bound], kinds: tuple[Kind, ...], params: Param
             yield from _missing_params(entry, params)
         if reason := auditable(entry.policy):
             yield Health(HealthKind.NOT_AUDITABLE, name, "", reason)
-        elif not served(entry.policy, dict.fromkeys(kinds, ())):
+        elif not served(entry.policy, kinds):
             yield Health(HealthKind.NO_KIND, name, "", "its rules match no kind that the cluster serves")
 
 
@@ -38,9 +39,16 @@ def _missing_params(entry: Bound, params: ParamSource) -> Iterator[Health]:
             continue
         if params.get(kind, reference.namespace if kind.namespaced else "", reference.name) is None:
             where = f"{reference.namespace}/{reference.name}" if reference.namespace else reference.name
-            effect = "denies" if reference.parameter_not_found_action == "Deny" else "evaluates nothing"
-            detail = f"{kind.kind} {where} does not exist: the binding {effect}"
+            detail = f"{kind.kind} {where} does not exist: {_effect(reference, entry)}"
             yield Health(HealthKind.PARAM_MISSING, entry.policy.name, binding.name, detail)
+
+
+def _effect(reference: ParamRef, entry: Bound) -> str:
+    if reference.parameter_not_found_action != "Deny":
+        return "the binding evaluates nothing"
+    if entry.policy.failure_policy == "Ignore":
+        return "an error for every object it matches, which failurePolicy Ignore lets pass"
+    return "the binding denies every object it matches"
 
 
 def health_after(

@@ -6,11 +6,12 @@ versions; every policy speaks about an object in exactly one of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 
 from scanner.match import could_match, exempt
-from scanner.model.policy import Operation, Policy
+from scanner.model.policy import MatchResources, Operation, Policy
 from scanner.model.resource import Kind
 from scanner.policies.validating import AUDITABLE, Bound
 
@@ -29,7 +30,7 @@ class KindPlan:
 def families(kinds: Iterable[Kind]) -> tuple[tuple[Kind, ...], ...]:
     """Served kinds grouped by the objects they show, each group's preferred kind first."""
     grouped: dict[tuple[str, str], list[Kind]] = {}
-    for kind in kinds:
+    for kind in dict.fromkeys(kinds):
         key = (kind.group, kind.plural)
         grouped.setdefault(_COHABITANTS.get(key, key), []).append(kind)
     return tuple(tuple(sorted(family, key=lambda kind: kind.group != family[0].group)) for family in grouped.values())
@@ -63,25 +64,41 @@ def viewpoints(
     match = policy.match
     if match is None or exempt(family[0], static=policy.name.endswith(".static.k8s.io")):
         return ()
-    seen = [kind for kind in family if any(could_match(rule, kind, operations) for rule in match.rules)]
-    if not seen:
-        return ()
     if match.match_policy == "Equivalent":
-        return tuple((family[0], kind) for kind in seen)
-    return ((seen[0], seen[0]),)
+        return tuple((family[0], kind) for kind in family if _evaluated(match, kind, family[0], operations))
+    seen = (kind for kind in family if _possible(match, kind, operations))
+    return tuple((kind, kind) for kind in islice(seen, 1))
+
+
+def _evaluated(match: MatchResources, kind: Kind, requested: Kind, operations: tuple[Operation, ...]) -> bool:
+    """Whether a policy may want objects in a kind: a rule that surely matches the requested kind leaves no other."""
+    return any(
+        _possible(match, kind, (operation,)) and (kind == requested or not _certain(match, requested, operation))
+        for operation in operations
+    )
+
+
+def _possible(match: MatchResources, kind: Kind, operations: tuple[Operation, ...]) -> bool:
+    return any(could_match(rule, kind, operations) for rule in match.rules)
+
+
+def _certain(match: MatchResources, kind: Kind, operation: Operation) -> bool:
+    return any(not rule.resource_names and could_match(rule, kind, (operation,)) for rule in match.rules)
 
 
 def auditable(policy: Policy, operations: tuple[Operation, ...] = AUDITABLE) -> str:
     """Why no stored object can ever be judged by a policy, or an empty string."""
     rules = policy.match.rules if policy.match else ()
-    if rules and not any({"*", *operations} & set(rule.operations) for rule in rules):
+    writes = [rule for rule in rules if {"*", *operations} & set(rule.operations)]
+    if rules and not writes:
         return f"its rules name only {', '.join(sorted({op for rule in rules for op in rule.operations}))}: no write of a stored object"
-    if rules and all("/" in entry and not entry.endswith("/*") for rule in rules for entry in rule.resources):
+    if rules and all("/" in entry and not entry.endswith("/*") for rule in writes for entry in rule.resources):
         return "its rules name only subresources: no list shows their objects"
     return ""
 
 
-def served(policy: Policy, kinds: Mapping[Kind, tuple[Kind, ...]]) -> bool:
+def served(policy: Policy, kinds: Iterable[Kind]) -> bool:
     """Whether some served kind can match a policy's rules at all."""
     rules = policy.match.rules if policy.match else ()
-    return any(could_match(rule, kind, ("CREATE", "UPDATE", "DELETE", "CONNECT")) for rule in rules for kind in kinds)
+    known = tuple(kinds)
+    return any(could_match(rule, kind, ("CREATE", "UPDATE", "DELETE", "CONNECT")) for rule in rules for kind in known)

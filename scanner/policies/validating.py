@@ -71,7 +71,10 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """What one invocation says about one object. `resource` is the object in the kind it was evaluated in."""
+    """What one invocation says about one object. `resource` is the object in the kind it was evaluated in.
+
+    Without judgements it says that the binding matches but means no param here, so that nothing is evaluated.
+    """
 
     invocation: Invocation
     operation: Operation
@@ -214,6 +217,9 @@ def _rulings(
     except ConfigurationError as error:
         yield wrong(f"failed to configure binding: {error}")
         return
+    if not params:
+        yield Ruling(Invocation(policy, binding), target.operation, resource, ())
+        return
     request = _request(target, selection.matched, resource, world)
     for param in params:
         judgements = evaluate(bound.compiled, request, param)
@@ -227,7 +233,7 @@ def _matched(match: MatchResources | None, target: Target) -> Kind | None:
 
 
 def _request(target: Target, matched: Kind, resource: Resource, world: World) -> Request:
-    namespaced = target.namespace and resource.kind.plural != "namespaces"
+    namespaced = bool(target.namespace) and (resource.kind.group, resource.kind.plural) != ("", "namespaces")
     return Request(
         operation=target.operation,
         original=target.kind,
