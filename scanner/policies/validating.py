@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from scanner.cel import Decider
+from scanner.cel.text import quoted
 from scanner.errors import ConfigurationError, InvalidManifest
 from scanner.evaluate import CompiledPolicy, Request, compile_policy, evaluate, misconfigured
 from scanner.match import Target, applies
@@ -108,7 +109,7 @@ def _expression_faults(compiled: CompiledPolicy) -> Iterator[str]:
         if expression.fault.startswith("program instantiation failed: "):
             yield f"{path}: Internal error: {expression.fault}"
         elif expression.fault:
-            yield f'{path}: Invalid value: "{expression.text}": {expression.fault}'
+            yield f"{path}: Invalid value: {quoted(expression.text)}: {expression.fault}"
 
 
 def assume_bound(policy: Policy, action: Action) -> Binding:

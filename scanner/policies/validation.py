@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from scanner.cel.text import quoted
 from scanner.model.json import Json, JsonObject, as_list, as_text, dig, texts
 
 _OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
@@ -57,7 +58,7 @@ def _required(path: str, detail: str = "") -> str:
 
 
 def _invalid(path: str, value: str, detail: str) -> str:
-    return f'{path}: Invalid value: "{value}": {detail}'
+    return f"{path}: Invalid value: {quoted(value)}: {detail}"
 
 
 def _choice(path: str, value: str, choices: Sequence[str], *, required: bool = True) -> Iterator[str]:

@@ -148,7 +148,7 @@ def compare_expressions(data: Any) -> Iterator[Result]:
         auditor, refusal = _auditor(manifest, data)
         for name, recorded in case.get("results", dict.fromkeys(data["objects"])).items():
             if "rejected" in case:
-                # The server quotes the first fault's text after the name of the policy.
+                # The faults stand in the server's text, after the name of the policy.
                 same = refusal is not None and all(part in case["rejected"] for part in refusal)
                 yield Result(refusal is not None, same, case["rejected"], refusal, [case["expr"], name])
                 continue
