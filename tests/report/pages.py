@@ -1,0 +1,61 @@
+"""Rendered pages, read back the way a browser reads them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from pathlib import Path
+
+_VOID = {"meta", "link", "br", "img", "rect", "input", "hr"}
+
+
+@dataclass
+class Page(HTMLParser):
+    """The tags, text and faults of one page. `faults` are tags that do not close where they should."""
+
+    tags: list[tuple[str, dict[str, str]]] = field(default_factory=list)
+    text: str = ""
+    faults: list[str] = field(default_factory=list)
+    open: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, {name: value or "" for name, value in attrs}))
+        if tag not in _VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, {name: value or "" for name, value in attrs}))
+
+    def handle_endtag(self, tag: str) -> None:
+        if not self.open or self.open.pop() != tag:
+            self.faults.append(f"</{tag}> at {self.getpos()}")
+
+    def handle_data(self, data: str) -> None:
+        if "style" not in self.open:
+            self.text += data
+
+    def named(self, tag: str) -> list[dict[str, str]]:
+        """The attributes of every such tag."""
+        return [attributes for name, attributes in self.tags if name == tag]
+
+    def ids(self) -> list[str]:
+        """Every id, in order."""
+        return [attributes["id"] for _, attributes in self.tags if "id" in attributes]
+
+
+def read(path: Path) -> Page:
+    """Read a page."""
+    page = Page()
+    page.feed(path.read_text("utf-8"))
+    page.close()
+    page.faults.extend(f"<{tag}> is never closed" for tag in page.open)
+    return page
+
+
+def main_of(path: Path) -> str:
+    """The part of a page that is its own."""
+    text = path.read_text("utf-8")
+    return text[text.index("<main") : text.index("</main>")]

@@ -1,0 +1,55 @@
+"""The pages in a real browser, when ASSAY_TEST_CHROMIUM names one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from scanner.report import FORMATS, document_of
+
+from .records import HOSTILE, hostile_record
+
+CHROMIUM = os.environ.get("ASSAY_TEST_CHROMIUM", "")
+QUIET = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--virtual-time-budget=2000",
+]
+
+pytestmark = pytest.mark.skipif(not CHROMIUM, reason="set ASSAY_TEST_CHROMIUM to a Chromium to load pages in it")
+
+
+def test_no_script_of_a_hostile_scan_runs(tmp_path: Path) -> None:
+    """A browser shows hostile texts, runs nothing of them, and applies the style that the policy allows."""
+    folder = tmp_path / "report"
+    FORMATS["html"].render(document_of(hostile_record()), folder)
+    for page in ("index.html", "resolved.html"):
+        dom = loaded(folder / page, tmp_path / "profile")
+        assert "&lt;script&gt;alert(1)&lt;/script&gt;" in dom, page
+        assert "<script" not in dom, page
+        assert "<img" not in dom, page
+
+
+def test_a_finding_is_shown(tmp_path: Path) -> None:
+    """A browser shows the finding that its anchor names."""
+    folder = tmp_path / "report"
+    FORMATS["html"].render(document_of(hostile_record()), folder)
+    (page,) = (folder / "policies").glob("script-*.html")
+    (stored,) = (it for it in hostile_record().findings() if it.finding.name == HOSTILE[0])
+    dom = loaded(page, tmp_path / "profile")
+    assert f'id="f-{stored.id}"' in dom
+
+
+def loaded(page: Path, profile: Path) -> str:
+    """The page as the browser holds it."""
+    command = [CHROMIUM, *QUIET, f"--user-data-dir={profile}", "--dump-dom", page.as_uri()]
+    return subprocess.run(command, check=True, capture_output=True, timeout=60).stdout.decode()

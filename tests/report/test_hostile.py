@@ -1,0 +1,83 @@
+"""Texts that whoever may create an object can choose: they stay text in every page, and in every file name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from scanner.report import FORMATS, document_of
+from scanner.report.slugs import slugs_of
+from scanner.report.words import visible
+
+from .pages import read
+from .records import HOSTILE, hostile_record
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of the hostile scan."""
+    made = tmp_path_factory.mktemp("hostile") / "report"
+    FORMATS["html"].render(document_of(hostile_record()), made)
+    return made
+
+
+def test_texts_are_shown_as_they_are(folder: Path) -> None:
+    """Markup and template syntax are shown letter by letter; what does not print is spelled out."""
+    text = "".join(read(path).text for path in (folder / "policies").iterdir())
+    for said in HOSTILE:
+        assert visible(said)[:200] in text
+
+
+def test_nothing_unprintable_is_written(folder: Path) -> None:
+    """No page contains a control, formatting or direction-changing character."""
+    for path in folder.rglob("*.html"):
+        assert [] == [it for it in path.read_text("utf-8") if not (it.isprintable() or it == "\n")], path
+
+
+def test_nothing_is_written_elsewhere(folder: Path) -> None:
+    """A name cannot lead out of the report, or into another folder of it."""
+    assert [folder] == list(folder.parent.iterdir())
+    assert {folder, folder / "policies", folder / "namespaces"} == {path.parent for path in folder.rglob("*.html")}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../../etc/passwd",
+        "..",
+        ".",
+        "",
+        "/",
+        "a/b",
+        "a\\b",
+        "CON\x00",
+        "-rf",
+        ".hidden",
+        "x" * 400,
+        "_cluster",
+        "a_2",
+        "é",
+    ],
+)
+def test_unsafe_names_become_harmless(name: str) -> None:
+    """A file name is made of few letters, starts with one, is short, and tells its source by a hash."""
+    slug = slugs_of([name])[name]
+    assert slug.strip("-.") == slug
+    assert set(slug) <= set("abcdefghijklmnopqrstuvwxyz0123456789-")
+    assert 5 < len(slug) < 100
+
+
+def test_ordinary_names_are_kept() -> None:
+    """A name that Kubernetes allows is its own file name."""
+    names = ["require-limits", "policy.example.com", "a", "0"]
+    assert {it: it for it in names} == slugs_of(names)
+
+
+def test_names_do_not_take_each_others_place() -> None:
+    """Different names have different file names, even if one was chosen to look like another's."""
+    taken = slugs_of(["A b"])["A b"]
+    names = ["a b", "A b", "A-b", "a-b", "a_b", taken]
+    slugs = slugs_of(names)
+    assert taken == slugs[taken]
+    assert len(names) == len(set(slugs.values()))
