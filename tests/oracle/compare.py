@@ -7,6 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+_OVER = frozenset(
+    {
+        "operation cancelled: actual cost limit exceeded",
+        "validation failed due to running out of cost budget, no further validation rules will be run",
+    }
+)
 _NAMES = re.compile(r"""'[^']*'|"[^"]*"|: \w+$|[0-9]+""")
 _KINDS = ("compilation failed", "program instantiation failed", "must evaluate to")
 
@@ -38,22 +44,27 @@ def _outline(side: Any) -> str:
             return ""
 
 
-def first_difference(theirs: Any, ours: Any) -> Difference | None:
-    """The first thing in which our reply is not the oracle's. Requests that crash the oracle are never different."""
+def first_difference(theirs: Any, ours: Any, *, texts: bool = False) -> Difference | None:
+    """The first thing in which our reply is not the oracle's; `texts`: the words of a refusal count, not just its kind.
+
+    Requests that crash the oracle are never different.
+    """
     if "panic" in theirs or "unreadable" in theirs:
         return None
     if "panic" in ours:
         return Difference("crash", None, theirs, ours["panic"])
     if "refused" in theirs or "refused" in ours:
-        return _refusal(theirs, ours)
+        return _refusal(theirs, ours, texts=texts)
     if theirs.get("resultType") != ours.get("resultType"):
         return Difference("type", None, theirs.get("resultType"), ours.get("resultType"))
     return next(_outcomes(theirs.get("outcomes", []), ours["outcomes"]), None)
 
 
-def _refusal(theirs: Any, ours: Any) -> Difference | None:
+def _refusal(theirs: Any, ours: Any, *, texts: bool) -> Difference | None:
     one, two = theirs.get("refused", ""), ours.get("refused", "")
-    return None if _kind(one) == _kind(two) else Difference("refusal", None, one, two)
+    if _kind(one) != _kind(two):
+        return Difference("refusal", None, one, two)
+    return Difference("text", None, one, two) if texts and one != two else None
 
 
 def _kind(refusal: str) -> str:
@@ -62,7 +73,7 @@ def _kind(refusal: str) -> str:
 
 def _outcomes(theirs: list[Any], ours: list[Any]) -> Iterator[Difference]:
     for index, (one, two) in enumerate(zip(theirs, ours, strict=True)):
-        if "panic" in one:
+        if "panic" in one or ("cost" not in two and one.get("error") in _OVER):
             continue
         if "error" in one or "error" in two:
             if one.get("error") != two.get("error"):

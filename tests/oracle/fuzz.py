@@ -44,8 +44,9 @@ class Tally:
 class Fuzz:
     """One run."""
 
-    def __init__(self, oracle: Oracle, seed: int) -> None:
+    def __init__(self, oracle: Oracle, seed: int, *, texts: bool = False) -> None:
         self._oracle = oracle
+        self._texts = texts
         chance = random.Random(seed)
         self._generator = Generator(chance)
         self._objects = objects(chance, _OBJECTS)
@@ -58,10 +59,9 @@ class Fuzz:
             self._compare(case, theirs)
 
     def _compare(self, case: Case, theirs: Any) -> None:
-        mine = ours.reply(str(case.term), case.variables, self._objects)
         self.tally.pairs += len(theirs.get("outcomes", ())) or 1
         self.tally.refused += "refused" in theirs
-        difference = first_difference(theirs, mine)
+        difference = self._against(case, theirs)
         if difference is None:
             return
         if self._is_unstable(case):
@@ -87,7 +87,7 @@ class Fuzz:
             cases = [Case(Term("any", (text,)), case.variables) for text in texts]
             replies = self._oracle.ask(map(self._request, cases))
             for index, (one, theirs) in enumerate(zip(cases, replies, strict=True)):
-                found = first_difference(theirs, ours.reply(str(one.term), one.variables, self._objects))
+                found = self._against(one, theirs)
                 if found is not None and found.likeness == difference.likeness and not self._is_unstable(one):
                     return index
             return None
@@ -97,7 +97,11 @@ class Fuzz:
     def _difference(self, text: str, variables: tuple[tuple[str, str], ...]) -> Difference | None:
         case = Case(Term("any", (text,)), variables)
         (theirs,) = self._oracle.ask([self._request(case)])
-        return first_difference(theirs, ours.reply(text, variables, self._objects))
+        return self._against(case, theirs)
+
+    def _against(self, case: Case, theirs: Any) -> Difference | None:
+        mine = ours.reply(str(case.term), case.variables, self._objects)
+        return first_difference(theirs, mine, texts=self._texts)
 
     def _request(self, case: Case) -> dict[str, Any]:
         return {
@@ -148,6 +152,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make fuzz", description=__doc__)
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--seed", type=int, default=None, help="by default the time of day")
+    parser.add_argument("--texts", action="store_true", help="compare the words of refusals too")
     arguments = parser.parse_args()
     seed = int(time.time()) if arguments.seed is None else arguments.seed
     path = program(build=True)
@@ -155,7 +160,7 @@ def main() -> int:
         sys.stderr.write("there is no oracle; make it with: make oracle\n")
         return 2
     with Oracle(path) as oracle:
-        fuzz = Fuzz(oracle, seed)
+        fuzz = Fuzz(oracle, seed, texts=arguments.texts)
         run(fuzz, arguments.seconds)
     tally = fuzz.tally
     if tally.shrunk:

@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tests.oracle.pools import ALPHABET, LITERALS, TEXTS
-from tests.oracle.productions import CALLS, NAMES, OPERATORS, ORDERED
+from tests.oracle.productions import CALLS, NAMES, NUMERIC, OPERATORS, ORDERED
 from tests.oracle.subjects import KINDS, SPEC, VARIABLES
 
 TYPES = tuple(kind for kind in LITERALS if kind not in ("authorizer", "decision"))
 _PIECES = re.compile(r"([$@#]\w+)")
 _VARIABLE_NAMES = ("x", "y", "e", "i", "k", "v", "object", "size")
+_UNITS = ("ns", "us", "ms", "s", "m", "h")
 _QUOTES = ("'", '"')
 _WRONG_TYPE = 0.04
 _DYNAMIC = 0.08
@@ -74,8 +75,8 @@ class Generator:
             kind = self._chance.choice((*TYPES, "any"))
         if kind == "ordered":
             kind = self._chance.choice(ORDERED)
-        if kind == "number":
-            kind = self._chance.choice(("int", "uint", "double"))
+        if kind == "numeric":
+            kind = self._chance.choice(NUMERIC)
         if self._chance.random() < _DYNAMIC:
             return Term(kind, ("dyn(", self._made(kind, depth - 1), ")"))
         return self._made(kind, depth)
@@ -101,7 +102,29 @@ class Generator:
             return Term(kind, (f"object.spec.{self._chance.choice(KINDS[kind])}",))
         if kind == "any" or kind not in LITERALS:
             kind = self._chance.choice(TYPES)
-        return Term(kind, (self._chance.choice(LITERALS[kind]),))
+        return Term(kind, (self._random(kind) or self._chance.choice(LITERALS[kind]),))
+
+    def _random(self, kind: str) -> str:
+        """A number or text of no pool, or nothing."""
+        chance = self._chance
+        if chance.random() < 0.7:
+            return ""
+        match kind:
+            case "int" | "uint":
+                number = chance.choice(
+                    (chance.randint(-20, 20), chance.getrandbits(63), 2 ** chance.randint(0, 63) - 1)
+                )
+                return str(number) if kind == "int" else f"{abs(number)}u"
+            case "double":
+                return repr(chance.choice((-1, 1)) * chance.random() * 10 ** chance.randint(-12, 24))
+            case "string":
+                return literal("".join(chance.choices(ALPHABET, k=chance.randint(0, 8))), chance.choice(_QUOTES))
+            case "duration":
+                return f"duration('{chance.choice(('', '-'))}{chance.randint(0, 10**6)}{chance.choice(_UNITS)}')"
+            case "timestamp":
+                return f"timestamp({chance.randint(-62135596800, 253402300799)})"
+            case _:
+                return ""
 
     def _filled(self, kind: str, template: str, depth: int, *, loose: bool) -> Term:
         same = self._chance.choice(TYPES)
