@@ -7,7 +7,10 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
 
+_NAMES = ("assay", "kubectl-assay")
 _COULD_NOT_RUN = 4
 _INTERRUPTED = 130
 
@@ -18,15 +21,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if isinstance(stream, io.TextIOWrapper):
             # A terminal that cannot show a name shows it spelled out, instead of ending the command.
             stream.reconfigure(errors="backslashreplace")
-    sys.exit(_run(arguments))
+    code = _run(arguments)
+    from scanner.cli.output import let_go  # noqa: PLC0415 - nothing is imported before it is needed
+
+    let_go()
+    sys.exit(code)
 
 
 def _run(arguments: Sequence[str] | None) -> int:
     from scanner.cli.application import application  # noqa: PLC0415 - nothing is imported before it is needed
     from scanner.errors import AssayError  # noqa: PLC0415
 
+    name = Path(sys.argv[0]).name
     try:
-        application(arguments)
+        application(arguments, prog_name=name if name in _NAMES else _NAMES[0])
     except AssayError as error:
         _say(str(error))
         return error.exit_code
@@ -54,4 +62,5 @@ def _fault(error: Exception) -> str:
 
 
 def _say(text: str) -> None:
-    sys.stderr.write(f"assay: {text}\n")
+    with suppress(OSError):
+        sys.stderr.write(f"assay: {text}\n")

@@ -21,19 +21,28 @@ def standard_output() -> Iterator[TextIO]:
         yield sys.stdout
         sys.stdout.flush()
     except BrokenPipeError:
-        _forget()
+        _forget(sys.stdout)
     except SystemExit as end:
         # What rich makes of a broken pipe.
         if not isinstance(end.__context__, BrokenPipeError):
             raise
-        _forget()
+        _forget(sys.stdout)
     except OSError as error:
-        _forget()
+        _forget(sys.stdout)
         raise AssayError(f"standard output cannot be written ({error.strerror})") from error
 
 
-def _forget() -> None:
+def let_go() -> None:
+    """Flush both streams; where one fails now, Python must not end the process with a code of its own for it."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            _forget(stream)
+
+
+def _forget(stream: TextIO) -> None:
     """Send what is still buffered nowhere, so that the flush at the end of the process does not fail again."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
+    os.dup2(nowhere, stream.fileno())
     os.close(nowhere)

@@ -1,0 +1,51 @@
+"""The command line, called in this process: as fast as a function, and with the streams and exit code of a command."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from scanner.cli import main
+from tests.command import Ran
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+Assay = Callable[..., Ran]
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The home and the working directory of somebody who has set up nothing."""
+    for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "ASSAY_DB", "XDG_DATA_HOME", "COLUMNS", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def assay(home: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> Assay:
+    """Run `assay` with these arguments in `home`."""
+
+    def run(*arguments: str | Path) -> Ran:
+        capfdbinary.readouterr()
+        with pytest.raises(SystemExit) as end:
+            main([str(argument) for argument in arguments])
+        out, err = capfdbinary.readouterr()
+        assert isinstance(end.value.code, int)
+        return Ran(end.value.code, out, err.decode())
+
+    return run
+
+
+@pytest.fixture
+def write(home: Path) -> Callable[[str, str], Path]:
+    """Write a file into `home`, and the folders it needs."""
+
+    def written(path: str, text: str) -> Path:
+        (home / path).parent.mkdir(parents=True, exist_ok=True)
+        (home / path).write_text(text)
+        return Path(path)
+
+    return written

@@ -1,0 +1,61 @@
+"""A scan that had nothing to do says so, and what to do next: silence is never success."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.cli.conftest import Assay
+from tests.cli.manifests import bound, config_map, policy
+
+Write = Callable[[str, str], Path]
+
+
+def test_no_policies(assay: Assay, write: Write) -> None:
+    """Objects alone are not judged by anything."""
+    write("cluster/all.yaml", config_map("x"))
+
+    ran = assay("scan", "--from", "cluster")
+
+    assert "No policy was found: add some with --policies PATH" in ran.stdout.decode()
+    assert "not available" in ran.stdout.decode()
+
+
+def test_no_bindings(assay: Assay, write: Write) -> None:
+    """Policies that nothing binds are not in force."""
+    write("cluster/all.yaml", f"{config_map('x')}---\n{policy('loose')}")
+
+    ran = assay("scan", "--from", "cluster")
+
+    assert "No policy is bound: preview one with --assume-bound POLICY." in ran.stdout.decode()
+
+
+def test_no_objects(assay: Assay, write: Write) -> None:
+    """Policies that find nothing to look at have not passed anything."""
+    write("cluster/all.yaml", bound("strict"))
+
+    ran = assay("scan", "--from", "cluster")
+
+    assert "No object was matched by a bound policy" in ran.stdout.decode()
+    assert "not available" in ran.stdout.decode()
+
+
+def test_an_empty_folder(assay: Assay, home: Path) -> None:
+    """A folder without any manifest is neither an error nor a success."""
+    (home / "cluster").mkdir()
+
+    ran = assay("scan", "--from", "cluster")
+
+    assert 0 == ran.code
+    assert "No policy was found" in ran.stdout.decode()
+
+
+def test_policies_of_a_scan_without_policies(assay: Assay, write: Write) -> None:
+    """The list of policies is empty, and says where policies come from."""
+    write("cluster/all.yaml", config_map("x"))
+    assay("scan", "--from", "cluster", "-q")
+
+    ran = assay("policies")
+
+    assert (0, b"") == (ran.code, ran.stdout)
+    assert ran.stderr.startswith("That scan found no policy. Scan with -f PATH to add some")

@@ -1,0 +1,214 @@
+"""The installed command as a process among others: pipes, signals, terminals, disks and shells."""
+
+from __future__ import annotations
+
+import os
+import pty
+import resource
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Event, Thread
+
+import pytest
+
+from tests.cli.manifests import bound, config_map
+from tests.cli.test_trouble import kubeconfig
+from tests.command import ASSAY, SECONDS, assay, environment
+
+Write = Callable[[str, str], Path]
+
+
+@pytest.fixture
+def cluster(write: Write) -> Path:
+    """A folder with an object and a policy that objects to it."""
+    write("cluster/object.yaml", config_map("first"))
+    write("cluster/policy.yaml", bound("strict"))
+    return Path("cluster")
+
+
+@pytest.fixture
+def many(write: Write) -> Path:
+    """A folder with more objects than a pipe holds lines about."""
+    write("cluster/objects.yaml", "---\n".join(config_map(f"object-{number}") for number in range(600)))
+    write("cluster/policy.yaml", bound("strict"))
+    return Path("cluster")
+
+
+def shell(home: Path, script: str) -> subprocess.CompletedProcess[str]:
+    """Run a line of bash in which `assay` is the installed command; the code is that of the first in a pipe."""
+    variables = {"PATH": f"{ASSAY.parent}:{os.environ['PATH']}"}
+    return subprocess.run(
+        ["bash", "-c", f"{script}; exit ${{PIPESTATUS[0]}}"],
+        cwd=home,
+        env=environment(home, variables),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=SECONDS,
+    )
+
+
+@pytest.mark.parametrize("output", ["table", "json"])
+def test_a_reader_who_goes_early(home: Path, many: Path, output: str) -> None:
+    """`assay scan | head -1` is no failure, leaves no traceback, and the scan is recorded."""
+    ran = shell(home, f"assay scan --from {many} -q -o {output} | head -1")
+
+    assert (0, "", 1) == (ran.returncode, ran.stderr, len(ran.stdout.splitlines()))
+    assert 2 == len(assay("scans", home=home).stdout.splitlines())
+
+
+def test_an_incomplete_scan_stays_incomplete_for_a_reader_who_goes(home: Path, many: Path, write: Write) -> None:
+    """The exit code is that of the scan, not of the pipe."""
+    write("cluster/broken.yaml", "kind: [")
+
+    assert 3 == shell(home, f"assay scan --from {many} -q -o json | head -1").returncode
+
+
+@pytest.mark.parametrize("command", ["report", "report -o json", "scans", "explain strict"])
+def test_a_full_disk_behind_standard_output(home: Path, cluster: Path, command: str) -> None:
+    """What could not be written is said, once, and nothing pretends to have worked."""
+    assay("scan", "--from", cluster, "-q", home=home)
+
+    ran = shell(home, f"assay {command} > /dev/full")
+
+    assert 4 == ran.returncode
+    assert "assay: standard output cannot be written (No space left on device)\n" == ran.stderr
+
+
+def test_progress_that_nobody_reads(home: Path, cluster: Path) -> None:
+    """A closed standard error does not stop the scan."""
+    ran = shell(home, f"assay scan --from {cluster} 2>/dev/full")
+
+    assert 0 == ran.returncode
+    assert "strict" in ran.stdout
+
+
+def test_a_disk_that_is_full(home: Path, many: Path) -> None:
+    """A database that cannot grow ends the scan with one sentence, and without half a scan."""
+
+    def limited() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
+
+    ran = subprocess.run(
+        [ASSAY, "scan", "--from", many, "-q", "--db", "assay.db"],
+        cwd=home,
+        env=environment(home),
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=limited,
+        timeout=SECONDS,
+    )
+
+    assert (4, "", 1) == (ran.returncode, ran.stdout, len(ran.stderr.splitlines())), ran.stderr
+    assert ran.stderr.startswith("assay: The database assay.db ")
+
+
+def test_no_colours_on_request(home: Path, cluster: Path) -> None:
+    """On a terminal the table is coloured, with NO_COLOR it is not."""
+    coloured = on_a_terminal(home, cluster, {})
+    plain = on_a_terminal(home, cluster, {"NO_COLOR": "1"})
+
+    assert "\x1b[1;32m" in coloured
+    assert "strict" in plain
+    assert not [code for code in plain.split("\x1b[")[1:] if code[:2].rstrip("m").isdigit() and code[:1] in "349"]
+
+
+def test_a_terminal_shows_progress_that_lives(home: Path, cluster: Path) -> None:
+    """The line about the kind at hand is drawn and wiped away again."""
+    assert "\r\x1b[Kv1 ConfigMap: 1 objects, 1 evaluated" in on_a_terminal(home, cluster, {})
+
+
+def on_a_terminal(home: Path, cluster: Path, variables: dict[str, str]) -> str:
+    """What `assay scan` draws on a terminal."""
+    ours, theirs = pty.openpty()
+    settings = environment(home, {"TERM": "xterm-256color", "COLUMNS": "100", **variables})
+    with subprocess.Popen(
+        [ASSAY, "scan", "--from", cluster], cwd=home, env=settings, stdin=theirs, stdout=theirs, stderr=theirs
+    ) as process:
+        os.close(theirs)
+        drawn = b"".join(iter(lambda: read(ours), b""))
+    os.close(ours)
+    assert 0 == process.returncode
+    return drawn.decode()
+
+
+def read(terminal: int) -> bytes:
+    """What a terminal shows next; nothing when the other side has closed it."""
+    try:
+        return os.read(terminal, 4096)
+    except OSError:
+        return b""
+
+
+@pytest.fixture
+def slow_server() -> Iterator[tuple[str, Event]]:
+    """The URL of a server that never answers, and the event that it was asked."""
+    asked, over = Event(), Event()
+
+    class Slow(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.set()
+            over.wait(SECONDS)
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Slow)
+    server.daemon_threads = True
+    thread = Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}", asked
+    over.set()
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_an_interrupt(home: Path, write: Write, slow_server: tuple[str, Event]) -> None:
+    """Ctrl-C while the cluster is asked ends the command with one word and no traceback."""
+    url, asked = slow_server
+    write("config", kubeconfig(url))
+    with subprocess.Popen(
+        [ASSAY, "scan", "--kubeconfig", "config"], cwd=home, env=environment(home), stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert asked.wait(SECONDS)
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=SECONDS)
+
+    assert (4, "assay: interrupted") == (process.returncode, told.strip().splitlines()[-1])
+    assert "Traceback" not in told
+
+
+@pytest.mark.parametrize("name", ["assay", "kubectl-assay"])
+def test_both_names_are_the_same_command(home: Path, name: str) -> None:
+    """`kubectl assay` finds kubectl-assay, whose help uses that name."""
+    ran = shell(home, f"{name} --help")
+
+    assert 0 == ran.returncode
+    assert ran.stdout.startswith(f"Usage: {name} [OPTIONS] COMMAND")
+
+
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [
+        ("assay sc", ["scan", "scans"]),
+        ("assay scan --ass", ["--assume-bound"]),
+        ("assay scan -o ", ["table", "json"]),
+        ("assay db up", ["upgrade"]),
+    ],
+)
+def test_shells_complete_what_is_typed(home: Path, words: str, completed: list[str]) -> None:
+    """The completion script that --show-completion prints asks the command, which knows."""
+    variables = {"_ASSAY_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+
+    ran = assay(home=home, variables=variables)
+
+    assert completed == ran.stdout.decode().split()
+
+
+def test_the_completion_script_can_be_had(home: Path) -> None:
+    """--show-completion prints what a shell needs."""
+    ran = shell(home, "SHELL=/bin/bash assay --show-completion bash")
+
+    assert "_ASSAY_COMPLETE=complete_bash" in ran.stdout

@@ -1,0 +1,244 @@
+"""What a database of scans can be asked: the reports again, the scans, the policies, and what a finding means."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from scanner.model.json import as_list, as_text, dig
+from tests.cli.conftest import EXAMPLES, Assay
+from tests.cli.manifests import bound, config_map
+
+Write = Callable[[str, str], Path]
+
+
+@pytest.fixture
+def twice(assay: Assay, write: Write) -> Assay:
+    """A database with two scans of one cluster: the second object is mended by the second scan."""
+    policy = bound("strict", expression="has(object.data)", message="no data")
+    write("monday/all.yaml", f"{config_map('one')}---\n{config_map('two')}---\n{policy}")
+    write("tuesday/all.yaml", f"{config_map('one')}---\n{config_map('two')}data: {{a: b}}\n---\n{policy}")
+    for state in ("monday", "tuesday"):
+        assert 0 == assay("scan", "--from", state, "--cluster-name", "shop", "-q").code
+    return assay
+
+
+@pytest.fixture(scope="session")
+def examples_scanned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database with a scan of the example cluster."""
+    return tmp_path_factory.mktemp("examples") / "assay.db"
+
+
+@pytest.fixture
+def examples(assay: Assay, examples_scanned: Path) -> Assay:
+    """The command with the scanned example cluster as its database."""
+    if not examples_scanned.exists():
+        where = ("--from", EXAMPLES / "cluster" / "after", "-f", EXAMPLES / "policies")
+        assert 3 == assay("scan", *where, "--db", examples_scanned, "-q").code
+    return lambda *arguments: assay(*arguments, "--db", examples_scanned)
+
+
+def test_report_shows_the_last_scan_again(twice: Assay) -> None:
+    """Without arguments, the newest scan is rendered, byte for byte as often as one likes."""
+    first, second = (twice("report", "-o", "json") for _ in range(2))
+
+    assert (0, first.stdout) == (second.code, second.stdout)
+    assert (["one"], ["two"]) == tuple(
+        [dig(it, "object", "name") for it in as_list(first.report[section])] for section in ("findings", "resolved")
+    )
+
+
+def test_report_shows_an_older_scan_as_it_was(twice: Assay) -> None:
+    """`last~1` is the scan before: what was mended since is still open there."""
+    ran = twice("report", "last~1", "-o", "json")
+
+    assert ["one", "two"] == [dig(it, "object", "name") for it in as_list(ran.report["findings"])]
+    assert [] == ran.report["resolved"]
+
+
+def test_report_finds_a_scan_by_the_beginning_of_its_id(twice: Assay) -> None:
+    """An id, or as much of it as makes it one of a kind."""
+    scan_id = as_text(dig(twice("report", "last~1", "-o", "json").report, "provenance", "scanId"))
+
+    ran = twice("report", scan_id[:-1], "-o", "json")
+
+    assert scan_id == dig(ran.report, "provenance", "scanId")
+
+
+def test_report_writes_pages(twice: Assay, home: Path) -> None:
+    """--html works for stored scans too."""
+    ran = twice("report", "--html", "pages")
+
+    assert 0 == ran.code
+    assert (home / "pages/index.html").exists()
+
+
+def test_report_is_a_report_even_of_an_incomplete_scan(examples: Assay) -> None:
+    """Rendering has worked: the exit code 3 belonged to the scan."""
+    assert 0 == examples("report").code
+
+
+@pytest.mark.parametrize("text", ["last~7", "20010101", "nonsense"])
+def test_a_scan_that_is_not_there(twice: Assay, text: str) -> None:
+    """The sentence tells which scans there are."""
+    ran = twice("report", text)
+
+    assert (2, b"") == (ran.code, ran.stdout)
+    assert re.fullmatch(rf"assay: There is no scan '{text}': the newest are \S+, \S+\. .*\n", ran.stderr)
+
+
+def test_a_cluster_is_chosen_by_name(twice: Assay, write: Write) -> None:
+    """Where the database knows several clusters, --cluster-name says whose last scan is meant."""
+    write("other/all.yaml", f"{config_map('three')}---\n{bound('other')}")
+    twice("scan", "--from", "other", "--cluster-name", "depot", "-q")
+
+    newest = twice("report", "-o", "json")
+    shop = twice("report", "-o", "json", "--cluster-name", "shop")
+    policies = twice("policies", "--cluster-name", "shop")
+    explained = twice("explain", "strict", "--cluster-name", "shop")
+
+    assert ("depot", "shop") == tuple(dig(ran.report, "provenance", "cluster", "name") for ran in (newest, shop))
+    assert b"strict" in policies.stdout
+    assert 0 == explained.code
+
+
+def test_scans_lists_the_newest_first(twice: Assay) -> None:
+    """A line for each scan: when, of what, how it ended, and what changed."""
+    ran = twice("scans")
+
+    head, *lines = [line.split() for line in ran.stdout.decode().splitlines()]
+    assert ["SCAN", "CLUSTER", "STARTED", "STATE", "FINDINGS", "NEW", "RESOLVED"] == head
+    assert [["shop", "complete", "1", "0", "1"], ["shop", "complete", "2", "2", "0"]] == [
+        [line[1], *line[-4:]] for line in lines
+    ]
+
+
+def test_scans_can_be_limited(twice: Assay) -> None:
+    """--limit 1 shows the newest."""
+    assert 2 == len(twice("scans", "--limit", "1").stdout.splitlines())
+
+
+def test_a_database_without_scans(assay: Assay) -> None:
+    """A database that was made and never scanned into says what to do."""
+    assay("db", "upgrade")
+
+    scans, report = assay("scans"), assay("report")
+
+    assert (0, b"", "No scan is recorded in this database. Make one: assay scan\n") == (
+        scans.code,
+        scans.stdout,
+        scans.stderr,
+    )
+    assert (2, "assay: There is no scan 'last': this database holds no scan yet. Run: assay scan.\n") == (
+        report.code,
+        report.stderr,
+    )
+
+
+def test_policies_tells_how_each_is_bound(examples: Assay) -> None:
+    """A line for each policy: bindings with their actions, and how many objects it matched."""
+    lines = {line.split()[0]: line for line in examples("policies").stdout.decode().splitlines()}
+
+    assert 17 == len(lines)
+    assert "host-access (Deny), host-access-exempt (Audit)" in re.sub(" +", " ", lines["host-access"])
+    assert "none: never evaluated" in lines["egress-rules"]
+    assert re.search(r"owner \(Warn\+Audit\) +\d\d ", lines["owner"])
+
+
+def test_explain_says_what_a_policy_asks(examples: Assay) -> None:
+    """What it looks at, with which variables, what it requires, how it is bound and what it found."""
+    text = examples("explain", "replica-limits").stdout.decode()
+
+    assert "looks at deployments, statefulsets of apps/v1 on CREATE, UPDATE" in text
+    assert "params are ConfigMap objects of v1" in text
+    assert "variables.limit =\n    int(params.data.maxReplicas)\n" in text
+    assert "validation 0 requires\n    variables.replicas <= variables.limit\n" in text
+    assert "binding replica-limits-production: Deny, params: replica-limits-production in namespace platform" in text
+    assert re.search(r"it matched \d+ objects and has \d+ findings\.\n\Z", text)
+
+
+def test_explain_says_that_a_policy_is_not_in_force(examples: Assay) -> None:
+    """An unbound policy is explained with the flag that previews it."""
+    text = examples("explain", "egress-rules").stdout.decode()
+
+    assert "No binding puts it into force. Preview it: assay scan --assume-bound egress-rules" in text
+
+
+def test_explain_says_what_is_wrong_with_a_policy(examples: Assay) -> None:
+    """Policy health is part of the explanation."""
+    text = examples("explain", "gateway-hosts").stdout.decode()
+
+    assert "Health: its rules match no kind that the cluster serves" in text
+
+
+@pytest.mark.parametrize("digits", [6, 12, 64])
+def test_explain_says_what_a_finding_means(examples: Assay, digits: int) -> None:
+    """By the beginning of its fingerprint: object, check, message, effect and history."""
+    found = json.loads(examples("report", "-o", "json").stdout)["findings"]
+    one = next(it for it in found if it["policy"] == "host-access" and it["outcome"] == "violated" and it["wouldDeny"])
+
+    text = examples("explain", one["fingerprint"][:digits]).stdout.decode()
+
+    assert text.startswith(f"Finding {one['id']}: {one['object']['apiVersion']} {one['object']['kind']} ")
+    assert f"Violated: {one['message']}  ({one['reason']}, {one['code']})" in text
+    assert "At a CREATE, admission would refuse this object (actions: Deny)." in text
+    assert "now new." in text
+
+
+def test_explain_tells_errors_apart(examples: Assay) -> None:
+    """An error that failurePolicy Ignore lets through is explained as such."""
+    found = json.loads(examples("report", "-o", "json").stdout)["findings"]
+    one = next(it for it in found if it["policy"] == "database-settings" and it["outcome"] == "errored")
+
+    text = examples("explain", one["id"]).stdout.decode()
+
+    assert "Error: expression 'int(object.data['max-connections']) <= 500' resulted in error: no such key" in text
+    assert "admission would admit this object" in text
+
+
+def test_explain_knows_resolved_findings(twice: Assay) -> None:
+    """What was mended is still there to be asked about."""
+    [gone] = as_list(twice("report", "-o", "json").report["resolved"])
+
+    text = twice("explain", as_text(dig(gone, "id"))).stdout.decode()
+
+    assert "ConfigMap shop/two" in text
+    assert "now resolved." in text
+
+
+@pytest.mark.parametrize("what", ["strickt", "feed"])
+def test_explain_does_not_know_everything(twice: Assay, what: str) -> None:
+    """What is neither a policy nor an id is answered with the policies there are."""
+    ran = twice("explain", what)
+
+    sentence = f"assay: {what} is no policy of the last scan (there are: strict) and no id of a finding\n"
+    assert (2, sentence) == (ran.code, ran.stderr)
+
+
+def test_an_unknown_finding(twice: Assay) -> None:
+    """An id that nothing has is said to be unknown."""
+    ran = twice("explain", "000000000000")
+
+    assert 2 == ran.code
+    assert ran.stderr.startswith("assay: There is no finding '000000000000' in this database.")
+
+
+def test_upgrade_says_whether_there_was_something_to_do(assay: Assay) -> None:
+    """The first run makes the database, the second finds it as it should be."""
+    first, second = (assay("db", "upgrade", "--db", "assay.db") for _ in range(2))
+
+    assert (0, "The database assay.db has now the schema of this version.\n") == (first.code, first.stderr)
+    assert (0, "The database assay.db has already the schema of this version.\n") == (second.code, second.stderr)
+
+
+@pytest.mark.parametrize("arguments", [["version"], ["--version"]])
+def test_version(assay: Assay, arguments: list[str]) -> None:
+    """Both spellings print the version alone."""
+    ran = assay(*arguments)
+
+    assert 0 == ran.code
+    assert re.fullmatch(rb"assay \d+\.\d+\.\d+\n", ran.stdout)

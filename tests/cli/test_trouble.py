@@ -1,0 +1,280 @@
+"""What goes wrong is said in a sentence, with what to do, and told apart by the exit code."""
+
+from __future__ import annotations
+
+import json
+import socket
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from scanner.model.json import as_list, as_text, dig
+from tests.cli.conftest import Assay
+from tests.cli.manifests import bound, config_map
+from tests.command import Ran
+
+Write = Callable[[str, str], Path]
+
+
+@pytest.fixture
+def cluster(write: Write) -> Path:
+    """A folder with an object and a policy that objects to it."""
+    write("cluster/object.yaml", config_map("first"))
+    write("cluster/policy.yaml", bound("strict"))
+    return Path("cluster")
+
+
+def gaps(ran: Ran) -> dict[str, str]:
+    """What was not seen, and why."""
+    return {as_text(dig(it, "where")): as_text(dig(it, "why")) for it in as_list(ran.report["gaps"])}
+
+
+def kubeconfig(server: str) -> str:
+    """A kubeconfig with one context, whose user has a token."""
+    return json.dumps(
+        {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "far", "cluster": {"server": server}}],
+            "users": [{"name": "me", "user": {"token": "t0ken"}}],
+            "contexts": [{"name": "here", "context": {"cluster": "far", "user": "me"}}],
+            "current-context": "here",
+        }
+    )
+
+
+@pytest.fixture
+def closed_port() -> Iterator[int]:
+    """A port that nobody listens on, and that nobody else can take meanwhile."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield taken.getsockname()[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--from", "missing"], "there is no file or folder missing: check the path"),
+        (["--from", "cluster", "-f", "missing.yaml"], "there is no file or folder missing.yaml: check the path"),
+        (
+            ["--from", "cluster", "--context", "x", "--as", "y"],
+            "--from and --context, --as contradict each other: files",
+        ),
+        (["--from", "cluster", "-A", "-n", "x"], "-A and -n contradict each other: leave one of them out"),
+        (["--from", "cluster", "--no-cluster-policies"], "--no-cluster-policies leaves no policy: name files with -f"),
+        (["--from", "-", "-f", "-"], "standard input (-) can be read once only: put one of the two into a file"),
+        (
+            ["--from", "cluster", "-n", "elsewhere"],
+            "-n elsewhere: nothing in the files is in that namespace; there is: ",
+        ),
+        (["--from", "cluster", "-n", ""], "-n is given an empty value: name something, or leave the flag out"),
+        (["--from", "cluster", "--kind", " "], "--kind is given an empty value"),
+        (["--from", "cluster", "--kind", "Foo"], "--kind Foo matches nothing that the cluster serves"),
+        (["--from", "cluster", "-l", "a in (b"], "a in (b"),
+        (["--from", "cluster", "-l", "a=b=c"], "a=b=c"),
+        (["--from", "cluster", "--policy", "lax"], "--policy lax matches nothing; there is: strict"),
+        (["--from", "cluster", "--binding", "lax*"], "--binding lax* matches nothing; there is: strict"),
+        (["--from", "cluster", "--assume-bound", "lax"], "--assume-bound names policy lax, which is neither in"),
+        (["--from", "cluster", "--assume-bound", "strict=Ask"], "the action must be Deny, Warn or Audit"),
+        (["--request-timeout", "soon"], "--request-timeout soon: write seconds such as 30, or 30s, 2m, 1h"),
+        (["--request-timeout", "-1"], "--request-timeout -1: write seconds such as 30"),
+        (["--from", "cluster", "--db", "mysql://host/name"], "Assay cannot store into a database of type mysql"),
+        (["--from", "cluster", "--db", ":memory:"], "A database in memory would forget the scan"),
+        (["--as-group", "g", "--kubeconfig", "config"], "--as-group needs --as"),
+    ],
+)
+def test_usage(assay: Assay, cluster: Path, write: Write, arguments: list[str], sentence: str) -> None:
+    """A command line that makes no sense ends with exit code 2 and one sentence, before anything is recorded."""
+    write("config", kubeconfig("https://127.0.0.1:1"))
+
+    ran = assay("scan", *arguments)
+
+    assert (2, b"") == (ran.code, ran.stdout)
+    last = ran.stderr.splitlines()[-1]
+    assert last.startswith("assay: ")
+    assert sentence in last
+    assert b"" == assay("scans").stdout
+
+
+@pytest.mark.parametrize("arguments", [["--frm", "x"], ["--output", "yaml"], ["--chunk-size", "0"], ["more"]])
+def test_unknown_flags_and_values(assay: Assay, arguments: list[str]) -> None:
+    """What the parser of flags refuses has exit code 2 as well, and points to the help."""
+    ran = assay("scan", *arguments)
+
+    assert 2 == ran.code
+    assert "Try 'assay scan -h' for help." in ran.stderr
+
+
+def test_a_misspelt_command_is_recognised(assay: Assay) -> None:
+    """`assay scna` asks whether scan was meant."""
+    ran = assay("scna")
+
+    assert 2 == ran.code
+    assert "Did you mean 'scan'" in ran.stderr
+
+
+def test_no_command_shows_what_there_is(assay: Assay) -> None:
+    """`assay` alone prints the help."""
+    ran = assay()
+
+    assert 2 == ran.code
+    assert "Judge, record and report what there is." in ran.stdout.decode() + ran.stderr
+
+
+def test_malformed_documents_are_gaps(assay: Assay, cluster: Path, write: Write) -> None:
+    """A document that is not YAML, one of no known kind and one without name are named, and the rest is scanned."""
+    write("cluster/tabs.yaml", f"{config_map('fine')}---\nkind: ConfigMap\n\tname: x\n")
+    write("cluster/unknown.yaml", "apiVersion: mesh.example.org/v1\nkind: TrafficSplit\nmetadata: {name: x}\n")
+    write("cluster/nameless.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {}\n")
+
+    ran = assay("scan", "--from", "cluster", "-o", "json")
+
+    assert 3 == ran.code
+    assert [
+        "cluster/nameless.yaml, document 1",
+        "cluster/tabs.yaml, document 2",
+        "cluster/unknown.yaml, document 1",
+    ] == [*gaps(ran)]
+    assert "metadata.name: Required value" in gaps(ran)["cluster/nameless.yaml, document 1"]
+    assert ["fine", "first"] == sorted(as_text(dig(it, "object", "name")) for it in as_list(ran.report["findings"]))
+    assert "exit code 3" in ran.stderr
+
+
+def test_duplicate_objects_are_gaps(assay: Assay, cluster: Path, write: Write) -> None:
+    """Of two documents for one object the first counts, and the second is named."""
+    write("cluster/second.yaml", config_map("first"))
+
+    ran = assay("scan", "--from", "cluster", "-o", "json")
+
+    assert (3, ["cluster/second.yaml, document 1"]) == (ran.code, [*gaps(ran)])
+    assert "ConfigMap shop/first is already in cluster/object.yaml" in gaps(ran)["cluster/second.yaml, document 1"]
+
+
+def test_an_unreadable_policy_file_is_a_gap(assay: Assay, cluster: Path, write: Write) -> None:
+    """-f with a file that is not YAML: the scan goes on with the policies that can be read."""
+    write("policies/broken.yaml", "kind: [")
+
+    ran = assay("scan", "--from", "cluster", "-f", "policies", "-o", "json")
+
+    assert (3, ["policies/broken.yaml, document 1"]) == (ran.code, [*gaps(ran)])
+    assert 1 == len(as_list(ran.report["findings"]))
+
+
+def test_a_policy_that_the_api_would_refuse_is_a_gap(assay: Assay, cluster: Path, write: Write) -> None:
+    """The gap names file, document and field, and repeats what is wrong with it."""
+    write("policies/bad.yaml", bound("bad", expression="object.metadata.name ="))
+
+    ran = assay("scan", "--from", "cluster", "-f", "policies", "-o", "json")
+
+    assert 3 == ran.code
+    assert "spec.validations[0].expression: Invalid value" in gaps(ran)["policies/bad.yaml, document 1"]
+
+
+def test_no_cluster(assay: Assay) -> None:
+    """Without kubeconfig and outside of a pod there is nothing to scan."""
+    ran = assay("scan")
+
+    assert (4, b"") == (ran.code, ran.stdout)
+    assert ran.stderr.startswith("assay: no cluster to scan: there is no kubeconfig")
+    assert "--from" in ran.stderr
+
+
+def test_a_cluster_that_does_not_answer(assay: Assay, write: Write, closed_port: int) -> None:
+    """The sentence names the address and the context's cluster, and there is no traceback."""
+    write("config", kubeconfig(f"https://127.0.0.1:{closed_port}"))
+
+    ran = assay("scan", "--kubeconfig", "config", "--request-timeout", "2s")
+
+    assert (4, 1) == (ran.code, len(ran.stderr.splitlines()))
+    assert f"https://127.0.0.1:{closed_port} cannot be reached (Connection refused)" in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "context", "reason"),
+    [
+        ("{", "", "cannot use the kubeconfig config"),
+        ("[]", "", "config"),
+        ("just text", "", "config"),
+        ("", "", "config"),
+        (kubeconfig("https://127.0.0.1:1"), "elsewhere", "elsewhere"),
+        (kubeconfig("not a url"), "", "not a url"),
+        ('{"apiVersion": "v1", "kind": "Config", "current-context": "x"}', "", "x"),
+    ],
+)
+def test_a_bad_kubeconfig(assay: Assay, write: Write, text: str, context: str, reason: str) -> None:
+    """A kubeconfig that cannot be used ends the command with one sentence that names it."""
+    write("config", text)
+
+    ran = assay("scan", "--kubeconfig", "config", "--context", context)
+
+    assert (4, 1) == (ran.code, len(ran.stderr.splitlines())), ran.stderr
+    assert ran.stderr.startswith("assay: ")
+    assert reason in ran.stderr
+
+
+def test_a_missing_kubeconfig(assay: Assay) -> None:
+    """A path that leads nowhere is said as such."""
+    ran = assay("scan", "--kubeconfig", "nowhere")
+
+    assert (4, "assay: there is no kubeconfig nowhere: check the path given with --kubeconfig\n") == (
+        ran.code,
+        ran.stderr,
+    )
+
+
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        ("/proc/assay.db", "cannot be created or written"),
+        ("folder", "cannot be created or written (Is a directory)"),
+        ("garbage.db", "is not a database"),
+        ("cluster/object.yaml", "is not a database"),
+        ("foreign.db", "holds tables that are not Assay's"),
+        ("postgresql://nobody@127.0.0.1:{port}/none", "does not answer"),
+    ],
+)
+def test_a_database_that_cannot_be_used(
+    assay: Assay, cluster: Path, home: Path, closed_port: int, url: str, reason: str
+) -> None:
+    """Before anything is scanned, one sentence says which database, why, and what to do."""
+    (home / "folder").mkdir()
+    (home / "garbage.db").write_bytes(b"neither a database nor anything else" * 100)
+    foreign(home / "foreign.db")
+
+    ran = assay("scan", "--from", "cluster", "--db", url.format(port=closed_port), "-q")
+
+    assert (4, b"", 1) == (ran.code, ran.stdout, len(ran.stderr.splitlines())), ran.stderr
+    assert reason in ran.stderr
+    assert "password" not in ran.stderr
+
+
+def foreign(path: Path) -> None:
+    """Make the database of some other program."""
+    connection = sqlite3.connect(path)
+    connection.execute("create table notes (text)")
+    connection.commit()
+    connection.close()
+
+
+@pytest.mark.parametrize("command", ["report", "scans", "policies", "explain"])
+def test_reading_makes_no_database(assay: Assay, home: Path, command: str) -> None:
+    """A misspelt path is not turned into an empty database by who only wants to read."""
+    ran = assay(command, *(["x"] if command == "explain" else []), "--db", "mispelt.db")
+
+    assert 2 == ran.code
+    assert "assay: There is no database mispelt.db yet: `assay scan` makes it, or name another one with --db.\n" == (
+        ran.stderr
+    )
+    assert not (home / "mispelt.db").exists()
+
+
+def test_a_password_is_never_shown(assay: Assay, cluster: Path, closed_port: int) -> None:
+    """What is wrong with a database is told without the password of its URL."""
+    url = f"postgresql://me:hunter2@127.0.0.1:{closed_port}/none?sslpassword=hunter3"
+
+    ran = assay("scan", "--from", "cluster", "--db", url)
+
+    assert 4 == ran.code
+    assert "hunter" not in ran.stderr
