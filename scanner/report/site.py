@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -16,7 +16,6 @@ from scanner.report.rows import RowForm, joined
 from scanner.report.sentences import spoken
 from scanner.report.slugs import slugs_of
 from scanner.report.templates import environment, style_hash
-from scanner.report.words import GAP_TITLES, HEALTH_MEANINGS, HEALTH_TITLES, check_title
 
 ItemT = TypeVar("ItemT")
 
@@ -40,6 +39,7 @@ class Site:
     document: Document
     folder: Path
     templates: Environment
+    shared: Mapping[str, object]
     policies: dict[str, str]
     namespaces: dict[str, str]
     finding_rows: RowForm
@@ -63,6 +63,7 @@ class Site:
             up="../" * path.count("/"),
             policy_path=self.policy_path,
             namespace_path=self.namespace_path,
+            **self.shared,
             **context,
         )
         (self.folder / path).write_text(page, "utf-8", newline="\n")
@@ -121,27 +122,24 @@ def site_of(document: Document, folder: Path) -> Site:
     templates = environment()
     policies = slugs_of(it.name for it in document.policies)
     style = templates.get_template("style.css").render(scan=_css_string(document.provenance.scan_id))
-    templates.globals.update(
-        document=document,
-        said=spoken(document),
-        sections=_SECTIONS,
-        style=style,
-        style_hash=style_hash(style),
-        check_title=check_title,
-        policy_slugs=policies,
-        health_titles=HEALTH_TITLES,
-        health_meanings=HEALTH_MEANINGS,
-        gap_titles=GAP_TITLES,
-        tables_show=100,
-        namespaces_show=500,
-        unseen_shown=12,
-    )
+    shared: dict[str, object] = {
+        "document": document,
+        "said": spoken(document),
+        "sections": _SECTIONS,
+        "style": style,
+        "style_hash": style_hash(style),
+        "policy_slugs": policies,
+        "tables_show": 100,
+        "namespaces_show": 500,
+        "unseen_shown": 12,
+    }
     for name in ("policies", "namespaces"):
         (folder / name).mkdir()
     return Site(
         document=document,
         folder=folder,
         templates=templates,
+        shared=shared,
         policies=policies,
         namespaces=slugs_of(it.namespace for it in document.namespaces),
         finding_rows=RowForm(templates, "finding_row"),

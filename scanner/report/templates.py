@@ -6,6 +6,7 @@ Everything a template prints is escaped, and before that made visible and cut: a
 from __future__ import annotations
 
 from base64 import b64encode
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, cast
@@ -14,15 +15,29 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 import scanner
-from scanner.report.words import LONGEST, cut, iso, percent_ceil, percent_floor, plural, stamp, visible
+from scanner.report.words import (
+    GAP_TITLES,
+    HEALTH_MEANINGS,
+    HEALTH_TITLES,
+    LONGEST,
+    check_title,
+    cut,
+    iso,
+    percent_ceil,
+    percent_floor,
+    plural,
+    stamp,
+    visible,
+)
 
 NAME = 300
 _BRIEF = 2_000
 _LONG = 40_000
 
 
+@cache
 def environment() -> Environment:
-    """Make the environment in which every page is rendered."""
+    """Make the environment in which every page is rendered. It knows nothing of any document, so once is enough."""
     made = Environment(
         loader=FileSystemLoader(_folder()),
         autoescape=True,
@@ -44,7 +59,13 @@ def environment() -> Environment:
         percent_floor=percent_floor,
         percent_ceil=percent_ceil,
     )
-    made.globals.update(result_words={word: _word(made, word) for word in ("Violated", "Error")})
+    made.globals.update(
+        result_words={word: _word(made, word) for word in ("Violated", "Error")},
+        check_title=check_title,
+        health_titles=HEALTH_TITLES,
+        health_meanings=HEALTH_MEANINGS,
+        gap_titles=GAP_TITLES,
+    )
     return made
 
 
