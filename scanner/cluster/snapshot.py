@@ -6,8 +6,9 @@ only what matching cannot do without is added: the namespace of an object, the n
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from operator import attrgetter
 from pathlib import Path
@@ -63,9 +64,11 @@ class SnapshotCluster:
     def __init__(self, paths: Iterable[Path], *, default_namespace: str = "default", name: str = "") -> None:
         """Read the files. Raises UsageError for a path that does not exist."""
         places = tuple(paths)
-        read = [read_documents(path) for path in places]
-        self.documents: tuple[Document, ...] = tuple(document for found, _ in read for document in found)
-        gaps = [gap for _, found in read for gap in found]
+        read = [(place, *read_documents(place)) for place in places]
+        self.documents = tuple(
+            Document(_inside(place, document.source), document.body) for place, found, _ in read for document in found
+        )
+        gaps = [replace(gap, where=_inside(place, gap.where)) for place, _, found in read for gap in found]
         self._name = name or ", ".join(place.resolve().name if place.name != "-" else "stdin" for place in places)
         self._default_namespace = default_namespace
         custom, broken = _definitions(self.documents)
@@ -130,6 +133,11 @@ class SnapshotCluster:
                 gaps.append(_repeated(found, first))
         ordered = sorted(stored.values(), key=lambda entry: (entry.family, entry.namespace, entry.name))
         return tuple(ordered), tuple(gaps)
+
+
+def _inside(place: Path, source: str) -> str:
+    """Where in the given folder: two scans of one cluster may find its files in different places."""
+    return source.removeprefix(f"{place}{os.sep}")
 
 
 def _definitions(documents: Iterable[Document]) -> tuple[tuple[Definition, ...], tuple[Gap, ...]]:

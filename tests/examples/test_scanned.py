@@ -124,8 +124,7 @@ def test_what_was_fixed_is_found_no_more(name: str, policies: set[str], ran: dic
 def test_unreadable_documents_are_gaps_and_the_scan_is_incomplete(state: str, ran: dict[str, Ran]) -> None:
     """Two documents of each state, and the exit code that goes with them."""
     gaps = [as_text(dig(gap, "where")) for gap in as_list(ran[state].report["gaps"])]
-    folder = f"examples/cluster/{state}"
-    assert [f"{folder}/broken-tabs.yaml, document 1", f"{folder}/broken-unknown-kind.yaml, document 1"] == gaps
+    assert ["broken-tabs.yaml, document 1", "broken-unknown-kind.yaml, document 1"] == gaps
     assert ran[state].code == 3
 
 

@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.conftest import assay, home
 from tests.integration.apiserver import ApiServer, running
+
+__all__ = ["assay", "home"]
 
 NO_ASSETS = (
     "no kube-apiserver: KUBEBUILDER_ASSETS is not set. Build one with"

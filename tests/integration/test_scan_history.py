@@ -6,12 +6,12 @@ Each test has a policy, objects and a database of its own, so that all of them c
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
 from scanner.model.json import JsonObject, as_list, as_text, dig
-from tests.command import Ran, assay
+from tests.cli.conftest import Assay
+from tests.command import Ran
 from tests.integration.apiserver import ApiServer
 from tests.integration.made import LABEL, binding, judged, namespace, policy
 from tests.integration.manifests import apply, delete
@@ -22,10 +22,10 @@ RED, BLUE = "red", "blue"
 class Cluster:
     """The shared server as one test sees it: with one policy, and a database that remembers the scans."""
 
-    def __init__(self, server: ApiServer, name: str, home: Path) -> None:
+    def __init__(self, server: ApiServer, name: str, assay: Assay) -> None:
         self.server = server
         self.name = name
-        self.home = home
+        self.assay = assay
         apply(server, [policy(name, "configmaps", "services"), binding(name)])
 
     def hold(self, *documents: JsonObject) -> None:
@@ -43,19 +43,18 @@ class Cluster:
 
     def scan(self, *flags: str) -> Ran:
         """Scan with this policy alone."""
-        config = self.server.kubeconfig
-        where = ("--kubeconfig", str(config), "--db", "assay.db", "--policy", self.name)
-        ran = assay("scan", *where, "-o", "json", *flags, home=self.home)
+        where = ("--kubeconfig", self.server.kubeconfig, "--policy", self.name)
+        ran = self.assay("scan", *where, "-o", "json", *flags)
         assert ran.code == 0, ran.stderr
         return ran
 
 
 @pytest.fixture
-def cluster(api_server: ApiServer, tmp_path: Path, request: pytest.FixtureRequest) -> Cluster:
+def cluster(api_server: ApiServer, assay: Assay, request: pytest.FixtureRequest) -> Cluster:
     """Two namespaces, and a policy that is named after the test."""
     apply(api_server, [namespace(RED), namespace(BLUE)])
     name = re.sub("[^a-z0-9]+", "-", request.node.name.lower()).removeprefix("test-")[:60].strip("-")
-    return Cluster(api_server, name, tmp_path)
+    return Cluster(api_server, name, assay)
 
 
 def named(ran: Ran, section: str, *, status: str = "") -> list[str]:

@@ -13,7 +13,8 @@ import pytest
 
 from scanner.cluster.manifests import read_documents
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig
-from tests.command import Ran, assay
+from tests.cli.conftest import Assay
+from tests.command import Ran
 from tests.integration.apiserver import ApiServer
 from tests.integration.examples import FOLDER
 from tests.integration.made import LABEL, binding, judged, namespace, policy
@@ -30,10 +31,9 @@ def name(api_server: ApiServer, request: pytest.FixtureRequest) -> str:
     return re.sub("[^a-z0-9]+", "-", request.node.name.lower()).removeprefix("test-")[:50].strip("-")
 
 
-def scan(server: ApiServer, policy_name: str, home: Path, *flags: str | Path) -> Ran:
+def scan(server: ApiServer, policy_name: str, assay: Assay, *flags: str | Path) -> Ran:
     """Scan with one policy alone, into a database of the test's own."""
-    where = ("--kubeconfig", server.kubeconfig, "--db", "assay.db", "--policy", policy_name)
-    return assay("scan", *where, "-o", "json", *flags, home=home)
+    return assay("scan", "--kubeconfig", server.kubeconfig, "--policy", policy_name, "-o", "json", *flags)
 
 
 def reported(ran: Ran) -> list[Violation]:
@@ -55,7 +55,7 @@ def parametrized(name: str) -> JsonObject:
     return policy(name, "configmaps", paramKind=CONFIG_MAPS, validations=[validation])
 
 
-def test_every_param_is_judged_by_itself(api_server: ApiServer, name: str, tmp_path: Path) -> None:
+def test_every_param_is_judged_by_itself(api_server: ApiServer, name: str, assay: Assay) -> None:
     """A selector that means several params fails once for each that objects, and names it."""
     reference: Json = {"selector": {"matchLabels": {"param-of": name}}, "parameterNotFoundAction": "Deny"}
     params = [param(f"p{limit}", name, within=HERE, limit=str(limit)) for limit in (0, 1, 2, 3)]
@@ -64,7 +64,7 @@ def test_every_param_is_judged_by_itself(api_server: ApiServer, name: str, tmp_p
     wait_until_enforced(api_server)
 
     warned = violations(dry_run_create(api_server, judged_one))
-    ran = scan(api_server, name, tmp_path)
+    ran = scan(api_server, name, assay)
 
     assert 2 == len(warned)
     assert warned == reported(ran)
@@ -73,7 +73,7 @@ def test_every_param_is_judged_by_itself(api_server: ApiServer, name: str, tmp_p
     ]
 
 
-def test_params_of_the_objects_own_namespace(api_server: ApiServer, name: str, tmp_path: Path) -> None:
+def test_params_of_the_objects_own_namespace(api_server: ApiServer, name: str, assay: Assay) -> None:
     """Without a namespace in the reference, each object is judged by the param beside it, or refused where none is."""
     reference: Json = {"name": f"{name}-own", "parameterNotFoundAction": "Deny"}
     objects = [judged("ConfigMap", name, name, namespace=where, data={"one": "1"}) for where in (HERE, THERE)]
@@ -83,7 +83,7 @@ def test_params_of_the_objects_own_namespace(api_server: ApiServer, name: str, t
 
     warned = violations(dry_run_create(api_server, objects[0]))
     refusal = as_text(dig(dry_run(api_server, objects[1]).body, "message"))
-    ran = scan(api_server, name, tmp_path)
+    ran = scan(api_server, name, assay)
 
     [missing, violated] = sorted(as_list(ran.report["findings"]), key=lambda it: as_text(dig(it, "outcome")))
     assert warned == [Violation(name, name, as_text(dig(violated, "message")))]
@@ -91,7 +91,7 @@ def test_params_of_the_objects_own_namespace(api_server: ApiServer, name: str, t
     assert (THERE, True) == (dig(missing, "object", "namespace"), dig(missing, "wouldDeny"))
 
 
-def test_every_binding_is_judged_by_itself(api_server: ApiServer, name: str, tmp_path: Path) -> None:
+def test_every_binding_is_judged_by_itself(api_server: ApiServer, name: str, assay: Assay) -> None:
     """Two bindings of a policy that both match say so twice; the third looks at another namespace."""
     selector: Json = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": THERE}}}
     bindings = [
@@ -107,13 +107,13 @@ def test_every_binding_is_judged_by_itself(api_server: ApiServer, name: str, tmp
     wait_until_enforced(api_server)
 
     warned = violations(dry_run_create(api_server, one))
-    ran = scan(api_server, name, tmp_path)
+    ran = scan(api_server, name, assay)
 
     assert [f"{name}-a", f"{name}-b"] == [it.binding for it in warned]
     assert warned == reported(ran)
 
 
-def test_errors_are_told_in_the_servers_words(api_server: ApiServer, name: str, tmp_path: Path) -> None:
+def test_errors_are_told_in_the_servers_words(api_server: ApiServer, name: str, assay: Assay) -> None:
     """An expression that fails is a finding when failurePolicy is Fail, with the message of the server."""
     expressions = ("object.data.missing == '1'", "int(object.data.one + 'x') == 1", "1 / (object.data.size() - 1) == 1")
     validations: list[Json] = [{"expression": expression} for expression in expressions]
@@ -122,13 +122,13 @@ def test_errors_are_told_in_the_servers_words(api_server: ApiServer, name: str, 
     wait_until_enforced(api_server)
 
     warned = violations(dry_run_create(api_server, one))
-    ran = scan(api_server, name, tmp_path)
+    ran = scan(api_server, name, assay)
 
     assert len(expressions) == len(warned)
     assert warned == reported(ran)
 
 
-def test_whoever_scans_is_the_requester(api_server: ApiServer, name: str, tmp_path: Path) -> None:
+def test_whoever_scans_is_the_requester(api_server: ApiServer, name: str, assay: Assay) -> None:
     """An expression that reads the requester sees the user who scans, with the groups that the server knows."""
     message = "request.userInfo.username + ' of ' + request.userInfo.groups.join(' and ')"
     validation: Json = {"expression": "false", "messageExpression": message}
@@ -137,14 +137,14 @@ def test_whoever_scans_is_the_requester(api_server: ApiServer, name: str, tmp_pa
     wait_until_enforced(api_server)
 
     warned = violations(dry_run_create(api_server, one))
-    ran = scan(api_server, name, tmp_path)
+    ran = scan(api_server, name, assay)
 
     assert ["admin of system:masters and system:authenticated"] == [it.message for it in warned]
     assert warned == reported(ran)
 
 
 def test_objects_are_judged_in_the_version_that_the_policy_names(
-    api_server: ApiServer, name: str, tmp_path: Path
+    api_server: ApiServer, name: str, assay: Assay
 ) -> None:
     """A rule for autoscaling/v1 sees an autoscaler that is stored as v2 converted to v1."""
     rule: Json = {"apiGroups": ["autoscaling"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["*"]}
@@ -162,13 +162,13 @@ def test_objects_are_judged_in_the_version_that_the_policy_names(
     wait_until_enforced(api_server)
 
     warned = violations(dry_run_create(api_server, one))
-    ran = scan(api_server, name, tmp_path)
+    ran = scan(api_server, name, assay)
 
     assert ["autoscaling/v1 aims at 70"] == [it.message for it in warned]
     assert warned == reported(ran)
 
 
-def test_a_preview_says_what_the_server_will_say(api_server: ApiServer, name: str, tmp_path: Path) -> None:
+def test_a_preview_says_what_the_server_will_say(api_server: ApiServer, name: str, assay: Assay) -> None:
     """--assume-bound with a policy from a file finds what admission warns of once the policy is stored and bound."""
     [document] = FOLDER.joinpath("policies-unbound").iterdir()
     container: Json = {"name": "app", "image": "registry.example.com/app:1"}
@@ -177,7 +177,7 @@ def test_a_preview_says_what_the_server_will_say(api_server: ApiServer, name: st
     one = {**judged("Deployment", name, name, namespace=HERE, spec=spec), "apiVersion": "apps/v1"}
     apply(api_server, [one])
 
-    ran = scan(api_server, document.stem, tmp_path, "-f", document, "--assume-bound", f"{document.stem}=Warn")
+    ran = scan(api_server, document.stem, assay, "-f", document, "--assume-bound", f"{document.stem}=Warn")
     [stored], _ = read_documents(document)
     apply(api_server, [stored.body, binding(document.stem)])
     wait_until_enforced(api_server)

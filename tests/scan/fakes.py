@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
-
-import orjson
 
 from scanner.errors import ListFailed
 from scanner.model.outcome import Finding, Gap
@@ -71,7 +70,7 @@ class FakeCluster:
             return self.raw[kind.resource]
         items = [it for it in self._items(kind, selector) if namespace in ("", it["metadata"].get("namespace"))]
         starts = range(0, max(len(items), 1), self.page_size)
-        return [orjson.dumps({"items": items[start : start + self.page_size]}) for start in starts]
+        return [json.dumps({"items": items[start : start + self.page_size]}).encode() for start in starts]
 
     def _items(self, kind: Kind, selector: str) -> list[dict[str, Any]]:
         """The objects as list answers show them: without apiVersion and kind."""
@@ -145,9 +144,9 @@ class Told:
         """How many outcomes have one of these names, or how many there are at all."""
         return sum(count for key, count in self.tallies.items() if not names or key.outcome in names)
 
-    def coverage(self, kind: str) -> Coverage:
+    def coverage(self, kind: str, api_version: str = "") -> Coverage:
         """The line of one kind."""
-        return next(line for line in self.end.coverage if line.kind == kind)
+        return next(it for it in self.end.coverage if it.kind == kind and api_version in ("", it.api_version))
 
     @property
     def said(self) -> list[str]:
