@@ -149,7 +149,7 @@ def test_duplicate_objects_are_gaps(assay: Assay, cluster: Path, write: Write) -
     ran = assay("scan", "--from", "cluster", "-o", "json")
 
     assert (3, ["second.yaml, document 1"]) == (ran.code, [*gaps(ran)])
-    assert "ConfigMap shop/first is already in cluster/object.yaml" in gaps(ran)["second.yaml, document 1"]
+    assert "ConfigMap shop/first is already in object.yaml" in gaps(ran)["second.yaml, document 1"]
 
 
 def test_an_unreadable_policy_file_is_a_gap(assay: Assay, cluster: Path, write: Write) -> None:
