@@ -31,7 +31,7 @@ def main() -> None:
 
 def scan(state: str, *flags: str) -> None:
     """Scan one state; a scan that says it is incomplete is what these examples are meant to show."""
-    command = ["scan", "--from", f"examples/cluster/{state}", "-f", "examples/policies", *SAME_CLUSTER, *flags]
+    command = ["scan", "-q", "--from", f"examples/cluster/{state}", "-f", "examples/policies", *SAME_CLUSTER, *flags]
     say(f"$ assay {' '.join(command)}")
     code = subprocess.run([ASSAY, *command], check=False, cwd=ROOT).returncode  # noqa: S603 - our own command
     if code != INCOMPLETE:

@@ -48,13 +48,13 @@ class Progress:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Finish the last line, or wipe the live one away."""
-        self._finish()
+        self.finish()
         if self._live:
             self._write(_ERASE)
 
     def say(self, text: str) -> None:
         """One line for people."""
-        self._finish()
+        self.finish()
         self._line(text)
 
     def __call__(self, coverage: Coverage) -> None:
@@ -63,7 +63,7 @@ class Progress:
         if before and (before.api_version, before.kind) == (coverage.api_version, coverage.kind):
             self._objects += coverage.objects - before.objects
         else:
-            self._finish()
+            self.finish()
             self._objects += coverage.objects
         self._current = coverage
         if self._verbose:
@@ -75,7 +75,8 @@ class Progress:
     def _rate(self) -> str:
         return f"{self._objects / max(self._clock() - self._since, 0.001):,.0f} objects/s"
 
-    def _finish(self) -> None:
+    def finish(self) -> None:
+        """Say what is known of the last kind: there will be no other."""
         if self._current and not self._live:
             self._line(f"listed {_counts(self._current)}")
         self._current = None
@@ -93,6 +94,7 @@ class Progress:
 
 
 def _counts(coverage: Coverage) -> str:
+    plural = "object" if coverage.objects == 1 else "objects"
     return visible(
-        f"{coverage.api_version} {coverage.kind}: {coverage.objects:,} objects, {coverage.evaluated:,} evaluated"
+        f"{coverage.api_version} {coverage.kind}: {coverage.objects:,} {plural}, {coverage.evaluated:,} evaluated"
     )

@@ -275,6 +275,7 @@ def _run(cluster: Named, store: SqlStore, options: Options, progress: Progress) 
     started = datetime.now(UTC)
     scan_id = f"{started:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
     scan = run(cluster, store, options, scan_id=scan_id, clock=lambda: datetime.now(UTC), progress=progress)
+    progress.finish()
     return store.record(scan.id)
 
 

@@ -119,7 +119,7 @@ def test_no_colours_on_request(home: Path, cluster: Path) -> None:
 
 def test_a_terminal_shows_progress_that_lives(home: Path, cluster: Path) -> None:
     """The line about the kind at hand is drawn and wiped away again."""
-    assert "\r\x1b[Kv1 ConfigMap: 1 objects, 1 evaluated" in on_a_terminal(home, cluster, {})
+    assert "\r\x1b[Kv1 ConfigMap: 1 object, 1 evaluated" in on_a_terminal(home, cluster, {})
 
 
 def on_a_terminal(home: Path, cluster: Path, variables: dict[str, str]) -> str:

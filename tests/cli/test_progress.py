@@ -78,7 +78,7 @@ def test_a_dumb_terminal_gets_plain_lines() -> None:
     with Progress(stream=stream, environ={"TERM": "dumb"}) as progress:
         progress(seen("Pod", 1))
 
-    assert "listed v1 Pod: 1 objects, 1 evaluated\n" == stream.getvalue()
+    assert "listed v1 Pod: 1 object, 1 evaluated\n" == stream.getvalue()
 
 
 def test_verbose_tells_pages() -> None:
@@ -89,7 +89,7 @@ def test_verbose_tells_pages() -> None:
         progress(seen("Pod", 1))
 
     first, second = stream.getvalue().splitlines()
-    assert "page 1 of v1 Pod: 1 objects, 1 evaluated, 10 bytes so far, 1 objects/s" == first
+    assert "page 1 of v1 Pod: 1 object, 1 evaluated, 10 bytes so far, 1 objects/s" == first
     assert second.startswith("listed v1 Pod")
 
 
