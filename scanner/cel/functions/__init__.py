@@ -19,6 +19,7 @@ from scanner.cel.functions import (
     optionals,
     quantity,
     regex,
+    releases,
     semver,
     sets,
     standard,
@@ -37,6 +38,9 @@ LIBRARIES: tuple[Library, ...] = (
     lists.KUBERNETES,
     authorizer.LIBRARY,
     optionals.LIBRARY,
+    optionals.LISTS,
+    optionals.BARE_NAME,
+    optionals.NAME,
     quantity.LIBRARY,
     strings.LIBRARY,
     format.LIBRARY,
@@ -48,6 +52,7 @@ LIBRARIES: tuple[Library, ...] = (
     comprehensions.LIBRARY,
     semver.LIBRARY,
     lists.EXTENSION,
+    lists.INCLUDES,
 )
 
 
@@ -62,7 +67,7 @@ def functions_of(version: tuple[int, int], extras: tuple[Library, ...]) -> dict[
         for function in library.functions:
             known = merged.get(function.name)
             merged[function.name] = function if known is None else known.merged(function)
-    return merged
+    return releases.as_of(version, merged)
 
 
 @cache
@@ -72,4 +77,4 @@ def types_of(version: tuple[int, int]) -> tuple[Type, ...]:
 
 
 def _libraries(version: tuple[int, int], extras: tuple[Library, ...]) -> tuple[Library, ...]:
-    return (*(library for library in LIBRARIES if library.since <= version), *extras)
+    return (*(library for library in LIBRARIES if library.since <= version < library.until), *extras)

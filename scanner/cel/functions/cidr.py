@@ -113,7 +113,8 @@ def _contains_cidr_text(prefix: Prefix, text: str) -> bool:
     return _contains_cidr(prefix, parse(text))
 
 
-def _masked(prefix: Prefix) -> Prefix:
+def masked(prefix: Prefix) -> Prefix:
+    """Return a network with its host bits cleared."""
     width = _WIDTHS[prefix.address.version]
     number = prefix.network(prefix.length) << (width - prefix.length)
     return Prefix(Address(prefix.address.version, number), prefix.length)
@@ -139,7 +140,7 @@ LIBRARY = Library(
         ),
         Function("ip", (member("cidr_ip", (CIDR,), IP, lambda prefix: prefix.address),)),
         Function("prefixLength", (member("cidr_prefix_length", (CIDR,), INT, lambda prefix: prefix.length),)),
-        Function("masked", (member("cidr_masked", (CIDR,), CIDR, _masked),)),
+        Function("masked", (member("cidr_masked", (CIDR,), CIDR, masked),)),
         Function("isCIDR", (Overload("is_cidr", (STRING,), BOOL, _is_cidr),)),
         Function("string", (Overload("cidr_to_string", (CIDR,), STRING, str),)),
     ),

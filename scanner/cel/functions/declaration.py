@@ -158,10 +158,12 @@ def member(
 class Library:
     """What one file of functions adds to the environment.
 
-    `types`: those whose names expressions may use. `since`: the Kubernetes minor version.
+    `types`: those whose names expressions may use. `since`: the Kubernetes minor version that brought it, `until`: the first
+    that does not have it any more.
     """
 
     name: str
     functions: tuple[Function, ...]
     types: tuple[Type, ...] = ()
     since: tuple[int, int] = (1, 0)
+    until: tuple[int, int] = (2, 0)

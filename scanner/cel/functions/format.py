@@ -6,7 +6,7 @@ The same scanner runs an evaluation and the checks of constant calls at compile 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from scanner.cel import conversions, times
@@ -34,6 +34,8 @@ COMPLAINTS = {
 
 Clause: TypeAlias = "Callable[[int, str, int | None], str]"
 """Prints the argument at an index by a verb with an optional precision."""
+Printer: TypeAlias = "Callable[[Value, int | None], str]"
+"""Prints a value with an optional precision."""
 
 
 class BadFormat(Exception):
@@ -97,10 +99,12 @@ def _precision(template: str, position: int) -> tuple[int, int]:
     return int(digits), end
 
 
-def _format(template: str, arguments: list[Value]) -> str:
+def _format(template: str, arguments: list[Value], printers: Mapping[str, Printer] | None = None) -> str:
+    known = printers or _PRINTERS
+
     def clause(argument: int, verb: str, precision: int | None) -> str:
         try:
-            return _PRINTERS[verb](arguments[argument], precision)
+            return known[verb](arguments[argument], precision)
         except BadFormat as bad:
             raise BadFormat(f"error during formatting: {bad}") from None
 
@@ -212,7 +216,7 @@ def _fixed(value: Value, precision: int | None) -> str:
     return f"{number or 0.0:,.{min(digits, 1100)}f}"
 
 
-def _scientific(value: Value, precision: int | None) -> str:
+def _scientific(value: Value, precision: int | None, gap: str = "") -> str:
     """Print a mantissa of six decimals; upstream takes the precision for a width."""
     number = _number(value, "e")
     width = DEFAULT_PRECISION if precision is None else min(precision, 65_535)
@@ -220,7 +224,7 @@ def _scientific(value: Value, precision: int | None) -> str:
         return _infinity(number).rjust(width)
     mantissa, _, exponent = f"{number or 0.0:.6e}".partition("e")
     power = exponent.lstrip("+").translate(_SUPERSCRIPTS)
-    return f"{mantissa}\u00d710{power}".rjust(width)
+    return f"{mantissa}{gap}\u00d7{gap}10{power}".rjust(width)
 
 
 def _infinity(number: float) -> str:
@@ -256,7 +260,7 @@ def _octal(value: Value, precision: int | None) -> str:
     raise _refused("o", value)
 
 
-_PRINTERS: dict[str, Callable[[Value, int | None], str]] = {
+_PRINTERS: dict[str, Printer] = {
     "s": _string,
     "d": _decimal,
     "f": _fixed,
@@ -266,6 +270,14 @@ _PRINTERS: dict[str, Callable[[Value, int | None], str]] = {
     "X": lambda value, precision: _hexadecimal(value, precision).upper(),
     "o": _octal,
 }
+
+_SPACED = {**_PRINTERS, "e": lambda value, precision: _scientific(value, precision, " ")}
+
+
+def with_spaced_powers(template: str, arguments: list[Value]) -> str:
+    """Format as releases before 1.33 do."""
+    return _format(template, arguments, _SPACED)
+
 
 LIBRARY = Library(
     "strings.format",

@@ -9,7 +9,7 @@ from functools import cmp_to_key
 from typing import TYPE_CHECKING
 
 from scanner.cel import runtime
-from scanner.cel.errors import EvaluationError, EvaluationStopped
+from scanner.cel.errors import EvaluationError
 from scanner.cel.functions.declaration import Function, Library, Overload, member
 from scanner.cel.type_system import (
     BOOL,
@@ -130,8 +130,7 @@ def _flatten_one(elements: Value) -> Value:
 
 def _flatten(elements: Value, depth: Value) -> Value:
     if type(depth) is not int:
-        message = f"internal error: interface conversion: ref.Val is {runtime.go_type(depth)}, not types.Int"
-        raise EvaluationStopped(message)
+        raise runtime.no_overload()
     if type(elements) is not list:
         raise EvaluationError(f"no such overload: {type_of(elements).full_name()}.flatten(int)")
     if depth < 0:
@@ -148,7 +147,15 @@ def _flattened(elements: list[Value], depth: int) -> list[Value]:
     return flat
 
 
-def _range(count: int) -> Value:
+def _includes(container: Value, item: Value) -> bool:
+    """Look for an element in a list; anything else includes what it equals."""
+    if type(container) is list:
+        return any(_matches(element, item) for element in container)
+    return _matches(container, item)
+
+
+def range_of(count: int) -> Value:
+    """Return the numbers from zero to before a count."""
     return [*range(count)]
 
 
@@ -246,9 +253,14 @@ EXTENSION = Library(
             _sort_by,
             frozenset({list}),
         ),
-        Function("lists.range", (Overload("lists_range", (INT,), list_of(INT), _range),)),
+        Function("lists.range", (Overload("lists_range", (INT,), list_of(INT), range_of),)),
         Function("reverse", (member("list_reverse", (_LIST,), _LIST, _reverse),)),
         Function("distinct", (member("list_distinct", (_LIST,), _LIST, _distinct),)),
     ),
     since=(1, 34),
+)
+INCLUDES = Library(
+    "kubernetes.lists.includes",
+    (Function("includes", (member("dyn_includes", (DYN, DYN), BOOL, _includes),)),),
+    since=(1, 37),
 )

@@ -7,7 +7,7 @@ are the evaluator's too.
 from __future__ import annotations
 
 from scanner.cel.functions.declaration import Function, Library, Overload, member
-from scanner.cel.type_system import BOOL, DYN, INT, STRING, A, B, list_of, map_of, optional_of
+from scanner.cel.type_system import BOOL, DYN, INT, STRING, A, B, list_of, map_of, opaque, optional_of
 from scanner.cel.values import NONE, Duration, KeyedMap, Optional, Timestamp, UInt, Value
 
 _OPTIONAL = optional_of(A)
@@ -52,8 +52,6 @@ LIBRARY = Library(
         Function("optional.none", (Overload("optional_none", (), _OPTIONAL, lambda: NONE),)),
         Function("value", (member("optional_value", (_OPTIONAL,), A, Optional.unwrapped),)),
         Function("hasValue", (member("optional_hasValue", (_OPTIONAL,), BOOL, lambda optional: optional.present),)),
-        Function("optional.unwrap", (Overload("optional_unwrap", (list_of(_OPTIONAL),), _LIST, _unwrap),)),
-        Function("unwrapOpt", (member("optional_unwrapOpt", (list_of(_OPTIONAL),), _LIST, _unwrap),)),
         Function("or", (member("optional_or_optional", (_OPTIONAL, _OPTIONAL), _OPTIONAL),)),
         Function("orValue", (member("optional_orValue_value", (_OPTIONAL, A), A),)),
         Function("_?._", (Overload("select_optional_field", (DYN, STRING), _OPTIONAL),)),
@@ -66,9 +64,18 @@ LIBRARY = Library(
                 Overload("optional_map_optindex_optional_value", (optional_of(_MAP), A), optional_of(B)),
             ),
         ),
+    ),
+    since=(1, 28),
+)
+LISTS = Library(
+    "optional.lists",
+    (
+        Function("optional.unwrap", (Overload("optional_unwrap", (list_of(_OPTIONAL),), _LIST, _unwrap),)),
+        Function("unwrapOpt", (member("optional_unwrapOpt", (list_of(_OPTIONAL),), _LIST, _unwrap),)),
         Function("first", (member("list_first", (_LIST,), _OPTIONAL, _first),)),
         Function("last", (member("list_last", (_LIST,), _OPTIONAL, _last),)),
     ),
-    types=(optional_of(DYN),),
-    since=(1, 28),
+    since=(1, 33),
 )
+BARE_NAME = Library("optional.name", (), types=(opaque("optional_type"),), since=(1, 31), until=(1, 37))
+NAME = Library("optional.name", (), types=(optional_of(DYN),), since=(1, 37))

@@ -40,7 +40,8 @@ def _char_at(text: str, position: int) -> str:
     return text[position : position + 1]
 
 
-def _index_of(text: str, part: str, offset: int = 0) -> int:
+def index_of(text: str, part: str, offset: int = 0) -> int:
+    """Return where a part begins, looking from an offset; the offset itself for an empty part, -1 without any."""
     if not part:
         return offset
     if offset < 0:
@@ -48,15 +49,17 @@ def _index_of(text: str, part: str, offset: int = 0) -> int:
     return text.find(part, offset)
 
 
-def _last_index_of(text: str, part: str) -> int:
+def last_index_of(text: str, part: str) -> int:
+    """Return where the last such part begins, or -1."""
     if not part:
         return len(text)
     if len(text.encode()) < len(part.encode()):
         return -1
-    return _last_index_before(text, part, len(text) - 1)
+    return last_index_before(text, part, len(text) - 1)
 
 
-def _last_index_before(text: str, part: str, offset: int) -> int:
+def last_index_before(text: str, part: str, offset: int) -> int:
+    """Return where the last such part begins that does so at an offset or before, or -1."""
     if not part:
         return offset
     if offset < 0:
@@ -117,15 +120,15 @@ LIBRARY = Library(
         Function(
             "indexOf",
             (
-                member("string_index_of_string", (STRING, STRING), INT, _index_of),
-                member("string_index_of_string_int", (STRING, STRING, INT), INT, _index_of),
+                member("string_index_of_string", (STRING, STRING), INT, index_of),
+                member("string_index_of_string_int", (STRING, STRING, INT), INT, index_of),
             ),
         ),
         Function(
             "lastIndexOf",
             (
-                member("string_last_index_of_string", (STRING, STRING), INT, _last_index_of),
-                member("string_last_index_of_string_int", (STRING, STRING, INT), INT, _last_index_before),
+                member("string_last_index_of_string", (STRING, STRING), INT, last_index_of),
+                member("string_last_index_of_string_int", (STRING, STRING, INT), INT, last_index_before),
             ),
         ),
         Function(
