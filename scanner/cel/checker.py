@@ -40,6 +40,9 @@ if TYPE_CHECKING:
     from scanner.cel.functions.declaration import Function, Overload
 
 
+_STRICT_NAMES_SINCE = (1, 37)
+
+
 @dataclass(frozen=True, slots=True)
 class Resolution:
     """What a call means: the function under its full name, its candidate overloads, and the arguments to evaluate."""
@@ -53,11 +56,13 @@ class Resolution:
 class Checked:
     """What the checker found out, by node id.
 
-    `names`: the variable or type that an identifier or a dotted name stands for. `calls`: what a call means.
+    `names`: the variable or type that an identifier or a dotted name stands for, `globals`: those of them that no variable
+    of a macro may stand for. `calls`: what a call means.
     """
 
     types: dict[int, Type] = field(default_factory=dict)
     names: dict[int, str] = field(default_factory=dict)
+    globals: set[int] = field(default_factory=set)
     calls: dict[int, Resolution] = field(default_factory=dict)
     issues: list[Issue] = field(default_factory=list)
 
@@ -95,6 +100,7 @@ def _unwrap(type_: Type) -> tuple[Type, bool]:
 class _Checker:
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
+        self._strict = environment.version >= _STRICT_NAMES_SINCE
         self._scopes: list[dict[str, Type]] = []
         self._free = 0
         self.known: Substitution = {}
@@ -125,6 +131,9 @@ class _Checker:
     # --- names
 
     def _lookup(self, name: str) -> Type | None:
+        """Find what a name stands for; until 1.36 a leading dot does not keep it from being a macro's variable."""
+        if self._strict and name.startswith("."):
+            return self._environment.identifier(name[1:])
         name = name.removeprefix(".")
         for scope in reversed(self._scopes):
             if name in scope:
@@ -136,14 +145,24 @@ class _Checker:
         if type_ is None:
             self._undeclared(node.offset, node.name)
             return ERROR
-        self.found.names[node.id] = node.name.removeprefix(".")
+        self._name(node, node.name)
         return type_
+
+    def _name(self, node: Node, name: str) -> None:
+        self.found.names[node.id] = name.removeprefix(".")
+        if self._strict and name.startswith("."):
+            self.found.globals.add(node.id)
+
+    def _is_local(self, name: str) -> bool:
+        """Return whether a dotted name begins with a macro's variable, which from 1.37 on hides longer names."""
+        first = name.partition(".")[0]
+        return self._strict and any(first in scope for scope in self._scopes)
 
     def _select(self, node: Select) -> Type:
         name = qualified_name(node)
-        type_ = None if name is None else self._lookup(name)
+        type_ = None if name is None or self._is_local(name) else self._lookup(name)
         if name is not None and type_ is not None:
-            self.found.names[node.id] = name.removeprefix(".")
+            self._name(node, name)
             return type_
         selected = self._field(node, node.operand, node.field, optional=False)
         return BOOL if node.test else self._known(selected)
@@ -170,11 +189,10 @@ class _Checker:
                 return DYN
 
     def _declared_field(self, offset: int, target: Type, name: str) -> Type:
-        fields = self._environment.fields(target.name)
-        if fields is None:
+        if not self._environment.has_fields(target.name):
             self._issue(offset, f"unexpected failed resolution of '{target.name}'")
             return ERROR
-        type_ = fields.get(name)
+        type_ = self._environment.field(target.name, name)
         if type_ is None:
             self._issue(offset, f"undefined field '{name}'")
             return ERROR

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from scanner.cel.functions import functions_of, types_of
 from scanner.cel.functions.authorizer import AUTHORIZER, DECISION, GROUP_CHECK, PATH_CHECK, RESOURCE_CHECK
@@ -34,9 +34,8 @@ from scanner.cel.type_system import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from scanner.cel.functions.declaration import Function, Library
+    from scanner.cel.values import Value
 
 Fields = tuple[tuple[str, Type], ...]
 Version = tuple[int, int]
@@ -125,13 +124,29 @@ AUTHORIZATION: Fields = (("authorizer", AUTHORIZER), ("authorizer.requestResourc
 """Declared everywhere but in message expressions."""
 
 
+class Structs(Protocol):
+    """Object types that expressions may make values of: `Name{field: value}`. Hashable, as a part of environments."""
+
+    def type_named(self, name: str) -> Type | None:
+        """Return the object type of a name, or None."""
+        ...
+
+    def field(self, type_name: str, name: str) -> Type | None:
+        """Return the type of a field, or None when the type has no such field."""
+        ...
+
+    def make(self, type_: Type, fields: dict[str, Value]) -> Value:
+        """Return a value of a type; raise EvaluationError when a field's value does not suit."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Environment:
     """The declarations of one kind of expression.
 
     `variables`: names and types. `composed`: the fields of `variables`, in their order. `objects`: object types beyond
     Kubernetes' own, by name. `results`: the allowed types of the whole expression, None for any. `version` switches
-    libraries, `extras` are those that only some environments have.
+    libraries, `extras` are those that only some environments have. `structs`: the types of which values can be made.
     """
 
     variables: Fields = ADMISSION
@@ -140,6 +155,7 @@ class Environment:
     results: tuple[Type, ...] | None = None
     version: Version = (1, 36)
     extras: tuple[Library, ...] = ()
+    structs: Structs | None = None
 
     def extend(self, *more: Fields) -> Environment:
         """Return an environment with more variables."""
@@ -159,15 +175,28 @@ class Environment:
 
     def identifier(self, name: str) -> Type | None:
         """Return the type of a variable, or of a type's name; None when nothing has this name."""
-        return _identifiers(self).get(name)
+        found = _identifiers(self).get(name)
+        if found is not None or self.structs is None:
+            return found
+        made = self.structs.type_named(name)
+        return None if made is None else type_of_type(made)
 
     def type_named(self, name: str) -> Type | None:
         """Return the type a name denotes as a value."""
         return _type_values(self.version).get(name)
 
-    def fields(self, type_name: str) -> Mapping[str, Type] | None:
-        """Return the fields of an object type, or None for a type without declared fields."""
-        return _objects(self).get(type_name)
+    def has_fields(self, type_name: str) -> bool:
+        """Return whether an object type has declared fields."""
+        return type_name in _objects(self) or (
+            self.structs is not None and self.structs.type_named(type_name) is not None
+        )
+
+    def field(self, type_name: str, name: str) -> Type | None:
+        """Return the type of a field of an object type, or None when there is no such field."""
+        fields = _objects(self).get(type_name)
+        if fields is None and self.structs is not None:
+            return self.structs.field(type_name, name)
+        return None if fields is None else fields.get(name)
 
     def function(self, name: str) -> Function | None:
         """Return the function of a full name."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TypeAlias, assert_never
 
-from scanner.cel import runtime
+from scanner.cel import runtime, tracked
 from scanner.cel.checker import is_optional
 from scanner.cel.errors import EvaluationError, EvaluationStopped
 from scanner.cel.functions import regex
@@ -70,6 +70,7 @@ class _Planner:
     def __init__(self, checked: Checked, folded: Folded, environment: Environment) -> None:
         self._checked = checked
         self._folded = folded
+        self._structs = environment.structs
         names = sorted(set(checked.names.values()) & {name for name, _ in environment.variables})
         self.roots = tuple(names)
         self._scope: dict[str, int] = {}
@@ -200,8 +201,10 @@ class _Planner:
                 return _either(*arguments)
             case "orValue":
                 return _either_value(*arguments)
-            case _:
-                return _apply(resolution.function.runner(resolution.overload_ids), arguments)
+        run = resolution.function.runner(resolution.overload_ids)
+        if tracked.is_tracked(resolution.overload_ids):
+            return _apply_tracked(resolution.overload_ids[0], run, arguments)
+        return _apply(run, arguments)
 
     # --- literals
 
@@ -218,7 +221,10 @@ class _Planner:
 
     def _struct(self, node: StructLiteral) -> Evaluate:
         entries = tuple((entry.name, self.plan(entry.value), entry.optional) for entry in node.entries)
-        return _struct_of(entries)
+        if self._structs is None:
+            return _struct_of(entries, lambda fields: fields)
+        made, make = self._checked.types[node.id], self._structs.make
+        return _struct_of(entries, lambda fields: make(made, fields))
 
     # --- comprehensions
 
@@ -256,7 +262,12 @@ class _Planner:
         self._scope, self._used = outer, used
 
         def evaluate(frame: Frame) -> Value:
-            frame[slot] = value(frame)
+            try:
+                frame[slot] = value(frame)
+            except EvaluationStopped:
+                raise
+            except EvaluationError as error:
+                frame[slot] = error
             return result(frame)
 
         return evaluate
@@ -286,6 +297,8 @@ def _is_selection(node: Node, checked: Checked) -> bool:
 def _variable(slot: int) -> Evaluate:
     def evaluate(frame: Frame) -> Value:
         value = frame[slot]
+        if isinstance(value, EvaluationError):
+            raise value
         return _reread(value) if type(value) is Optional else value
 
     return evaluate
@@ -438,20 +451,19 @@ def _conditional(condition: Evaluate, yes: Evaluate, no: Evaluate) -> Evaluate:
 
 
 def _equal(left: Evaluate, right: Evaluate) -> Evaluate:
-    return lambda frame: runtime.equal(left(frame), right(frame))
+    return _apply_to_both(runtime.equal, left, right)
 
 
 def _unequal(left: Evaluate, right: Evaluate) -> Evaluate:
     """Negate equality; what cannot be compared is unequal."""
 
-    def evaluate(frame: Frame) -> Value:
-        one, other = left(frame), right(frame)
+    def differ(one: Value, other: Value) -> bool:
         try:
             return not runtime.equal(one, other)
         except EvaluationError:
             return True
 
-    return evaluate
+    return _apply_to_both(differ, left, right)
 
 
 def _either(optional: Evaluate, other: Evaluate) -> Evaluate:
@@ -477,9 +489,50 @@ def _apply(run: Callable[..., Value], arguments: tuple[Evaluate, ...]) -> Evalua
         case (only,):
             return lambda frame: run(only(frame))
         case (left, right):
-            return lambda frame: run(left(frame), right(frame))
+            return _apply_to_both(run, left, right)
         case _:
             return lambda frame: run(*[argument(frame) for argument in arguments])
+
+
+def _apply_to_both(run: Callable[[Value, Value], Value], left: Evaluate, right: Evaluate) -> Evaluate:
+    """Evaluate both operands before the error of the first counts: the second may end the evaluation altogether."""
+
+    def evaluate(frame: Frame) -> Value:
+        try:
+            one = left(frame)
+        except EvaluationStopped:
+            raise
+        except EvaluationError:
+            _attempt(right, frame)
+            raise
+        return run(one, right(frame))
+
+    return evaluate
+
+
+def _attempt(evaluate: Evaluate, frame: Frame) -> tracked.Seen:
+    """Return a value, or the error instead of raising it."""
+    try:
+        return evaluate(frame)
+    except EvaluationStopped:
+        raise
+    except EvaluationError as error:
+        return error
+
+
+def _apply_tracked(overload_id: str, run: Callable[..., Value], arguments: tuple[Evaluate, ...]) -> Evaluate:
+    """Apply a function whose tracker looks at the arguments of every call before its outcome counts."""
+
+    def evaluate(frame: Frame) -> Value:
+        seen = tuple([_attempt(argument, frame) for argument in arguments])
+        failed = next((one for one in seen if isinstance(one, EvaluationError)), None)
+        outcome = failed or _attempt(lambda _frame: run(*seen), frame)
+        tracked.look_at(overload_id, seen)
+        if isinstance(outcome, EvaluationError):
+            raise outcome
+        return outcome
+
+    return evaluate
 
 
 def _optional_list(elements: tuple[Evaluate, ...], optional: tuple[bool, ...]) -> Evaluate:
@@ -521,7 +574,7 @@ def _not_optional(key: Value, value: Value) -> EvaluationError:
     return EvaluationError(f"cannot initialize optional entry '{shown[0]}' from non-optional value {shown[1]}")
 
 
-def _struct_of(entries: tuple[tuple[str, Evaluate, bool], ...]) -> Evaluate:
+def _struct_of(entries: tuple[tuple[str, Evaluate, bool], ...], make: Callable[[dict[str, Value]], Value]) -> Evaluate:
     def evaluate(frame: Frame) -> Value:
         found: dict[str, Value] = {}
         for name, value_of, optional in entries:
@@ -533,7 +586,7 @@ def _struct_of(entries: tuple[tuple[str, Evaluate, bool], ...]) -> Evaluate:
                     continue
                 value = value.value
             found[name] = value
-        return found
+        return make(found)
 
     return evaluate
 

@@ -21,6 +21,7 @@ from scanner.cel.values import (
     KeyedMap,
     Opaque,
     Optional,
+    Struct,
     Timestamp,
     UInt,
     Value,
@@ -117,6 +118,8 @@ def _equal_alike(left: Operand, right: Operand) -> bool:
         return left.present is right.present and (not left.present or equal(left.value, right.value))
     if type(left) is Type and type(right) is Type:
         return left.name == right.name
+    if type(left) is Struct and type(right) is Struct:
+        return left.type == right.type and equal_maps(left.fields, right.fields)
     return left is right
 
 
@@ -369,6 +372,8 @@ def look_up(container: Value, key: Value) -> tuple[Value] | None:
         return (container[at],) if 0 <= at < len(container) else None
     if isinstance(container, Lazy):
         return (container.read(str(key)),)
+    if type(container) is Struct:
+        return container.find(key)
     return find_key(container, key)
 
 
@@ -394,6 +399,8 @@ def has(container: Value, field: str) -> bool:
     """Return `has(container.field)`."""
     if type(container) is dict:
         return field in container
+    if type(container) is Struct:
+        return field in container.fields
     return look_up(container, field) is not None
 
 
@@ -428,6 +435,7 @@ _GO_TYPES = {
     list: "*types.baseList",
     dict: "*types.baseMap",
     KeyedMap: "*types.baseMap",
+    Struct: "*dynamic.ObjectVal",
 }
 
 

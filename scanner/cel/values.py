@@ -9,12 +9,14 @@
 | double | float | | type | `Type` |
 | string | str | | optional | `Optional` |
 | bytes | bytes | | Kubernetes' own types | subclasses of `Opaque` |
+| | | | made by `Name{field: value}` | `Struct` |
 
 Classes are compared with `type(x) is …`, never `isinstance`: Python's bool is an int, CEL's is not.
 """
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from scanner.cel.errors import EvaluationError
@@ -36,7 +38,7 @@ from scanner.cel.type_system import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import ItemsView, Iterable, Iterator
+    from collections.abc import ItemsView, Iterable, Iterator, Mapping
 
 Value: TypeAlias = object
 """Any of the shapes in the table above."""
@@ -115,6 +117,30 @@ class Opaque:
     def equals(self, other: Opaque) -> bool:
         """Return whether a value of the same class is equal to this one."""
         return self is other
+
+
+class Struct:
+    """What `Name{field: value}` makes; `absent` is how fields read that were not given, the others do not exist then."""
+
+    __slots__ = ("absent", "fields", "type")
+
+    def __init__(
+        self, type_: Type, fields: dict[str, Value], absent: Mapping[str, Value] = MappingProxyType({})
+    ) -> None:
+        self.type = type_
+        self.fields = fields
+        self.absent = absent
+
+    def __repr__(self) -> str:
+        return f"Struct({self.type.name}, {self.fields!r})"
+
+    def find(self, field: Value) -> tuple[Value] | None:
+        """Return the value of a field, wrapped, or None."""
+        if type(field) is not str:
+            return None
+        if field in self.fields:
+            return (self.fields[field],)
+        return (self.absent[field],) if field in self.absent else None
 
 
 _TRUE_KEY = ("bool", 1)
@@ -227,6 +253,8 @@ def type_of(value: Value) -> Type:
         return known
     if isinstance(value, Opaque):
         return value.TYPE
+    if type(value) is Struct:
+        return value.type
     message = f"not a CEL value: {type(value).__name__}"
     raise TypeError(message)
 
