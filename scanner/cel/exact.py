@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 Frame: TypeAlias = "list[Value]"
 Evaluate: TypeAlias = "Callable[[Frame], Value]"
+_OPTIONALS_KEPT_SINCE = (1, 37)
+Rewrap: TypeAlias = "Callable[[Value], Value]"
 _Step: TypeAlias = "tuple[Evaluate | None, Value, bool]"
 """One selection: a computed key or a constant one, and whether it is optional."""
 
@@ -70,6 +72,8 @@ class _Planner:
     def __init__(self, checked: Checked, folded: Folded, environment: Environment) -> None:
         self._checked = checked
         self._folded = folded
+        self._again = _as_it_is if environment.version >= _OPTIONALS_KEPT_SINCE else runtime.rewrapped
+        self._strict = environment.version >= _OPTIONALS_KEPT_SINCE
         self._structs = environment.structs
         names = sorted(set(checked.names.values()) & {name for name, _ in environment.variables})
         self.roots = tuple(names)
@@ -87,7 +91,7 @@ class _Planner:
             case Literal(value=value):
                 return lambda _frame: value
             case Identifier():
-                return self._name(self._checked.names[node.id])
+                return self._name(node)
             case Select():
                 return self._select(node)
             case Call():
@@ -105,20 +109,20 @@ class _Planner:
 
     # --- names and selections
 
-    def _name(self, name: str) -> Evaluate:
-        slot = self._scope.get(name)
+    def _name(self, node: Node) -> Evaluate:
+        name = self._checked.names[node.id]
+        slot = None if node.id in self._checked.globals else self._scope.get(name)
         if slot is not None:
-            return _variable(slot)
+            return _variable(slot, self._again)
         return _root(self._slots[name], name)
 
     def _select(self, node: Select) -> Evaluate:
-        name = self._checked.names.get(node.id)
-        if name is not None:
-            return self._name(name)
+        if node.id in self._checked.names:
+            return self._name(node)
         if node.test:
             base, steps = self._path(node.operand)
-            return _has(base, steps, node.field)
-        return _follow(*self._path(node))
+            return _has(base, steps, node.field, self._again)
+        return _follow(*self._path(node), self._again)
 
     def _path(self, node: Node) -> tuple[Evaluate, tuple[_Step, ...]]:
         """Return what a chain of selections and indexes begins with, and its steps."""
@@ -159,7 +163,7 @@ class _Planner:
             case "_!=_":
                 return _unequal(*(self.plan(argument) for argument in node.arguments))
             case "_[_]" | "_[?_]" | "_?._":
-                return _follow(*self._path(node))
+                return _follow(*self._path(node), self._again)
             case _:
                 return self._function(node)
 
@@ -181,7 +185,7 @@ class _Planner:
         is_read = isinstance(node, Identifier) or _is_selection(node, self._checked)
         if is_read or (isinstance(node, Call) and node.function == "_?_:_") or not self._may_be_optional(node):
             return evaluate
-        return _reading(evaluate)
+        return _reading(evaluate, self._again)
 
     def _may_be_optional(self, node: Node) -> bool:
         type_ = self._checked.types[node.id]
@@ -198,9 +202,9 @@ class _Planner:
             return _is_member(arguments[0], members)
         match resolution.function.name:
             case "or":
-                return _either(*arguments)
+                return _either(*arguments, strict=self._strict)
             case "orValue":
-                return _either_value(*arguments)
+                return _either_value(*arguments, strict=self._strict)
         run = resolution.function.runner(resolution.overload_ids)
         if tracked.is_tracked(resolution.overload_ids):
             return _apply_tracked(resolution.overload_ids[0], run, arguments)
@@ -294,27 +298,31 @@ def _is_selection(node: Node, checked: Checked) -> bool:
     return isinstance(node, Call) and node.function in ("_[_]", "_[?_]", "_?._")
 
 
-def _variable(slot: int) -> Evaluate:
+def _as_it_is(value: Value) -> Value:
+    return value
+
+
+def _variable(slot: int, again: Rewrap) -> Evaluate:
     def evaluate(frame: Frame) -> Value:
         value = frame[slot]
         if isinstance(value, EvaluationError):
             raise value
-        return _reread(value) if type(value) is Optional else value
+        return _reread(value, again) if type(value) is Optional else value
 
     return evaluate
 
 
-def _reading(operand: Evaluate) -> Evaluate:
+def _reading(operand: Evaluate, again: Rewrap) -> Evaluate:
     def evaluate(frame: Frame) -> Value:
         value = operand(frame)
-        return _reread(value) if type(value) is Optional else value
+        return _reread(value, again) if type(value) is Optional else value
 
     return evaluate
 
 
-def _reread(optional: Optional) -> Optional:
-    """Return an optional as it is after upstream has unwrapped it to a Go value and wrapped it again."""
-    return Optional(runtime.rewrapped(optional.value)) if optional.present else optional
+def _reread(optional: Optional, again: Rewrap) -> Optional:
+    """Return an optional as it is after upstream, until 1.36, has unwrapped it to a Go value and wrapped it again."""
+    return Optional(again(optional.value)) if optional.present else optional
 
 
 def _search(name: str, pattern: regex.Pattern, arguments: tuple[Evaluate, ...]) -> Evaluate:
@@ -344,24 +352,24 @@ def _root(slot: int, name: str) -> Evaluate:
     return evaluate
 
 
-def _follow(base: Evaluate, steps: tuple[_Step, ...]) -> Evaluate:
+def _follow(base: Evaluate, steps: tuple[_Step, ...], again: Rewrap) -> Evaluate:
     if all(closure is None and type(key) is str and not optional for closure, key, optional in steps):
-        return _follow_fields(base, tuple(str(key) for _, key, _ in steps))
+        return _follow_fields(base, tuple(str(key) for _, key, _ in steps), again)
 
     def evaluate(frame: Frame) -> Value:
-        return _walk_path(base(frame), steps, frame)
+        return _walk_path(_reach(base(frame), steps, frame, again))
 
     return evaluate
 
 
-def _follow_fields(base: Evaluate, fields: tuple[str, ...]) -> Evaluate:
+def _follow_fields(base: Evaluate, fields: tuple[str, ...], again: Rewrap) -> Evaluate:
     """Follow constant strings only, by far the commonest chain."""
     steps: tuple[_Step, ...] = tuple((None, field, False) for field in fields)
 
     def evaluate(frame: Frame) -> Value:
         start = value = base(frame)
         if type(value) is Optional:
-            return _walk_path(start, steps, frame)
+            return _walk_path(_reach(start, steps, frame, again))
         for field in fields:
             value = runtime.select(value, field)
         return value
@@ -369,21 +377,24 @@ def _follow_fields(base: Evaluate, fields: tuple[str, ...]) -> Evaluate:
     return evaluate
 
 
-def _walk_path(value: Value, steps: tuple[_Step, ...], frame: Frame) -> Value:
-    """Follow steps; from an optional root or step on, what is not there gives an absent optional."""
-    found, is_optional = _reach(value, steps, frame)
+def _walk_path(reached: _Reached) -> Value:
+    """Return what steps lead to; from an optional root or step on, what is not there gives an absent optional."""
+    found, is_optional = reached
     if found is None:
         return NONE
     return Optional(found[0]) if is_optional else found[0]
 
 
-def _reach(value: Value, steps: tuple[_Step, ...], frame: Frame) -> tuple[tuple[Value] | None, bool]:
+_Reached: TypeAlias = tuple[tuple[Value] | None, bool]
+
+
+def _reach(value: Value, steps: tuple[_Step, ...], frame: Frame, again: Rewrap) -> _Reached:
     """Return where the steps lead, wrapped, None where there is nothing, and whether the way was optional."""
     is_optional = type(value) is Optional
     if type(value) is Optional:
         if not value.present:
             return None, True
-        value = runtime.rewrapped(value.value)
+        value = again(value.value)
     for closure, key, optional in steps:
         at = key if closure is None else closure(frame)
         is_optional = is_optional or optional
@@ -397,9 +408,9 @@ def _reach(value: Value, steps: tuple[_Step, ...], frame: Frame) -> tuple[tuple[
     return (value,), is_optional
 
 
-def _has(base: Evaluate, steps: tuple[_Step, ...], field: str) -> Evaluate:
+def _has(base: Evaluate, steps: tuple[_Step, ...], field: str, again: Rewrap) -> Evaluate:
     def evaluate(frame: Frame) -> Value:
-        found, _ = _reach(base(frame), steps, frame)
+        found, _ = _reach(base(frame), steps, frame, again)
         return found is not None and runtime.has(found[0], field)
 
     return evaluate
@@ -466,17 +477,25 @@ def _unequal(left: Evaluate, right: Evaluate) -> Evaluate:
     return _apply_to_both(differ, left, right)
 
 
-def _either(optional: Evaluate, other: Evaluate) -> Evaluate:
+def _either(optional: Evaluate, other: Evaluate, *, strict: bool) -> Evaluate:
+    """Evaluate `or`; what is no optional passes until 1.36."""
+
     def evaluate(frame: Frame) -> Value:
         value = optional(frame)
+        if strict and type(value) is not Optional:
+            raise no_overload()
         return value if type(value) is not Optional or value.present else other(frame)
 
     return evaluate
 
 
-def _either_value(optional: Evaluate, other: Evaluate) -> Evaluate:
+def _either_value(optional: Evaluate, other: Evaluate, *, strict: bool) -> Evaluate:
+    """Evaluate `orValue`; what is no optional passes until 1.36."""
+
     def evaluate(frame: Frame) -> Value:
         value = optional(frame)
+        if strict and type(value) is not Optional:
+            raise no_overload()
         if type(value) is not Optional:
             return value
         return value.unwrapped() if value.present else other(frame)

@@ -364,3 +364,16 @@ MACROS: dict[tuple[str, int, bool], Expand] = {
     ("sortBy", 2, True): _sort_by,
 }
 """Name, number of arguments, whether it is a member call."""
+_TWO_VARIABLES = frozenset({"existsOne", "transformList", "transformMap", "transformMapEntry"})
+
+
+def macro(name: str, size: int, version: tuple[int, int], *, member: bool) -> Expand | None:
+    """Return the macro that a Kubernetes release has under this name for so many arguments."""
+    return MACROS.get((name, size, member)) if _since(name, size) <= version else None
+
+
+def _since(name: str, size: int) -> tuple[int, int]:
+    if name == "sortBy":
+        return (1, 34)
+    quantifies_pairs = size == 3 and name in ("all", "exists", "exists_one")  # noqa: PLR2004
+    return (1, 32) if name in _TWO_VARIABLES or quantifies_pairs else (1, 0)

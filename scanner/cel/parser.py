@@ -67,6 +67,7 @@ _RELATIONS = {
     "!=": "_!=_",
     "in": "@in",
 }
+_QUOTED_FIELDS_SINCE = (1, 37)
 _SUMS = {"+": "_+_", "-": "_-_"}
 _PRODUCTS = {"*": "_*_", "/": "_/_", "%": "_%_"}
 _CONSTANTS: dict[str, Callable[[str], Value]] = {
@@ -98,12 +99,12 @@ def too_long(text: str) -> Issue | None:
     return Issue(NOWHERE, f"expression code point size exceeds limit: size: {len(text)}, limit {LONGEST}")
 
 
-def parse(text: str) -> tuple[Node, list[Issue]]:
-    """Return the tree of an expression and what is wrong with it beyond the grammar.
+def parse(text: str, version: tuple[int, int] = (1, 36)) -> tuple[Node, list[Issue]]:
+    """Return the tree of an expression and what is wrong with it beyond the grammar, for a Kubernetes release.
 
     Raises `UnknownCharacter`, `NotInGrammar` and `TooDeep`.
     """
-    parser = Parser(lexer.tokens(text))
+    parser = Parser(lexer.tokens(text), version)
     root = parser.whole()
     if root.depth > DEEPEST:
         raise TooDeep("max recursion depth exceeded")
@@ -113,8 +114,9 @@ def parse(text: str) -> tuple[Node, list[Issue]]:
 class Parser:
     """One pass over the tokens of one expression."""
 
-    def __init__(self, found: list[Token]) -> None:
+    def __init__(self, found: list[Token], version: tuple[int, int]) -> None:
         self._tokens = found
+        self._version = version
         self._at = 0
         self._kind = found[0].kind
         self._open = {"expr": 0, "relation": 0, "calc": 0, "member": 0}
@@ -254,6 +256,9 @@ class Parser:
 
     def _field_name(self) -> Token:
         if self._kind == "quoted":
+            if self._version >= _QUOTED_FIELDS_SINCE:
+                token = self._next()
+                return Token(token.kind, token.text[1:-1], token.offset)
             self.issues.append(Issue(self._tokens[self._at].offset, "unsupported syntax: '`'"))
             return self._next()
         return self._expect("name")
@@ -400,7 +405,7 @@ class Parser:
         self, number: int, offset: int, function: str, target: Node | None, arguments: tuple[Node, ...]
     ) -> Node:
         """Return what a macro makes of a call, or the call."""
-        expand = macros.MACROS.get((function, len(arguments), target is not None))
+        expand = macros.macro(function, len(arguments), self._version, member=target is not None)
         if expand is not None:
             return self._expanded(expand, number, offset, target, arguments)
         return self.call(number, offset, function, arguments, target, counted=target is not None)

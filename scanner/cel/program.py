@@ -60,7 +60,7 @@ def compile(text: str, env: Environment) -> Program:  # noqa: A001 (the verb of 
 
 def _compile(text: str, env: Environment) -> Program:
     source = Source(text)
-    root = _parse(source)
+    root = _parse(source, env)
     checked = check(root, env)
     issues = checked.issues or validate(root, checked, env)
     if issues:
@@ -79,12 +79,12 @@ def _plan(root: Node, checked: Checked, env: Environment) -> exact.Planned:
         raise CompileError(message, message) from None
 
 
-def _parse(source: Source) -> Node:
+def _parse(source: Source, env: Environment) -> Node:
     issue = parser.too_long(source.text)
     if issue is not None:
         raise _failed(source, [issue])
     try:
-        root, issues = parser.parse(source.text)
+        root, issues = parser.parse(source.text, env.version)
     except UnknownCharacter as unknown:
         character = source.text[unknown.offset]
         message = f"Syntax error: token recognition error at: '{character}'"

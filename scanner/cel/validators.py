@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from scanner.cel.values import Value
 
 SINCE = (1, 29)
+_FORMATS_SINCE = (1, 31)
 _EXEMPT = "format"
 _CLAUSE_TYPES = {
     "d": ("int", "uint"),
@@ -56,12 +57,14 @@ def validate(root: Node, checked: Checked, environment: Environment) -> list[Iss
     """Return what is wrong with the literals of a tree."""
     if environment.version < SINCE:
         return []
-    exempt = _inside_format(root)
+    knows_formats = environment.version >= _FORMATS_SINCE
+    exempt = _inside_format(root) if knows_formats else frozenset()
     issues: list[Issue] = []
     for node in walk(root):
         match node:
             case Call():
-                issues.extend(_call_issues(node, checked))
+                issues.extend(_argument_issues(node))
+                issues.extend(_format_call_issues(node, checked) if knows_formats else ())
             case ListLiteral() if node.id not in exempt:
                 issues.extend(_list_issues(node, checked))
             case MapLiteral() if node.id not in exempt:
@@ -95,7 +98,7 @@ _ARGUMENTS: dict[str, Callable[[Value], object]] = {
 }
 
 
-def _call_issues(node: Call, checked: Checked) -> Iterator[Issue]:
+def _argument_issues(node: Call) -> Iterator[Issue]:
     check = _ARGUMENTS.get(node.function)
     if check is not None and node.arguments and isinstance(node.arguments[0], Literal):
         argument = node.arguments[0]
@@ -103,6 +106,9 @@ def _call_issues(node: Call, checked: Checked) -> Iterator[Issue]:
             check(argument.value)
         except EvaluationError:
             yield Issue(argument.offset, f"invalid {node.function} argument")
+
+
+def _format_call_issues(node: Call, checked: Checked) -> Iterator[Issue]:
     if node.function == "format" and len(node.arguments) == 1:
         target, arguments = node.target, node.arguments[0]
         if isinstance(target, Literal) and isinstance(arguments, ListLiteral) and type(target.value) is str:
