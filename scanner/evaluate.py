@@ -25,6 +25,7 @@ from scanner.model.outcome import (
     Violated,
 )
 from scanner.model.policy import NamedExpression, Operation, Policy, Validation
+from scanner.model.release import NEWEST, Minor
 from scanner.model.resource import Kind, Resource, UserInfo
 
 _CODES = {"Unauthorized": 401, "Forbidden": 403, "RequestEntityTooLarge": 413, "Invalid": 422}
@@ -133,9 +134,14 @@ class Request:
     decider: cel.Decider | None = None
 
 
-def compile_policy(policy: Policy) -> CompiledPolicy:
-    """Compile every expression of a policy; what does not compile is kept as a fault, as a server keeps it."""
-    environment = cel.Environment().extend(cel.PARAMS) if policy.param_kind else cel.Environment()
+def compile_policy(policy: Policy, rules: Minor = NEWEST, *, new: bool = False) -> CompiledPolicy:
+    """Compile every expression of a policy; what does not compile is kept as a fault, as a server keeps it.
+
+    `rules` is the Kubernetes release that evaluates. A `new` policy is one that is being written: until the release after,
+    it cannot use what this release adds.
+    """
+    environment = cel.Environment(version=rules, compatible=(rules[0], rules[1] - 1) if new else None)
+    environment = environment.extend(cel.PARAMS) if policy.param_kind else environment
     variables: dict[str, Expression] = {}
     for variable in policy.variables:
         expression = _compile(variable.expression, environment.extend(cel.AUTHORIZATION), variables)

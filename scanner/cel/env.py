@@ -146,7 +146,8 @@ class Environment:
 
     `variables`: names and types. `composed`: the fields of `variables`, in their order. `objects`: object types beyond
     Kubernetes' own, by name. `results`: the allowed types of the whole expression, None for any. `version` switches
-    libraries, `extras` are those that only some environments have. `structs`: the types of which values can be made.
+    libraries and rules; with `compatible`, expressions may only use what that release has, as in policies that are being
+    written, `extras` are those that only some environments have. `structs`: the types of which values can be made.
     """
 
     variables: Fields = ADMISSION
@@ -154,8 +155,14 @@ class Environment:
     objects: tuple[tuple[str, Fields], ...] = field(default=())
     results: tuple[Type, ...] | None = None
     version: Version = (1, 36)
+    compatible: Version | None = None
     extras: tuple[Library, ...] = ()
     structs: Structs | None = None
+
+    @property
+    def features(self) -> Version:
+        """The release whose libraries expressions may use."""
+        return self.compatible or self.version
 
     def extend(self, *more: Fields) -> Environment:
         """Return an environment with more variables."""
@@ -183,7 +190,7 @@ class Environment:
 
     def type_named(self, name: str) -> Type | None:
         """Return the type a name denotes as a value."""
-        return _type_values(self.version).get(name)
+        return _type_values(self.version, self.features).get(name)
 
     def has_fields(self, type_name: str) -> bool:
         """Return whether an object type has declared fields."""
@@ -200,7 +207,7 @@ class Environment:
 
     def function(self, name: str) -> Function | None:
         """Return the function of a full name."""
-        return functions_of(self.version, self.extras).get(name)
+        return functions_of(self.version, self.features, self.extras).get(name)
 
 
 def declared_type(inferred: Type) -> Type:
@@ -215,13 +222,15 @@ def declared_type(inferred: Type) -> Type:
 
 
 @cache
-def _type_values(version: Version) -> dict[str, Type]:
-    return _TYPE_NAMES | {known.name: known for known in types_of(version)}
+def _type_values(version: Version, features: Version) -> dict[str, Type]:
+    return _TYPE_NAMES | {known.name: known for known in types_of(version, features)}
 
 
 @cache
 def _identifiers(environment: Environment) -> dict[str, Type]:
-    names = {name: type_of_type(denoted) for name, denoted in _type_values(environment.version).items()}
+    names = {
+        name: type_of_type(denoted) for name, denoted in _type_values(environment.version, environment.features).items()
+    }
     names |= {name: type_of_type(object_type(name)) for name in _objects(environment)}
     return names | dict(environment.variables)
 

@@ -99,12 +99,15 @@ def too_long(text: str) -> Issue | None:
     return Issue(NOWHERE, f"expression code point size exceeds limit: size: {len(text)}, limit {LONGEST}")
 
 
-def parse(text: str, version: tuple[int, int] = (1, 36)) -> tuple[Node, list[Issue]]:
+def parse(
+    text: str, version: tuple[int, int] = (1, 36), features: tuple[int, int] = (1, 36)
+) -> tuple[Node, list[Issue]]:
     """Return the tree of an expression and what is wrong with it beyond the grammar, for a Kubernetes release.
 
+    `features` is the release whose macros may be used.
     Raises `UnknownCharacter`, `NotInGrammar` and `TooDeep`.
     """
-    parser = Parser(lexer.tokens(text), version)
+    parser = Parser(lexer.tokens(text), version, features)
     root = parser.whole()
     if root.depth > DEEPEST:
         raise TooDeep("max recursion depth exceeded")
@@ -114,8 +117,9 @@ def parse(text: str, version: tuple[int, int] = (1, 36)) -> tuple[Node, list[Iss
 class Parser:
     """One pass over the tokens of one expression."""
 
-    def __init__(self, found: list[Token], version: tuple[int, int]) -> None:
+    def __init__(self, found: list[Token], version: tuple[int, int], features: tuple[int, int]) -> None:
         self._tokens = found
+        self._features = features
         self._version = version
         self._at = 0
         self._kind = found[0].kind
@@ -405,7 +409,7 @@ class Parser:
         self, number: int, offset: int, function: str, target: Node | None, arguments: tuple[Node, ...]
     ) -> Node:
         """Return what a macro makes of a call, or the call."""
-        expand = macros.macro(function, len(arguments), self._version, member=target is not None)
+        expand = macros.macro(function, len(arguments), self._features, member=target is not None)
         if expand is not None:
             return self._expanded(expand, number, offset, target, arguments)
         return self.call(number, offset, function, arguments, target, counted=target is not None)

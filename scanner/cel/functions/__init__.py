@@ -57,13 +57,15 @@ LIBRARIES: tuple[Library, ...] = (
 
 
 @cache
-def functions_of(version: tuple[int, int], extras: tuple[Library, ...]) -> dict[str, Function]:
+def functions_of(
+    version: tuple[int, int], features: tuple[int, int], extras: tuple[Library, ...]
+) -> dict[str, Function]:
     """Return all functions of a Kubernetes version by name, overloads of several libraries merged.
 
-    `extras` are libraries that not every environment has.
+    `features` is the version whose gated libraries may be used; `extras` are libraries that not every environment has.
     """
     merged: dict[str, Function] = {}
-    for library in _libraries(version, extras):
+    for library in _libraries(version, features, extras):
         for function in library.functions:
             known = merged.get(function.name)
             merged[function.name] = function if known is None else known.merged(function)
@@ -71,10 +73,15 @@ def functions_of(version: tuple[int, int], extras: tuple[Library, ...]) -> dict[
 
 
 @cache
-def types_of(version: tuple[int, int]) -> tuple[Type, ...]:
+def types_of(version: tuple[int, int], features: tuple[int, int]) -> tuple[Type, ...]:
     """Return the types that libraries add, whose names expressions may use."""
-    return tuple(type_ for library in _libraries(version, ()) for type_ in library.types)
+    return tuple(type_ for library in _libraries(version, features, ()) for type_ in library.types)
 
 
-def _libraries(version: tuple[int, int], extras: tuple[Library, ...]) -> tuple[Library, ...]:
-    return (*(library for library in LIBRARIES if library.since <= version < library.until), *extras)
+def _libraries(version: tuple[int, int], features: tuple[int, int], extras: tuple[Library, ...]) -> tuple[Library, ...]:
+    known = (
+        library
+        for library in LIBRARIES
+        if library.since <= (features if library.gated else version) and version < library.until
+    )
+    return (*known, *extras)

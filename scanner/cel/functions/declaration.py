@@ -159,7 +159,7 @@ class Library:
     """What one file of functions adds to the environment.
 
     `types`: those whose names expressions may use. `since`: the Kubernetes minor version that brought it, `until`: the first
-    that does not have it any more.
+    that does not have it any more. A `gated` one came with Kubernetes and not with cel-go.
     """
 
     name: str
@@ -167,3 +167,4 @@ class Library:
     types: tuple[Type, ...] = ()
     since: tuple[int, int] = (1, 0)
     until: tuple[int, int] = (2, 0)
+    gated: bool = True

@@ -76,6 +76,7 @@ LISTS = Library(
         Function("last", (member("list_last", (_LIST,), _OPTIONAL, _last),)),
     ),
     since=(1, 33),
+    gated=False,
 )
-BARE_NAME = Library("optional.name", (), types=(opaque("optional_type"),), since=(1, 31), until=(1, 37))
-NAME = Library("optional.name", (), types=(optional_of(DYN),), since=(1, 37))
+BARE_NAME = Library("optional.name", (), types=(opaque("optional_type"),), since=(1, 31), until=(1, 37), gated=False)
+NAME = Library("optional.name", (), types=(optional_of(DYN),), since=(1, 37), gated=False)
