@@ -14,6 +14,7 @@ from scanner.errors import InvalidManifest, UsageError
 from scanner.model.json import JsonObject, as_object, as_text, dig
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.policy import Action, Binding, ParamKind, ParamRef, Policy
+from scanner.model.release import NEWEST, Minor
 from scanner.model.resource import Kind, Resource, resource_of
 from scanner.model.scan import Health, HealthKind, Scope
 from scanner.policies import manifest, validating
@@ -71,9 +72,14 @@ def policy_kinds(kinds: Iterable[Kind]) -> Iterator[Kind]:
             yield newest
 
 
-def rulebook(documents: Iterable[Manifest | Gap], wishes: Wishes, kinds: Sequence[Kind]) -> Rulebook:
-    """Read every document once, those of files first. Raises UsageError when a flag names a policy that is not there."""
-    reader = _Reader(kinds, home_namespace(wishes.scope))
+def rulebook(
+    documents: Iterable[Manifest | Gap], wishes: Wishes, kinds: Sequence[Kind], rules: Minor = NEWEST
+) -> Rulebook:
+    """Read every document once, those of files first. Raises UsageError when a flag names a policy that is not there.
+
+    `rules` is the Kubernetes release that would store them.
+    """
+    reader = _Reader(kinds, home_namespace(wishes.scope), rules)
     for document in documents:
         reader.read(document)
     policies = {policy.name: policy for policy in reader.policies}
@@ -98,7 +104,8 @@ def rulebook(documents: Iterable[Manifest | Gap], wishes: Wishes, kinds: Sequenc
 class _Reader:
     """Sorts documents into policies, bindings and params; what cannot be used becomes a gap."""
 
-    def __init__(self, kinds: Iterable[Kind], namespace: str) -> None:
+    def __init__(self, kinds: Iterable[Kind], namespace: str, rules: Minor) -> None:
+        self._rules = rules
         self.policies: list[Policy] = []
         self.bindings: list[Binding] = []
         self.params: list[Resource] = []
@@ -128,7 +135,7 @@ class _Reader:
     def _sort(self, document: Manifest) -> None:
         body, source = document.body, document.source
         if manifest.is_a(body, "ValidatingAdmissionPolicy"):
-            policy = validating.read_policy(body, source=source)
+            policy = validating.read_policy(body, source=source, rules=self._rules)
             if self._first("policy", policy.name, source):
                 self.policies.append(policy)
         elif manifest.is_a(body, "ValidatingAdmissionPolicyBinding"):

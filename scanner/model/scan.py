@@ -10,6 +10,7 @@ from typing import Literal
 
 from scanner.model.outcome import Check, Finding, Gap
 from scanner.model.policy import Action, Binding, Policy
+from scanner.model.release import Release, release_of
 
 
 class ScanState(StrEnum):
@@ -49,6 +50,11 @@ class ClusterIdentity:
     uid: str = ""
     server_version: str = ""
     source: str = "cluster"
+
+    @property
+    def release(self) -> Release:
+        """Whose rules judge it."""
+        return release_of(self.server_version)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from scanner.match import Target, applies
 from scanner.model.json import EMPTY, JsonObject, dig, text_map
 from scanner.model.outcome import Judgement
 from scanner.model.policy import Action, Binding, Invocation, MatchResources, Operation, Policy
+from scanner.model.release import NEWEST, Minor
 from scanner.model.resource import Kind, Resource, UserInfo
 from scanner.params import ParamSource, resolve, unserved
 from scanner.policies import manifest, validation
@@ -83,12 +84,12 @@ class Ruling:
     judgements: tuple[Judgement, ...]
 
 
-def read_policy(document: JsonObject, *, source: str = "cluster") -> Policy:
+def read_policy(document: JsonObject, *, source: str = "cluster", rules: Minor = NEWEST) -> Policy:
     """The policy of a manifest. From a file (`source` is not `cluster`), InvalidManifest when the API would refuse it."""
     policy = manifest.read_policy(document, language=LANGUAGE, source=source)
     if source != "cluster":
         _refuse(validation.policy_faults(document))
-        _refuse(tuple(_expression_faults(compile_policy(policy))))
+        _refuse(tuple(_expression_faults(compile_policy(policy, rules, new=True))))
     return policy
 
 
