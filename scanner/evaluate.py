@@ -283,13 +283,17 @@ def _authorization(request: Request) -> dict[str, object]:
 
 
 def request_map(request: Request) -> dict[str, object]:
-    """`request` as an expression sees it: empty strings are absent keys, as in the API server's conversion."""
+    """`request` as an expression sees it: most empty strings are absent keys, as in the API server's conversion.
+
+    `uid`, `object` and `oldObject` are there, never filled and not declared: only `dyn(request)` reaches them.
+    """
     kind = _group_version_kind(request.matched)
     operation = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions"}[request.operation]
     optional = {"name": request.resource.name, "namespace": request.namespace}
     user = request.user
     user_info = {"username": user.username, "uid": user.uid, "groups": list(user.groups)}
     return {
+        "uid": "",
         "kind": kind,
         "resource": _group_version_resource(request.matched),
         "requestKind": _group_version_kind(request.original),
@@ -297,6 +301,8 @@ def request_map(request: Request) -> dict[str, object]:
         **{key: value for key, value in optional.items() if value},
         "operation": request.operation,
         "userInfo": {key: value for key, value in user_info.items() if value},
+        "object": None,
+        "oldObject": None,
         "dryRun": True,
         "options": {"kind": operation, "apiVersion": "meta.k8s.io/v1", "dryRun": ["All"]},
     }

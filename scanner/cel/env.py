@@ -11,7 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Protocol
 
 from scanner.cel.functions import functions_of, types_of
-from scanner.cel.functions.authorizer import AUTHORIZER, DECISION, GROUP_CHECK, PATH_CHECK, RESOURCE_CHECK
+from scanner.cel.functions.authorizer import AUTHORIZER, RESOURCE_CHECK
 from scanner.cel.type_system import (
     BOOL,
     BYTES,
@@ -100,11 +100,6 @@ _OBJECTS: dict[str, Fields] = {
         ("reason", STRING),
     ),
     VARIABLES.name: (),
-    AUTHORIZER.name: (),
-    RESOURCE_CHECK.name: (),
-    PATH_CHECK.name: (),
-    GROUP_CHECK.name: (),
-    DECISION.name: (),
 }
 _TYPE_NAMES: dict[str, Type] = {
     known.name: known for known in (BOOL, BYTES, DOUBLE, DURATION, INT, LIST, MAP, NULL, STRING, TIMESTAMP, TYPE, UINT)

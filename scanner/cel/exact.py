@@ -13,7 +13,7 @@ from scanner.cel import runtime, tracked
 from scanner.cel.checker import is_optional
 from scanner.cel.errors import EvaluationError, EvaluationStopped
 from scanner.cel.functions import regex
-from scanner.cel.functions.comprehensions import MAP_INSERT
+from scanner.cel.functions.comprehensions import MAP_INSERT, insert
 from scanner.cel.runtime import no_overload
 from scanner.cel.tree import (
     Call,
@@ -26,7 +26,7 @@ from scanner.cel.tree import (
     Select,
     StructLiteral,
 )
-from scanner.cel.values import NONE, KeyedMap, Optional, UInt, Value, make_map
+from scanner.cel.values import NONE, KeyedMap, Optional, UInt, Value, make_map, unhashable
 
 if TYPE_CHECKING:
     from scanner.cel.checker import Checked
@@ -253,8 +253,8 @@ class _Planner:
             case "transformMap":
                 return _transform_map(walk, predicate, _required(body), first)
             case "transformMapEntry":
-                insert = MAP_INSERT.runner((MAP_INSERT.overloads[1].id,))
-                return _transform_entries(walk, predicate, _required(body), insert)
+                insert_all = MAP_INSERT.runner((MAP_INSERT.overloads[1].id,))
+                return _transform_entries(walk, predicate, _required(body), insert_all)
             case _:
                 assert_never(node.fold)
 
@@ -333,7 +333,7 @@ def _is_member(element: Evaluate, members: frozenset[Key]) -> Evaluate:
     def evaluate(frame: Frame) -> Value:
         value = element(frame)
         if type(value) is bytes:
-            raise EvaluationStopped("internal error: runtime error: hash of unhashable type types.Bytes")
+            raise unhashable("types.Bytes")
         return type(value) in _PLAIN and (type(value), value) in members
 
     return evaluate
@@ -718,16 +718,16 @@ def _collect(walk: _Walk, predicate: Evaluate | None, body: Evaluate) -> Evaluat
 
 def _transform_map(walk: _Walk, predicate: Evaluate | None, body: Evaluate, key: int) -> Evaluate:
     def add(frame: Frame, found: KeyedMap) -> None:
-        found.insert(frame[key], body(frame))
+        insert(found, frame[key], body(frame))
 
     return _build_map(walk, predicate, add)
 
 
 def _transform_entries(
-    walk: _Walk, predicate: Evaluate | None, body: Evaluate, insert: Callable[..., Value]
+    walk: _Walk, predicate: Evaluate | None, body: Evaluate, insert_all: Callable[..., Value]
 ) -> Evaluate:
     def add(frame: Frame, found: KeyedMap) -> None:
-        insert(found, body(frame))
+        insert_all(found, body(frame))
 
     return _build_map(walk, predicate, add)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from scanner.cel import runtime
 from scanner.cel.errors import EvaluationError, InstantiationError
 from scanner.cel.functions import regex
 from scanner.cel.tree import (
@@ -95,6 +96,7 @@ def _fold_node(node: Node, checked: Checked, environment: Environment, folded: F
         case MapLiteral():
             _fold_map(node, folded)
         case Call():
+            _reject_impossible_index(node, folded)
             call = checked.calls.get(node.id)
             if call is not None:
                 _fold_call(node, call, folded)
@@ -116,6 +118,12 @@ def _fold_map(node: MapLiteral, folded: Folded) -> None:
     constants = folded.constants
     if all(entry.key.id in constants and entry.value.id in constants and not entry.optional for entry in node.entries):
         constants[node.id] = make_map([(constants[entry.key.id], constants[entry.value.id]) for entry in node.entries])
+
+
+def _reject_impossible_index(node: Call, folded: Folded) -> None:
+    """Raise for a constant that is no key or index; upstream finds it while planning."""
+    if node.function in ("_[_]", "_[?_]") and node.arguments[1].id in folded.constants:
+        runtime.require_key(folded.constants[node.arguments[1].id])
 
 
 def _fold_call(node: Call, call: Resolution, folded: Folded) -> None:

@@ -365,8 +365,7 @@ def index(container: Value, key: Value) -> Value:
 
 def look_up(container: Value, key: Value) -> tuple[Value] | None:
     """Return what is under a key or index, wrapped, or None where there is nothing; raise for an impossible index."""
-    if type(key) not in _KEYS:
-        raise EvaluationError(f"invalid qualifier type: {go_type(key)}")
+    require_key(key)
     if type(container) is list:
         at = list_index(key)
         return (container[at],) if 0 <= at < len(container) else None
@@ -378,6 +377,12 @@ def look_up(container: Value, key: Value) -> tuple[Value] | None:
 
 
 _KEYS = frozenset({str, int, UInt, bool, float})
+
+
+def require_key(key: Value) -> None:
+    """Raise for a value that can be neither the key of a map nor the index of a list in an index."""
+    if type(key) not in _KEYS:
+        raise EvaluationError(f"invalid qualifier type: {go_type(key)}")
 
 
 def list_index(key: Value) -> int:

@@ -9,7 +9,8 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from scanner.cel.errors import EvaluationError
-from scanner.cel.runtime import SECOND
+from scanner.cel.runtime import FIRST_SECOND, LAST_SECOND, SECOND
+from scanner.cel.text import quoted
 from scanner.cel.values import INT_MAX, INT_MIN, Duration, Timestamp
 
 if TYPE_CHECKING:
@@ -33,6 +34,9 @@ _TIMESTAMP = re.compile(
 )
 _EPOCH = datetime.datetime(1970, 1, 1)  # noqa: DTZ001 (the date part of arithmetic in seconds)
 _DAY = 86_400
+_DAY_OF_ZONES = 2 * _DAY
+_CENTURIES = 146_097
+"""Days in 400 years."""
 _LAST_ZONE_HOUR = 24
 _LAST_ZONE_MINUTE = 60
 _OFFSET = re.compile(r"([+-]?[0-9]+):([+-]?[0-9]+)\Z")
@@ -96,7 +100,7 @@ def _seconds(year: int, month: int, day: int, clock: tuple[int, int, int]) -> in
     except ValueError:
         return None
     since = moment - _EPOCH
-    return since.days * _DAY + since.seconds - (146_097 * _DAY if shift else 0)
+    return since.days * _DAY + since.seconds - (_CENTURIES * _DAY if shift else 0)
 
 
 def printed(moment: Timestamp) -> str:
@@ -122,11 +126,24 @@ def part(moment: Value, name: str, zone: Value) -> int:
         _offset_at(zone, moment)
         return moment.nanoseconds % SECOND // 10**6
     seconds = moment.nanoseconds // SECOND + _offset_at(zone, moment)
-    return _PARTS[name](_EPOCH + datetime.timedelta(seconds=seconds))
+    shifted, years = _within_python(seconds)
+    local = _EPOCH + datetime.timedelta(seconds=shifted)
+    return local.year - years if name == "year" else _PARTS[name](local)
+
+
+def _within_python(seconds: int) -> tuple[int, int]:
+    """Return seconds moved by so many years that a zone cannot push them out of the years 1 to 9999.
+
+    The calendar and its days of the week repeat every 400 years.
+    """
+    if seconds < FIRST_SECOND + _DAY_OF_ZONES:
+        return seconds + _CENTURIES * _DAY, 400
+    if seconds > LAST_SECOND - _DAY_OF_ZONES:
+        return seconds - _CENTURIES * _DAY, -400
+    return seconds, 0
 
 
 _PARTS: dict[str, Callable[[datetime.datetime], int]] = {
-    "year": lambda local: local.year,
     "month": lambda local: local.month - 1,
     "day_of_year": lambda local: local.timetuple().tm_yday - 1,
     "day_of_month": lambda local: local.day - 1,
@@ -144,7 +161,8 @@ def _offset_at(zone: str, moment: Timestamp) -> int:
         return _fixed_offset(zone)
     if zone in ("", "UTC"):
         return 0
-    local = datetime.datetime.fromtimestamp(moment.nanoseconds // SECOND, tz=_zone(zone))
+    seconds, _ = _within_python(moment.nanoseconds // SECOND)
+    local = datetime.datetime.fromtimestamp(seconds, tz=_zone(zone))
     shift = local.utcoffset()
     return 0 if shift is None else int(shift.total_seconds())
 
@@ -158,7 +176,7 @@ def _fixed_offset(zone: str) -> int:
 def _number(text: str) -> int:
     if re.fullmatch(r"[+-]?[0-9]+", text) and INT_MIN <= int(text) <= INT_MAX:
         return int(text)
-    raise EvaluationError(f'strconv.Atoi: parsing "{text}": invalid syntax')
+    raise EvaluationError(f"strconv.Atoi: parsing {quoted(text)}: invalid syntax")
 
 
 @cache

@@ -16,10 +16,12 @@ Classes are compared with `type(x) is …`, never `isinstance`: Python's bool is
 
 from __future__ import annotations
 
+import math
+from collections.abc import Hashable
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
-from scanner.cel.errors import EvaluationError
+from scanner.cel.errors import EvaluationError, EvaluationStopped
 from scanner.cel.type_system import (
     BOOL,
     BYTES,
@@ -118,6 +120,10 @@ class Opaque:
         """Return whether a value of the same class is equal to this one."""
         return self is other
 
+    def map_key(self) -> Hashable:
+        """Return what tells this value from others as the key of a map: upstream's pointer, unless a class knows better."""
+        return (type(self), id(self))
+
 
 class Struct:
     """What `Name{field: value}` makes; `absent` is how fields read that were not given, the others do not exist then."""
@@ -143,21 +149,39 @@ class Struct:
         return (self.absent[field],) if field in self.absent else None
 
 
-_TRUE_KEY = ("bool", 1)
-_FALSE_KEY = ("bool", 0)
+def map_key(key: Value) -> Hashable:
+    """Return what tells map keys apart, as the hash of upstream's value does.
+
+    Plain values by type and value, lists, maps and the like only as the same object. Raises `EvaluationStopped` for what Go cannot
+    hash.
+    """
+    kind = type(key)
+    if kind is str or kind is int:
+        return key
+    if isinstance(key, Opaque):
+        return key.map_key()
+    if isinstance(key, bytes):
+        raise unhashable("types.Bytes")
+    return (kind, _identity(key))
 
 
-def map_key(key: Value) -> object:
-    """Return what tells map keys apart: the number for an int, something distinct for a bool or an uint."""
-    if type(key) is bool:
-        return _TRUE_KEY if key else _FALSE_KEY
-    if type(key) is UInt:
-        return ("uint", int(key))
-    return key
+def _identity(key: Value) -> Hashable:
+    if isinstance(key, Type):
+        return key.name
+    if isinstance(key, Duration) or (isinstance(key, Timestamp) and key.offset == 0):
+        return key.nanoseconds
+    if isinstance(key, float) and math.isnan(key):
+        return object()
+    return key if key is None or isinstance(key, bool | UInt | float) else id(key)
+
+
+def unhashable(go_type: str) -> EvaluationStopped:
+    """Return the end of an evaluation that puts such a value in a map or looks it up."""
+    return EvaluationStopped(f"internal error: runtime error: hash of unhashable type {go_type}")
 
 
 class KeyedMap:
-    """A map some of whose keys are not strings: ints, uints or bools, in the order of their insertion."""
+    """A map some of whose keys are not strings, in the order of their insertion."""
 
     __slots__ = ("_entries",)
 
@@ -174,18 +198,21 @@ class KeyedMap:
         """Return the entries."""
         return self._entries.values()
 
-    def insert(self, key: Value, value: Value) -> None:
-        """Add an entry; raise when its key is taken."""
+    def insert(self, key: Value, value: Value) -> bool:
+        """Add an entry; return whether its key was free."""
         if self.find(key) is not None:
-            raise EvaluationError(f"insert failed: key {printed_key(key)} already exists")
+            return False
         self._entries[map_key(key)] = (key, value)
+        return True
 
     def simplest(self) -> AnyMap:
         """Return the same map, as a dict when all its keys are strings."""
         return make_map([*self._entries.values()])
 
     def find(self, key: Value) -> tuple[Value, Value] | None:
-        """Return the entry under a key, or None; numbers find each other across int, uint and double."""
+        """Return the entry under a key, or None; numbers find ints and uints of other types."""
+        if not self._entries:
+            return None
         for candidate in _spellings(key):
             entry = self._entries.get(candidate)
             if entry is not None:
@@ -193,24 +220,16 @@ class KeyedMap:
         return None
 
 
-def _spellings(key: Value) -> tuple[object, ...]:
-    """Return the keys that a lookup tries, its own type first."""
-    if type(key) is float:
-        if not key.is_integer():
-            return ()
-        return int(key), ("uint", int(key))
+def _spellings(key: Value) -> tuple[Hashable, ...]:
+    """Return the keys that a lookup tries, its own first."""
+    own = map_key(key)
+    if type(key) is float and key.is_integer():
+        return own, int(key), (UInt, int(key))
     if type(key) is int:
-        return key, ("uint", key)
+        return own, (UInt, key)
     if type(key) is UInt:
-        return ("uint", int(key)), int(key)
-    return (map_key(key),) if type(key) in (str, bool) else ()
-
-
-def printed_key(key: Value) -> str:
-    """Return a key as error texts print it."""
-    if type(key) is bool:
-        return "true" if key else "false"
-    return str(key)
+        return own, int(key)
+    return (own,)
 
 
 AnyMap: TypeAlias = "dict[str, Value] | KeyedMap"

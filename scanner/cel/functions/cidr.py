@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import ClassVar
 
 from scanner.cel.errors import EvaluationError
@@ -37,6 +38,10 @@ class Prefix(Opaque):
     def equals(self, other: Opaque) -> bool:
         """Compare address, with the bits of the host, and length."""
         return isinstance(other, Prefix) and self.length == other.length and self.address.equals(other.address)
+
+    def map_key(self) -> Hashable:
+        """Equal prefixes are one key."""
+        return (Prefix, self.address.map_key(), self.length)
 
     def network(self, length: int) -> int:
         """Return the first bits of the address as a number."""

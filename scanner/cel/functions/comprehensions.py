@@ -5,21 +5,29 @@ Expressions cannot name it, but checker and evaluator see it inside the macros.
 
 from __future__ import annotations
 
+from scanner.cel.errors import EvaluationError
 from scanner.cel.functions.declaration import Function, Library, Overload
+from scanner.cel.runtime import printed
 from scanner.cel.type_system import A, B, map_of
 from scanner.cel.values import KeyedMap, Value
 
 _MAP = map_of(A, B)
 
 
+def insert(target: KeyedMap, key: Value, value: Value) -> None:
+    """Add an entry; raise when its key is taken."""
+    if not target.insert(key, value):
+        raise EvaluationError(f"insert failed: key {printed(key)} already exists")
+
+
 def _insert(target: KeyedMap, key: Value, value: Value) -> Value:
-    target.insert(key, value)
+    insert(target, key, value)
     return target
 
 
 def _insert_all(target: KeyedMap, entries: dict[str, Value] | KeyedMap) -> Value:
     for key, value in entries.items():
-        target.insert(key, value)
+        insert(target, key, value)
     return target
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Hashable
 from typing import ClassVar
 
 from scanner.cel.errors import EvaluationError
@@ -46,6 +47,10 @@ class Address(Opaque):
     def equals(self, other: Opaque) -> bool:
         """Compare version and bits."""
         return isinstance(other, Address) and self.version == other.version and self.number == other.number
+
+    def map_key(self) -> Hashable:
+        """Equal addresses are one key."""
+        return (Address, self.version, self.number)
 
 
 class BadAddress(Exception):

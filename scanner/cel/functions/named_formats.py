@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import calendar
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
 from scanner.cel.functions.declaration import Function, Library, Overload, member
 from scanner.cel.functions.url import BadUrl, parse_request
 from scanner.cel.type_system import STRING, Type, list_of, object_type, optional_of
-from scanner.cel.values import NONE, Opaque, Optional, Value
+from scanner.cel.values import NONE, Opaque, Optional, Value, unhashable
 
 NAMED_FORMAT = object_type("kubernetes.NamedFormat")
 Faults: TypeAlias = "list[str]"
@@ -55,6 +55,10 @@ class NamedFormat(Opaque):
     def equals(self, other: Opaque) -> bool:
         """Compare by name."""
         return isinstance(other, NamedFormat) and self.name == other.name
+
+    def map_key(self) -> Hashable:
+        """Refuse to be a key: Go cannot hash the function inside."""
+        raise unhashable(self.GO_TYPE)
 
 
 def _too_long(text: str, longest: int, unit: str) -> Faults:

@@ -60,14 +60,18 @@ class Pattern:
         return "" if match is None else str(match.group())
 
     def every(self, subject: str, limit: int) -> list[Value]:
-        """Return the matches that do not overlap, at most `limit` of them unless it is negative."""
+        """Return the matches that do not overlap, at most `limit` of them unless it is negative.
+
+        Go takes no empty match right behind another one.
+        """
         found: list[Value] = []
-        if limit == 0:
-            return found
+        end = -1
         for match in self._regex.finditer(subject):
-            found.append(str(match.group()))
             if len(found) == limit:
                 break
+            if match.end() > match.start() or match.start() != end:
+                found.append(str(match.group()))
+            end = match.end()
         return found
 
 

@@ -7,6 +7,7 @@ siblings reinterpret as signed ones.
 from __future__ import annotations
 
 import re
+from collections.abc import Hashable
 from functools import lru_cache
 from typing import ClassVar
 
@@ -14,7 +15,7 @@ from scanner.cel.errors import EvaluationError
 from scanner.cel.functions.declaration import Function, Library, Overload, member
 from scanner.cel.text import quoted
 from scanner.cel.type_system import BOOL, INT, STRING, Type, object_type
-from scanner.cel.values import INT_MAX, UINT_MAX, Opaque, Value
+from scanner.cel.values import INT_MAX, UINT_MAX, Opaque, Value, unhashable
 
 SEMVER = object_type("kubernetes.Semver")
 _DIGITS = re.compile(r"[0-9]*")
@@ -43,6 +44,10 @@ class Semver(Opaque):
     def equals(self, other: Opaque) -> bool:
         """Compare by precedence."""
         return isinstance(other, Semver) and self.order == other.order
+
+    def map_key(self) -> Hashable:
+        """Refuse to be a key: Go cannot hash the slices inside."""
+        raise unhashable(self.GO_TYPE)
 
 
 def _precedence(identifier: str) -> tuple[bool, int, str]:

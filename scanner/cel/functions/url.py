@@ -27,7 +27,9 @@ _VALID_PATH = _PATH | frozenset("!'()*[]%")
 _VALID_FRAGMENT = _FRAGMENT | frozenset("'[]%")
 _USER_INFO = re.compile(r"[A-Za-z0-9\-._:~!$&'()*+,;=%@]*\Z")
 _SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.\-]*):")
-_ESCAPE = re.compile(r"%(?:[0-9a-fA-F]{2})?")
+_ESCAPE = re.compile(r"%[0-9a-fA-F]{2}")
+_SPECIAL = re.compile(r"%(?:[0-9a-fA-F]{2})?|[\x00-\x7f]")
+"""Escapes, and the characters that hosts do not take as they are, from left to right."""
 _PORT = re.compile(r"(?::[0-9]*)?\Z")
 _MOST_PARAMETERS = 10_000
 _FIRST_BEYOND_ASCII = 0x80
@@ -95,13 +97,18 @@ def _escape(text: str, allowed: frozenset[str]) -> str:
 
 def _unescape(text: str, *, host: bool = False, zone: bool = False) -> str:
     """Return a text with its percent escapes decoded, or raise `BadUrl`."""
-    for match in _ESCAPE.finditer(text):
-        shown = text[match.start() : match.start() + 3]
-        if len(match.group()) == 1 or (host and not _host_escape(shown)) or (zone and not _zone_escape(shown)):
-            raise BadUrl(f"invalid URL escape {quoted(shown)}")
-    if host or zone:
-        _reject_host_characters(text)
+    for match in _SPECIAL.finditer(text):
+        shown = match.group()
+        if shown.startswith("%"):
+            _require_escape(text[match.start() : match.start() + 3], host=host, zone=zone)
+        elif (host or zone) and shown not in _HOST:
+            raise BadUrl(f"invalid character {quoted(shown)} in host name")
     return unquote_to_bytes(text.encode()).decode(errors="replace") if "%" in text else text
+
+
+def _require_escape(shown: str, *, host: bool, zone: bool) -> None:
+    if not _ESCAPE.match(shown) or (host and not _host_escape(shown)) or (zone and not _zone_escape(shown)):
+        raise BadUrl(f"invalid URL escape {quoted(shown)}")
 
 
 def _host_escape(escape: str) -> bool:
@@ -110,12 +117,6 @@ def _host_escape(escape: str) -> bool:
 
 def _zone_escape(escape: str) -> bool:
     return escape in ("%25", "%20") or chr(int(escape[1:], 16)) in _HOST
-
-
-def _reject_host_characters(text: str) -> None:
-    for character in _ESCAPE.sub("", text):
-        if character.isascii() and character not in _HOST:
-            raise BadUrl(f"invalid character {quoted(character)} in host name")
 
 
 def _parse(text: str, *, request: bool) -> _Parts:
