@@ -21,6 +21,7 @@ from scanner.convert import convert
 from scanner.errors import InvalidManifest, UsageError
 from scanner.model.json import JsonObject, as_text, dig
 from scanner.model.policy import Operation
+from scanner.model.release import release_of
 from scanner.model.resource import Kind, Resource, UserInfo, resource_of
 from scanner.plan import equivalents
 from scanner.policies import validating
@@ -38,7 +39,7 @@ class Auditor:
     name label only, unless `strict_namespaces`: then an object in it is judged as in a missing namespace. A policy that
     wants an object in another version gets it there when that takes no server; `relabelled` names the groups of custom
     resources whose versions differ in apiVersion alone. `authorizer` answers what expressions ask about permissions; the
-    same question is asked once.
+    same question is asked once. `kubernetes_version` (`1.36`, `v1.36.2`) chooses the rules: by default the newest known.
     """
 
     def __init__(
@@ -54,14 +55,18 @@ class Auditor:
         strict_namespaces: bool = False,
         relabelled: Iterable[str] = (),
         authorizer: Decider | None = None,
+        kubernetes_version: str = "",
     ) -> None:
         source = "document" if validate else "cluster"
+        self.release = release_of(kubernetes_version)
+        rules = self.release.rules
         served = tuple(kinds)
         self._kinds = {(kind.api_version, kind.kind): kind for kind in served}
         self._relabelled = frozenset(relabelled)
         self._bound = bind(
-            [validating.read_policy(document, source=source) for document in policies],
+            [validating.read_policy(document, source=source, rules=rules) for document in policies],
             [validating.read_binding(document, source=source) for document in bindings],
+            rules=rules,
         )
         table = ParamTable(served)
         for document in params:

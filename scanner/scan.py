@@ -323,7 +323,7 @@ def _policy_documents(listing: _Listing, discovery: Discovery, options: Options)
 
 def _setting(listing: _Listing, discovery: Discovery, rules: Rulebook, viewer: _Viewer, scope: Scope) -> _Setting:
     kinds = discovery.kinds
-    bound = bind(rules.policies, rules.bindings)
+    bound = bind(rules.policies, rules.bindings, rules=viewer.cluster.release.rules)
     params = ParamTable(kinds)
     namespaces, trouble = _load_namespaces(listing, kinds)
     blind = (

@@ -129,11 +129,11 @@ def assume_bound(policy: Policy, action: Action) -> Binding:
     )
 
 
-def bind(policies: Sequence[Policy], bindings: Sequence[Binding]) -> tuple[Bound, ...]:
-    """Policies that some binding puts into force, compiled, ordered by name."""
+def bind(policies: Sequence[Policy], bindings: Sequence[Binding], *, rules: Minor = NEWEST) -> tuple[Bound, ...]:
+    """Policies that some binding puts into force, compiled, ordered by name; `rules` is the release that evaluates."""
     joined = {policy.name: [b for b in bindings if b.policy_name == policy.name] for policy in policies}
     return tuple(
-        Bound(compile_policy(policy), tuple(sorted(joined[policy.name], key=lambda binding: binding.name)))
+        Bound(compile_policy(policy, rules), tuple(sorted(joined[policy.name], key=lambda binding: binding.name)))
         for policy in sorted(policies, key=lambda policy: policy.name)
         if joined[policy.name]
     )

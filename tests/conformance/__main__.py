@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tests.conformance.cases import Comparison, Result, folder, load
+from tests.conformance.delta import compare_delta
 from tests.conformance.expressions import compare_evaluations
 from tests.conformance.policies import compare_expressions, compare_matching, compare_policies, compare_rejected
 
@@ -23,7 +24,7 @@ COMPARISONS: dict[str, Comparison | None] = {
     "costs": compare_evaluations,
     "mutations": None,
     "kyverno": None,
-    "delta-1.37": None,
+    "delta-1.37": compare_delta,
 }
 _MOST_DIFFERENCES = 500
 

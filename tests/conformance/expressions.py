@@ -46,7 +46,7 @@ def compare_evaluations(data: Any) -> Iterator[Result]:
 
 def _compiled(case: Any) -> tuple[str, cel.Program | None, CompiledPolicy]:
     variables = [{"name": v["name"], "expression": v["expr"]} for v in _variables(case)]
-    policy = compile_policy(read_policy({"spec": {"variables": variables}}, language="test"))
+    policy = compile_policy(read_policy({"spec": {"variables": variables}}, language="test"), (1, 36))
     environment = cel.Environment()
     for name, expression in policy.variables.items():
         result = expression.program.result_type if expression.program else cel.DYN

@@ -13,6 +13,8 @@ from scanner.model.outcome import CheckKind, Errored, Passed, Violated
 from scanner.model.resource import Kind, UserInfo
 from tests.conformance.cases import Result
 
+RECORDED = "1.36"
+"""The release of the server that most verdicts were recorded from."""
 ADMIN = UserInfo("admin", groups=("system:masters", "system:authenticated"))
 CUSTOM = (
     Kind("kubescape.io", "v1", "ControlConfiguration", "controlconfigurations", namespaced=False),
@@ -42,6 +44,7 @@ def compare_policies(data: Any) -> Iterator[Result]:
         namespaces=data["namespaces"],
         kinds=(*builtin_kinds(), *CUSTOM),
         user=ADMIN,
+        kubernetes_version=RECORDED,
     )
     for case in data["cases"]:
         expected = {(f["policy"], f["binding"], f["expressionIndex"], f["message"]) for f in case["failures"]}
@@ -74,6 +77,7 @@ def compare_matching(data: Any) -> Iterator[Result]:
             namespaces=namespaces,
             kinds=kinds,
             user=ADMIN,
+            kubernetes_version=RECORDED,
             authorizer=AllowAdmin(),
             strict_namespaces=True,
             relabelled=["mx.example.com"],
@@ -144,7 +148,7 @@ def _plain(one: dict[Any, Any], other: dict[Any, Any]) -> dict[str, str]:
 def compare_expressions(data: Any) -> Iterator[Result]:
     """An expression as a validation, or its value inside a message, for each of the recorded objects."""
     for case in data["cases"]:
-        manifest = _policy(_validation(case))
+        manifest = policy_of(validation_of(case))
         auditor, refusal = _auditor(manifest, data)
         for name, recorded in case.get("results", dict.fromkeys(data["objects"])).items():
             if "rejected" in case:
@@ -160,7 +164,8 @@ def compare_expressions(data: Any) -> Iterator[Result]:
             yield Result(right, actual == recorded, recorded, actual, [case["expr"], case["kind"], name])
 
 
-def _validation(case: Any) -> dict[str, str]:
+def validation_of(case: Any) -> dict[str, str]:
+    """The validation that asks for the truth of an expression, or for its value as a text."""
     if case["kind"] == "bool":
         return {"expression": case["expr"]}
     formatted = f'"%s".format([{case["expr"]}])'
@@ -171,7 +176,8 @@ def _validation(case: Any) -> dict[str, str]:
     }
 
 
-def _policy(validation: dict[str, str]) -> Any:
+def policy_of(validation: dict[str, str]) -> Any:
+    """A policy about everything with one validation and a ConfigMap as its param."""
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "ValidatingAdmissionPolicy",
@@ -194,7 +200,7 @@ def _auditor(manifest: Any, data: Any) -> tuple[Auditor | None, tuple[str, ...] 
         "metadata": {"name": "case"},
         "spec": {"policyName": "case", "paramRef": reference, "validationActions": ["Deny"]},
     }
-    kinds = (*builtin_kinds(), *_kinds_of(data["objects"].values()))
+    kinds = (*builtin_kinds(), *kinds_of(data["objects"].values()))
     try:
         auditor = Auditor(
             policies=[manifest],
@@ -203,6 +209,7 @@ def _auditor(manifest: Any, data: Any) -> tuple[Auditor | None, tuple[str, ...] 
             namespaces=[data["namespace"]],
             kinds=kinds,
             user=ADMIN,
+            kubernetes_version=RECORDED,
             authorizer=AllowAdmin(),
             validate=True,
         )
@@ -211,7 +218,8 @@ def _auditor(manifest: Any, data: Any) -> tuple[Auditor | None, tuple[str, ...] 
     return auditor, None
 
 
-def _kinds_of(objects: Any) -> Iterator[Kind]:
+def kinds_of(objects: Any) -> Iterator[Kind]:
+    """The kinds of objects that no server has by itself."""
     known = {(kind.api_version, kind.kind) for kind in builtin_kinds()}
     for document in objects:
         key = (document["apiVersion"], document["kind"])
@@ -245,7 +253,7 @@ def compare_rejected(data: Any) -> Iterator[Result]:
     }
     marker = "compilation failed: "
     for case in data:
-        _, refusal = _auditor(_policy({"expression": case["expr"]}), binding)
+        _, refusal = _auditor(policy_of({"expression": case["expr"]}), binding)
         text = "; ".join(refusal or ())
         same = text.partition(marker)[2] == case["error"].partition(marker)[2]
         yield Result(refusal is not None, refusal is not None and same, case["error"], text, case["expr"])

@@ -33,9 +33,12 @@ _DIGITS_OF_INT64 = 19
 
 
 class Quantity(Opaque):
-    """A number with a decimal exponent; `small` and `computed` tell upstream's representations apart."""
+    """A number with a decimal exponent; `small` and `computed` tell upstream's representations apart.
 
-    __slots__ = ("computed", "exponent", "small", "unscaled")
+    `sharing` are, until 1.36, the quantities that hold the same big decimal, which arithmetic changes in place.
+    """
+
+    __slots__ = ("computed", "exponent", "sharing", "small", "unscaled")
     TYPE: ClassVar[Type] = QUANTITY
     GO_TYPE: ClassVar[str] = "cel.Quantity"
     GO_NATIVE: ClassVar[str] = "*resource.Quantity"
@@ -45,6 +48,7 @@ class Quantity(Opaque):
         self.exponent = exponent
         self.small = small
         self.computed = computed
+        self.sharing: list[Quantity] = []
 
     def equals(self, other: Opaque) -> bool:
         """Compare by value; a computed right side is refused."""
@@ -179,11 +183,13 @@ def _add_small(left: Quantity, right: Quantity) -> Quantity | None:
     return Quantity(ours + theirs, min(left.exponent, right.exponent), small=True, computed=True)
 
 
-def _subtract(left: Quantity, right: Quantity) -> Quantity:
+def subtract(left: Quantity, right: Quantity) -> Quantity:
+    """Return the difference, in upstream's form."""
     return add(left, Quantity(-right.unscaled, right.exponent, small=right.small and right.unscaled != INT_MIN))
 
 
-def _of_int(number: int) -> Quantity:
+def of_int(number: int) -> Quantity:
+    """Return a whole number."""
     return Quantity(number, 0, small=True)
 
 
@@ -259,14 +265,14 @@ LIBRARY = Library(
             "add",
             (
                 member("quantity_add", (QUANTITY, QUANTITY), QUANTITY, add),
-                member("quantity_add_int", (QUANTITY, INT), QUANTITY, lambda one, two: add(one, _of_int(two))),
+                member("quantity_add_int", (QUANTITY, INT), QUANTITY, lambda one, two: add(one, of_int(two))),
             ),
         ),
         Function(
             "sub",
             (
-                member("quantity_sub", (QUANTITY, QUANTITY), QUANTITY, _subtract),
-                member("quantity_sub_int", (QUANTITY, INT), QUANTITY, lambda one, two: _subtract(one, _of_int(two))),
+                member("quantity_sub", (QUANTITY, QUANTITY), QUANTITY, subtract),
+                member("quantity_sub_int", (QUANTITY, INT), QUANTITY, lambda one, two: subtract(one, of_int(two))),
             ),
         ),
     ),

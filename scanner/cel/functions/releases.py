@@ -10,9 +10,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from scanner.cel.errors import EvaluationError
-from scanner.cel.functions import cidr, format, lists, strings
+from scanner.cel.functions import cidr, format, lists, quantity, strings
+from scanner.cel.functions.quantity import Quantity
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from scanner.cel.functions.cidr import Prefix
     from scanner.cel.functions.declaration import Function, Overload, Run
     from scanner.cel.values import Value
@@ -77,6 +80,31 @@ def _starts_with_cidr(prefix: Prefix, other: Prefix) -> bool:
     return prefix.length <= other.length and masked == other.address
 
 
+def _own_quantity(text: str) -> Quantity:
+    """Parse a quantity that arithmetic may change."""
+    known = quantity.parse(text)
+    return known if known.small else Quantity(known.unscaled, known.exponent, small=False)
+
+
+def _in_place(compute: Callable[[Quantity, Quantity], Quantity]) -> Callable[[Quantity, Quantity], Quantity]:
+    """Return arithmetic whose receiver, when it is a big decimal, becomes the result, with all that share it."""
+
+    def run(left: Quantity, right: Quantity) -> Quantity:
+        result = compute(left, right)
+        if left.small:
+            return result
+        sharing = left.sharing or [left]
+        sharing.append(result)
+        for one in sharing:
+            one.unscaled, one.exponent, one.sharing = result.unscaled, result.exponent, sharing
+        return result
+
+    return run
+
+
+_add_in_place, _subtract_in_place = _in_place(quantity.add), _in_place(quantity.subtract)
+
+
 def _range_within_bounds(size: int) -> Value:
     if size < 0:
         raise EvaluationError(f"lists.range: size must be non-negative, got {size}")
@@ -98,6 +126,11 @@ DIFFERENCES = (
         "cidr_contains_cidr_string", lambda prefix, text: _starts_with_cidr(prefix, cidr.parse(text)), until=(1, 33)
     ),
     Difference("string_format", format.with_spaced_powers, until=(1, 33)),
+    Difference("string_to_quantity", _own_quantity, until=(1, 37)),
+    Difference("quantity_add", _add_in_place, until=(1, 37)),
+    Difference("quantity_add_int", lambda one, two: _add_in_place(one, quantity.of_int(two)), until=(1, 37)),
+    Difference("quantity_sub", _subtract_in_place, until=(1, 37)),
+    Difference("quantity_sub_int", lambda one, two: _subtract_in_place(one, quantity.of_int(two)), until=(1, 37)),
     Difference("int64_to_duration", None, since=(1, 37)),
     Difference("lists_range", _range_within_bounds, since=(1, 37)),
 )

@@ -29,6 +29,7 @@ class Semver(Opaque):
     __slots__ = ("build", "numbers", "order", "prerelease")
     TYPE: ClassVar[Type] = SEMVER
     GO_TYPE: ClassVar[str] = "cel.Semver"
+    GO_NATIVE: ClassVar[str] = "semver.Version"
 
     def __init__(self, numbers: tuple[int, ...], prerelease: tuple[str, ...], build: tuple[str, ...]) -> None:
         self.numbers = numbers
