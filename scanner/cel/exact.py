@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 Frame: TypeAlias = "list[Value]"
 Evaluate: TypeAlias = "Callable[[Frame], Value]"
-_OPTIONALS_KEPT_SINCE = (1, 37)
+OPTIONALS_KEPT_SINCE = (1, 37)
 Rewrap: TypeAlias = "Callable[[Value], Value]"
 _Step: TypeAlias = "tuple[Evaluate | None, Value, bool]"
 """One selection: a computed key or a constant one, and whether it is optional."""
@@ -72,8 +72,8 @@ class _Planner:
     def __init__(self, checked: Checked, folded: Folded, environment: Environment) -> None:
         self._checked = checked
         self._folded = folded
-        self._again = _as_it_is if environment.version >= _OPTIONALS_KEPT_SINCE else runtime.rewrapped
-        self._strict = environment.version >= _OPTIONALS_KEPT_SINCE
+        self._again = as_it_is if environment.version >= OPTIONALS_KEPT_SINCE else runtime.rewrapped
+        self._strict = environment.version >= OPTIONALS_KEPT_SINCE
         self._structs = environment.structs
         names = sorted(set(checked.names.values()) & {name for name, _ in environment.variables})
         self.roots = tuple(names)
@@ -128,7 +128,7 @@ class _Planner:
         """Return what a chain of selections and indexes begins with, and its steps."""
         steps: list[_Step] = []
         base = node
-        while _is_selection(base, self._checked):
+        while is_selection(base, self._checked):
             operand, step = self._step(base)
             steps.append(step)
             base = operand
@@ -182,7 +182,7 @@ class _Planner:
     def _branch(self, node: Node) -> Evaluate:
         """Plan a branch of a conditional: what is no selection itself is read as one, see `_reread`."""
         evaluate = self.plan(node)
-        is_read = isinstance(node, Identifier) or _is_selection(node, self._checked)
+        is_read = isinstance(node, Identifier) or is_selection(node, self._checked)
         if is_read or (isinstance(node, Call) and node.function == "_?_:_") or not self._may_be_optional(node):
             return evaluate
         return _reading(evaluate, self._again)
@@ -291,14 +291,15 @@ def _required(evaluate: Evaluate | None) -> Evaluate:
     return evaluate
 
 
-def _is_selection(node: Node, checked: Checked) -> bool:
+def is_selection(node: Node, checked: Checked) -> bool:
     """Return whether a node selects a field or an index of its operand."""
     if isinstance(node, Select):
         return not node.test and node.id not in checked.names
     return isinstance(node, Call) and node.function in ("_[_]", "_[?_]", "_?._")
 
 
-def _as_it_is(value: Value) -> Value:
+def as_it_is(value: Value) -> Value:
+    """Return a value untouched, as upstream does from 1.37 on."""
     return value
 
 
@@ -330,13 +331,14 @@ def _search(name: str, pattern: regex.Pattern, arguments: tuple[Evaluate, ...]) 
 
 
 def _is_member(element: Evaluate, members: frozenset[Key]) -> Evaluate:
-    def evaluate(frame: Frame) -> Value:
-        value = element(frame)
-        if type(value) is bytes:
-            raise unhashable("types.Bytes")
-        return type(value) in _PLAIN and (type(value), value) in members
+    return lambda frame: is_member(element(frame), members)
 
-    return evaluate
+
+def is_member(value: Value, members: frozenset[Key]) -> bool:
+    """Return whether a value is in a constant list of plain values; bytes cannot be looked up."""
+    if type(value) is bytes:
+        raise unhashable("types.Bytes")
+    return type(value) in _PLAIN and (type(value), value) in members
 
 
 _PLAIN = frozenset({bool, int, UInt, float, str})
