@@ -28,7 +28,7 @@ class Credentials:
     """How to reach one cluster. `configuration` is the official client's; its refresh hook keeps the token fresh.
 
     `as_user` and `as_groups` are the impersonation that the kubeconfig asks for. `own_proxy` tells that the proxy is
-    the kubeconfig's and not the environment's.
+    the kubeconfig's and not the environment's, `uncompressed` that it asks for plain answers.
     """
 
     cluster: str
@@ -36,6 +36,7 @@ class Credentials:
     as_user: str = ""
     as_groups: tuple[str, ...] = ()
     own_proxy: bool = False
+    uncompressed: bool = False
 
     def authorization(self) -> str:
         """The value of the Authorization header, or an empty string. Raises ClusterError when it cannot be renewed."""
@@ -96,6 +97,7 @@ def _from_files(paths: str, context: str) -> Credentials:
         as_user=as_text(dig(user, "user", "as")),
         as_groups=texts(dig(user, "user", "as-groups")),
         own_proxy=bool(dig(cluster, "cluster", "proxy-url")),
+        uncompressed=dig(cluster, "cluster", "disable-compression") is True,
     )
 
 

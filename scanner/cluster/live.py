@@ -1,21 +1,22 @@
 """A live cluster: what it serves and what it holds, read page by page with nothing but get and list.
 
-Source of truth: the API conventions of Kubernetes for chunked lists. A page is passed on as the bytes that came; of its
-content only the list's own metadata is looked at.
+Source of truth: the API conventions of Kubernetes. A page is passed on as the bytes that came; of its content only the
+list's own metadata is looked at.
 """
 
 from __future__ import annotations
 
-import re
 import time
-from collections.abc import Callable, Iterator, Mapping
-from typing import Final, NoReturn
+from collections.abc import Callable, Iterator
+from typing import Final
 from urllib.parse import quote
 
 from scanner.cluster import discovery
 from scanner.cluster.labels import parse_selector
+from scanner.cluster.lists import PagedList
+from scanner.cluster.patience import Pace, Watch
 from scanner.cluster.session import Answer, Session, Unanswered
-from scanner.errors import ClusterError, ListFailed
+from scanner.errors import ClusterError
 from scanner.model.json import JsonObject, as_object, as_text, dig, texts
 from scanner.model.resource import Kind, Page, UserInfo
 from scanner.model.scan import ClusterIdentity
@@ -27,9 +28,7 @@ _CREATED: Final = 201
 _UNAUTHORIZED: Final = 401
 _FORBIDDEN: Final = 403
 _NOT_FOUND: Final = 404
-_GONE: Final = 410
 _DISCOVERY_ATTEMPTS: Final = 2
-_USER: Final = re.compile(r'User "([^"]+)"')
 _NO_ROOT: Final = "the server has no such document, so the kinds under it are unknown"
 _REVIEWS: Final = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 _REVIEW: Final[JsonObject] = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
@@ -46,14 +45,18 @@ class LiveCluster:
         as_user: str = "",
         as_groups: tuple[str, ...] = (),
         request_timeout: float | None = None,
+        kind_timeout: float | None = None,
         chunk_size: int = CHUNK_SIZE,
+        qps: float = 0,
+        burst: int = 0,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """Load the credentials; nothing is asked yet. `request_timeout` is in seconds.
+        """Load the credentials; nothing is asked yet. Both timeouts are in seconds; `qps` is without limit when 0.
 
         Raises ClusterError when there are no usable credentials, UsageError for groups without a user.
         """
         self._chunk_size = chunk_size
+        self._kind_timeout = kind_timeout
         self._requester: UserInfo | None = None
         self._session = Session(
             kubeconfig=kubeconfig,
@@ -61,8 +64,14 @@ class LiveCluster:
             as_user=as_user,
             as_groups=as_groups,
             request_timeout=request_timeout,
+            pace=Pace(qps, burst, sleep=sleep),
             sleep=sleep,
         )
+
+    @property
+    def requests(self) -> int:
+        """How many requests were sent so far."""
+        return self._session.requests
 
     def identity(self) -> ClusterIdentity:
         """The kubeconfig's name for the cluster, kube-system's UID and the version, where these may be read."""
@@ -106,52 +115,13 @@ class LiveCluster:
         Raises ListFailed when the list is refused or breaks off, UsageError for a malformed selector.
         """
         parse_selector(selector)
-        path = _list_path(kind, namespace)
-        query = {"limit": str(self._chunk_size), **({"labelSelector": selector} if selector else {})}
-        number, token, seen = 0, "", {""}
-        while True:
-            answer = self._list(kind, path, {**query, "continue": token} if token else query)
-            if answer.status == _GONE:
-                token = _fresh_token(kind, answer, number)
-            else:
-                number += 1
-                metadata = self._metadata(kind, answer, namespace)
-                yield Page(kind, number, answer.data, as_text(metadata.get("resourceVersion")))
-                token = as_text(metadata.get("continue"))
-            if not token:
-                return
-            if token in seen:
-                _fail(kind, f"the server repeats itself after page {number}. Scan again, and tell its operators")
-            seen.add(token)
-
-    def _list(self, kind: Kind, path: str, query: Mapping[str, str]) -> Answer:
-        try:
-            return self._session.get(path, query)
-        except (Unanswered, ClusterError) as error:
-            _fail(kind, f"{error}. Scan again when that is mended")
-
-    def _metadata(self, kind: Kind, answer: Answer, namespace: str) -> JsonObject:
-        """The list's own metadata. Raises ListFailed unless the answer is a list."""
-        if answer.status == _FORBIDDEN:
-            raise ListFailed("forbidden", self._forbidden(kind, answer, namespace))
-        if answer.status == _UNAUTHORIZED:
-            _fail(kind, "the server does not accept the credentials any more. Log in again, then scan again")
-        if answer.status == _NOT_FOUND:
-            _fail(kind, "the server does not serve it any more. Scan again, so that it is not asked for")
-        if answer.status != _OK:
-            _fail(kind, f"the server answered {answer.status}: {answer.message()}. Scan again when that is mended")
-        body = answer.body()
-        if not isinstance(body.get("items"), list) and not _is_empty_list(body):
-            _fail(kind, "the answer is not a list in JSON. Is there something between Assay and the API server?")
-        return as_object(body.get("metadata"))
-
-    def _forbidden(self, kind: Kind, answer: Answer, namespace: str) -> str:
-        named = _USER.search(answer.message())
-        who = named[1] if named else self._username()
-        place = f" in namespace {namespace}" if namespace and kind.namespaced else ""
-        return (
-            f"cannot list {kind.resource}{place}: forbidden for {who}. Grant `list` on {kind.resource}, "
-            f"or pass --skip-kind {kind.resource} to record the gap on purpose."
+        return PagedList(
+            self._session,
+            kind,
+            _list_path(kind, namespace),
+            {"limit": str(self._chunk_size), **({"labelSelector": selector} if selector else {})},
+            watch=Watch(self._kind_timeout),
+            username=self._username,
         )
 
     def _username(self) -> str:
@@ -225,22 +195,3 @@ def _list_path(kind: Kind, namespace: str) -> str:
     if not namespace or not kind.namespaced:
         return kind.path
     return f"{kind.path.removesuffix(kind.plural)}namespaces/{quote(namespace, safe='')}/{kind.plural}"
-
-
-def _is_empty_list(body: JsonObject) -> bool:
-    """Whether this is a list whose items are left out or null, as some servers write an empty one."""
-    return body.get("items") is None and as_text(body.get("kind")).endswith("List")
-
-
-def _fresh_token(kind: Kind, answer: Answer, number: int) -> str:
-    """The token with which an expired list goes on, at the price of being no longer of one moment."""
-    token = as_text(dig(answer.body(), "metadata", "continue"))
-    if not token:
-        _fail(
-            kind, f"the list expired after page {number}: {answer.message()}. Scan again when the server is less busy"
-        )
-    return token
-
-
-def _fail(kind: Kind, why: str) -> NoReturn:
-    raise ListFailed("failed", f"cannot list {kind.resource}: {why}")

@@ -1,14 +1,16 @@
 """One conversation with an API server: requests that only read, answers as raw bytes.
 
-Source of truth: the behaviour of kubectl. Answers that say "later" (429, 5xx) and broken connections are tried again
-with growing pauses; a timeout is not, because the server has had all the time that the user grants.
+Source of truth: the behaviour of kubectl. Answers that say "later" (429, 5xx), broken connections and answers that are
+late are tried again, with growing and jittered pauses, a bounded number of times.
 """
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from threading import Lock
 from typing import Final
 from urllib.parse import urlencode
 
@@ -22,19 +24,20 @@ from urllib3.exceptions import (
     ReadTimeoutError,
     SSLError,
 )
+from urllib3.util import Retry
 
 from scanner import __version__
-from scanner.cluster.credentials import load_credentials
-from scanner.cluster.transport import pool_for, timeout_for, without_password
+from scanner.cluster.credentials import Credentials, load_credentials
+from scanner.cluster.patience import ATTEMPTS, Pace, Watch, another, patience, pause_before
+from scanner.cluster.transport import encoding_for, pool_for, timeout_for, without_password
 from scanner.errors import UsageError
 from scanner.model.json import Json, JsonObject, as_object, as_text
 
-ATTEMPTS: Final = 5
-_FIRST_PAUSE: Final = 0.5
-_LONGEST_PAUSE: Final = 30.0
 _LATER: Final = frozenset({429, 500, 502, 503, 504})
 _UNAUTHORIZED: Final = 401
 _QUOTED: Final = 200
+_PART: Final = 1 << 20
+_AT_LEAST: Final = 0.001
 
 
 class Unanswered(Exception):
@@ -43,6 +46,14 @@ class Unanswered(Exception):
 
 class _Lost(Unanswered):
     """The connection broke: the same request may well succeed."""
+
+
+class _Dripping(Exception):
+    """The body did not come to its end in time."""
+
+
+class _Late(Unanswered):
+    """The answer did not come in time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +80,26 @@ class Answer:
 @dataclass(frozen=True, slots=True)
 class _Request:
     method: str
-    url: str
+    path: str
     accept: str
     body: bytes | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Login:
+    """Credentials and the connections that were made with them."""
+
+    credentials: Credentials
+    pool: urllib3.PoolManager
+    encoding: str
+
+    @property
+    def root(self) -> str:
+        return str(self.credentials.configuration.host).rstrip("/")
+
+
 class Session:
-    """A pool of connections with credentials. Nothing but GET, and the POST of `review`, ever leaves it."""
+    """Connections with credentials, which threads may share. Nothing but GET, and the POST of `review`, leaves it."""
 
     def __init__(
         self,
@@ -85,34 +109,35 @@ class Session:
         as_user: str = "",
         as_groups: tuple[str, ...] = (),
         request_timeout: float | None = None,
+        pace: Pace | None = None,
         sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Load the credentials. Raises ClusterError when that fails, UsageError for groups without a user."""
         self._kubeconfig = kubeconfig
         self._context = context
-        self._credentials = load_credentials(kubeconfig, context)
-        self._pool = pool_for(self._credentials)
-        self._as_user = as_user or self._credentials.as_user
-        self._as_groups = as_groups or self._credentials.as_groups
-        self._timeout = timeout_for(request_timeout)
+        self._login = self._logged_in()
+        self._as_user = as_user or self._login.credentials.as_user
+        self._as_groups = as_groups or self._login.credentials.as_groups
+        self._seconds = request_timeout or None
+        self._pace = pace or Pace(0, 0)
         self._sleep = sleep
+        self._clock = clock
+        self._lock = Lock()
         self._reached = False
+        self.requests = 0
         if self._as_groups and not self._as_user:
             raise UsageError("--as-group needs --as: name the user whose groups these are")
 
     @property
     def cluster(self) -> str:
         """The name that the kubeconfig gives to the cluster."""
-        return self._credentials.cluster
+        return self._login.credentials.cluster
 
     @property
     def server(self) -> str:
         """The server's URL, as it may be shown."""
-        return without_password(self._root)
-
-    @property
-    def _root(self) -> str:
-        return str(self._credentials.configuration.host).rstrip("/")
+        return without_password(self._login.root)
 
     def get(
         self,
@@ -121,57 +146,94 @@ class Session:
         *,
         accept: str = "application/json",
         attempts: int = ATTEMPTS,
+        watch: Watch | None = None,
     ) -> Answer:
         """Fetch a path, again where that can help. Raises Unanswered, ClusterError for stale credentials."""
-        url = f"{self._root}{path}?{urlencode(query)}" if query else f"{self._root}{path}"
-        return self._persist(_Request("GET", url, accept), attempts)
+        request = _Request("GET", f"{path}?{urlencode(query)}" if query else path, accept)
+        watch = watch or Watch()
+        with watch.running():
+            return self._persist(request, patience(attempts), watch)
 
     def review(self, path: str, body: Json) -> Answer:
         """Post a review, which the server answers and does not store. Raises like `get`."""
-        return self._persist(_Request("POST", f"{self._root}{path}", "application/json", orjson.dumps(body)), 1)
+        request = _Request("POST", path, "application/json", orjson.dumps(body))
+        watch = Watch()
+        with watch.running():
+            return self._persist(request, patience(), watch)
 
-    def _persist(self, request: _Request, attempts: int) -> Answer:
-        for pause in _pauses(attempts):
-            try:
-                answer = self._authorized(request)
-            except _Lost:
-                self._sleep(pause)
-                continue
-            if answer.status not in _LATER:
-                return answer
-            self._sleep(_asked_pause(answer.retry_after, pause))
-        return self._authorized(request)
+    def _persist(self, request: _Request, retry: Retry, watch: Watch) -> Answer:
+        while True:
+            outcome = self._tried(request, watch)
+            if isinstance(outcome, Answer) and outcome.status not in _LATER:
+                return outcome
+            more = another(retry, late=isinstance(outcome, _Late)) if watch.left else None
+            if more is None:
+                return _settled(outcome)
+            retry = more
+            self._sleep(min(pause_before(retry, _retry_after(outcome)), watch.left))
 
-    def _authorized(self, request: _Request) -> Answer:
-        """The answer, with credentials read anew if the ones at hand have been refused."""
-        answer = self._once(request)
-        if answer.status != _UNAUTHORIZED:
-            return answer
-        self._credentials = load_credentials(self._kubeconfig, self._context)
-        self._pool = pool_for(self._credentials)
-        return self._once(request)
-
-    def _once(self, request: _Request) -> Answer:
+    def _tried(self, request: _Request, watch: Watch) -> Answer | _Lost | _Late:
+        """The answer, with credentials read anew if the ones at hand have been refused; or why there is none."""
+        login = self._login
         try:
-            response = self._pool.request(
+            answer = self._once(login, request, watch)
+            if answer.status != _UNAUTHORIZED:
+                return answer
+            return self._once(self._renewed(login), request, watch)
+        except (_Lost, _Late) as trouble:
+            return trouble
+
+    def _logged_in(self) -> _Login:
+        credentials = load_credentials(self._kubeconfig, self._context)
+        return _Login(credentials, pool_for(credentials), encoding_for(credentials))
+
+    def _renewed(self, refused: _Login) -> _Login:
+        """The login after the refused one; of several threads that are refused, one reads the credentials."""
+        with self._lock:
+            if self._login is refused:
+                self._login = self._logged_in()
+            return self._login
+
+    def _once(self, login: _Login, request: _Request, watch: Watch) -> Answer:
+        self._pace.wait()
+        with self._lock:
+            self.requests += 1
+        seconds = min(self._seconds or math.inf, watch.left)
+        until = self._clock() + seconds
+        try:
+            response = login.pool.request(
                 request.method,
-                request.url,
-                headers=self._headers(request),
+                f"{login.root}{request.path}",
+                headers=self._headers(login, request),
                 body=request.body,
-                timeout=self._timeout,
+                timeout=timeout_for(None if seconds == math.inf else max(seconds, _AT_LEAST)),
                 retries=False,
                 redirect=False,
+                preload_content=False,
             )
-        except (HTTPError, OSError) as error:
-            raise self._explained(error) from error
+            data = self._body(response, until)
+        except (HTTPError, OSError, _Dripping) as error:
+            raise self._explained(error, login, watch) from error
         self._reached = True
-        return Answer(response.status, response.data, response.headers.get("Retry-After", ""))
+        return Answer(response.status, data, response.headers.get("Retry-After", ""))
 
-    def _headers(self, request: _Request) -> urllib3.HTTPHeaderDict:
+    def _body(self, response: urllib3.BaseHTTPResponse, until: float) -> bytes:
+        """All of the body. A server that drips is cut off in time, which a timeout of the socket would not do."""
+        parts = []
+        while part := response.read1(_PART, decode_content=True):
+            parts.append(part)
+            if self._clock() > until:
+                response.close()
+                raise _Dripping
+        return b"".join(parts)
+
+    def _headers(self, login: _Login, request: _Request) -> urllib3.HTTPHeaderDict:
         headers = urllib3.HTTPHeaderDict(
-            {"User-Agent": f"assay/{__version__}", "Accept": request.accept, "Accept-Encoding": "gzip"}
+            {"User-Agent": f"assay/{__version__}", "Accept": request.accept, "Accept-Encoding": login.encoding}
         )
-        if authorization := self._credentials.authorization():
+        with self._lock:
+            authorization = login.credentials.authorization()
+        if authorization:
             headers.add("Authorization", authorization)
         if request.body is not None:
             headers.add("Content-Type", "application/json")
@@ -181,30 +243,35 @@ class Session:
             headers.add("Impersonate-Group", group)
         return headers
 
-    def _explained(self, error: Exception) -> Unanswered:
+    def _explained(self, error: Exception, login: _Login, watch: Watch) -> Unanswered:
+        server = without_password(login.root)
         match error:
             case SSLError():
-                return Unanswered(f"TLS to {self.server} failed ({_reason(error)})")
+                return Unanswered(f"TLS to {server} failed ({_reason(error)})")
             case NewConnectionError() if not self._reached:
-                return Unanswered(f"{self.server} cannot be reached ({_reason(error)})")
+                return Unanswered(f"{server} cannot be reached ({_reason(error)})")
             case NewConnectionError():
-                return _Lost(f"{self.server} cannot be reached any more ({_reason(error)})")
-            case ReadTimeoutError() | ConnectTimeoutError():
-                return Unanswered(f"{self.server} did not answer in time; grant it more with --request-timeout")
+                return _Lost(f"{server} cannot be reached any more ({_reason(error)})")
+            case ReadTimeoutError() | ConnectTimeoutError() | _Dripping() if not watch.left:
+                return _Late(
+                    f"{server} did not come to the end of it in {watch.seconds:g} s; grant it more with --kind-timeout"
+                )
+            case ReadTimeoutError() | ConnectTimeoutError() | _Dripping():
+                return _Late(f"{server} did not answer in time; grant it more with --request-timeout")
             case ProxyError():
-                return Unanswered(f"the proxy before {self.server} failed ({_reason(error)})")
+                return Unanswered(f"the proxy before {server} failed ({_reason(error)})")
             case _:
-                return _Lost(f"the connection to {self.server} broke ({_reason(error)})")
+                return _Lost(f"the connection to {server} broke ({_reason(error)})")
 
 
-def _pauses(attempts: int) -> Iterator[float]:
-    """Seconds to wait before the second attempt, the third, and so on."""
-    return (min(_FIRST_PAUSE * 2**number, _LONGEST_PAUSE) for number in range(attempts - 1))
+def _settled(outcome: Answer | _Lost | _Late) -> Answer:
+    if isinstance(outcome, Answer):
+        return outcome
+    raise outcome
 
 
-def _asked_pause(retry_after: str, pause: float) -> float:
-    """The seconds that the server asks for, if it asks for a number of them, within reason."""
-    return min(float(retry_after), _LONGEST_PAUSE) if retry_after.isdecimal() else pause
+def _retry_after(outcome: Answer | _Lost | _Late) -> str:
+    return outcome.retry_after if isinstance(outcome, Answer) else ""
 
 
 def _reason(error: BaseException) -> str:

@@ -20,6 +20,7 @@ from scanner.errors import ClusterError
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
 _USER_INFO: Final = re.compile(r"//[^/]*@")
 _UNTIL_CONNECTED: Final = 30.0
+_CONNECTIONS: Final = 16
 # An API server ends ordinary requests after 60 seconds by itself.
 _UNTIL_ANSWERED: Final = 75.0
 
@@ -42,6 +43,16 @@ def pool_for(credentials: Credentials) -> urllib3.PoolManager:
         ) from error
 
 
+def encoding_for(credentials: Credentials) -> str:
+    """Whether to ask for compressed answers, as a value of Accept-Encoding.
+
+    kubectl asks for them unless the kubeconfig says `disable-compression`. So does a scan, but not where the way to the
+    server is shorter than the work: packing costs the server more than sending over loopback.
+    """
+    host = parse_url(str(credentials.configuration.host)).host or ""
+    return "identity" if credentials.uncompressed or host in _LOOPBACK else "gzip"
+
+
 def timeout_for(seconds: float | None) -> urllib3.Timeout:
     """The time that one request may take; without the user's wish, as long as a server may need."""
     if seconds is None or seconds <= 0:
@@ -56,6 +67,7 @@ def without_password(url: str) -> str:
 
 def _tls(configuration: Any) -> dict[str, Any]:
     settings: dict[str, Any] = {
+        "maxsize": _CONNECTIONS,
         "cert_reqs": ssl.CERT_REQUIRED if configuration.verify_ssl else ssl.CERT_NONE,
         "ca_certs": configuration.ssl_ca_cert,
         "cert_file": configuration.cert_file,

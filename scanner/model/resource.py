@@ -74,13 +74,17 @@ def resource_of(kind: Kind, body: JsonObject) -> Resource:
 class Page:
     """One raw page of a list: the JSON text `{"items": [...]}` as it came, not yet decoded.
 
-    Items may lack apiVersion and kind, as list answers do. `number` counts from 1 within the kind.
+    Items may lack apiVersion and kind, as list answers do. `number` counts from 1 within the kind, `seconds` is how long
+    the page took to come. `seam` says why this page shows another moment than those before it, and is empty if it does
+    not; objects of earlier pages may then come again.
     """
 
     kind: Kind
     number: int
     data: bytes
     resource_version: str = ""
+    seconds: float = 0.0
+    seam: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import socket
 import struct
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -19,13 +19,18 @@ from scanner.model.json import Json
 
 @dataclass(frozen=True)
 class Reply:
-    """One answer. `cut` closes the connection after half of the body, `hang` is a pause in seconds before answering."""
+    """One answer.
+
+    `cut` closes the connection after half of the body, `hang` is a pause in seconds before answering, `drip` one after
+    every few bytes of the body.
+    """
 
     body: Json | bytes
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     cut: bool = False
     hang: float = 0.0
+    drip: float = 0.0
 
     @property
     def data(self) -> bytes:
@@ -128,9 +133,19 @@ def serving() -> Iterator[FakeApi]:
             for name, value in reply.headers.items():
                 self.send_header(name, value)
             self.end_headers()
+            if reply.drip:
+                self._drip(data, reply.drip)
+                return
             self.wfile.write(data[: len(data) // 2] if reply.cut else data)
             if reply.cut:
                 self._reset()
+
+        def _drip(self, data: bytes, pause: float) -> None:
+            with suppress(OSError):
+                for start in range(0, len(data), 4):
+                    self.wfile.write(data[start : start + 4])
+                    if api.released.wait(pause):
+                        return
 
         def _reset(self) -> None:
             """Close with a reset instead of an orderly end."""

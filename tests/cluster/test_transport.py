@@ -9,7 +9,7 @@ import urllib3
 from kubernetes.client import Configuration
 
 from scanner.cluster.credentials import Credentials
-from scanner.cluster.transport import pool_for, timeout_for
+from scanner.cluster.transport import encoding_for, pool_for, timeout_for
 from scanner.errors import ClusterError
 
 
@@ -70,3 +70,17 @@ def test_requests_end_in_time(wish: float | None, total: float | None, read: flo
     """As the user says, else a little after the server itself would end them."""
     timeout = timeout_for(wish)
     assert (total, read) == (timeout.total, timeout.clone().read_timeout if total is None else read)
+
+
+@pytest.mark.parametrize(
+    ("host", "uncompressed", "encoding"),
+    [
+        ("https://cluster.example:6443", False, "gzip"),
+        ("https://cluster.example:6443", True, "identity"),
+        ("https://127.0.0.1:6443", False, "identity"),
+    ],
+)
+def test_compression_is_asked_for_where_the_way_is_long(host: str, uncompressed: bool, encoding: str) -> None:  # noqa: FBT001
+    """As kubectl does it, and the kubeconfig may forbid it; over loopback it only costs the server time."""
+    configuration = Configuration(host=host)
+    assert encoding == encoding_for(Credentials("shop", configuration, uncompressed=uncompressed))

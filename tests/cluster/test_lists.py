@@ -1,0 +1,359 @@
+"""Facts about lists: pages, refusals, servers that are busy, slow, forgetful or broken, and what becomes of the list."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import orjson
+import pytest
+
+from scanner.cluster.lists import list_metadata
+from scanner.cluster.live import LiveCluster
+from scanner.errors import ListFailed, UsageError
+from scanner.model.json import Json
+from scanner.model.resource import Kind, Page
+from tests.cluster.server import FakeApi, Reply, listing, refusal
+
+PODS = Kind("", "v1", "Pod", "pods", namespaced=True)
+SECRETS = Kind("", "v1", "Secret", "secrets", namespaced=True)
+NODES = Kind("", "v1", "Node", "nodes", namespaced=False)
+DEPLOYMENTS = Kind("apps", "v1", "Deployment", "deployments", namespaced=True)
+EXPIRED = refusal(410, "The provided continue parameter is too old")
+RESUMED = refusal(410, "The provided continue parameter is too old", **{"continue": "fresh"})
+
+
+def names(pages: Iterator[Page]) -> list[list[str]]:
+    """The names on each page."""
+    return [[item["metadata"]["name"] for item in orjson.loads(page.data)["items"]] for page in pages]
+
+
+def until_failure(pages: Iterator[Page]) -> tuple[int, ListFailed]:
+    """How many pages came before the list broke off, and why it did."""
+    count = 0
+    try:
+        for _ in pages:
+            count += 1
+    except ListFailed as failure:
+        return count, failure
+    raise AssertionError("the list came to its end")
+
+
+def announcing(name: str, *, token: str, remaining: int) -> Reply:
+    """A page that tells how many objects are still to come."""
+    metadata = {"resourceVersion": "7", "remainingItemCount": remaining, **({"continue": token} if token else {})}
+    return Reply({"kind": "PodList", "apiVersion": "v1", "metadata": metadata, "items": [{"metadata": {"name": name}}]})
+
+
+# Pages and refusals
+
+
+def test_a_list_comes_in_pages(api: FakeApi, cluster: LiveCluster) -> None:
+    """The continue token of one page asks for the next."""
+    api.says("/api/v1/pods", listing("Pod", "a", "b", token="t1"), listing("Pod", "c"))
+    assert [["a", "b"], ["c"]] == names(cluster.pages(PODS))
+    asked = [dict(request.query) for request in api.asked_for("/api/v1/pods")]
+    assert [{"limit": "2"}, {"limit": "2", "continue": "t1"}] == asked
+
+
+def test_a_page_is_the_bytes_that_came(api: FakeApi, cluster: LiveCluster) -> None:
+    """The body is passed on as sent, unpacked, with number and resource version."""
+    body = b'{"kind":"PodList","metadata":{"resourceVersion":"42"},"items":[ {"metadata":{"name":"a"}} ]}'
+    api.says("/api/v1/pods", Reply(body))
+    [page] = cluster.pages(PODS)
+    assert (PODS, 1, body, "42", "") == (page.kind, page.number, page.data, page.resource_version, page.seam)
+    assert 0 < page.seconds < 10
+
+
+def test_namespace_and_selector_narrow_the_list(api: FakeApi, cluster: LiveCluster) -> None:
+    """One namespace has a path of its own; the selector goes along as it was typed."""
+    api.says("/apis/apps/v1/namespaces/prod/deployments", listing("Deployment", "web"))
+    assert [["web"]] == names(cluster.pages(DEPLOYMENTS, namespace="prod", selector="app in (web, api)"))
+    assert "app in (web, api)" == api.asked[-1].query["labelSelector"]
+
+
+def test_a_namespace_does_not_narrow_cluster_scoped_kinds(api: FakeApi, cluster: LiveCluster) -> None:
+    """Nodes are in no namespace."""
+    api.says("/api/v1/nodes", listing("Node", "n1"))
+    assert [["n1"]] == names(cluster.pages(NODES, namespace="prod"))
+
+
+def test_a_malformed_selector_is_refused_before_anything_is_asked(api: FakeApi, cluster: LiveCluster) -> None:
+    """The user's typing error is not the cluster's failure."""
+    with pytest.raises(UsageError):
+        list(cluster.pages(PODS, selector="app in web"))
+    assert [] == api.asked
+
+
+@pytest.mark.parametrize("items", [b"null", b"[]"])
+def test_an_empty_list_is_a_page_without_items(api: FakeApi, cluster: LiveCluster, items: bytes) -> None:
+    """Some servers write an empty list as null."""
+    api.says("/api/v1/pods", Reply(b'{"kind":"PodList","metadata":{},"items":' + items + b"}"))
+    assert 1 == len(list(cluster.pages(PODS)))
+
+
+def test_a_forbidden_list_names_the_user_and_the_way_out(api: FakeApi, cluster: LiveCluster) -> None:
+    """A refusal says who may not do what, and what to do about it."""
+    said = 'secrets is forbidden: User "auditor" cannot list resource "secrets" in API group "" at the cluster scope'
+    api.says("/api/v1/secrets", refusal(403, said))
+    _, failure = until_failure(cluster.pages(SECRETS))
+    expected = (
+        "cannot list secrets: forbidden for auditor. Grant `list` on secrets, "
+        "or pass --skip-kind secrets to record the gap on purpose."
+    )
+    assert ("forbidden", expected) == (failure.state, failure.why)
+
+
+def test_a_refusal_without_a_name_asks_who_we_are(api: FakeApi, cluster: LiveCluster) -> None:
+    """An authorizer that does not quote the user leaves it to the review."""
+    api.says("/apis/apps/v1/namespaces/prod/deployments", refusal(403, "denied by webhook"))
+    api.says(
+        "/apis/authentication.k8s.io/v1/selfsubjectreviews", Reply({"status": {"userInfo": {"username": "j"}}}, 201)
+    )
+    _, failure = until_failure(cluster.pages(DEPLOYMENTS, namespace="prod"))
+    assert failure.why.startswith("cannot list deployments.apps in namespace prod: forbidden for j. ")
+
+
+@pytest.mark.parametrize("status", [401, 404, 400, 302])
+def test_other_refusals_are_not_tried_again(
+    api: FakeApi, cluster: LiveCluster, pauses: list[float], status: int
+) -> None:
+    """An answer that will not change ends the list at once."""
+    api.says("/api/v1/pods", refusal(status, "no"))
+    count, failure = until_failure(cluster.pages(PODS))
+    assert (0, "failed", []) == (count, failure.state, pauses)
+
+
+@pytest.mark.parametrize("status", [429, 500, 502, 503, 504])
+def test_a_busy_server_is_asked_again(api: FakeApi, cluster: LiveCluster, pauses: list[float], status: int) -> None:
+    """Answers that say "later" are tried again: at once, then after pauses that grow and are jittered."""
+    later = [refusal(status, "later")] * 4
+    api.says("/api/v1/pods", *later, listing("Pod", "a"))
+    assert [["a"]] == names(cluster.pages(PODS))
+    assert [True] * 4 == [low <= pause <= low + 0.5 for low, pause in zip((0, 1, 2, 4), pauses, strict=True)]
+
+
+def test_the_server_may_name_the_pause(api: FakeApi, cluster: LiveCluster, pauses: list[float]) -> None:
+    """Retry-After is honoured, up to half a minute; a date that is over and what is neither are not."""
+    waits = [Reply({}, 429, {"Retry-After": it}) for it in ("3", "9000", "Wed, 21 Oct 2015 07:28:00 GMT", "soon")]
+    api.says("/api/v1/pods", *waits, listing("Pod", "a"))
+    assert [["a"]] == names(cluster.pages(PODS))
+    assert [3.0, 30.0] == pauses[:2]
+    assert [True, True] == [low <= pause <= low + 0.5 for low, pause in zip((2, 4), pauses[2:], strict=True)]
+
+
+def test_a_server_that_stays_broken_fails_the_list(api: FakeApi, cluster: LiveCluster, pauses: list[float]) -> None:
+    """Six attempts, then the kind is a gap; pages that came before stay good."""
+    api.says("/api/v1/pods", listing("Pod", "a", token="t"), refusal(500, "etcdserver: no leader"))
+    count, failure = until_failure(cluster.pages(PODS))
+    assert (1, 5, 7) == (count, len(pauses), len(api.asked_for("/api/v1/pods")))
+    assert "the server answered 500: etcdserver: no leader" in failure.why
+
+
+def test_a_connection_that_breaks_in_mid_body_is_tried_again(
+    api: FakeApi, cluster: LiveCluster, pauses: list[float]
+) -> None:
+    """Half a page is no page."""
+    whole = listing("Pod", "a")
+    api.says("/version", Reply({"gitVersion": "v1.36.0"}))
+    cluster.identity()
+    api.says("/api/v1/pods", Reply(whole.body, cut=True), whole)
+    assert [["a"]] == names(cluster.pages(PODS))
+    assert [0.0] == pauses
+
+
+def test_a_connection_that_always_breaks_fails_the_list(api: FakeApi, cluster: LiveCluster) -> None:
+    """The reason is told, without objects in memory."""
+    api.says("/api/v1/pods", Reply(listing("Pod", "a").body, cut=True))
+    _, failure = until_failure(cluster.pages(PODS))
+    assert failure.why.startswith(f"cannot list pods: the connection to {api.url} broke (")
+    assert "0x" not in failure.why
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"<html>busy</html>",
+        b"",
+        b'{"kind":"PodList","items":[',
+        b"[]",
+        b'{"kind":"PodList","items":{}}',
+        b'{"kind":"Pod"}',
+    ],
+)
+def test_an_answer_that_is_no_list_fails_the_list(api: FakeApi, cluster: LiveCluster, body: bytes) -> None:
+    """A 200 proves nothing."""
+    api.says("/api/v1/pods", Reply(body))
+    _, failure = until_failure(cluster.pages(PODS))
+    assert failure.why.startswith("cannot list pods: the answer is not a list in JSON.")
+
+
+@pytest.mark.parametrize(
+    "broken", [b"<html>busy</html>", b'{"kind":"PodList","apiVersion":"v1","metadata":{},"items":[{']
+)
+def test_an_answer_that_is_no_list_is_asked_for_again(api: FakeApi, cluster: LiveCluster, broken: bytes) -> None:
+    """Whatever stands between may have a bad moment."""
+    api.says("/api/v1/pods", Reply(broken), Reply(broken), listing("Pod", "a"))
+    assert [["a"]] == names(cluster.pages(PODS))
+
+
+# A server that forgets
+
+
+def test_an_expired_list_goes_on_with_the_fresh_token(api: FakeApi, cluster: LiveCluster) -> None:
+    """A 410 in mid-list offers a token; the rest of the list is of a later moment, and its first page says so."""
+    api.says("/api/v1/pods", listing("Pod", "a", token="old"), RESUMED, listing("Pod", "b", version="9"))
+    pages = list(cluster.pages(PODS))
+    assert [["a"], ["b"]] == names(iter(pages))
+    assert ["", "the list expired after page 1 and went on at a later moment"] == [page.seam for page in pages]
+    assert ["7", "9"] == [page.resource_version for page in pages]
+    assert ["old", "fresh"] == [r.query["continue"] for r in api.asked_for("/api/v1/pods")[1:]]
+
+
+def test_an_expired_list_without_a_token_begins_again(api: FakeApi, cluster: LiveCluster) -> None:
+    """Nothing is lost by that; what comes twice is for the reader to notice."""
+    api.says(
+        "/api/v1/pods", listing("Pod", "a", token="t"), EXPIRED, listing("Pod", "a", token="t"), listing("Pod", "b")
+    )
+    pages = list(cluster.pages(PODS))
+    assert [(1, ["a"]), (2, ["a"]), (3, ["b"])] == list(zip([1, 2, 3], names(iter(pages)), strict=True))
+    assert ["", "the list expired after page 1 and was begun again", ""] == [page.seam for page in pages]
+
+
+def test_a_list_begins_again_once_only(api: FakeApi, cluster: LiveCluster) -> None:
+    """A server that never keeps a list for long enough would be asked for ever."""
+    api.says("/api/v1/pods", listing("Pod", "a", token="t"), EXPIRED, listing("Pod", "a", token="t"), EXPIRED)
+    count, failure = until_failure(cluster.pages(PODS))
+    assert (2, "failed") == (count, failure.state)
+    assert "the list expired after page 2: The provided continue parameter is too old." in failure.why
+
+
+def test_a_continuation_that_has_expired_too_begins_again(api: FakeApi, cluster: LiveCluster) -> None:
+    """The token that the server offers may be of no use."""
+    api.says("/api/v1/pods", listing("Pod", "a", token="t"), RESUMED, EXPIRED, listing("Pod", "a"))
+    assert [["a"], ["a"]] == names(cluster.pages(PODS))
+
+
+def test_a_server_that_only_offers_tokens_does_not_hold_the_scan(api: FakeApi, cluster: LiveCluster) -> None:
+    """A list that gets nowhere is cut off."""
+    api.says("/api/v1/pods", listing("Pod", "a", token="t"), RESUMED)
+    count, failure = until_failure(cluster.pages(PODS))
+    assert (1, "failed", 5) == (count, failure.state, len(api.asked_for("/api/v1/pods")))
+
+
+def test_pages_of_different_moments_are_noticed(api: FakeApi, cluster: LiveCluster) -> None:
+    """All pages of a list have one resource version; a server that breaks this is found out."""
+    api.says("/api/v1/pods", listing("Pod", "a", token="t"), listing("Pod", "b", version="8"))
+    assert ["", "page 2 shows resource version 8, those before it 7"] == [page.seam for page in cluster.pages(PODS)]
+
+
+# A server that repeats itself, or stops short
+
+
+def test_a_page_that_comes_twice_is_asked_for_again(api: FakeApi, cluster: LiveCluster) -> None:
+    """The page that should have come is neither lost nor counted twice."""
+    first, second = listing("Pod", "a", token="t1"), listing("Pod", "b", token="t2")
+    api.says("/api/v1/pods", first, first, second, first, listing("Pod", "c"))
+    assert [["a"], ["b"], ["c"]] == names(cluster.pages(PODS))
+
+
+def test_a_server_that_repeats_a_token_does_not_hold_the_scan(api: FakeApi, cluster: LiveCluster) -> None:
+    """A list without end is cut off."""
+    api.says("/api/v1/pods", listing("Pod", "a", token="t"))
+    count, failure = until_failure(cluster.pages(PODS))
+    assert (1, True) == (count, "the server repeats itself after page 1" in failure.why)
+
+
+def test_a_list_that_ends_before_its_time_is_asked_for_again(api: FakeApi, cluster: LiveCluster) -> None:
+    """The last page in the place of another one would hide what is between them."""
+    api.says(
+        "/api/v1/pods",
+        announcing("a", token="t1", remaining=5),
+        announcing("z", token="", remaining=0),
+        announcing("b", token="t2", remaining=2),
+        announcing("z", token="", remaining=0),
+    )
+    assert [["a"], ["b"], ["z"]] == names(cluster.pages(PODS))
+
+
+def test_a_list_that_always_ends_before_its_time_fails(api: FakeApi, cluster: LiveCluster) -> None:
+    """What was announced and never came is not called listed."""
+    api.says("/api/v1/pods", announcing("a", token="t1", remaining=5), announcing("z", token="", remaining=0))
+    count, failure = until_failure(cluster.pages(PODS))
+    assert (1, True) == (count, "the list ends after page 2, although the server had announced more" in failure.why)
+
+
+# A server that is slow
+
+
+def test_an_answer_that_is_late_is_asked_for_once_more(api: FakeApi, tmp_path: Path, pauses: list[float]) -> None:
+    """The server has had all the time that the user grants, twice."""
+    cluster = LiveCluster(kubeconfig=api.kubeconfig(tmp_path), request_timeout=0.2, sleep=pauses.append)
+    api.says("/api/v1/pods", Reply({}, hang=30))
+    _, failure = until_failure(cluster.pages(PODS))
+    assert (1, 2) == (len(pauses), len(api.asked_for("/api/v1/pods")))
+    assert "did not answer in time; grant it more with --request-timeout" in failure.why
+
+
+def test_a_body_that_drips_is_cut_off(api: FakeApi, tmp_path: Path, pauses: list[float]) -> None:
+    """Every byte is in time for the socket; the page is not."""
+    cluster = LiveCluster(kubeconfig=api.kubeconfig(tmp_path), request_timeout=0.4, sleep=pauses.append)
+    api.says("/api/v1/pods", Reply(listing("Pod", "a").body, drip=0.1))
+    _, failure = until_failure(cluster.pages(PODS))
+    assert "did not answer in time" in failure.why
+
+
+def test_a_kind_has_its_time(api: FakeApi, tmp_path: Path) -> None:
+    """A server that is slow with every page is left in the end; what came stays good."""
+    cluster = LiveCluster(kubeconfig=api.kubeconfig(tmp_path), kind_timeout=0.5)
+    slow = [Reply(listing("Pod", "a", token=f"t{number}").body, hang=0.2) for number in range(20)]
+    api.says("/api/v1/pods", *slow)
+    count, failure = until_failure(cluster.pages(PODS))
+    assert 1 <= count <= 2
+    assert "did not come to the end of it in 0.5 s; grant it more with --kind-timeout" in failure.why
+
+
+def test_a_kinds_time_does_not_run_while_its_pages_are_judged(api: FakeApi, tmp_path: Path) -> None:
+    """The watch is over the server, not over us."""
+    cluster = LiveCluster(kubeconfig=api.kubeconfig(tmp_path), kind_timeout=0.3)
+    api.says("/api/v1/pods", *(listing("Pod", "a", token=f"t{number}") for number in range(3)), listing("Pod", "z"))
+    pages = cluster.pages(PODS)
+    assert [["a"], ["a"], ["a"], ["z"]] == [names(iter([page]))[0] for page in pages if not api.released.wait(0.15)]
+
+
+# Metadata without decoding
+
+
+@pytest.mark.parametrize(
+    ("body", "metadata"),
+    [
+        (
+            b'{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[]}',
+            {"resourceVersion": "7"},
+        ),
+        (b'{"kind":"PodList","apiVersion":"v1","metadata":{"continue":"x"},"items":[{"a":1}]}\n', {"continue": "x"}),
+        (b'{"kind":"PodList","apiVersion":"v1","metadata":{},"items":null}', {}),
+        (b'{"kind":"PodList","apiVersion":"v1","metadata":{"continue":"x"},"items":[{"a":', None),
+        (
+            b'{"apiVersion":"x.io/v1","items":[{"s":"],\\"kind\\":"}],"kind":"AList","metadata":{"continue":"x"}}\n',
+            {"continue": "x"},
+        ),
+        (b'{"apiVersion":"x.io/v1","items":[{"s":1}],"kind":"AList","metadata":{"contin', None),
+        (b'{"items":[],"metadata":{"resourceVersion":"7"}}', {"resourceVersion": "7"}),
+        (b'{"kind":"PodList","metadata":{"resourceVersion":"7"}}', {"resourceVersion": "7"}),
+        (b'{"kind":"Pod","metadata":{"resourceVersion":"7"}}', None),
+        (b"[]", None),
+        (b"", None),
+    ],
+)
+def test_a_lists_metadata_is_found_at_either_end(body: bytes, metadata: Json) -> None:
+    """Go types write it before the items, custom resources after them; what is cut off is no list."""
+    assert metadata == list_metadata(body)
+
+
+def test_an_object_cannot_pass_for_the_end_of_the_list() -> None:
+    """What stands in an object is in the middle of the document, whatever it looks like."""
+    fake = b'],"kind":"AList","metadata":{"continue":"evil"}}'
+    item = orjson.dumps({"data": {"x": fake.decode()}})
+    body = b'{"apiVersion":"x.io/v1","items":[%b],"kind":"AList","metadata":{"continue":"good"}}\n' % item
+    assert {"continue": "good"} == list_metadata(body)
