@@ -25,7 +25,8 @@ from scanner.model.release import release_of
 from scanner.model.resource import Kind, Resource, UserInfo, resource_of
 from scanner.plan import equivalents
 from scanner.policies import validating
-from scanner.policies.validating import AUDITABLE, Ruling, World, bind, judge
+from scanner.policies.reading import AUDITABLE
+from scanner.policies.validating import Ruling, World, bind, judge
 from scanner.sources import ParamTable
 
 __all__ = ["Auditor", "InvalidManifest", "Ruling", "UserInfo"]

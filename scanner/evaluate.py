@@ -275,7 +275,7 @@ def _authorization(request: Request) -> dict[str, object]:
     if request.decider is None:
         return {}
     user, asked = request.user, request.original
-    authorizer = cel.Authorizer(request.decider, cel.Subject(user.username, tuple(user.groups), user.uid))
+    authorizer = cel.Authorizer(request.decider, cel.Subject(user.username, user.groups, user.uid, user.extra))
     resource = authorizer.request_resource(
         group=asked.group, resource=asked.plural, namespace=request.namespace, name=request.resource.name
     )
@@ -291,7 +291,8 @@ def request_map(request: Request) -> dict[str, object]:
     operation = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions"}[request.operation]
     optional = {"name": request.resource.name, "namespace": request.namespace}
     user = request.user
-    user_info = {"username": user.username, "uid": user.uid, "groups": list(user.groups)}
+    extra = {key: list(values) for key, values in user.extra}
+    user_info = {"username": user.username, "uid": user.uid, "groups": list(user.groups), "extra": extra}
     return {
         "uid": "",
         "kind": kind,

@@ -8,7 +8,7 @@ from scanner.model.policy import ParamRef
 from scanner.model.resource import Kind
 from scanner.model.scan import Coverage, CoverageState, Health, HealthKind
 from scanner.params import ParamSource, unserved
-from scanner.plan import auditable, served
+from scanner.plan import served
 from scanner.policies.validating import Bound
 
 
@@ -23,8 +23,8 @@ def health_before(bound: Iterable[Bound], kinds: tuple[Kind, ...], params: Param
             yield Health(HealthKind.PARAM_KIND, name, "", fault)
         else:
             yield from _missing_params(entry, params)
-        if reason := auditable(entry.policy):
-            yield Health(HealthKind.NOT_AUDITABLE, name, "", reason)
+        if entry.reading.reason:
+            yield Health(HealthKind.NOT_AUDITABLE, name, "", entry.reading.reason)
         elif not served(entry.policy, kinds):
             yield Health(HealthKind.NO_KIND, name, "", "its rules match no kind that the cluster serves")
 
@@ -57,7 +57,7 @@ def health_after(
     """What only the objects tell: bindings in force that matched none of them."""
     complete = all(entry.state is CoverageState.LISTED for entry in coverage)
     for entry in bound:
-        if auditable(entry.policy):
+        if entry.reading.reason:
             continue
         for binding in entry.bindings:
             if not matched.get((entry.policy.name, binding.name)):

@@ -93,7 +93,7 @@ class Judge:
             return False
         sheet.findings.extend(findings)
         sheet.matched.update({(bound.policy.name, ruling.invocation.binding.name) for ruling in rulings})
-        sheet.tallies.update(_tally(ruling, judgement) for ruling in rulings for judgement in ruling.judgements)
+        sheet.tallies.update(_tally(ruling, judgement, bound) for ruling in rulings for judgement in ruling.judgements)
         return bool(rulings)
 
     def _findings(self, ruling: Ruling, bound: Bound) -> Iterator[Finding]:
@@ -231,7 +231,7 @@ def outcome_name(outcome: Outcome) -> OutcomeName:
             assert_never(never)
 
 
-def _tally(ruling: Ruling, judgement: Judgement) -> TallyKey:
+def _tally(ruling: Ruling, judgement: Judgement, bound: Bound) -> TallyKey:
     invocation, resource = ruling.invocation, ruling.resource
     return TallyKey(
         policy=invocation.policy.name,
@@ -243,6 +243,7 @@ def _tally(ruling: Ruling, judgement: Judgement) -> TallyKey:
         kind=resource.kind.kind,
         namespace=resource.namespace,
         outcome=outcome_name(judgement.outcome),
+        requester=judgement.check in bound.requester,
     )
 
 

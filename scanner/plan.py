@@ -13,7 +13,8 @@ from itertools import islice
 from scanner.match import could_match, exempt
 from scanner.model.policy import MatchResources, Operation, Policy
 from scanner.model.resource import Kind
-from scanner.policies.validating import AUDITABLE, Bound
+from scanner.policies.reading import AUDITABLE
+from scanner.policies.validating import Bound
 
 # Group-resources whose objects are served under another group as well.
 _COHABITANTS = {("events.k8s.io", "events"): ("", "events")}
@@ -84,17 +85,6 @@ def _possible(match: MatchResources, kind: Kind, operations: tuple[Operation, ..
 
 def _certain(match: MatchResources, kind: Kind, operation: Operation) -> bool:
     return any(not rule.resource_names and could_match(rule, kind, (operation,)) for rule in match.rules)
-
-
-def auditable(policy: Policy, operations: tuple[Operation, ...] = AUDITABLE) -> str:
-    """Why no stored object can ever be judged by a policy, or an empty string."""
-    rules = policy.match.rules if policy.match else ()
-    writes = [rule for rule in rules if {"*", *operations} & set(rule.operations)]
-    if rules and not writes:
-        return f"its rules name only {', '.join(sorted({op for rule in rules for op in rule.operations}))}: no write of a stored object"
-    if rules and all("/" in entry and not entry.endswith("/*") for rule in writes for entry in rule.resources):
-        return "its rules name only subresources: no list shows their objects"
-    return ""
 
 
 def served(policy: Policy, kinds: Iterable[Kind]) -> bool:

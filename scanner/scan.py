@@ -15,9 +15,12 @@ from typing import Protocol
 
 from scanner import __version__
 from scanner.errors import ListFailed, UsageError
+from scanner.evaluate import compile_policy
 from scanner.health import health_after, health_before
 from scanner.model.json import JsonObject
 from scanner.model.outcome import Gap, GapKind
+from scanner.model.policy import Operation
+from scanner.model.release import Minor
 from scanner.model.resource import Kind, Page, Resource, UserInfo, resource_of
 from scanner.model.scan import (
     ClusterIdentity,
@@ -33,6 +36,7 @@ from scanner.model.scan import (
 )
 from scanner.page import Judge, decode
 from scanner.plan import KindPlan, equivalents, plan
+from scanner.policies.reading import OPERATIONS, reading
 from scanner.policies.validating import Bound, World, bind
 from scanner.sources import Manifest, ParamTable, Rulebook, namespaces_needed, policy_kinds, rulebook
 
@@ -95,7 +99,8 @@ class Options:
     """What the user asked for.
 
     `manifests` come from policy files: policies, bindings and params; `gaps` are the documents among them that could
-    not be read. `assume_bound` names policies and the action to preview them with.
+    not be read. `assume_bound` names policies and the action to preview them with. `user` makes the simulated requests
+    instead of the identity that scans.
     """
 
     scope: Scope = field(default_factory=Scope)
@@ -103,6 +108,7 @@ class Options:
     gaps: tuple[Gap, ...] = ()
     cluster_policies: bool = True
     assume_bound: tuple[tuple[str, str], ...] = ()
+    user: UserInfo | None = None
 
 
 Progress = Callable[[Coverage], None]
@@ -128,9 +134,10 @@ def run(
     listing = _Listing(cluster, options.scope)
     documents = _policy_documents(listing, discovery, options)
     rules = rulebook(documents, options, discovery.kinds, identity.release.rules)
-    setting = _setting(listing, discovery, rules, _Viewer(identity, cluster.requester()), options.scope)
+    viewer = _Viewer(identity, options.user or cluster.requester(), options.scope)
+    setting = _setting(listing, discovery, rules, viewer)
     _reject_unknown(options.scope, discovery, setting)
-    store.begin(ScanStart(scan_id, identity, started, options.scope, __version__, rules.policies, rules.bindings))
+    store.begin(_start(scan_id, started, rules, viewer))
     course = _Course(store, scan_id, progress)
     course.gaps = [*options.gaps, *discovery.gaps, *rules.gaps, *setting.gaps]
     course.judge(setting, listing)
@@ -139,15 +146,43 @@ def run(
 
 @dataclass(frozen=True, slots=True)
 class _Viewer:
-    """Which cluster is looked at, and by whom."""
+    """Which cluster is looked at, by whom, and what for."""
 
     cluster: ClusterIdentity
     user: UserInfo
+    scope: Scope
 
     @property
     def files(self) -> bool:
         """Whether the cluster is made of files."""
         return self.cluster.source == "files"
+
+    @property
+    def rules(self) -> Minor:
+        """The Kubernetes release whose rules judge."""
+        return self.cluster.release.rules
+
+    @property
+    def operations(self) -> tuple[Operation, ...]:
+        """The operations of the simulated requests; the first that a rule names is taken."""
+        return OPERATIONS[self.scope.operation]
+
+
+def _start(scan_id: str, started: datetime, rules: Rulebook, viewer: _Viewer) -> ScanStart:
+    """What is known when the scan begins: policies that nothing puts into force are read as well."""
+    return ScanStart(
+        id=scan_id,
+        cluster=viewer.cluster,
+        started_at=started,
+        scope=viewer.scope,
+        tool_version=__version__,
+        policies=rules.policies,
+        bindings=rules.bindings,
+        requester=viewer.user,
+        readings={
+            policy.name: reading(compile_policy(policy, viewer.rules), viewer.operations) for policy in rules.policies
+        },
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +237,7 @@ class _Course:
             coverage=tuple(self._coverage),
             health=tuple(sorted(health)),
             gaps=tuple(dict.fromkeys(self.gaps)),
-            evaluated_policies=tuple(entry.policy.name for entry in setting.bound),
+            evaluated_policies=tuple(entry.policy.name for entry in setting.bound if not entry.reading.reason),
         )
 
     def _kind(self, line: KindPlan, judge: Judge, listing: _Listing) -> None:
@@ -321,9 +356,9 @@ def _policy_documents(listing: _Listing, discovery: Discovery, options: Options)
                 yield Gap(GapKind.LIST, f"{kind.api_version}/{kind.kind}", why)
 
 
-def _setting(listing: _Listing, discovery: Discovery, rules: Rulebook, viewer: _Viewer, scope: Scope) -> _Setting:
+def _setting(listing: _Listing, discovery: Discovery, rules: Rulebook, viewer: _Viewer) -> _Setting:
     kinds = discovery.kinds
-    bound = bind(rules.policies, rules.bindings, rules=viewer.cluster.release.rules)
+    bound = bind(rules.policies, rules.bindings, viewer.operations, viewer.rules)
     params = ParamTable(kinds)
     namespaces, trouble = _load_namespaces(listing, kinds)
     blind = (
@@ -343,10 +378,13 @@ def _setting(listing: _Listing, discovery: Discovery, rules: Rulebook, viewer: _
         implied_namespaces=viewer.files or trouble is not None,
         equivalents=equivalents(kinds),
         user=viewer.user,
+        operations=viewer.operations,
     )
-    judge = Judge(world, scope.exclude_namespaces, by_name=viewer.files)
+    judge = Judge(world, viewer.scope.exclude_namespaces, by_name=viewer.files)
     health = (*rules.health, *health_before(sighted, kinds, params))
-    return _Setting(judge, plan(kinds, sighted), sighted, health, (*((trouble,) if trouble else ()), *blind))
+    return _Setting(
+        judge, plan(kinds, sighted, viewer.operations), sighted, health, (*((trouble,) if trouble else ()), *blind)
+    )
 
 
 def _title(entry: Bound) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,11 +14,21 @@ from scanner.cli.inputs import files_as_cluster, policies_among, policy_files, r
 from scanner.cli.named import Named
 from scanner.cli.progress import Progress
 from scanner.cli.report import HtmlOption, Output, OutputOption
+from scanner.cli.requested import (
+    ExtraOption,
+    GroupsOption,
+    Operation,
+    OperationOption,
+    UidOption,
+    UserOption,
+    requester,
+)
 from scanner.cli.values import assumption, reject_empty, reject_together, seconds
 from scanner.errors import UsageError
 from scanner.model.scan import ScanState, Scope
 
 if TYPE_CHECKING:
+    from scanner.model.resource import UserInfo
     from scanner.model.scan import ScanRecord
     from scanner.scan import Cluster, Options
     from scanner.store import SqlStore
@@ -128,6 +138,11 @@ def command(
             rich_help_panel=_POLICIES,
         ),
     ] = None,
+    operation: OperationOption = Operation.AUTO,
+    user: UserOption = "",
+    user_groups: GroupsOption = None,
+    user_uid: UidOption = "",
+    user_extra: ExtraOption = None,
     kubeconfig: Annotated[
         str,
         typer.Option(
@@ -192,6 +207,7 @@ def command(
         raise UsageError("--no-cluster-policies leaves no policy: name files with -f")
     reject_stdin_twice([*(source or ()), *(files or ())])
     scope = _scope(
+        operation=operation.value,
         namespaces=namespaces or [],
         exclude_namespaces=exclude_namespaces or [],
         selector=selector,
@@ -201,7 +217,13 @@ def command(
         bindings=bindings or [],
     )
     timeout = seconds(request_timeout)
-    options = _options(scope, files or [], cluster_policies=not no_cluster_policies, assume_bound=assume_bound or [])
+    options = _options(
+        scope,
+        files or [],
+        cluster_policies=not no_cluster_policies,
+        assume_bound=assume_bound or [],
+        user=requester(user, user_groups, user_uid, user_extra),
+    )
     if source:
         cluster, options = _from_files(source, options, cluster_name)
     else:
@@ -214,17 +236,20 @@ def command(
     raise typer.Exit(0 if record.scan.state is ScanState.COMPLETE else _INCOMPLETE)
 
 
-def _scope(*, selector: str, **names: list[str]) -> Scope:
+def _scope(*, selector: str, operation: str, **names: list[str]) -> Scope:
     from scanner.cluster.labels import parse_selector  # noqa: PLC0415 - nothing is imported before it is needed
 
     flags = {"namespaces": "-n", "exclude_namespaces": "--exclude-namespace", "kinds": "--kind"}
     others = {"skip_kinds": "--skip-kind", "policies": "--policy", "bindings": "--binding"}
     reject_empty({flag: names[field] for field, flag in (flags | others).items()})
     parse_selector(selector)
-    return Scope(selector=selector, **{field: tuple(values) for field, values in names.items()})
+    asked: dict[str, Any] = {field: tuple(values) for field, values in names.items()}
+    return Scope(selector=selector, operation=operation, **asked)
 
 
-def _options(scope: Scope, files: list[Path], *, cluster_policies: bool, assume_bound: list[str]) -> Options:
+def _options(
+    scope: Scope, files: list[Path], *, cluster_policies: bool, assume_bound: list[str], user: UserInfo | None
+) -> Options:
     from scanner.scan import Options  # noqa: PLC0415 - nothing is imported before it is needed
 
     manifests, gaps = policy_files(files)
@@ -234,6 +259,7 @@ def _options(scope: Scope, files: list[Path], *, cluster_policies: bool, assume_
         gaps=gaps,
         cluster_policies=cluster_policies,
         assume_bound=tuple(assumption(text) for text in assume_bound),
+        user=user,
     )
 
 

@@ -94,3 +94,4 @@ class UserInfo:
     username: str = ""
     uid: str = ""
     groups: tuple[str, ...] = ()
+    extra: tuple[tuple[str, tuple[str, ...]], ...] = ()

@@ -10,7 +10,9 @@ from typing import Literal
 
 from scanner.model.outcome import Check, Finding, Gap
 from scanner.model.policy import Action, Binding, Policy
+from scanner.model.reading import UNKNOWN, Reading
 from scanner.model.release import Release, release_of
+from scanner.model.resource import UserInfo
 
 
 class ScanState(StrEnum):
@@ -59,7 +61,10 @@ class ClusterIdentity:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What the user asked to look at; empty tuples mean everything. Left out by choice is not incomplete."""
+    """What the user asked to look at; empty tuples mean everything. Left out by choice is not incomplete.
+
+    `operation` is the request that is simulated: `create`, `update`, or `auto` for the first of these that a rule names.
+    """
 
     namespaces: tuple[str, ...] = ()
     exclude_namespaces: tuple[str, ...] = ()
@@ -68,6 +73,7 @@ class Scope:
     policies: tuple[str, ...] = ()
     bindings: tuple[str, ...] = ()
     selector: str = ""
+    operation: str = "auto"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +93,10 @@ class Coverage:
 
 @dataclass(frozen=True, slots=True)
 class TallyKey:
-    """Under what outcomes are counted: invocation, check, kind, namespace and outcome."""
+    """Under what outcomes are counted: invocation, check, kind, namespace and outcome.
+
+    `requester` sets those apart that can be different for whoever else makes the request.
+    """
 
     policy: str
     binding: str
@@ -98,6 +107,7 @@ class TallyKey:
     kind: str
     namespace: str
     outcome: OutcomeName
+    requester: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,14 +143,24 @@ class Health:
     detail: str
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class Outside:
+    """Something of the cluster that decides about requests as well, but that a scan does not evaluate."""
+
+    kind: str
+    name: str
+    why: str
+
+
 @dataclass(frozen=True, slots=True)
 class PolicyRecord:
-    """A policy as the scan used it, with its bindings and what it matched."""
+    """A policy as the scan used it, with its bindings, what it matched and what its expressions read."""
 
     policy: Policy
     bindings: tuple[Binding, ...]
     matched: int
     actions: tuple[Action, ...] = ()
+    reading: Reading = UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +180,7 @@ class PageResult:
 
 @dataclass(frozen=True, slots=True)
 class ScanStart:
-    """What is known when a scan begins."""
+    """What is known when a scan begins: `requester` makes the simulated requests; `readings` go by policy name."""
 
     id: str
     cluster: ClusterIdentity
@@ -169,6 +189,8 @@ class ScanStart:
     tool_version: str
     policies: tuple[Policy, ...]
     bindings: tuple[Binding, ...]
+    requester: UserInfo = field(default_factory=UserInfo)
+    readings: Mapping[str, Reading] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,11 +203,12 @@ class ScanEnd:
     health: tuple[Health, ...]
     gaps: tuple[Gap, ...]
     evaluated_policies: tuple[str, ...]
+    outside: tuple[Outside, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """A recorded scan, without its findings."""
+    """A recorded scan, without its findings. Of the requester, only the name and the groups are kept."""
 
     id: str
     cluster: ClusterIdentity
@@ -197,15 +220,19 @@ class Scan:
     findings: int = 0
     new: int = 0
     resolved: int = 0
+    requester: UserInfo = field(default_factory=UserInfo)
 
 
 @dataclass(frozen=True, slots=True)
 class StoredFinding:
-    """A finding with its history: `id` is the short handle people type; `resolved_at` is None while it is open."""
+    """A finding with its history: `id` is the short handle people type; `resolved_at` is None while it is open.
+
+    A `preview` comes from a binding that the scan only assumed: it has no history, and no other scan knows of it.
+    """
 
     id: str
     finding: Finding
-    status: Literal["new", "open", "reopened", "resolved"]
+    status: Literal["new", "open", "reopened", "resolved", "preview"]
     first_seen: datetime
     last_seen: datetime
     resolved_at: datetime | None = None
@@ -229,3 +256,4 @@ class ScanRecord:
     findings: Callable[[], Iterator[StoredFinding]]
     resolved: Callable[[], Iterator[StoredFinding]]
     unchecked: int = 0
+    outside: tuple[Outside, ...] = ()

@@ -15,17 +15,18 @@ from scanner.errors import ConfigurationError, InvalidManifest
 from scanner.evaluate import CompiledPolicy, Request, compile_policy, evaluate, misconfigured
 from scanner.match import Target, applies
 from scanner.model.json import EMPTY, JsonObject, dig, text_map
-from scanner.model.outcome import Judgement
+from scanner.model.outcome import Check, Judgement
 from scanner.model.policy import Action, Binding, Invocation, MatchResources, Operation, Policy
+from scanner.model.reading import UNKNOWN, Auditability, Reading
 from scanner.model.release import NEWEST, Minor
 from scanner.model.resource import Kind, Resource, UserInfo
 from scanner.params import ParamSource, resolve, unserved
 from scanner.policies import manifest, validation
+from scanner.policies.reading import AUDITABLE, reading
 
 LANGUAGE = "ValidatingAdmissionPolicy"
 POLICIES = "validatingadmissionpolicies"
 BINDINGS = "validatingadmissionpolicybindings"
-AUDITABLE: tuple[Operation, ...] = ("CREATE", "UPDATE")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +61,12 @@ class World:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A compiled policy with the bindings that put it into force, ordered by name."""
+    """A compiled policy with the bindings that put it into force, ordered by name, and what its expressions read."""
 
     compiled: CompiledPolicy
     bindings: tuple[Binding, ...]
+    reading: Reading = UNKNOWN
+    requester: frozenset[Check] = frozenset()
 
     @property
     def policy(self) -> Policy:
@@ -129,14 +132,28 @@ def assume_bound(policy: Policy, action: Action) -> Binding:
     )
 
 
-def bind(policies: Sequence[Policy], bindings: Sequence[Binding], *, rules: Minor = NEWEST) -> tuple[Bound, ...]:
-    """Policies that some binding puts into force, compiled, ordered by name; `rules` is the release that evaluates."""
+def bind(
+    policies: Sequence[Policy],
+    bindings: Sequence[Binding],
+    operations: tuple[Operation, ...] = AUDITABLE,
+    rules: Minor = NEWEST,
+) -> tuple[Bound, ...]:
+    """Policies that some binding puts into force, compiled, ordered by name, to be asked about some operations.
+
+    `rules` is the Kubernetes release that evaluates them.
+    """
     joined = {policy.name: [b for b in bindings if b.policy_name == policy.name] for policy in policies}
     return tuple(
-        Bound(compile_policy(policy, rules), tuple(sorted(joined[policy.name], key=lambda binding: binding.name)))
+        _bound(compile_policy(policy, rules), joined[policy.name], operations)
         for policy in sorted(policies, key=lambda policy: policy.name)
         if joined[policy.name]
     )
+
+
+def _bound(compiled: CompiledPolicy, bindings: Sequence[Binding], operations: tuple[Operation, ...]) -> Bound:
+    read = reading(compiled, operations)
+    requester = frozenset(it.check for it in read.checks if Auditability.REQUESTER in it.classes)
+    return Bound(compiled, tuple(sorted(bindings, key=lambda binding: binding.name)), read, requester)
 
 
 def judge(bound: Bound, resource: Resource, original: Kind, world: World) -> Iterator[Ruling]:

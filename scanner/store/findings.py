@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple, TypeAlias, cast
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, select
 
@@ -20,12 +20,15 @@ from scanner.store.bits import Numbers
 from scanner.store.interning import CHUNK
 from scanner.store.tables import CHECKS, FINDINGS, KINDS, SCANS, VERDICTS
 
+PREVIEW: Final = "preview"
+"""The event of a row that one scan only supposed: it is nobody's history."""
+
 SHORT = 12
 """How many hex digits of a fingerprint people type."""
 
 Times: TypeAlias = Mapping[int, datetime]
-_Status: TypeAlias = Literal["new", "open", "reopened"]
-_STATUS: Mapping[str, _Status] = {"new": "new", "reopened": "reopened", "changed": "open"}
+_Status: TypeAlias = Literal["new", "open", "reopened", "preview"]
+_STATUS: Mapping[str, _Status] = {"new": "new", "reopened": "reopened", "changed": "open", PREVIEW: PREVIEW}
 
 _ORDER: tuple[ColumnElement[Any], ...] = (
     CHECKS.c.policy,
@@ -113,6 +116,12 @@ def still_there(row: FindingRow, finding: Finding, times: Times, *, newest: int,
         first_seen=times[row.first],
         last_seen=times[last_seen],
     )
+
+
+def supposed(row: FindingRow, finding: Finding, times: Times) -> StoredFinding:
+    """A finding that only the scan of its revision knows."""
+    seen = times[row.since]
+    return StoredFinding(finding.fingerprint[:SHORT], finding, PREVIEW, first_seen=seen, last_seen=seen)
 
 
 def resolved(row: FindingRow, finding: Finding, times: Times) -> StoredFinding:

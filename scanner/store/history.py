@@ -13,13 +13,15 @@ from typing import NamedTuple, TypeAlias
 from sqlalchemy import Connection, func, select, update
 
 from scanner.model.outcome import GapKind
+from scanner.model.scan import Scope
+from scanner.store import codec
 from scanner.store.bits import Numbers
 from scanner.store.engine import Value, among, insert_rows
 from scanner.store.fixes import Missing, Sight
 from scanner.store.interning import CHUNK, Interned, chunks
 from scanner.store.packing import StagedPage
 from scanner.store.seen import last_seen, merged_scans, open_findings
-from scanner.store.tables import CHECKS, FINDINGS, GAPS, KINDS, OPEN, SCANS, VERDICTS
+from scanner.store.tables import CHECKS, FINDINGS, GAPS, KINDS, OPEN, SCANS, TALLIES, VERDICTS
 
 _Look: TypeAlias = tuple[int, int, int, str, str, str, str]
 _COLUMNS = (
@@ -34,6 +36,13 @@ class Place(NamedTuple):
     cluster: int
     revision: int
     base: int
+
+
+class Asked(NamedTuple):
+    """What a scan asked of every object: which operation, made by whom (as the store writes it)."""
+
+    operation: str
+    requester: str
 
 
 class _LastWord(NamedTuple):
@@ -66,10 +75,18 @@ class Changes:
 
 
 class History:
-    """The history of one cluster while one scan is merged into it."""
+    """The history of one cluster while one scan is merged into it.
 
-    def __init__(self, connection: Connection, place: Place) -> None:
+    `previews` are the (policy, binding) pairs that the scan only assumed. What they find belongs to this scan alone: its
+    row begins and ends with it, and is no finding's last word.
+    """
+
+    def __init__(
+        self, connection: Connection, place: Place, previews: frozenset[tuple[str, str]] = frozenset()
+    ) -> None:
         """Start where a scan stands; the connection is in a transaction that writes history."""
+        self._previews = previews
+        self._previewed: set[bytes] = set()
         self.checks = Interned(connection, CHECKS)
         self.kinds = Interned(connection, KINDS)
         self.changes = Changes()
@@ -83,15 +100,30 @@ class History:
     def see(self, page: StagedPage, checks: Sequence[int], kinds: Sequence[int]) -> None:
         """Merge what one page shows, given the numbers of its checks and kinds. A fingerprint that turns up twice in a scan counts once, as first seen."""
         verdicts = self._verdicts.ids(page.verdicts)
-        looks: list[tuple[bytes, _Look]] = [
-            (bytes.fromhex(item[0]), (checks[item[1]], verdicts[item[2]], kinds[item[3]], *item[4:]))
-            for item in page.sightings
-        ]
+        assumed = {place for place, key in enumerate(page.checks) if key[:2] in self._previews}
+        looks: list[tuple[bytes, _Look]] = []
+        previews: dict[bytes, _Look] = {}
+        for item in page.sightings:
+            key, look = bytes.fromhex(item[0]), (checks[item[1]], verdicts[item[2]], kinds[item[3]], *item[4:])
+            if item[1] in assumed:
+                previews.setdefault(key, look)
+            else:
+                looks.append((key, look))
+        self._preview(previews)
         for start in range(0, len(looks), CHUNK):
             portion = dict(reversed(looks[start : start + CHUNK]))
             self._merge(portion, self._last_words(list(portion)))
 
-    def resolve(self, sight: Sight) -> None:
+    def _preview(self, looks: dict[bytes, _Look]) -> None:
+        """Write down what assumed bindings found."""
+        fresh = {key: look for key, look in looks.items() if key not in self._previewed}
+        self._previewed.update(fresh)
+        now = self._place.revision
+        rows = [(*self._row(key, look, "preview", now, 0), now) for key, look in fresh.items()]
+        ended = [(*row[:4], now + 1, *row[5:]) for row in rows]
+        insert_rows(self._connection, FINDINGS, (*_COLUMNS, "superseded"), ended)
+
+    def resolve(self, sight: Sight, asked: Asked) -> None:
         """Close what is open, was not seen, and would have been seen; note the rest as unchecked."""
         now = self._place.revision
         # What was merged since this scan began is news: this scan may have looked before it happened.
@@ -103,12 +135,33 @@ class History:
             else:
                 self.unchecked.add(number)
         for revision, numbers in last_seen(self._connection, self._place.cluster, fixed, before=now).items():
-            if sight.unread - self._unread(revision):
-                for number in numbers:
-                    self.unchecked.add(number)
-                continue
-            self.changes.resolved += len(numbers)
-            self._update(numbers, until=now, last_seen=revision)
+            hidden = (
+                numbers if sight.unread - self._unread(revision) else self._asked_otherwise(revision, numbers, asked)
+            )
+            for number in hidden:
+                self.unchecked.add(number)
+            gone = [number for number in numbers if number not in self.unchecked]
+            self.changes.resolved += len(gone)
+            self._update(gone, until=now, last_seen=revision)
+
+    def _asked_otherwise(self, revision: int, numbers: Sequence[int], asked: Asked) -> Sequence[int]:
+        """Those findings of a scan that another question, or another requester, may have made go away."""
+        then = (SCANS.c.cluster == self._place.cluster) & (SCANS.c.revision == revision)
+        number, scope, requester = self._connection.execute(
+            select(SCANS.c.number, SCANS.c.scope, SCANS.c.requester).where(then)
+        ).one()
+        if codec.from_text(Scope, scope).operation != asked.operation:
+            return numbers
+        return [] if requester == asked.requester else self._depending(number, numbers)
+
+    def _depending(self, scan: int, numbers: Sequence[int]) -> list[int]:
+        """Those findings whose outcome depended on the requester of a scan."""
+        asked = select(TALLIES.c.check).where(TALLIES.c.scan == scan, TALLIES.c.requester)
+        found: list[int] = []
+        for portion in chunks(numbers):
+            chosen = among(self._connection, FINDINGS.c.id, portion) & FINDINGS.c.check.in_(asked)
+            found.extend(self._connection.execute(select(FINDINGS.c.id).where(chosen)).scalars())
+        return found
 
     def _unread(self, revision: int) -> frozenset[str]:
         """The documents that the scan of a revision could not read either."""

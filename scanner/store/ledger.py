@@ -9,7 +9,7 @@ from dataclasses import fields
 from sqlalchemy import Connection, Table, select, update
 
 from scanner.model.outcome import Gap
-from scanner.model.scan import Coverage, Health, ScanEnd
+from scanner.model.scan import Coverage, Health, Outside, ScanEnd
 from scanner.store.engine import insert_rows
 from scanner.store.packing import StagedPage, clean
 from scanner.store.tables import (
@@ -17,13 +17,14 @@ from scanner.store.tables import (
     COVERAGE,
     GAPS,
     HEALTH,
+    OUTSIDE,
     POLICIES,
     SCAN_BINDINGS,
     SCAN_POLICIES,
     TALLIES,
 )
 
-_TALLY = ("scan", "check", "kind", "namespace", "outcome", "count")
+_TALLY = ("scan", "check", "kind", "namespace", "outcome", "count", "requester")
 
 
 class Ledger:
@@ -33,12 +34,15 @@ class Ledger:
         """Start with nothing."""
         self.gaps: set[Gap] = set()
         self._counts: Counter[tuple[int, int, str, str]] = Counter()
+        self._requester: set[int] = set()
         self._matched: Counter[tuple[str, str]] = Counter()
 
     def add(self, page: StagedPage, checks: Sequence[int], kinds: Sequence[int]) -> None:
         """Add one page, given the numbers of its checks and kinds."""
-        for check, kind, namespace, outcome, count in page.tallies:
+        for check, kind, namespace, outcome, count, requester in page.tallies:
             self._counts[checks[check], kinds[kind], namespace, outcome] += count
+            if requester:
+                self._requester.add(checks[check])
         self._matched.update(page.matched)
         self.gaps.update(page.gaps)
 
@@ -46,8 +50,9 @@ class Ledger:
         """Write everything down; `gaps` must be complete by now."""
         insert_lines(connection, COVERAGE, scan, map(_line, end.coverage))
         insert_lines(connection, HEALTH, scan, map(_line, end.health))
+        insert_lines(connection, OUTSIDE, scan, map(_line, end.outside))
         insert_lines(connection, GAPS, scan, map(_line, sorted(self.gaps)))
-        tallies = [(scan, *key, count) for key, count in sorted(self._counts.items())]
+        tallies = [(scan, *key, count, key[0] in self._requester) for key, count in sorted(self._counts.items())]
         insert_rows(connection, TALLIES, _TALLY, tallies)
         self._write_policies(connection, scan, frozenset(end.evaluated_policies))
         self._write_bindings(connection, scan)
@@ -75,7 +80,7 @@ def insert_lines(connection: Connection, table: Table, scan: int, lines: Iterabl
         connection.execute(table.insert(), rows)
 
 
-def _line(noun: Coverage | Health | Gap) -> dict[str, str | int]:
+def _line(noun: Coverage | Health | Gap | Outside) -> dict[str, str | int]:
     """The columns of these tables are the fields of their nouns."""
     values = ((item.name, getattr(noun, item.name)) for item in fields(noun))
     return {name: clean(str(value)) if isinstance(value, str) else value for name, value in values}

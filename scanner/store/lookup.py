@@ -13,11 +13,13 @@ from scanner.model.policy import Policy
 from scanner.model.scan import Scan, StoredFinding
 from scanner.store import codec
 from scanner.store.findings import (
+    PREVIEW,
     SHORT,
     FindingRow,
     resolved,
     select_findings,
     still_there,
+    supposed,
     times_of,
     with_findings,
 )
@@ -95,8 +97,9 @@ def _last_words(connection: Connection, text: str) -> list[tuple[int, FindingRow
     wanted = (
         select_findings()
         .add_columns(FINDINGS.c.cluster)
-        .where(FINDINGS.c.superseded.is_(None), FINDINGS.c.fingerprint.between(low, high))
-        .order_by(FINDINGS.c.fingerprint, FINDINGS.c.cluster)
+        .where(FINDINGS.c.fingerprint.between(low, high))
+        .where(FINDINGS.c.superseded.is_(None) | (FINDINGS.c.event == PREVIEW))
+        .order_by(FINDINGS.c.fingerprint, FINDINGS.c.cluster, FINDINGS.c.since.desc())
         .limit(_SHOWN + 1)
     )
     return [(cluster, FindingRow(*row)) for *row, cluster in connection.execute(wanted)]
@@ -106,7 +109,10 @@ def _explained(connection: Connection, cluster: int, row: FindingRow) -> Explain
     times = times_of(connection, cluster)
     [(_, finding)] = with_findings(connection, [row])
     newest = max(times)
-    if row.until == OPEN:
+    if row.event == PREVIEW:
+        seen = row.since
+        stored = supposed(row, finding, times)
+    elif row.until == OPEN:
         [seen] = last_seen(connection, cluster, [row.id], before=newest + 1)
         stored = still_there(row, finding, times, newest=newest, last_seen=seen)
     else:

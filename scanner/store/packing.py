@@ -24,8 +24,8 @@ Key: TypeAlias = tuple[str | int | bool, ...]
 Sighting: TypeAlias = tuple[str, int, int, int, str, str, str, str]
 """Fingerprint, check, verdict, kind, namespace, name, uid, resource version; numbers are places in the page's lists."""
 
-Tallied: TypeAlias = tuple[int, int, str, str, int]
-"""Check, kind, namespace, outcome, count; the first two are places in the page's lists."""
+Tallied: TypeAlias = tuple[int, int, str, str, int, bool]
+"""Check, kind, namespace, outcome, count, requester; the first two are places in the page's lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,8 @@ def _tallies(tallies: Mapping[TallyKey, int], checks: _Places, kinds: _Places) -
         [namespaces(key.namespace) for key in tallies],
         [outcomes(key.outcome) for key in tallies],
     )
-    return [*places, list(tallies.values()), *([name for (name,) in each.keys] for each in (namespaces, outcomes))]
+    counts, requester = list(tallies.values()), [int(key.requester) for key in tallies]
+    return [*places, counts, requester, *([name for (name,) in each.keys] for each in (namespaces, outcomes))]
 
 
 def _tallied(
@@ -121,10 +122,12 @@ def _tallied(
     namespaces: list[int],
     outcomes: list[int],
     counts: list[int],
+    requester: list[int],
     *names: list[str],
 ) -> Iterable[Tallied]:
     namespace, outcome = (each.__getitem__ for each in names)
-    return zip(checks, kinds, map(namespace, namespaces), map(outcome, outcomes), counts, strict=True)
+    asked = map(bool, requester)
+    return zip(checks, kinds, map(namespace, namespaces), map(outcome, outcomes), counts, asked, strict=True)
 
 
 def _outcome(outcome: Violated | Errored) -> tuple[str, str, str, int, bool, bool]:

@@ -10,12 +10,14 @@ from sqlalchemy import Connection, Engine, Table, select
 from scanner.errors import UsageError
 from scanner.model.outcome import Check, CheckKind, Gap, GapKind
 from scanner.model.policy import Action, Binding, Policy
+from scanner.model.reading import UNKNOWN, Reading
 from scanner.model.scan import (
     Coverage,
     CoverageState,
     Health,
     HealthKind,
     OutcomeName,
+    Outside,
     PolicyRecord,
     Scan,
     ScanRecord,
@@ -35,6 +37,7 @@ from scanner.store.tables import (
     GAPS,
     HEALTH,
     KINDS,
+    OUTSIDE,
     POLICIES,
     SCAN_BINDINGS,
     SCAN_POLICIES,
@@ -74,6 +77,7 @@ def record(engine: Engine, address: Address, scan_id: str) -> ScanRecord:
             findings=_streaming(engine, address, place, _seen),
             resolved=_streaming(engine, address, place, _resolved),
             unchecked=place.unchecked,
+            outside=tuple(Outside(*line) for line in _lines(connection, OUTSIDE, place.number)),
         )
 
 
@@ -103,11 +107,20 @@ def _previous(connection: Connection, place: _Place) -> Scan | None:
 def _policies(connection: Connection, number: int) -> tuple[PolicyRecord, ...]:
     bindings = _bindings(connection, number)
     used = SCAN_POLICIES.c
-    wanted = select(POLICIES.c.document, used.matched).join(POLICIES).where(used.scan == number).order_by(used.position)
-    return tuple(
-        _policy(codec.from_text(Policy, document), matched, bindings)
-        for document, matched in connection.execute(wanted)
+    wanted = (
+        select(POLICIES.c.document, used.matched, used.reading)
+        .join(POLICIES)
+        .where(used.scan == number)
+        .order_by(used.position)
     )
+    return tuple(
+        _policy(codec.from_text(Policy, document), matched, bindings, _reading(read))
+        for document, matched, read in connection.execute(wanted)
+    )
+
+
+def _reading(text: str) -> Reading:
+    return codec.from_text(Reading, text) if text else UNKNOWN
 
 
 def _bindings(connection: Connection, number: int) -> tuple[Binding, ...]:
@@ -116,10 +129,10 @@ def _bindings(connection: Connection, number: int) -> tuple[Binding, ...]:
     return tuple(codec.from_text(Binding, document) for document in connection.execute(wanted).scalars())
 
 
-def _policy(policy: Policy, matched: int, bindings: tuple[Binding, ...]) -> PolicyRecord:
+def _policy(policy: Policy, matched: int, bindings: tuple[Binding, ...], reading: Reading) -> PolicyRecord:
     own = tuple(item for item in bindings if (item.language, item.policy_name) == (policy.language, policy.name))
     actions = {action for binding in own for action in binding.actions}
-    return PolicyRecord(policy, own, matched, tuple(action for action in _ACTIONS if action in actions))
+    return PolicyRecord(policy, own, matched, tuple(action for action in _ACTIONS if action in actions), reading)
 
 
 def _lines(connection: Connection, table: Table, number: int) -> Iterator[tuple[Any, ...]]:
@@ -132,7 +145,7 @@ def _tallies(connection: Connection, number: int) -> dict[TallyKey, int]:
     checks = ("policy", "binding", "param_namespace", "param_name", "kind", "index", "expression")
     wanted = (
         select(*(CHECKS.c[name] for name in checks), KINDS.c.api_version, KINDS.c.kind)
-        .add_columns(TALLIES.c.namespace, TALLIES.c.outcome, TALLIES.c.count)
+        .add_columns(TALLIES.c.namespace, TALLIES.c.outcome, TALLIES.c.requester, TALLIES.c.count)
         .select_from(TALLIES.join(CHECKS).join(KINDS))
         .where(TALLIES.c.scan == number)
         .order_by(*(CHECKS.c[name] for name in checks), KINDS.c.kind, KINDS.c.api_version)
@@ -142,7 +155,8 @@ def _tallies(connection: Connection, number: int) -> dict[TallyKey, int]:
 
 
 def _tally_key(*row: Any) -> TallyKey:
-    policy, binding, param_namespace, param_name, check, index, expression, api_version, kind, namespace, outcome = row
+    policy, binding, param_namespace, param_name, check, index, expression = row[:7]
+    api_version, kind, namespace, outcome, requester = row[7:]
     return TallyKey(
         policy=policy,
         binding=binding,
@@ -153,6 +167,7 @@ def _tally_key(*row: Any) -> TallyKey:
         kind=kind,
         namespace=namespace,
         outcome=OutcomeName(outcome),
+        requester=requester,
     )
 
 

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, Row, Select, delete, select, update
 
+from scanner.model.resource import UserInfo
 from scanner.model.scan import ClusterIdentity, Scan, ScanState, Scope
 from scanner.store import codec
 from scanner.store.owner import Owner
@@ -28,6 +29,7 @@ _COLUMNS = (
     SCANS.c.findings,
     SCANS.c.new,
     SCANS.c.resolved,
+    SCANS.c.requester,
 )
 
 
@@ -49,6 +51,7 @@ def scan_of(row: Row[*tuple[object, ...]]) -> Scan:
         findings=row.findings,
         new=row.new,
         resolved=row.resolved,
+        requester=codec.from_text(UserInfo, row.requester) if row.requester else UserInfo(),
     )
 
 

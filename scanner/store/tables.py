@@ -24,6 +24,8 @@ from sqlalchemy import (
     String,
     Table,
     UniqueConstraint,
+    false,
+    text,
 )
 from sqlalchemy.types import TypeDecorator
 
@@ -64,6 +66,11 @@ def _scan(*, primary: bool = True) -> Column[int]:
 
 def _text(name: str) -> Column[str]:
     return Column(name, TEXT, nullable=False)
+
+
+def _added_text(name: str) -> Column[str]:
+    """A column that a migration added: what was there before has the empty text in it."""
+    return Column(name, TEXT, nullable=False, server_default=text("''"))
 
 
 def _count(name: str) -> Column[int]:
@@ -112,6 +119,7 @@ SCANS = Table(
     Column("process", Integer, nullable=False),
     _text("process_started"),
     Column("heartbeat", UtcTime, nullable=False),
+    _added_text("requester"),
     UniqueConstraint("cluster", "revision"),
 )
 
@@ -146,6 +154,7 @@ SCAN_POLICIES = Table(
     Column("policy", Integer, ForeignKey("policies.id"), nullable=False),
     _count("matched"),
     _flag("evaluated"),
+    _added_text("reading"),
 )
 
 SCAN_BINDINGS = Table(
@@ -250,6 +259,9 @@ COVERAGE = Table(
 
 GAPS = Table("gaps", METADATA, _scan(), _position(), _text("kind"), _text("where"), _text("why"))
 
+OUTSIDE = Table("outside", METADATA, _scan(), _position(), _text("kind"), _text("name"), _text("why"))
+"""What decides about requests in the cluster, but is not what a scan evaluates."""
+
 HEALTH = Table(
     "health", METADATA, _scan(), _position(), _text("kind"), _text("policy"), _text("binding"), _text("detail")
 )
@@ -263,6 +275,7 @@ TALLIES = Table(
     Column("namespace", TEXT, primary_key=True),
     Column("outcome", TEXT, primary_key=True),
     _count("count"),
+    Column("requester", Boolean, nullable=False, server_default=false()),
 )
 
 STAGED_PAGES = Table(

@@ -14,11 +14,13 @@ from sqlalchemy import Connection, Engine, delete, func, insert, select, update
 
 from scanner.errors import StoreError
 from scanner.model.policy import Binding, Policy
+from scanner.model.reading import UNKNOWN
+from scanner.model.resource import UserInfo
 from scanner.model.scan import ClusterIdentity, PageResult, Scan, ScanEnd, ScanStart, ScanState, Scope
 from scanner.store import codec
 from scanner.store.engine import writing, writing_history
 from scanner.store.fixes import sight_of
-from scanner.store.history import History, Place
+from scanner.store.history import Asked, History, Place
 from scanner.store.interning import Interned
 from scanner.store.ledger import Ledger, insert_lines
 from scanner.store.owner import this_process
@@ -45,7 +47,11 @@ def begin(engine: Engine, start: ScanStart, now: datetime) -> None:
         number = _insert_scan(connection, start, now)
         policies = Interned(connection, POLICIES).ids([_policy(item) for item in start.policies])
         bindings = Interned(connection, BINDINGS).ids([_binding(item) for item in start.bindings])
-        insert_lines(connection, SCAN_POLICIES, number, ({"policy": item} for item in policies))
+        read = [codec.to_text(start.readings.get(item.name, UNKNOWN)) for item in start.policies]
+        used: list[dict[str, str | int]] = [
+            {"policy": item, "reading": text} for item, text in zip(policies, read, strict=True)
+        ]
+        insert_lines(connection, SCAN_POLICIES, number, used)
         insert_lines(connection, SCAN_BINDINGS, number, ({"binding": item} for item in bindings))
 
 
@@ -82,6 +88,7 @@ class _Running(NamedTuple):
     cluster: int
     scope: str
     base: int
+    requester: str
 
 
 def _running(connection: Connection, scan_id: str) -> _Running:
@@ -96,7 +103,9 @@ def _running(connection: Connection, scan_id: str) -> _Running:
 
 def _merge(connection: Connection, running: _Running, end: ScanEnd) -> dict[str, int]:
     revision = _newest(connection, running.cluster) + 1
-    history = History(connection, Place(running.cluster, revision, running.base))
+    bindings = _bindings(connection, running.number)
+    previews = frozenset((it.policy_name, it.name) for it in bindings if it.assumed)
+    history = History(connection, Place(running.cluster, revision, running.base), previews)
     ledger = Ledger()
     for page in _staged(connection, running.number):
         checks, kinds = history.checks.ids(page.checks), history.kinds.ids(page.kinds)
@@ -104,7 +113,8 @@ def _merge(connection: Connection, running: _Running, end: ScanEnd) -> dict[str,
         history.see(page, checks, kinds)
     ledger.gaps.update(end.gaps)
     scope = codec.from_text(Scope, running.scope)
-    history.resolve(sight_of(scope, _bound(connection, running.number), end, ledger.gaps))
+    used = [(it.policy_name, it.name) for it in bindings]
+    history.resolve(sight_of(scope, used, end, ledger.gaps), Asked(scope.operation, running.requester))
     ledger.write(connection, running.number, end)
     if history.unchecked.count:
         unchecked = {"scan": running.number, "findings": history.unchecked.packed()}
@@ -130,10 +140,10 @@ def _staged(connection: Connection, number: int) -> Iterator[StagedPage]:
         yield unpack(bytes(connection.execute(select(pages.content).where(pages.id == page)).scalar_one()))
 
 
-def _bound(connection: Connection, number: int) -> list[tuple[str, str]]:
-    """The (policy, binding) pairs that a scan used."""
-    used = select(BINDINGS.c.policy_name, BINDINGS.c.name).join(SCAN_BINDINGS).where(SCAN_BINDINGS.c.scan == number)
-    return [(policy, binding) for policy, binding in connection.execute(used)]
+def _bindings(connection: Connection, number: int) -> list[Binding]:
+    """The bindings that a scan used."""
+    used = select(BINDINGS.c.document).join(SCAN_BINDINGS).where(SCAN_BINDINGS.c.scan == number)
+    return [codec.from_text(Binding, document) for document in connection.execute(used).scalars()]
 
 
 def _insert_scan(connection: Connection, start: ScanStart, now: datetime) -> int:
@@ -155,9 +165,15 @@ def _insert_scan(connection: Connection, start: ScanStart, now: datetime) -> int
         "process": owner.process,
         "process_started": owner.started,
         "heartbeat": now,
+        "requester": _requester(start.requester),
     }
     number: int = connection.execute(insert(SCANS).values(values).returning(SCANS.c.number)).scalar_one()
     return number
+
+
+def _requester(user: UserInfo) -> str:
+    """The requester as it may be kept: whatever else an authenticator tells of a user is nobody's business."""
+    return codec.to_text(UserInfo(user.username, groups=user.groups))
 
 
 def _cluster(connection: Connection, cluster: ClusterIdentity) -> int:
