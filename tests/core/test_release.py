@@ -1,0 +1,50 @@
+"""The server's own word chooses the rules."""
+
+from __future__ import annotations
+
+import pytest
+
+from scanner.model.release import NEWEST, OLDEST, release_of
+from scanner.model.scan import ClusterIdentity
+
+
+@pytest.mark.parametrize(
+    ("version", "rules"),
+    [
+        ("v1.30.0", (1, 30)),
+        ("v1.36.2", (1, 36)),
+        ("1.34", (1, 34)),
+        ("v1.33.5-gke.100+abc", (1, 33)),
+        ("v1.37.0-alpha.1", (1, 37)),
+    ],
+)
+def test_the_minor_version_chooses(version: str, rules: tuple[int, int]) -> None:
+    """Patch, build and vendor do not matter, and nothing needs to be said about it."""
+    assert (rules, "") == (release_of(version).rules, release_of(version).note)
+
+
+def test_a_newer_server_is_judged_by_the_newest_rules_and_told_so() -> None:
+    """Nobody knows yet what 1.99 will change."""
+    release = release_of("v1.99.1")
+
+    assert (1, 37) == NEWEST == release.rules
+    note = "The server is Kubernetes 1.99, newer than the rules that Assay knows: judged by those of 1.37."
+    assert note == release.note
+
+
+def test_an_older_server_is_judged_by_the_oldest_rules_and_told_so() -> None:
+    """Before 1.30 the policies were no stable API."""
+    release = release_of("v1.28.3")
+
+    assert (1, 30) == OLDEST == release.rules
+    note = "The server is Kubernetes 1.28, older than the rules that Assay knows: judged by those of 1.30."
+    assert note == release.note
+
+
+@pytest.mark.parametrize("version", ["", "unknown", "v1", "v1.x", "v12345.1"])
+def test_who_does_not_say_is_judged_by_the_newest_rules(version: str) -> None:
+    """A version that cannot be read is no reason not to judge, but one to say so."""
+    release = ClusterIdentity("c", server_version=version).release
+
+    assert NEWEST == release.rules
+    assert "The server does not say its version: judged by the rules of Kubernetes 1.37." == release.note
