@@ -1,0 +1,79 @@
+"""A scan resolves only what it would have seen, had it been there: with the same operation, and the same requester."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pytest
+
+from scanner.model.resource import UserInfo
+from scanner.model.scan import PageResult, ScanStart, Scope
+from scanner.store import SqlStore
+from tests.store.made import Round, finding
+
+A = finding("a")
+
+
+@dataclass(frozen=True)
+class Asking(Round):
+    """A scan that simulates requests of somebody, whose checks depend on that or do not."""
+
+    user: str = "auditor"
+    depends: bool = False
+
+    def start(self, number: int) -> ScanStart:
+        """How it begins."""
+        return replace(super().start(number), requester=UserInfo(self.user))
+
+    def page(self) -> PageResult:
+        """What it sees."""
+        page = super().page()
+        tallies = {replace(key, requester=self.depends): count for key, count in page.tallies.items()}
+        return replace(page, tallies=tallies)
+
+
+UPDATES = Scope(operation="update")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "resolved"),
+    [
+        pytest.param(Asking((A,)), Asking(), 1, id="the same question"),
+        pytest.param(Asking((A,)), Asking(scope=UPDATES), 0, id="an UPDATE may pass where a CREATE does not"),
+        pytest.param(Asking((A,), scope=UPDATES), Asking(scope=UPDATES), 1, id="two scans about UPDATE"),
+        pytest.param(Asking((A,)), Asking(user="bob"), 1, id="another requester, of whom nothing depends"),
+        pytest.param(Asking((A,), depends=True), Asking(user="bob"), 0, id="another requester may do more"),
+        pytest.param(Asking((A,), depends=True), Asking(), 1, id="the same requester"),
+    ],
+)
+def test_only_the_same_question_resolves(store: SqlStore, first: Asking, second: Asking, resolved: int) -> None:
+    """Another one leaves the finding open, and unchecked."""
+    first.record(store, 1)
+    scan = second.record(store, 2)
+
+    assert (resolved, 1 - resolved) == (scan.resolved, store.record("scan-2").unchecked)
+
+
+def test_scans_that_ask_in_turn_resolve_their_own(store: SqlStore) -> None:
+    """A finding goes away when the scan that saw it last asks again, whatever came in between."""
+    Asking((A,)).record(store, 1)
+    between = Asking(scope=UPDATES).record(store, 2)
+    again = Asking().record(store, 3)
+
+    assert (0, 1) == (between.resolved, again.resolved)
+
+
+def test_a_scan_tells_who_asked(store: SqlStore) -> None:
+    """The name and the groups are kept; whatever else is known of a user is not."""
+    user = UserInfo("bob", "u-1", ("dev",), (("credential", ("secret",)),))
+    store.begin(replace(Round().start(1), requester=user))
+    scan = store.finish("scan-1", Round().end(1))
+
+    assert UserInfo("bob", groups=("dev",)) == scan.requester
+
+
+def test_outcomes_that_depend_on_the_requester_are_counted_apart(store: SqlStore) -> None:
+    """The tallies tell which."""
+    Asking((A,), depends=True).record(store, 1)
+
+    assert [True] == [key.requester for key in store.record("scan-1").tallies]

@@ -1,0 +1,91 @@
+"""What an assumed binding finds belongs to the scan that assumed it, and to no history."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from scanner.model.outcome import Finding
+from scanner.model.scan import ScanStart
+from scanner.store import SqlStore
+from tests.store.made import Round, binding, ended, finding, policy
+
+ASSUMED = replace(binding("new"), name="assumed:new", assumed=True)
+A = finding("a")
+PREVIEW = finding("a", policy="new", binding="assumed:new", denies=False)
+
+
+class Previewing(Round):
+    """A scan that assumed a binding of one more policy."""
+
+    def start(self, number: int) -> ScanStart:
+        """How the scan begins."""
+        start = super().start(number)
+        return replace(start, policies=(*start.policies, policy("new")), bindings=(*start.bindings, ASSUMED))
+
+
+def previewed(*findings: Finding) -> Round:
+    """The scan, and what it sees."""
+    return Previewing(findings)
+
+
+def test_a_preview_is_shown_with_its_scan(store: SqlStore) -> None:
+    """It has a status of its own; what is in force is new or open as ever."""
+    Round((A,)).record(store, 1)
+    scan = previewed(A, PREVIEW).record(store, 2)
+
+    statuses = {it.finding.policy: it.status for it in store.record("scan-2").findings()}
+    assert {"replicas": "open", "new": "preview"} == statuses
+    assert (2, 0, 0) == (scan.findings, scan.new, scan.resolved)
+
+
+def test_a_preview_is_seen_once_a_scan(store: SqlStore) -> None:
+    """An object that a list shows twice is not two findings."""
+    round_ = previewed(PREVIEW)
+    store.begin(round_.start(1))
+    for _ in range(2):
+        store.page("scan-1", round_.page())
+
+    assert 1 == store.finish("scan-1", round_.end(1)).findings
+    assert 1 == len(list(store.record("scan-1").findings()))
+
+
+@pytest.mark.parametrize("later", [Round((A,)), Round(()), previewed(A), previewed(A, PREVIEW)])
+def test_no_later_scan_inherits_a_preview(store: SqlStore, later: Round) -> None:
+    """It is not open, not resolved, not unchecked, not reopened: a later scan has previews of its own or none."""
+    previewed(A, PREVIEW).record(store, 1)
+    later.record(store, 2)
+    record = store.record("scan-2")
+
+    assert 0 == record.unchecked
+    assert [] == [it for it in record.resolved() if it.finding.policy == "new"]
+    assert {"preview"} >= {it.status for it in record.findings() if it.finding.policy == "new"}
+
+
+def test_an_older_scan_keeps_its_previews(store: SqlStore) -> None:
+    """It can be reported for ever."""
+    previewed(A, PREVIEW).record(store, 1)
+    Round((A,)).record(store, 2)
+
+    assert ["preview"] == [it.status for it in store.record("scan-1").findings() if it.finding.policy == "new"]
+
+
+def test_a_preview_can_be_explained(store: SqlStore) -> None:
+    """By its id, as the newest scan saw it that had it."""
+    for number in (1, 2):
+        previewed(A, PREVIEW).record(store, number)
+    Round((A,)).record(store, 3)
+    found = store.finding(PREVIEW.fingerprint[:12])
+
+    assert ("preview", ended(2), "scan-2") == (found.stored.status, found.stored.last_seen, found.scan.id)
+    assert found.policy is not None
+
+
+def test_what_was_previewed_is_new_when_it_is_bound(store: SqlStore) -> None:
+    """The same failure under a real binding is another finding, and new."""
+    previewed(A, PREVIEW).record(store, 1)
+    real = finding("a", policy="new")
+    Round((A, real), policies=("replicas", "labels", "new"), bound=("replicas", "labels", "new")).record(store, 2)
+
+    assert ["new"] == [it.status for it in store.record("scan-2").findings() if it.finding.policy == "new"]

@@ -1,0 +1,62 @@
+"""A database that an older version wrote becomes one of this version, with all its history.
+
+`old/` holds such databases as SQL: two scans, of which the first sees `a` and `b`, the second `a` alone.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from scanner.model.reading import UNKNOWN
+from scanner.model.resource import UserInfo
+from scanner.store import open_store, upgrade
+from tests.store.made import Round, clock, finding, told
+
+OLD = sorted((Path(__file__).parent / "old").glob("*.sql"))
+
+
+@pytest.fixture(params=OLD, ids=lambda path: path.stem)
+def old(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A database as an older version left it."""
+    path = tmp_path / "old.db"
+    with sqlite3.connect(path) as connection:
+        connection.executescript(request.param.read_text("utf-8"))
+    connection.close()
+    return path
+
+
+def test_an_upgrade_keeps_what_was_recorded(old: Path) -> None:
+    """Findings, their history and the counts read as they did."""
+    assert upgrade(str(old))
+    with open_store(str(old), clock) as store:
+        first, second = store.record("scan-1"), store.record("scan-2")
+        assert {"a": "new", "b": "new"} == told(first.findings())
+        assert {"a": "open"} == told(second.findings())
+        assert {"b": "resolved"} == told(second.resolved())
+        assert 2 == sum(first.tallies.values())
+
+
+def test_what_an_older_version_did_not_know_is_unknown(old: Path) -> None:
+    """Its policies were not classed, nobody is named as requester, nothing is said to depend on one."""
+    upgrade(str(old))
+    with open_store(str(old), clock) as store:
+        record = store.record("scan-2")
+    assert {UNKNOWN} == {entry.reading for entry in record.policies}
+    assert (UserInfo(), (), {False}) == (
+        record.scan.requester,
+        record.outside,
+        {key.requester for key in record.tallies},
+    )
+
+
+def test_scans_go_on_after_an_upgrade(old: Path) -> None:
+    """What was open then is open or resolved now."""
+    upgrade(str(old))
+    with open_store(str(old), clock) as store:
+        Round((finding("c"),)).record(store, 3)
+        record = store.record("scan-3")
+        assert {"c": "new"} == told(record.findings())
+        assert {"a": "resolved"} == told(record.resolved())
