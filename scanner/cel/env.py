@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Protocol
 
-from scanner.cel.functions import functions_of, types_of
+from scanner.cel.functions import functions_of, macros_of, types_of
 from scanner.cel.functions.authorizer import AUTHORIZER, RESOURCE_CHECK
 from scanner.cel.type_system import (
     BOOL,
@@ -35,6 +35,7 @@ from scanner.cel.type_system import (
 
 if TYPE_CHECKING:
     from scanner.cel.functions.declaration import Function, Library
+    from scanner.cel.macros import Expand
     from scanner.cel.values import Value
 
 Fields = tuple[tuple[str, Type], ...]
@@ -203,6 +204,11 @@ class Environment:
     def function(self, name: str) -> Function | None:
         """Return the function of a full name."""
         return functions_of(self.version, self.features, self.extras).get(name)
+
+    @property
+    def macros(self) -> dict[tuple[str, int, bool], Expand]:
+        """Return the macros that only this environment has."""
+        return macros_of(self.extras)
 
 
 def declared_type(inferred: Type) -> Type:

@@ -6,9 +6,11 @@ selections included. What is not in the grammar is explained by `scanner.cel.syn
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from scanner.cel import lexer, literals, macros
+from scanner.cel.functions.declaration import ANY_NUMBER
 from scanner.cel.lexer import END, Token
 from scanner.cel.source import NOWHERE, Issue
 from scanner.cel.tree import (
@@ -25,7 +27,7 @@ from scanner.cel.tree import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from scanner.cel.values import Value
 
@@ -68,6 +70,7 @@ _RELATIONS = {
     "in": "@in",
 }
 _QUOTED_FIELDS_SINCE = (1, 37)
+_NO_MACROS: Mapping[tuple[str, int, bool], macros.Expand] = MappingProxyType({})
 _SUMS = {"+": "_+_", "-": "_-_"}
 _PRODUCTS = {"*": "_*_", "/": "_/_", "%": "_%_"}
 _CONSTANTS: dict[str, Callable[[str], Value]] = {
@@ -100,14 +103,17 @@ def too_long(text: str) -> Issue | None:
 
 
 def parse(
-    text: str, version: tuple[int, int] = (1, 36), features: tuple[int, int] = (1, 36)
+    text: str,
+    version: tuple[int, int] = (1, 36),
+    features: tuple[int, int] = (1, 36),
+    more: Mapping[tuple[str, int, bool], macros.Expand] = _NO_MACROS,
 ) -> tuple[Node, list[Issue]]:
     """Return the tree of an expression and what is wrong with it beyond the grammar, for a Kubernetes release.
 
-    `features` is the release whose macros may be used.
+    `features` is the release whose macros may be used; `more` are those of one environment.
     Raises `UnknownCharacter`, `NotInGrammar` and `TooDeep`.
     """
-    parser = Parser(lexer.tokens(text), version, features)
+    parser = Parser(lexer.tokens(text), version, features, more)
     root = parser.whole()
     if root.depth > DEEPEST:
         raise TooDeep("max recursion depth exceeded")
@@ -117,9 +123,16 @@ def parse(
 class Parser:
     """One pass over the tokens of one expression."""
 
-    def __init__(self, found: list[Token], version: tuple[int, int], features: tuple[int, int]) -> None:
+    def __init__(
+        self,
+        found: list[Token],
+        version: tuple[int, int],
+        features: tuple[int, int],
+        more: Mapping[tuple[str, int, bool], macros.Expand] = _NO_MACROS,
+    ) -> None:
         self._tokens = found
         self._features = features
+        self._more = more
         self._version = version
         self._at = 0
         self._kind = found[0].kind
@@ -409,10 +422,15 @@ class Parser:
         self, number: int, offset: int, function: str, target: Node | None, arguments: tuple[Node, ...]
     ) -> Node:
         """Return what a macro makes of a call, or the call."""
-        expand = macros.macro(function, len(arguments), self._features, member=target is not None)
+        member = target is not None
+        expand = self._extra(function, len(arguments), member=member) if self._more else None
+        expand = expand or macros.macro(function, len(arguments), self._features, member=member)
         if expand is not None:
             return self._expanded(expand, number, offset, target, arguments)
         return self.call(number, offset, function, arguments, target, counted=target is not None)
+
+    def _extra(self, function: str, size: int, *, member: bool) -> macros.Expand | None:
+        return self._more.get((function, size, member)) or self._more.get((function, ANY_NUMBER, member))
 
     def _expanded(
         self, expand: macros.Expand, number: int, offset: int, target: Node | None, arguments: tuple[Node, ...]

@@ -84,7 +84,7 @@ def _parse(source: Source, env: Environment) -> Node:
     if issue is not None:
         raise _failed(source, [issue])
     try:
-        root, issues = parser.parse(source.text, env.version, env.features)
+        root, issues = parser.parse(source.text, env.version, env.features, env.macros)
     except UnknownCharacter as unknown:
         character = source.text[unknown.offset]
         message = f"Syntax error: token recognition error at: '{character}'"

@@ -29,6 +29,7 @@ from scanner.cel.functions import (
 from scanner.cel.functions.declaration import Function, Library
 
 if TYPE_CHECKING:
+    from scanner.cel.macros import Expand
     from scanner.cel.type_system import Type
 
 LIBRARIES: tuple[Library, ...] = (
@@ -70,6 +71,12 @@ def functions_of(
             known = merged.get(function.name)
             merged[function.name] = function if known is None else known.merged(function)
     return releases.as_of(version, merged)
+
+
+@cache
+def macros_of(extras: tuple[Library, ...]) -> dict[tuple[str, int, bool], Expand]:
+    """Return the macros that only some environments have, by name, number of arguments and whether it is a member call."""
+    return {(name, size, member): expand for library in extras for name, size, member, expand in library.macros}
 
 
 @cache

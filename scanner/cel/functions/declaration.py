@@ -16,12 +16,15 @@ from scanner.cel.errors import EvaluationError
 from scanner.cel.values import Duration, KeyedMap, Timestamp, type_of
 
 if TYPE_CHECKING:
+    from scanner.cel.macros import Expand
     from scanner.cel.type_system import Type
     from scanner.cel.values import Value
 
 Run: TypeAlias = "Callable[..., Value]"
 Cost: TypeAlias = "int | Callable[[tuple[Value, ...], Value], int]"
 """Either a constant or what a call with these arguments and this result costs."""
+Macro: TypeAlias = "tuple[str, int, bool, Expand]"
+ANY_NUMBER = -1
 
 _RECEIVERS = frozenset({str, Timestamp, Duration})
 """Types whose values answer themselves for operators that they do not have."""
@@ -154,12 +157,13 @@ def member(
     return Overload(id_, arguments, result, run, member=True, cost=cost)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Library:
     """What one file of functions adds to the environment.
 
     `types`: those whose names expressions may use. `since`: the Kubernetes minor version that brought it, `until`: the first
-    that does not have it any more. A `gated` one came with Kubernetes and not with cel-go.
+    that does not have it any more. A `gated` one came with Kubernetes and not with cel-go. `macros`: name, number of arguments
+    (`ANY_NUMBER`), whether it is a member call, and the expansion. Libraries are compared as objects: environments are keys.
     """
 
     name: str
@@ -168,3 +172,4 @@ class Library:
     since: tuple[int, int] = (1, 0)
     until: tuple[int, int] = (2, 0)
     gated: bool = True
+    macros: tuple[Macro, ...] = ()
