@@ -7,7 +7,7 @@ one for its match conditions when those erred, or one for its configuration.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import assert_never
 
@@ -93,8 +93,7 @@ class CompiledPolicy:
     def activation(self, base: Mapping[str, object]) -> dict[str, object]:
         """A fresh activation: variables are evaluated anew in each."""
         activation = dict(base)
-        if self.variables:
-            activation["variables"] = _Variables(self.variables, activation)
+        activation["variables"] = _Variables(self.variables, activation)
         return activation
 
     def reads(self, check: Check) -> frozenset[tuple[str, ...]]:
@@ -201,7 +200,7 @@ def _paths(program: cel.Program, variables: Mapping[str, Expression]) -> frozens
     return program.reads.union(*(variables[name].paths for name in used if name in variables))
 
 
-class _Variables:
+class _Variables(cel.Lazy):
     """The composited variables of one activation: evaluated on first use, value or error remembered."""
 
     __slots__ = ("_activation", "_expressions", "_known")
@@ -211,16 +210,19 @@ class _Variables:
         self._activation = activation
         self._known: dict[str, cel.Value | cel.EvaluationError] = {}
 
-    def read(self, name: str) -> cel.Value:
+    def names(self) -> Iterable[str]:
+        return self._expressions
+
+    def find(self, name: str) -> tuple[cel.Value] | None:
         """The value of a variable. Raises EvaluationError, the same one every time."""
         if name not in self._expressions:
-            raise cel.EvaluationError(f"no such key: {name}")
+            return None
         if name not in self._known:
             self._known[name] = self._evaluate(name)
         known = self._known[name]
         if isinstance(known, cel.EvaluationError):
             raise known
-        return known
+        return (known,)
 
     def _evaluate(self, name: str) -> cel.Value | cel.EvaluationError:
         expression = self._expressions[name]

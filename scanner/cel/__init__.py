@@ -9,9 +9,8 @@ from scanner.cel.errors import CompileError, CostExceeded, EvaluationError
 from scanner.cel.functions.authorizer import Answer, Authorizer, Decider, Question, Remembering, Subject
 from scanner.cel.patches import JSON_PATCH, OBJECT, PATCH_LIST, for_patches
 from scanner.cel.program import Program, compile
-from scanner.cel.runtime import Lazy
 from scanner.cel.type_system import BOOL, DYN, NULL, STRING, Type
-from scanner.cel.values import Duration, KeyedMap, Optional, Struct, Timestamp, UInt, Value, type_name
+from scanner.cel.values import Duration, KeyedMap, Lazy, Optional, Struct, Timestamp, UInt, Value, type_name
 
 __all__ = [
     "AUTHORIZATION",

@@ -32,6 +32,7 @@ from scanner.cel.type_system import (
     object_type,
     type_of_type,
 )
+from scanner.cel.values import Lazy
 
 if TYPE_CHECKING:
     from scanner.cel.functions.declaration import Function, Library
@@ -50,7 +51,7 @@ NAMESPACE_METADATA = object_type("kubernetes.NamespaceMetadata")
 NAMESPACE_SPEC = object_type("kubernetes.NamespaceSpec")
 NAMESPACE_STATUS = object_type("kubernetes.NamespaceStatus")
 NAMESPACE_CONDITION = object_type("kubernetes.NamespaceCondition")
-VARIABLES = object_type("kubernetes.variables")
+VARIABLES = Lazy.TYPE
 
 _STRINGS = map_of(STRING, STRING)
 _OBJECTS: dict[str, Fields] = {

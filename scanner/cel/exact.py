@@ -7,6 +7,7 @@ exceptions; only the logical operators, `all` and `exists` hold one back, becaus
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from copy import copy
 from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 from scanner.cel import runtime, tracked
@@ -48,6 +49,8 @@ class _Missing:
 
 
 MISSING = _Missing()
+_NATIVE = frozenset({"object", "oldObject", "params", "request", "namespaceObject"})
+_NATIVE_TYPES: dict[type, str] = {type(None): "<nil>", dict: "map[string]interface {}", list: "[]interface {}"}
 
 
 class Planned:
@@ -145,7 +148,25 @@ class _Planner:
         optional = node.function != "_[_]"
         if key.id in self._folded.constants:
             return operand, (None, self._folded.constants[key.id], optional)
-        return operand, (self.plan(key), None, optional)
+        return operand, (self._index(key), None, optional)
+
+    def _index(self, node: Node) -> Evaluate:
+        """Plan a computed key or index; what cannot be one is named as Go does, and that depends on where it is from."""
+        if isinstance(node, Call) and node.function == "_?_:_":
+            condition, yes, no = node.arguments
+            return _conditional(self.plan(condition), self._index(yes), self._index(no))
+        evaluate = self.plan(node)
+        return _native_key(evaluate) if self._is_native(node) else evaluate
+
+    def _is_native(self, node: Node) -> bool:
+        """Return whether a node reads a part of an object, which upstream leaves a Go value until something is done with it."""
+        while is_selection(node, self._checked):
+            operand, (_, key, optional) = self._step(node)
+            if optional or isinstance(key, bool | UInt | float):
+                return False
+            node = operand
+        name = self._checked.names.get(node.id)
+        return name in _NATIVE and name not in self._scope
 
     # --- calls
 
@@ -205,6 +226,8 @@ class _Planner:
                 return _either(*arguments, strict=self._strict)
             case "orValue":
                 return _either_value(*arguments, strict=self._strict)
+        if resolution.function.name == "@in" and _makes_map(resolution.arguments[1]):
+            return _apply_to_both(runtime.is_key, *arguments)
         run = resolution.function.runner(resolution.overload_ids)
         if tracked.is_tracked(resolution.overload_ids):
             return _apply_tracked(resolution.overload_ids[0], run, arguments)
@@ -220,8 +243,13 @@ class _Planner:
         return _optional_list(elements, optional)
 
     def _map(self, node: MapLiteral) -> Evaluate:
-        entries = tuple((self.plan(entry.key), self.plan(entry.value), entry.optional) for entry in node.entries)
+        entries = tuple((self._key(entry.key), self.plan(entry.value), entry.optional) for entry in node.entries)
         return _map_of(entries)
+
+    def _key(self, node: Node) -> Evaluate:
+        """Plan the key of a map's entry; of what is in an object upstream makes another list or map each time it is read."""
+        evaluate = self.plan(node)
+        return _copied(evaluate) if self._is_native(node) else evaluate
 
     def _struct(self, node: StructLiteral) -> Evaluate:
         entries = tuple((entry.name, self.plan(entry.value), entry.optional) for entry in node.entries)
@@ -291,6 +319,10 @@ def _required(evaluate: Evaluate | None) -> Evaluate:
     return evaluate
 
 
+def _makes_map(node: Node) -> bool:
+    return isinstance(node, MapLiteral) or (isinstance(node, Comprehension) and node.fold.startswith("transformMap"))
+
+
 def is_selection(node: Node, checked: Checked) -> bool:
     """Return whether a node selects a field or an index of its operand."""
     if isinstance(node, Select):
@@ -324,6 +356,26 @@ def _reading(operand: Evaluate, again: Rewrap) -> Evaluate:
 def _reread(optional: Optional, again: Rewrap) -> Optional:
     """Return an optional as it is after upstream, until 1.36, has unwrapped it to a Go value and wrapped it again."""
     return Optional(again(optional.value)) if optional.present else optional
+
+
+def _native_key(evaluate: Evaluate) -> Evaluate:
+    """Name what cannot be a key or an index as Go does."""
+
+    def native(frame: Frame) -> Value:
+        value = evaluate(frame)
+        if value is None or type(value) is dict or type(value) is list:
+            raise EvaluationError(f"invalid qualifier type: {_NATIVE_TYPES[type(value)]}")
+        return value
+
+    return native
+
+
+def _copied(evaluate: Evaluate) -> Evaluate:
+    def copied(frame: Frame) -> Value:
+        value = evaluate(frame)
+        return copy(value) if type(value) is dict or type(value) is list else value
+
+    return copied
 
 
 def _search(name: str, pattern: regex.Pattern, arguments: tuple[Evaluate, ...]) -> Evaluate:

@@ -106,7 +106,7 @@ def _fold_node(node: Node, checked: Checked, environment: Environment, folded: F
 
 def _fold_type_name(node: Node, checked: Checked, environment: Environment, folded: Folded) -> None:
     name = checked.names.get(node.id)
-    if name is None or checked.types[node.id].family != "type" or environment.is_variable(name):
+    if name is None or checked.types[node.id].family != "type":
         return
     denoted = environment.type_named(name)
     if denoted is None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, TypeAlias
 
 from scanner.cel.errors import EvaluationError
 from scanner.cel.text import printed_double
@@ -19,12 +19,14 @@ from scanner.cel.values import (
     UINT_MAX,
     Duration,
     KeyedMap,
+    Lazy,
     Opaque,
     Optional,
     Struct,
     Timestamp,
     UInt,
     Value,
+    map_key,
     type_of,
 )
 
@@ -37,15 +39,6 @@ Operand: TypeAlias = Any
 """A value whose class the code looks at before it does anything with it."""
 _NUMBERS = frozenset({int, UInt, float})
 _PLAIN = frozenset({str, bool, bytes})
-
-
-@runtime_checkable
-class Lazy(Protocol):
-    """The value of `variables`: reads and remembers one variable at a time."""
-
-    def read(self, name: str) -> Value:
-        """Return a variable's value, or raise `EvaluationError`."""
-        ...
 
 
 def no_overload() -> EvaluationError:
@@ -115,12 +108,19 @@ def _equal_alike(left: Operand, right: Operand) -> bool:
     if type(left) in (Timestamp, Duration):
         return bool(left.nanoseconds == right.nanoseconds)
     if type(left) is Optional and type(right) is Optional:
-        return left.present is right.present and (not left.present or equal(left.value, right.value))
+        return left.present is right.present and (not left.present or _equal_inside(left.value, right.value))
     if type(left) is Type and type(right) is Type:
         return left.name == right.name
     if type(left) is Struct and type(right) is Struct:
         return left.type == right.type and equal_maps(left.fields, right.fields)
     return left is right
+
+
+def _equal_inside(left: Value, right: Value) -> bool:
+    """Compare what two optionals hold; here null is no exception for opaque types."""
+    if right is None and isinstance(left, Opaque):
+        raise no_overload()
+    return equal(left, right)
 
 
 def _not_unequal(left: Value, right: Value) -> bool:
@@ -210,6 +210,13 @@ def contains(container: Value, element: Value) -> bool:
     if type(container) is KeyedMap:
         return container.find(element) is not None
     raise no_overload()
+
+
+def is_key(key: Value, container: Value) -> bool:
+    """Return `key in container` for a map that the expression made; Go hashes the key, whatever the keys of the map are."""
+    if type(container) is dict and container:
+        map_key(key)
+    return contains(container, key)
 
 
 def _surely_equal(left: Value, right: Value) -> bool:
@@ -370,10 +377,16 @@ def look_up(container: Value, key: Value) -> tuple[Value] | None:
         at = list_index(key)
         return (container[at],) if 0 <= at < len(container) else None
     if isinstance(container, Lazy):
-        return (container.read(str(key)),)
+        return _entry(container, key)
     if type(container) is Struct:
         return container.find(key)
     return find_key(container, key)
+
+
+def _entry(variables: Lazy, key: Value) -> tuple[Value] | None:
+    if type(key) is not str:
+        raise no_overload()
+    return variables.find(key)
 
 
 _KEYS = frozenset({str, int, UInt, bool, float})
@@ -446,10 +459,7 @@ _GO_TYPES = {
 
 def go_type(value: Value) -> str:
     """Return the name of upstream's implementation of a value, which some error texts show."""
-    known = _GO_TYPES.get(type(value))
-    if known is not None:
-        return known
-    return str(getattr(type(value), "GO_TYPE", type(value).__name__))
+    return value.go_type() if isinstance(value, Opaque) else _GO_TYPES[type(value)]
 
 
 def elements(container: Value) -> list[Value]:
@@ -458,7 +468,17 @@ def elements(container: Value) -> list[Value]:
         return container
     if type(container) is dict or type(container) is KeyedMap:
         return list(container)
+    if isinstance(container, Lazy):
+        return [_found_or_failed(container, name) for name in container.names()]
     raise EvaluationError(f"got '{go_type(container)}', expected iterable type")
+
+
+def _found_or_failed(variables: Lazy, name: Value) -> Value:
+    """Return the value of a variable, or its error, which shows when somebody reads it."""
+    try:
+        return index(variables, name)
+    except EvaluationError as error:
+        return error
 
 
 def pairs(container: Value) -> list[tuple[Value, Value]]:
@@ -467,6 +487,8 @@ def pairs(container: Value) -> list[tuple[Value, Value]]:
         return list(enumerate(container))
     if type(container) is dict or type(container) is KeyedMap:
         return list(container.items())
+    if isinstance(container, Lazy):
+        return [(value, _found_or_failed(container, value)) for value in elements(container)]
     raise EvaluationError(f"unsupported comprehension range type: {go_type(container)}")
 
 

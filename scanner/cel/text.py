@@ -90,6 +90,8 @@ _ESCAPES = {
 _LAST_CONTROL = 0x1F
 _DELETE = 0x7F
 _LAST_SHORT = 0xFFFF
+_ESCAPED_BYTES = range(0xDC80, 0xDD00)
+"""Python's stand-ins for bytes that are no UTF-8."""
 
 
 def quoted(text: str) -> str:
@@ -104,6 +106,8 @@ def _escaped(character: str) -> str:
     if character.isprintable():
         return character
     code = ord(character)
+    if code in _ESCAPED_BYTES:
+        return f"\\x{code - 0xDC00:02x}"
     if code <= _LAST_CONTROL or code == _DELETE:
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code <= _LAST_SHORT else f"\\U{code:08x}"

@@ -37,6 +37,7 @@ from scanner.cel.type_system import (
     TYPE,
     UINT,
     Type,
+    object_type,
 )
 
 if TYPE_CHECKING:
@@ -116,6 +117,10 @@ class Opaque:
     TYPE: ClassVar[Type]
     GO_TYPE: ClassVar[str]
 
+    def go_type(self) -> str:
+        """Return upstream's name for the implementation of this value."""
+        return self.GO_TYPE
+
     def equals(self, other: Opaque) -> bool:
         """Return whether a value of the same class is equal to this one."""
         return self is other
@@ -123,6 +128,22 @@ class Opaque:
     def map_key(self) -> Hashable:
         """Return what tells this value from others as the key of a map: upstream's pointer, unless a class knows better."""
         return (type(self), id(self))
+
+
+class Lazy(Opaque):
+    """The value of `variables`: evaluates and remembers one entry at a time."""
+
+    __slots__ = ()
+    TYPE: ClassVar[Type] = object_type("kubernetes.variables")
+    GO_TYPE: ClassVar[str] = "*lazy.MapValue"
+
+    def names(self) -> Iterable[str]:
+        """Return the names of the entries, in their order."""
+        raise NotImplementedError
+
+    def find(self, name: str) -> tuple[Value] | None:
+        """Return the value of an entry, wrapped, or None when there is none; raise `EvaluationError` when it has none."""
+        raise NotImplementedError
 
 
 class Struct:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scanner.cel import BOOL, NULL, STRING, CompileError, Environment, EvaluationError, compile
+from scanner.cel import BOOL, NULL, STRING, CompileError, Environment, EvaluationError, Lazy, Value, compile
 from scanner.cel.env import AUTHORIZATION, PARAMS
 from scanner.cel.type_system import INT
 
@@ -109,16 +109,18 @@ def test_variables_are_typed_by_their_expressions() -> None:
         compile("variables.count == 'a'", environment)
 
 
-class Variables:
-    """Variables that count how often they are read."""
+class Variables(Lazy):
+    """Two variables, and which were read."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
 
-    def read(self, name: str) -> object:
-        """Return a value and remember the question."""
+    def names(self) -> tuple[str, ...]:
+        return "count", "other"
+
+    def find(self, name: str) -> tuple[Value] | None:
         self.asked.append(name)
-        return 3
+        return (3,)
 
 
 def test_variables_are_read_when_needed() -> None:

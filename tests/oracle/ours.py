@@ -94,6 +94,8 @@ def _outcome(program: cel.Program, policy: CompiledPolicy, activation: Mapping[s
 
 def tagged(value: cel.Value) -> dict[str, Any]:
     """A value with its type, as the oracle writes it."""
+    if isinstance(value, cel.EvaluationError):
+        return {"type": "error", "plain": str(value)}
     return {"type": cel.type_name(value), "plain": _plain(value)}
 
 

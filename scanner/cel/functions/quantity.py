@@ -50,6 +50,10 @@ class Quantity(Opaque):
         self.computed = computed
         self.sharing: list[Quantity] = []
 
+    def go_type(self) -> str:
+        """Return upstream's type, a pointer when the value was computed."""
+        return f"*{self.GO_TYPE}" if self.computed else self.GO_TYPE
+
     def equals(self, other: Opaque) -> bool:
         """Compare by value; a computed right side is refused."""
         if not isinstance(other, Quantity) or other.computed:
@@ -162,21 +166,25 @@ def _exceeds_int64(unscaled: int, scale: int) -> bool:
 
 def add(left: Quantity, right: Quantity) -> Quantity:
     """Return the sum, in upstream's form."""
-    if left.small and right.small:
-        small = _add_small(left, right)
-        if small is not None:
-            return small
+    small = _add_small(left, right.unscaled, right.exponent) if left.small and right.small else None
+    if small is not None:
+        return small
+    return _add_exactly(left, right)
+
+
+def _add_exactly(left: Quantity, right: Quantity) -> Quantity:
     ours, theirs = _aligned(left, right)
     return Quantity(ours + theirs, min(left.exponent, right.exponent), small=False, computed=True)
 
 
-def _add_small(left: Quantity, right: Quantity) -> Quantity | None:
-    if right.unscaled == 0:
+def _add_small(left: Quantity, unscaled: int, exponent: int) -> Quantity | None:
+    if unscaled == 0:
         return Quantity(left.unscaled, left.exponent, small=True, computed=True)
     if left.unscaled == 0:
-        return Quantity(right.unscaled, right.exponent, small=True, computed=True)
-    if abs(left.exponent - right.exponent) > _DIGITS_OF_INT64:
+        return Quantity(unscaled, exponent, small=True, computed=True)
+    if abs(left.exponent - exponent) > _DIGITS_OF_INT64:
         return None
+    right = Quantity(unscaled, exponent, small=True)
     ours, theirs = _aligned(left, right)
     if not all(INT_MIN <= number <= INT_MAX for number in (ours, theirs, ours + theirs)):
         return None
@@ -184,8 +192,12 @@ def _add_small(left: Quantity, right: Quantity) -> Quantity | None:
 
 
 def subtract(left: Quantity, right: Quantity) -> Quantity:
-    """Return the difference, in upstream's form."""
-    return add(left, Quantity(-right.unscaled, right.exponent, small=right.small and right.unscaled != INT_MIN))
+    """Return the difference; of the smallest int64 upstream subtracts the negative, which is the same number in 64 bits."""
+    negative = right.unscaled if right.unscaled == INT_MIN else -right.unscaled
+    small = _add_small(left, negative, right.exponent) if left.small and right.small else None
+    if small is not None:
+        return small
+    return _add_exactly(left, Quantity(-right.unscaled, right.exponent, small=False))
 
 
 def of_int(number: int) -> Quantity:

@@ -33,6 +33,8 @@ _SPECIAL = re.compile(r"%(?:[0-9a-fA-F]{2})?|[\x00-\x7f]")
 _PORT = re.compile(r"(?::[0-9]*)?\Z")
 _MOST_PARAMETERS = 10_000
 _FIRST_BEYOND_ASCII = 0x80
+_BYTES = "surrogateescape"
+"""How bytes that are no UTF-8 are kept for a message that quotes them."""
 
 
 class BadUrl(Exception):
@@ -95,7 +97,7 @@ def _escape(text: str, allowed: frozenset[str]) -> str:
     )
 
 
-def _unescape(text: str, *, host: bool = False, zone: bool = False) -> str:
+def _unescape(text: str, *, host: bool = False, zone: bool = False, errors: str = "replace") -> str:
     """Return a text with its percent escapes decoded, or raise `BadUrl`."""
     for match in _SPECIAL.finditer(text):
         shown = match.group()
@@ -103,7 +105,7 @@ def _unescape(text: str, *, host: bool = False, zone: bool = False) -> str:
             _require_escape(text[match.start() : match.start() + 3], host=host, zone=zone)
         elif (host or zone) and shown not in _HOST:
             raise BadUrl(f"invalid character {quoted(shown)} in host name")
-    return unquote_to_bytes(text.encode()).decode(errors="replace") if "%" in text else text
+    return unquote_to_bytes(text.encode()).decode(errors=errors) if "%" in text else text
 
 
 def _require_escape(shown: str, *, host: bool, zone: bool) -> None:
@@ -202,14 +204,16 @@ def _literal(host: str) -> str:
         raise BadUrl("missing ']' in host")
     _require_port(host[close + 1 :])
     inner, percent, zone = host[1:close].partition("%25")
-    name = _unescape(inner, host=True) + (_unescape(percent + zone, zone=True) if percent else "")
+    name = _unescape(inner, host=True, errors=_BYTES) + (
+        _unescape(percent + zone, zone=True, errors=_BYTES) if percent else ""
+    )
     try:
         address, _ = ip.parse_address(name)
     except ip.BadAddress as bad:
         raise BadUrl(f"invalid host: {bad}") from None
     if address.version == 4:  # noqa: PLR2004
         raise BadUrl("invalid IP-literal")
-    return f"[{name}]{host[close + 1 :]}"
+    return f"[{name.encode(errors=_BYTES).decode(errors='replace')}]{host[close + 1 :]}"
 
 
 def parse_request(text: str) -> None:
