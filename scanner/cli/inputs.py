@@ -28,12 +28,12 @@ def policy_files(paths: Sequence[Path]) -> tuple[tuple[Manifest, ...], tuple[Gap
     return manifests, tuple(gap for _, gaps in read for gap in gaps)
 
 
-def files_as_cluster(paths: Sequence[Path], scope: Scope, name: str) -> SnapshotCluster:
+def files_as_cluster(paths: Sequence[Path], scope: Scope, name: str, kubernetes_version: str) -> SnapshotCluster:
     """The cluster that manifests stand for. Raises UsageError for missing paths, and for a namespace nothing is in."""
     from scanner.cluster.snapshot import SnapshotCluster  # noqa: PLC0415 - nothing is imported before it is needed
 
     default = scope.namespaces[0] if len(scope.namespaces) == 1 else "default"
-    cluster = SnapshotCluster(paths, default_namespace=default, name=name)
+    cluster = SnapshotCluster(paths, default_namespace=default, name=name, kubernetes_version=kubernetes_version)
     _reject_unknown_namespaces(scope, _namespaces(cluster))
     return cluster
 

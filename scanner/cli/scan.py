@@ -23,7 +23,7 @@ from scanner.cli.requested import (
     UserOption,
     requester,
 )
-from scanner.cli.values import assumption, reject_empty, reject_together, seconds
+from scanner.cli.values import assumption, kubernetes_version, reject_empty, reject_together, seconds
 from scanner.errors import UsageError
 from scanner.model.scan import ScanState, Scope
 
@@ -54,6 +54,16 @@ def command(
             rich_help_panel=_SCOPE,
         ),
     ] = None,
+    version: Annotated[
+        str,
+        typer.Option(
+            "--kubernetes-version",
+            metavar="VERSION",
+            help="With --from: judge as this Kubernetes release does. Default: the newest that is known.",
+            rich_help_panel=_SCOPE,
+            show_default=False,
+        ),
+    ] = "",
     namespaces: Annotated[
         list[str] | None,
         typer.Option(
@@ -201,6 +211,8 @@ def command(
     connection = {"--kubeconfig": kubeconfig, "--context": context, "--as": as_user, "--as-group": as_groups}
     if source:
         reject_together("--from", connection, "files stand for a cluster, and no other is asked")
+    elif version:
+        raise UsageError("--kubernetes-version is for files: a cluster says its version itself; leave it out")
     if all_namespaces:
         reject_together("-A", {"-n": namespaces}, "leave one of them out")
     if no_cluster_policies and not files:
@@ -225,7 +237,7 @@ def command(
         user=requester(user, user_groups, user_uid, user_extra),
     )
     if source:
-        cluster, options = _from_files(source, options, cluster_name)
+        cluster, options = _from_files(source, options, cluster_name, kubernetes_version(version))
     else:
         cluster = _live(kubeconfig, context, as_user, tuple(as_groups or ()), timeout, chunk_size)
     with Progress(quiet=quiet, verbose=verbose) as progress:
@@ -263,11 +275,11 @@ def _options(
     )
 
 
-def _from_files(source: list[Path], options: Options, name: str) -> tuple[Cluster, Options]:
+def _from_files(source: list[Path], options: Options, name: str, version: str) -> tuple[Cluster, Options]:
     """Files as a cluster, whose policies come with them."""
     from dataclasses import replace  # noqa: PLC0415 - nothing is imported before it is needed
 
-    cluster = files_as_cluster(source, options.scope, name)
+    cluster = files_as_cluster(source, options.scope, name, version)
     found = policies_among(cluster) if options.cluster_policies else ()
     return cluster, replace(options, manifests=(*options.manifests, *found), cluster_policies=False)
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from scanner.errors import UsageError
+from scanner.model.release import NEWEST, minor_of, shown
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DURATION = re.compile(r"(?:[0-9]+(?:\.[0-9]+)?(?:ms|s|m|h))+")
@@ -26,6 +27,13 @@ def assumption(text: str) -> tuple[str, str]:
     """The policy and the action of `--assume-bound POLICY[=ACTION]`, the action as the API spells it."""
     name, _, action = text.partition("=")
     return name, action.capitalize() or "Deny"
+
+
+def kubernetes_version(text: str) -> str:
+    """The version of `--kubernetes-version`, such as `1.36` or `v1.36.2`; empty when it is not given."""
+    if text and minor_of(text) is None:
+        raise UsageError(f"--kubernetes-version {text}: write a version such as {shown(NEWEST)}")
+    return text
 
 
 def reject_empty(flags: Mapping[str, Sequence[str]]) -> None:

@@ -20,7 +20,6 @@ from scanner.cluster.definitions import (
     BrokenDefinition,
     Definition,
     builtin_kinds,
-    builtin_version,
     definition_of,
     in_registration_order,
     is_definition,
@@ -32,6 +31,7 @@ from scanner.errors import ListFailed
 from scanner.model.json import JsonObject, as_object, as_text, dig, text_map
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.resource import Kind, Page, UserInfo
+from scanner.model.release import NEWEST, shown
 from scanner.model.scan import ClusterIdentity
 from scanner.scan import Discovery
 
@@ -61,8 +61,18 @@ class _Stored:
 class SnapshotCluster:
     """A cluster made of manifest files. Everything is read when it is made; nothing is read later."""
 
-    def __init__(self, paths: Iterable[Path], *, default_namespace: str = "default", name: str = "") -> None:
-        """Read the files. Raises UsageError for a path that does not exist."""
+    def __init__(
+        self,
+        paths: Iterable[Path],
+        *,
+        default_namespace: str = "default",
+        name: str = "",
+        kubernetes_version: str = "",
+    ) -> None:
+        """Read the files. Raises UsageError for a path that does not exist.
+
+        `kubernetes_version` is that of the imagined server, by default the newest whose rules are known.
+        """
         places = tuple(paths)
         read = [(place, *read_documents(place)) for place in places]
         self.documents = tuple(
@@ -71,6 +81,7 @@ class SnapshotCluster:
         gaps = [replace(gap, where=_inside(place, gap.where)) for place, _, found in read for gap in found]
         self._name = name or ", ".join(place.resolve().name if place.name != "-" else "stdin" for place in places)
         self._default_namespace = default_namespace
+        self._version = kubernetes_version or shown(NEWEST)
         custom, broken = _definitions(self.documents)
         self._relabelled = frozenset(_family(kind) for found in custom if found.relabels for kind in found.kinds)
         self._kinds = _served(custom)
@@ -80,7 +91,7 @@ class SnapshotCluster:
 
     def identity(self) -> ClusterIdentity:
         """The given name, or that of the folder or file, and no UID."""
-        return ClusterIdentity(name=self._name, server_version=builtin_version(), source="files")
+        return ClusterIdentity(name=self._name, server_version=f"v{self._version.removeprefix('v')}", source="files")
 
     def requester(self) -> UserInfo:
         """A made-up identity: nobody asked a server."""

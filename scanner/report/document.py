@@ -24,7 +24,8 @@ from scanner.report.words import exclusions_of, notes_of, scope_of
 class Provenance:
     """Which scan this is, of what, when and by what. Sentences and phrases are ready to be shown.
 
-    `policy_set_digest` is the SHA-256 of the policies and bindings that were used.
+    `policy_set_digest` is the SHA-256 of the policies and bindings that were used; `rules` the Kubernetes release whose
+    rules judged.
     """
 
     scan_id: str
@@ -33,6 +34,7 @@ class Provenance:
     finished_at: datetime | None
     state: ScanState
     tool_version: str
+    rules: str
     policy_set_digest: str
     scope: tuple[str, ...]
     exclusions: tuple[str, ...]
@@ -114,6 +116,7 @@ def _provenance(record: ScanRecord) -> Provenance:
         finished_at=scan.finished_at,
         state=scan.state,
         tool_version=scan.tool_version,
+        rules=scan.cluster.release.name,
         policy_set_digest=policy_set_digest(record.policies),
         scope=scope_of(scan),
         exclusions=exclusions_of(scan.scope),

@@ -73,6 +73,8 @@ def _heading(console: Console, document: Document) -> None:
     it = document.provenance
     server = f" ({it.cluster.server_version})" if it.cluster.server_version else ""
     _say(console, f"Scan {it.scan_id} of {it.cluster.name}{server}, {when_of(document)}")
+    if note := it.cluster.release.note:
+        _say(console, note)
     headline = headline_of(document)
     state = Text(f" {headline.upper()} ", _STYLES.get(headline, _BAD))
     console.print(Text.assemble(state, " ", _text(console, verdict_of(document))))

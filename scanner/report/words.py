@@ -158,7 +158,9 @@ def exclusions_of(scope: Scope) -> tuple[str, ...]:
 
 def notes_of(scan: Scan) -> tuple[str, ...]:
     """What a reader must know about the way this scan looked at things."""
-    return (_REQUESTER,) if scan.cluster.source == "cluster" else (_FILES, _REQUESTER)
+    files = () if scan.cluster.source == "cluster" else (_FILES,)
+    note = scan.cluster.release.note
+    return (*((note,) if note else ()), *files, _REQUESTER)
 
 
 def check_title(check: Check) -> str:

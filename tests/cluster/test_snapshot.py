@@ -68,7 +68,7 @@ def names(pages: Iterable[Page]) -> list[Json]:
 
 def test_a_snapshot_is_named_after_its_folder(snapshot: Snapshot, tmp_path: Path) -> None:
     """Without another name, the last part of the path; its source tells that these are files."""
-    assert ClusterIdentity(tmp_path.name, server_version="v1.36", source="files") == snapshot().identity()
+    assert ClusterIdentity(tmp_path.name, server_version="v1.37", source="files") == snapshot().identity()
     assert "staging" == snapshot(name="staging").identity().name
 
 

@@ -1,0 +1,59 @@
+"""`--kubernetes-version`: which release's rules judge files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from scanner.model.json import as_list, dig
+from tests.cli.conftest import Assay
+from tests.cli.manifests import bound, config_map
+from tests.cli.test_scan_from_files import Write
+
+
+@pytest.fixture
+def cluster(write: Write) -> Path:
+    """A ConfigMap, and a policy with a function that came with 1.33."""
+    write("cluster/map.yaml", config_map("one"))
+    write("cluster/policy.yaml", bound("strict", expression="isSemver('1.2.3') && false"))
+    return Path("cluster")
+
+
+@pytest.mark.parametrize("version", ["1.34", "v1.36.2", "1.37", "1.99"])
+def test_a_release_that_has_the_function_evaluates_it(assay: Assay, cluster: Path, version: str) -> None:
+    """The policy is stored, evaluated and violated."""
+    ran = assay("scan", "--from", cluster, "--kubernetes-version", version, "-o", "json")
+
+    assert (0, ["violated"]) == (ran.code, [dig(it, "outcome") for it in as_list(ran.report["findings"])])
+    assert f"v{version.removeprefix('v')}" == dig(ran.report, "provenance", "cluster", "serverVersion")
+
+
+@pytest.mark.parametrize("version", ["1.32", "1.33"])
+def test_a_release_that_would_not_store_the_policy_leaves_a_gap(assay: Assay, cluster: Path, version: str) -> None:
+    """1.33 has the function, but takes it in new policies only when 1.32 has it too."""
+    ran = assay("scan", "--from", cluster, "--kubernetes-version", version, "-o", "json")
+
+    [gap] = as_list(ran.report["gaps"])
+    assert 3 == ran.code
+    assert "undeclared reference to 'isSemver'" in str(dig(gap, "why"))
+
+
+def test_files_are_judged_by_the_newest_rules_by_default(assay: Assay, cluster: Path) -> None:
+    """Nobody asked for another release."""
+    assert "1.37" == dig(assay("scan", "--from", cluster, "-o", "json").report, "provenance", "rules")
+
+
+def test_a_version_that_is_none_is_refused(assay: Assay, cluster: Path) -> None:
+    """One sentence says what a version looks like."""
+    ran = assay("scan", "--from", cluster, "--kubernetes-version", "latest")
+
+    assert (2, "assay: --kubernetes-version latest: write a version such as 1.37\n") == (ran.code, ran.stderr)
+
+
+def test_a_cluster_says_its_version_itself(assay: Assay) -> None:
+    """The flag would only make the verdicts wrong."""
+    ran = assay("scan", "--kubernetes-version", "1.33")
+
+    why = "assay: --kubernetes-version is for files: a cluster says its version itself; leave it out\n"
+    assert (2, why) == (ran.code, ran.stderr)

@@ -1,0 +1,68 @@
+"""Whose rules judged is said wherever it is not the server's own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from io import BytesIO, StringIO
+from pathlib import Path
+
+import orjson
+import pytest
+
+from scanner.model.scan import ScanRecord
+from scanner.report import FORMATS, document_of
+from scanner.report.json import render as render_json
+from scanner.report.table import render as render_table
+
+from .pages import read
+from .records import scan, small_record
+
+NOTE = "The server is Kubernetes 1.41, newer than the rules that Assay knows: judged by those of 1.37."
+
+
+def seen_on(version: str) -> ScanRecord:
+    """The small record, of a server of some version."""
+    recorded = scan()
+    return replace(small_record(), scan=replace(recorded, cluster=replace(recorded.cluster, server_version=version)))
+
+
+def table(record: ScanRecord) -> str:
+    """The table, wide enough that no sentence is broken."""
+    out = StringIO()
+    render_table(document_of(record), out, environ={"COLUMNS": "200"})
+    return out.getvalue()
+
+
+def first_page(record: ScanRecord, tmp_path: Path) -> str:
+    """The text of the first page of the HTML report."""
+    FORMATS["html"].render(document_of(record), tmp_path / "report")
+    return read(tmp_path / "report" / "index.html").text
+
+
+def test_a_newer_server_is_named_on_the_first_page(tmp_path: Path) -> None:
+    """The summary says that the rules are those of an older release."""
+    assert NOTE in first_page(seen_on("v1.41.0"), tmp_path)
+
+
+def test_a_newer_server_is_named_in_the_table() -> None:
+    """It stands right under the first line."""
+    assert NOTE == table(seen_on("v1.41.0")).splitlines()[1]
+
+
+@pytest.mark.parametrize(
+    ("version", "rules", "said"),
+    [("v1.41.0", "1.37", [NOTE]), ("v1.37.0", "1.37", []), ("v1.33.4", "1.33", [])],
+)
+def test_the_json_report_names_the_rules(version: str, rules: str, said: list[str]) -> None:
+    """With a note where they are not the server's."""
+    out = BytesIO()
+    render_json(document_of(seen_on(version)), out)
+    provenance = orjson.loads(out.getvalue())["provenance"]
+
+    assert (rules, said) == (provenance["rules"], [note for note in provenance["notes"] if "rules" in note])
+
+
+def test_nothing_is_said_of_a_server_whose_rules_are_known(tmp_path: Path) -> None:
+    """A sentence that stands everywhere is read nowhere."""
+    assert "rules" not in table(seen_on("v1.36.0"))
+    assert "judged by" not in first_page(seen_on("v1.36.0"), tmp_path)
