@@ -9,6 +9,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import assert_never
@@ -48,15 +49,15 @@ class Judge:
     exclude_namespaces: tuple[str, ...] = ()
     by_name: bool = False
 
-    def page(self, page: Page, plan: KindPlan) -> PageResult:
-        """Judge every object of a page."""
+    def page(self, page: Page, plan: KindPlan, known: AbstractSet[str] = frozenset()) -> PageResult:
+        """Judge every object of a page but those that are `known`, and none of them twice."""
         try:
             items = decode(page)
         except ValueError as error:
             why = f"the page could not be decoded: {error}"
             return _result(page, (), _Sheet(gaps=[Gap(GapKind.OBJECT, _where(page.kind), why)]))
         sheet = _Sheet(gaps=[])
-        resources = tuple(self._resources(page.kind, items, sheet))
+        resources = tuple(_once(self._resources(page.kind, items, sheet), known, sheet))
         for resource in resources:
             self._object(resource, plan, sheet)
         return _result(page, resources, sheet)
@@ -138,6 +139,8 @@ class _Sheet:
         self.tallies: Counter[TallyKey] = Counter()
         self.matched: Counter[tuple[str, str]] = Counter()
         self.evaluated = 0
+        self.identities: dict[str, None] = {}
+        self.repeated = 0
 
 
 def _result(page: Page, resources: tuple[Resource, ...], sheet: _Sheet) -> PageResult:
@@ -151,7 +154,20 @@ def _result(page: Page, resources: tuple[Resource, ...], sheet: _Sheet) -> PageR
         tallies=dict(sheet.tallies),
         matched=dict(sheet.matched),
         gaps=tuple(sheet.gaps),
+        identities=tuple(sheet.identities),
+        repeated=sheet.repeated,
     )
+
+
+def _once(resources: Iterator[Resource], known: AbstractSet[str], sheet: _Sheet) -> Iterator[Resource]:
+    """The objects that come for the first time. A list that was begun again shows some of them twice."""
+    for resource in resources:
+        identity = resource.uid or f"{resource.namespace}/{resource.name}"
+        if identity in known or identity in sheet.identities:
+            sheet.repeated += 1
+        else:
+            sheet.identities[identity] = None
+            yield resource
 
 
 def decode(page: Page) -> list[Json]:

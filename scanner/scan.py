@@ -41,6 +41,10 @@ from scanner.policies.validating import Bound, World, bind
 from scanner.sources import Manifest, ParamTable, Rulebook, namespaces_needed, policy_kinds, rulebook
 
 _INTERRUPTED = "interrupted before every kind was listed"
+_NOT_ONE_MOMENT = (
+    "What was there all the time was seen, once; what came or went meanwhile may be missing. Scan again, "
+    "when the server is less busy or with another --chunk-size, to see one moment"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,13 @@ class Cluster(Protocol):
 
     def discover(self) -> Discovery:
         """Every served kind. Raises ClusterError when there is no cluster to talk to."""
+        ...
+
+    def expect(self, lists: Iterable[tuple[Kind, str, str]]) -> None:
+        """Hear which lists are going to be read, in this order: kind, namespace and selector of each.
+
+        A cluster that is far away may begin to fetch them.
+        """
         ...
 
     def pages(self, kind: Kind, *, namespace: str = "", selector: str = "") -> Iterator[Page]:
@@ -216,9 +227,12 @@ class _Course:
         self.gaps: list[Gap] = []
         self._coverage: list[Coverage] = []
         self._matched: Counter[tuple[str, str]] = Counter()
+        self._seen: set[str] = set()
+        self._seams: list[str] = []
 
     def judge(self, setting: _Setting, listing: _Listing) -> None:
         """List and judge every kind; an interrupted scan still says what it did not list."""
+        listing.expect(line.kind for line in setting.plans)
         try:
             for line in setting.plans:
                 self._coverage.append(_untouched(line.kind))
@@ -245,6 +259,7 @@ class _Course:
         if note := listing.left_out(line.kind):
             self._cover(state=CoverageState.SKIPPED, note=note)
             return
+        self._seen, self._seams = set(), []
         troubles = [error for pages in listing.judged(line.kind) for error in self._pages(pages, line, judge)]
         where = f"{line.kind.api_version}/{line.kind.kind}"
         self.gaps.extend(Gap(GapKind.LIST, where, error.why) for error in troubles)
@@ -254,6 +269,9 @@ class _Course:
             self._cover(state=state, note="; ".join(dict.fromkeys(error.why for error in troubles)))
         elif any(gap.where == where for gap in self.gaps):
             self._cover(state=CoverageState.PARTIAL, note="part of the list could not be read")
+        elif self._seams:
+            self._cover(state=CoverageState.INCONSISTENT, note="; ".join(self._seams))
+            self.gaps.append(Gap(GapKind.LIST, where, f"{self._coverage[-1].note}. {_NOT_ONE_MOMENT}"))
         else:
             self._cover(state=CoverageState.LISTED, note="")
 
@@ -265,7 +283,12 @@ class _Course:
             yield error
 
     def _page(self, page: Page, line: KindPlan, judge: Judge) -> None:
-        result = judge.page(replace(page, number=self._coverage[-1].pages + 1), line)
+        numbered = replace(page, number=self._coverage[-1].pages + 1)
+        result = judge.page(numbered, line)
+        if not self._seen.isdisjoint(result.identities):
+            result = judge.page(numbered, line, self._seen)
+        self._seen.update(result.identities)
+        self._seams.extend(_seams(numbered, result))
         self._store.page(self._scan_id, result)
         self.gaps.extend(result.gaps)
         self._matched.update(result.matched)
@@ -280,6 +303,14 @@ def _untouched(kind: Kind) -> Coverage:
     return Coverage(kind.api_version, kind.kind, CoverageState.FAILED, note=_INTERRUPTED)
 
 
+def _seams(page: Page, result: PageResult) -> Iterator[str]:
+    """Why the list so far does not show one moment."""
+    if page.seam:
+        yield page.seam
+    elif result.repeated:
+        yield f"page {page.number} repeats {result.repeated} objects, counted once"
+
+
 def _added(coverage: Coverage, page: Page, result: PageResult) -> Coverage:
     """The ledger line with one more page; until the last one has come the list is partial."""
     return replace(
@@ -290,6 +321,7 @@ def _added(coverage: Coverage, page: Page, result: PageResult) -> Coverage:
         pages=coverage.pages + 1,
         bytes=coverage.bytes + len(page.data),
         resource_version=coverage.resource_version or page.resource_version,
+        seconds=round(coverage.seconds + page.seconds, 3),
     )
 
 
@@ -306,13 +338,22 @@ class _Listing:
         self.namespaces = scope.namespaces or ("",)
 
     def everything(self, kind: Kind, namespaces: Iterable[str] = ("",)) -> Iterator[Resource]:
-        """Every object of a kind that judging needs, whatever the scope of what is judged.
+        """Every object of a kind that judging needs, once, whatever the scope of what is judged.
 
         Raises ListFailed, and ValueError for a page that cannot be read.
         """
+        seen: set[tuple[str, str]] = set()
         for namespace in namespaces:
             for page in self._cluster.pages(kind, namespace=namespace):
-                yield from _resources(page)
+                for resource in _resources(page):
+                    if (resource.namespace, resource.name) not in seen:
+                        seen.add((resource.namespace, resource.name))
+                        yield resource
+
+    def expect(self, kinds: Iterable[Kind]) -> None:
+        """Tell the cluster what is going to be judged."""
+        wanted = [kind for kind in kinds if not self.left_out(kind)]
+        self._cluster.expect((kind, place, self._scope.selector) for kind in wanted for place in self.namespaces)
 
     def judged(self, kind: Kind) -> Iterator[Iterator[Page]]:
         """The pages to judge, for each namespace that the scope names or for all of them at once."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -32,6 +32,10 @@ class Named:
     def discover(self) -> Discovery:
         """See Cluster."""
         return self._cluster.discover()
+
+    def expect(self, lists: Iterable[tuple[Kind, str, str]]) -> None:
+        """See Cluster."""
+        self._cluster.expect(lists)
 
     def pages(self, kind: Kind, *, namespace: str = "", selector: str = "") -> Iterator[Page]:
         """See Cluster."""

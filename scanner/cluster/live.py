@@ -7,11 +7,12 @@ list's own metadata is looked at.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 from urllib.parse import quote
 
 from scanner.cluster import discovery
+from scanner.cluster.ahead import Ahead, Wanted
 from scanner.cluster.labels import parse_selector
 from scanner.cluster.lists import PagedList
 from scanner.cluster.patience import Pace, Watch
@@ -49,14 +50,18 @@ class LiveCluster:
         chunk_size: int = CHUNK_SIZE,
         qps: float = 0,
         burst: int = 0,
+        concurrency: int = 0,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """Load the credentials; nothing is asked yet. Both timeouts are in seconds; `qps` is without limit when 0.
+        """Load the credentials; nothing is asked yet. Both timeouts are in seconds.
+
+        Without `qps` requests keep no pace, without `concurrency` no list is fetched before it is read.
 
         Raises ClusterError when there are no usable credentials, UsageError for groups without a user.
         """
         self._chunk_size = chunk_size
         self._kind_timeout = kind_timeout
+        self._ahead = Ahead(self._list, concurrency)
         self._requester: UserInfo | None = None
         self._session = Session(
             kubeconfig=kubeconfig,
@@ -92,6 +97,7 @@ class LiveCluster:
                 username=as_text(dig(info, "username")),
                 uid=as_text(dig(info, "uid")),
                 groups=texts(dig(info, "groups")),
+                extra=tuple((key, texts(values)) for key, values in as_object(dig(info, "extra")).items()),
             )
         return self._requester
 
@@ -115,11 +121,19 @@ class LiveCluster:
         Raises ListFailed when the list is refused or breaks off, UsageError for a malformed selector.
         """
         parse_selector(selector)
+        return self._ahead.pages(Wanted(kind, namespace, selector))
+
+    def expect(self, lists: Iterable[tuple[Kind, str, str]]) -> None:
+        """Begin to fetch lists that are going to be read: of `concurrency` lists, up to two pages each."""
+        self._ahead.expect(Wanted(*wanted) for wanted in lists)
+
+    def _list(self, wanted: Wanted) -> PagedList:
+        narrowed = {"labelSelector": wanted.selector} if wanted.selector else {}
         return PagedList(
             self._session,
-            kind,
-            _list_path(kind, namespace),
-            {"limit": str(self._chunk_size), **({"labelSelector": selector} if selector else {})},
+            wanted.kind,
+            _list_path(wanted.kind, wanted.namespace),
+            {"limit": str(self._chunk_size), **narrowed},
             watch=Watch(self._kind_timeout),
             username=self._username,
         )

@@ -107,6 +107,9 @@ class SnapshotCluster:
         named = {stored.namespace for found in self._objects.values() for stored in found if stored.namespace}
         return tuple(sorted(named - described))
 
+    def expect(self, lists: Iterable[tuple[Kind, str, str]]) -> None:
+        """Files are here already."""
+
     def pages(self, kind: Kind, *, namespace: str = "", selector: str = "") -> Iterator[Page]:
         """The objects of a kind by namespace and name, 500 a page.
 

@@ -25,10 +25,14 @@ class ScanState(StrEnum):
 
 
 class CoverageState(StrEnum):
-    """How far a kind was listed. `skipped` is the user's own choice and is no incompleteness."""
+    """How far a kind was listed. `skipped` is the user's own choice and is no incompleteness.
+
+    `inconsistent` is a list whose pages show different moments: what was there all the time was seen, and once.
+    """
 
     LISTED = "listed"
     PARTIAL = "partial"
+    INCONSISTENT = "inconsistent"
     FORBIDDEN = "forbidden"
     FAILED = "failed"
     SKIPPED = "skipped"
@@ -78,7 +82,10 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """The ledger line of one kind. `objects` counts what was listed, `evaluated` what some policy matched."""
+    """The ledger line of one kind. `objects` counts what was listed, `evaluated` what some policy matched.
+
+    `seconds` is the time it took the pages to come, `resource_version` the moment that the first of them shows.
+    """
 
     api_version: str
     kind: str
@@ -89,6 +96,7 @@ class Coverage:
     bytes: int = 0
     resource_version: str = ""
     note: str = ""
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +173,11 @@ class PolicyRecord:
 
 @dataclass(frozen=True, slots=True)
 class PageResult:
-    """Everything that came out of one page of objects; committed to the store as a whole or not at all."""
+    """Everything that came out of one page of objects; committed to the store as a whole or not at all.
+
+    `identities` name the objects that were judged, by UID or else by place, and are not stored; `repeated` counts those
+    that had been judged before and were passed over.
+    """
 
     api_version: str
     kind: str
@@ -176,6 +188,8 @@ class PageResult:
     tallies: dict[TallyKey, int] = field(default_factory=dict)
     matched: dict[tuple[str, str], int] = field(default_factory=dict)
     gaps: tuple[Gap, ...] = ()
+    identities: tuple[str, ...] = ()
+    repeated: int = 0
 
 
 @dataclass(frozen=True, slots=True)

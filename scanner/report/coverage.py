@@ -14,6 +14,7 @@ from scanner.model.scan import Coverage, CoverageState, ScanRecord, ScanState
 
 _HOLES = {
     CoverageState.PARTIAL: "listed only in part",
+    CoverageState.INCONSISTENT: "listed, but not as of one moment",
     CoverageState.FORBIDDEN: "forbidden to list",
     CoverageState.FAILED: "could not be listed",
 }

@@ -16,6 +16,7 @@ from sqlalchemy import (
     Column,
     DateTime,
     Dialect,
+    Float,
     ForeignKey,
     Index,
     Integer,
@@ -255,6 +256,7 @@ COVERAGE = Table(
     Column("bytes", BigInteger, nullable=False, default=0),
     _text("resource_version"),
     _text("note"),
+    Column("seconds", Float, nullable=False, server_default=text("0")),
 )
 
 GAPS = Table("gaps", METADATA, _scan(), _position(), _text("kind"), _text("where"), _text("why"))

@@ -69,7 +69,8 @@ def test_requester_is_whom_the_server_sees(api: FakeApi, cluster: LiveCluster) -
     """The requester comes from a self subject review."""
     user = {"username": "jane", "uid": "7", "groups": ["dev", "system:authenticated"], "extra": {"a": ["b"]}}
     api.says("/apis/authentication.k8s.io/v1/selfsubjectreviews", Reply({"status": {"userInfo": user}}, 201))
-    assert UserInfo("jane", "7", ("dev", "system:authenticated")) == cluster.requester()
+    expected = UserInfo("jane", "7", ("dev", "system:authenticated"), (("a", ("b",)),))
+    assert expected == cluster.requester()
 
 
 @pytest.mark.parametrize("status", [403, 404])

@@ -45,6 +45,7 @@ class FakeCluster:
     broken: Mapping[str, BaseException] = field(default_factory=dict)
     raw: Mapping[str, list[bytes]] = field(default_factory=dict)
     listed: list[str] = field(default_factory=list)
+    expected: list[str] = field(default_factory=list)
 
     def identity(self) -> ClusterIdentity:
         return ClusterIdentity("test", "uid-of-kube-system", "v1.36.0", self.source)
@@ -54,6 +55,9 @@ class FakeCluster:
 
     def discover(self) -> Discovery:
         return Discovery(self.kinds, self.gaps)
+
+    def expect(self, lists: Iterable[tuple[Kind, str, str]]) -> None:
+        self.expected = [f"{place}/{kind.resource}" if place else kind.resource for kind, place, _ in lists]
 
     def pages(self, kind: Kind, *, namespace: str = "", selector: str = "") -> Iterator[Page]:
         self.listed.append(f"{namespace}/{kind.resource}" if namespace else kind.resource)

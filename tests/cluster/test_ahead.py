@@ -1,0 +1,126 @@
+"""Facts about fetching ahead: the order is kept, what is in flight is bounded, and failures reach the reader."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from scanner.cluster.ahead import Ahead, Wanted
+from scanner.errors import ListFailed
+from scanner.model.resource import Kind, Page
+
+KINDS = [Kind("", "v1", f"Kind{number}", f"kind{number}s", namespaced=True) for number in range(6)]
+WANTED = [Wanted(kind) for kind in KINDS]
+
+
+class Source:
+    """Lists of three pages each, which remembers what it was asked for and when a page was made."""
+
+    def __init__(self, broken: Kind | None = None) -> None:
+        self.begun: list[Wanted] = []
+        self.made: list[tuple[str, int]] = []
+        self.threads: set[threading.Thread] = set()
+        self._broken = broken
+
+    def begin(self, wanted: Wanted) -> Iterator[Page]:
+        self.begun.append(wanted)
+        return self._pages(wanted.kind)
+
+    def _pages(self, kind: Kind) -> Iterator[Page]:
+        for number in (1, 2, 3):
+            self.threads.add(threading.current_thread())
+            if kind == self._broken and number == 2:
+                raise ListFailed("failed", "it broke off")
+            self.made.append((kind.kind, number))
+            yield Page(kind, number, b"")
+
+
+def eventually(condition: Callable[[], bool]) -> bool:
+    """Whether it becomes true within some seconds."""
+    deadline = time.monotonic() + 10
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.005)
+    return condition()
+
+
+def read(pages: Iterator[Page]) -> list[tuple[str, int]]:
+    """Kind and number of each page."""
+    return [(page.kind.kind, page.number) for page in pages]
+
+
+@pytest.mark.parametrize("concurrency", [0, 1, 2, 6, 99])
+def test_pages_come_in_the_order_of_the_lists(concurrency: int) -> None:
+    """However many lists are on their way, the reader sees what it would have seen without."""
+    source = Source()
+    ahead = Ahead(source.begin, concurrency)
+    ahead.expect(WANTED)
+    assert [(kind.kind, number) for kind in KINDS for number in (1, 2, 3)] == [
+        page for wanted in WANTED for page in read(ahead.pages(wanted))
+    ]
+    assert WANTED == source.begun
+
+
+def test_what_is_in_flight_is_bounded() -> None:
+    """Of two lists, one page has come and one waits to be taken; nothing else is asked for."""
+    source = Source()
+    ahead = Ahead(source.begin, 2)
+    ahead.expect(WANTED)
+    assert eventually(lambda: len(source.made) == 4)
+    time.sleep(0.1)
+    assert [("Kind0", 1), ("Kind0", 2), ("Kind1", 1), ("Kind1", 2)] == sorted(source.made)
+    ahead.close()
+
+
+def test_the_next_list_begins_when_one_was_read() -> None:
+    """A list makes room when its last page was taken."""
+    source = Source()
+    ahead = Ahead(source.begin, 2)
+    ahead.expect(WANTED)
+    read(ahead.pages(WANTED[0]))
+    assert WANTED[:3] == source.begun
+    ahead.close()
+
+
+def test_a_list_that_breaks_off_fails_where_it_is_read() -> None:
+    """The pages before the failure come first, and the other lists are not touched."""
+    source = Source(broken=KINDS[0])
+    ahead = Ahead(source.begin, 3)
+    ahead.expect(WANTED)
+    pages = ahead.pages(WANTED[0])
+    assert 1 == next(pages).number
+    with pytest.raises(ListFailed, match="it broke off"):
+        next(pages)
+    assert [("Kind1", 1), ("Kind1", 2), ("Kind1", 3)] == read(ahead.pages(WANTED[1]))
+    ahead.close()
+
+
+def test_an_unexpected_list_is_fetched_when_it_is_read() -> None:
+    """Namespaces and params are read without having been announced."""
+    source = Source()
+    ahead = Ahead(source.begin, 2)
+    assert [("Kind5", 1), ("Kind5", 2), ("Kind5", 3)] == read(ahead.pages(WANTED[5]))
+    assert {threading.current_thread()} == source.threads
+
+
+def test_a_reader_who_leaves_stops_the_thread() -> None:
+    """Nobody waits for ever with a page that nobody takes."""
+    source = Source()
+    ahead = Ahead(source.begin, 1)
+    ahead.expect(WANTED[:1])
+    pages = ahead.pages(WANTED[0])
+    next(pages)
+    del pages
+    assert eventually(lambda: not any(thread.is_alive() for thread in source.threads))
+
+
+def test_what_is_expected_anew_replaces_what_was() -> None:
+    """Threads of lists that nobody will read end."""
+    source = Source()
+    ahead = Ahead(source.begin, 6)
+    ahead.expect(WANTED)
+    assert eventually(lambda: len(source.threads) == 6)
+    ahead.expect(())
+    assert eventually(lambda: not any(thread.is_alive() for thread in source.threads))
