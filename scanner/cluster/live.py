@@ -18,7 +18,7 @@ from scanner.cluster.lists import PagedList
 from scanner.cluster.patience import Pace, Watch
 from scanner.cluster.session import Answer, Session, Unanswered
 from scanner.errors import ClusterError
-from scanner.model.json import JsonObject, as_text, dig, texts
+from scanner.model.json import JsonObject, as_object, as_text, dig, texts
 from scanner.model.resource import Kind, Page, UserInfo
 from scanner.model.scan import ClusterIdentity
 from scanner.scan import Discovery
