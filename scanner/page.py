@@ -29,6 +29,7 @@ from scanner.model.outcome import (
     Outcome,
     Passed,
     Skipped,
+    SkipReason,
     Violated,
 )
 from scanner.model.policy import Invocation
@@ -241,6 +242,8 @@ def outcome_name(outcome: Outcome) -> OutcomeName:
             return OutcomeName.VIOLATED
         case Errored(would_deny=would_deny):
             return OutcomeName.ERRORED_DENY if would_deny else OutcomeName.ERRORED_ADMIT
+        case Skipped(reason=SkipReason.NOT_AUDITABLE):
+            return OutcomeName.NOT_AUDITABLE
         case Skipped():
             return OutcomeName.SKIPPED
         case _ as never:

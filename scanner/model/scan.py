@@ -39,13 +39,17 @@ class CoverageState(StrEnum):
 
 
 class OutcomeName(StrEnum):
-    """The names under which outcomes are counted. The two errored ones tell what admission would have done."""
+    """The names under which outcomes are counted. The two errored ones tell what admission would have done.
+
+    `notAuditable` are those skipped because nobody but a server could decide them.
+    """
 
     PASSED = "passed"
     VIOLATED = "violated"
     ERRORED_DENY = "erroredWouldDeny"
     ERRORED_ADMIT = "erroredWouldAdmit"
     SKIPPED = "skipped"
+    NOT_AUDITABLE = "notAuditable"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +142,13 @@ class HealthKind(StrEnum):
     NO_OBJECT = "matchedNoObject"
     COMPILE = "doesNotCompile"
     NOT_AUDITABLE = "notAuditable"
+    TYPE_WARNING = "typeWarning"
+    STALE_STATUS = "staleStatus"
+    CONDITION = "statusCondition"
+    HIDDEN_ERRORS = "hiddenErrors"
+    NEAR_LIMIT = "nearCostLimit"
+    DUPLICATE = "duplicateBinding"
+    SHADOWED = "shadowedBinding"
     NOTE = "note"
 
 

@@ -11,6 +11,7 @@ from typing import TypeVar
 from scanner.model.json import EMPTY, JsonObject, as_object
 from scanner.model.outcome import Check
 from scanner.model.policy import Action, Binding, Policy
+from scanner.model.reading import UNKNOWN, Auditability, Reading
 from scanner.model.scan import Health, PolicyRecord, ScanRecord
 from scanner.report.counts import NO_FINDINGS, NOTHING, Census, Counts, FindingCounts, counts_by, findings_by
 from scanner.report.words import binding_note, param_ref
@@ -47,10 +48,11 @@ class BindingSection:
 
 @dataclass(frozen=True, slots=True)
 class CheckSection:
-    """What one check of a policy led to."""
+    """What one check of a policy led to, and how far that holds for admission."""
 
     check: Check
     counts: Counts
+    auditability: tuple[Auditability, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +67,10 @@ class NamespaceCounts:
 class PolicySection:
     """Everything about one policy but its findings. `matched` counts objects.
 
-    `reads_requester` marks a policy whose outcomes, passes included, can depend on who asks. `manifest` is empty when
-    the scan has outcomes of a policy that it did not record.
+    `auditability` says how far an audit can stand for admission, and is empty when an older version recorded the scan;
+    `not_auditable` gives the reason when no stored object can be judged. `reads_requester` marks a policy of which some
+    outcomes, passes included, can depend on who asks: `requester` counts those. `manifest` is empty when the scan has
+    outcomes of a policy that it did not record.
     """
 
     name: str
@@ -75,10 +79,13 @@ class PolicySection:
     digest: str
     failure_policy: str
     param_kind: str
+    auditability: tuple[Auditability, ...]
+    not_auditable: str
     reads_requester: bool
     matched: int
     actions: tuple[Action, ...]
     counts: Counts
+    requester: Counts
     findings: FindingCounts
     bindings: tuple[BindingSection, ...]
     checks: tuple[CheckSection, ...]
@@ -92,6 +99,7 @@ class _Numbers:
     """The counts of a whole scan, grouped once for all policies."""
 
     policies: dict[str, Counts]
+    requester: dict[str, Counts]
     params: dict[str, dict[tuple[str, str, str], Counts]]
     bindings: dict[tuple[str, str], Counts]
     checks: dict[str, dict[Check, Counts]]
@@ -121,6 +129,7 @@ def _numbers_of(record: ScanRecord, census: Census) -> _Numbers:
         health[entry.policy].append(entry)
     return _Numbers(
         policies=counts_by(tallies, lambda it: it.policy),
+        requester=counts_by(tallies, lambda it: it.policy if it.requester else None),
         params=_nested(by_param),
         bindings=counts_by(tallies, lambda it: (it.policy, it.binding)),
         checks=_nested(counts_by(tallies, lambda it: (it.policy, it.check))),
@@ -147,13 +156,16 @@ def _section(record: PolicyRecord, numbers: _Numbers) -> PolicySection:
         digest=policy.digest,
         failure_policy=policy.failure_policy,
         param_kind=f"{kind.kind} ({kind.api_version})" if kind else "",
-        reads_requester=_reads_requester(policy),
+        auditability=record.reading.classes,
+        not_auditable=record.reading.reason,
+        reads_requester=_reads_requester(record),
         matched=record.matched,
         actions=record.actions or _actions(record.bindings),
         counts=numbers.policies.get(policy.name, NOTHING),
+        requester=numbers.requester.get(policy.name, NOTHING),
         findings=numbers.findings.get(policy.name, NO_FINDINGS),
         bindings=tuple(_binding(it, numbers) for it in sorted(record.bindings, key=lambda it: it.name)),
-        checks=_checks(policy.name, numbers),
+        checks=_checks(policy.name, record.reading, numbers),
         namespaces=_namespaces(policy.name, numbers),
         health=tuple(numbers.health.get(policy.name, ())),
         manifest=_definition(policy.manifest),
@@ -168,21 +180,25 @@ def _lost(name: str, numbers: _Numbers) -> PolicySection:
         digest="",
         failure_policy="",
         param_kind="",
+        auditability=(),
+        not_auditable="",
         reads_requester=False,
         matched=0,
         actions=(),
         counts=numbers.policies.get(name, NOTHING),
+        requester=numbers.requester.get(name, NOTHING),
         findings=numbers.findings.get(name, NO_FINDINGS),
         bindings=(),
-        checks=_checks(name, numbers),
+        checks=_checks(name, UNKNOWN, numbers),
         namespaces=_namespaces(name, numbers),
         health=tuple(numbers.health.get(name, ())),
         manifest=EMPTY,
     )
 
 
-def _checks(policy: str, numbers: _Numbers) -> tuple[CheckSection, ...]:
-    return tuple(CheckSection(check, counts) for check, counts in numbers.checks.get(policy, {}).items())
+def _checks(policy: str, reading: Reading, numbers: _Numbers) -> tuple[CheckSection, ...]:
+    found = numbers.checks.get(policy, {})
+    return tuple(CheckSection(check, counts, reading.of(check)) for check, counts in found.items())
 
 
 def _namespaces(policy: str, numbers: _Numbers) -> tuple[NamespaceCounts, ...]:
@@ -206,8 +222,14 @@ def _actions(bindings: Iterable[Binding]) -> tuple[Action, ...]:
     return tuple(sorted({action for binding in bindings for action in binding.actions}))
 
 
-def _reads_requester(policy: Policy) -> bool:
-    """By the words alone: marking one policy too many is harmless, one too few is not."""
+def _reads_requester(record: PolicyRecord) -> bool:
+    """As the scan read it; of an older scan, by the words alone: one policy too many is harmless, one too few is not."""
+    if record.reading.classes:
+        return Auditability.REQUESTER in record.reading.classes
+    return _names_requester(record.policy)
+
+
+def _names_requester(policy: Policy) -> bool:
     expressions = (
         *(it.expression for it in policy.match_conditions),
         *(it.expression for it in policy.variables),

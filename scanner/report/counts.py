@@ -17,13 +17,17 @@ GroupT = TypeVar("GroupT", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How many checks had which outcome. The field names are those of `OutcomeName`, in Python's spelling."""
+    """How many checks had which outcome. The field names are those of `OutcomeName`, in Python's spelling.
+
+    `skipped` checks were not asked, because a match condition is false; `not_auditable` ones could not be decided here.
+    """
 
     passed: int = 0
     violated: int = 0
     errored_would_deny: int = 0
     errored_would_admit: int = 0
     skipped: int = 0
+    not_auditable: int = 0
 
     @property
     def errored(self) -> int:
@@ -38,7 +42,12 @@ class Counts:
     @property
     def total(self) -> int:
         """Every counted check."""
-        return self.passed + self.failing + self.skipped
+        return self.passed + self.failing + self.unanswered
+
+    @property
+    def unanswered(self) -> int:
+        """What has no answer: checks that were skipped, or that are not auditable."""
+        return self.skipped + self.not_auditable
 
 
 NOTHING = Counts()
@@ -60,6 +69,7 @@ def _counts(sums: Counter[OutcomeName]) -> Counts:
         errored_would_deny=sums[OutcomeName.ERRORED_DENY],
         errored_would_admit=sums[OutcomeName.ERRORED_ADMIT],
         skipped=sums[OutcomeName.SKIPPED],
+        not_auditable=sums[OutcomeName.NOT_AUDITABLE],
     )
 
 
@@ -69,13 +79,17 @@ def _order(name: Hashable) -> tuple[object, ...]:
 
 @dataclass(frozen=True, slots=True)
 class FindingCounts:
-    """Findings of one scan by status; `would_deny` counts those for which admission would refuse the object."""
+    """Findings of one scan by status; `would_deny` counts those for which admission would refuse the object.
+
+    A `preview` is of a binding that was only assumed: it is neither new nor open.
+    """
 
     total: int = 0
     new: int = 0
     open: int = 0
     reopened: int = 0
     would_deny: int = 0
+    preview: int = 0
 
 
 NO_FINDINGS = FindingCounts()
@@ -113,4 +127,5 @@ def finding_counts(buckets: Iterable[tuple[Bucket, int]]) -> FindingCounts:
     for bucket, number in buckets:
         by_status[bucket.status] += number
         denied += number * bucket.denies
-    return FindingCounts(by_status.total(), by_status["new"], by_status["open"], by_status["reopened"], denied)
+    new, known, reopened, preview = (by_status[it] for it in ("new", "open", "reopened", "preview"))
+    return FindingCounts(by_status.total(), new, known, reopened, denied, preview)

@@ -7,11 +7,11 @@ or not, is named. Findings stay a stream; it is read once here, to be counted.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
-from scanner.model.outcome import CheckKind, Gap
-from scanner.model.scan import ClusterIdentity, Health, ScanRecord, ScanState, StoredFinding
+from scanner.model.outcome import Check, CheckKind, Gap
+from scanner.model.scan import ClusterIdentity, Health, Outside, ScanRecord, ScanState, StoredFinding
 from scanner.report.by_namespace import NamespaceSection, namespaces_of
 from scanner.report.by_policy import PolicySection, policies_of, policy_set_digest
 from scanner.report.counts import Counts, FindingCounts, census_of, counts_by, finding_counts
@@ -21,11 +21,20 @@ from scanner.report.words import exclusions_of, notes_of, scope_of
 
 
 @dataclass(frozen=True, slots=True)
+class Requester:
+    """Who is said to make the requests; the name is empty where a server does not tell whom it takes the scanner for."""
+
+    username: str = ""
+    groups: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Provenance:
     """Which scan this is, of what, when and by what. Sentences and phrases are ready to be shown.
 
     `policy_set_digest` is the SHA-256 of the policies and bindings that were used; `rules` the Kubernetes release whose
-    rules judged.
+    rules judged. `operation` is the write that was simulated, as `--operation` names it, `requester` who is said to make
+    it.
     """
 
     scan_id: str
@@ -39,19 +48,25 @@ class Provenance:
     scope: tuple[str, ...]
     exclusions: tuple[str, ...]
     notes: tuple[str, ...]
+    operation: str = "auto"
+    requester: Requester = field(default_factory=Requester)
     previous_scan_id: str = ""
     previous_finished_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What differs from the scan before. `unchecked` findings are open, but this scan did not look at them."""
+    """What differs from the scan before.
+
+    `unchecked` findings are open, but this scan did not look at them; `preview` ones have no history.
+    """
 
     new: int
     open: int
     reopened: int
     resolved: int
     unchecked: int
+    preview: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +79,16 @@ class CheckKindCounts:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A report without a form. `findings` and `resolved` start a new stream at every call, in the store's order."""
+    """A report without a form. `findings` and `resolved` start a new stream at every call, in the store's order.
+
+    `requester` counts those of `totals` that can be different for another requester; `requester_checks` are the (policy,
+    check) pairs that they come from. `outside` names what decides about requests too, but is not evaluated here.
+    """
 
     provenance: Provenance
     complete: bool
     totals: Counts
+    requester: Counts
     check_kinds: tuple[CheckKindCounts, ...]
     findings_total: FindingCounts
     changes: Changes
@@ -78,6 +98,8 @@ class Document:
     namespaces: tuple[NamespaceSection, ...]
     gaps: tuple[Gap, ...]
     health: tuple[Health, ...]
+    outside: tuple[Outside, ...]
+    requester_checks: frozenset[tuple[str, Check]]
     findings: Callable[[], Iterator[StoredFinding]]
     resolved: Callable[[], Iterator[StoredFinding]]
 
@@ -93,6 +115,7 @@ def document_of(record: ScanRecord) -> Document:
         provenance=_provenance(record),
         complete=record.scan.state is ScanState.COMPLETE and not coverage.unseen,
         totals=totals.get("", Counts()),
+        requester=counts_by(record.tallies, lambda key: "" if key.requester else None).get("", Counts()),
         check_kinds=tuple(CheckKindCounts(kind, kinds[kind]) for kind in CheckKind if kind in kinds),
         findings_total=findings_total,
         changes=_changes(record, findings_total),
@@ -102,6 +125,8 @@ def document_of(record: ScanRecord) -> Document:
         namespaces=namespaces_of(record, census),
         gaps=tuple(sorted(record.gaps)),
         health=tuple(sorted(record.health)),
+        outside=tuple(sorted(record.outside)),
+        requester_checks=frozenset((key.policy, key.check) for key in record.tallies if key.requester),
         findings=record.findings,
         resolved=record.resolved,
     )
@@ -121,6 +146,8 @@ def _provenance(record: ScanRecord) -> Provenance:
         scope=scope_of(scan),
         exclusions=exclusions_of(scan.scope),
         notes=notes_of(scan),
+        operation=scan.scope.operation,
+        requester=Requester(scan.requester.username, scan.requester.groups),
         previous_scan_id=record.previous.id if record.previous else "",
         previous_finished_at=record.previous.finished_at if record.previous else None,
     )
@@ -133,4 +160,5 @@ def _changes(record: ScanRecord, findings: FindingCounts) -> Changes:
         reopened=findings.reopened,
         resolved=sum(1 for _ in record.resolved()),
         unchecked=record.unchecked,
+        preview=findings.preview,
     )

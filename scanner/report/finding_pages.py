@@ -103,7 +103,7 @@ def _put_aside(site: Site, spill: Spill, batch: Batch[StoredFinding], path: str)
         policy_path = site.policy_path(stored.finding.policy)
         row = brief_row(site.brief_rows, stored, Place("../", path, policy_path))
         spill.add(of_namespace(stored.finding.namespace), row)
-        if stored.status != "open" and not first_scan:
+        if stored.status in ("new", "reopened") and not first_scan:
             spill.add(NEW, brief_row(site.brief_rows, stored, Place("", path, policy_path)))
 
 

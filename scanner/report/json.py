@@ -16,18 +16,19 @@ from typing import BinaryIO, TypeAlias, Union
 import orjson
 
 from scanner.model.json import Json
-from scanner.model.outcome import Errored
+from scanner.model.outcome import Check, Errored
 from scanner.model.scan import StoredFinding
 from scanner.report.document import Document
 from scanner.report.score import Score
 from scanner.report.words import iso
 
-SCHEMA_VERSION = "1.0"
+SCHEMA_VERSION = "1.1"
 
 _SECTIONS = (
     "provenance",
     "complete",
     "totals",
+    "requester",
     "check_kinds",
     "findings_total",
     "changes",
@@ -37,6 +38,7 @@ _SECTIONS = (
     "namespaces",
     "gaps",
     "health",
+    "outside",
 )
 
 Plain: TypeAlias = Union[Json, "dict[str, Plain]", "list[Plain]"]
@@ -48,21 +50,24 @@ def render(document: Document, out: BinaryIO) -> None:
     for name in _SECTIONS:
         value = _score(document.score) if name == "score" else _plain(getattr(document, name))
         out.write(b",\n" + _dump(_camel(name)) + b": " + _dump(value))
-    _stream(out, "findings", document.findings())
-    _stream(out, "resolved", document.resolved())
+    _stream(out, "findings", document.findings(), document.requester_checks)
+    _stream(out, "resolved", document.resolved(), document.requester_checks)
     out.write(b"\n}\n")
 
 
-def _stream(out: BinaryIO, name: str, findings: Iterator[StoredFinding]) -> None:
+def _stream(
+    out: BinaryIO, name: str, findings: Iterator[StoredFinding], requester: frozenset[tuple[str, Check]]
+) -> None:
     out.write(b",\n" + _dump(name) + b": [")
     separator = b"\n"
     for stored in findings:
-        out.write(separator + _dump(finding_json(stored)))
+        depends = (stored.finding.policy, stored.finding.check) in requester
+        out.write(separator + _dump(finding_json(stored, depends_on_requester=depends)))
         separator = b",\n"
     out.write(b"\n]")
 
 
-def finding_json(stored: StoredFinding) -> dict[str, Plain]:
+def finding_json(stored: StoredFinding, *, depends_on_requester: bool) -> dict[str, Plain]:
     """A finding as the report says it."""
     it = stored.finding
     return {
@@ -88,6 +93,7 @@ def finding_json(stored: StoredFinding) -> dict[str, Plain]:
         "operation": it.operation,
         "actions": list(it.actions),
         "wouldDeny": it.denies,
+        "dependsOnRequester": depends_on_requester,
     }
 
 

@@ -1,7 +1,8 @@
 """One number for a scan, and how far it can be trusted.
 
 The score is the share of decided checks that passed: passed / (passed + violated + errored-would-deny). Its bounds ask
-what it would be if everything undecided had failed, or had passed. There is no score without a known population: when
+what it would be if everything undecided had failed, or had passed. What depends on who makes the request is undecided:
+a policy that exempts whoever scans must not look clean. Previews of policies that nothing binds do not count. There is no score without a known population: when
 a kind that some bound policy needs was not listed to its end, nobody knows what was missed.
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from scanner.model.outcome import CheckKind, Gap, GapKind
 from scanner.model.scan import CoverageState, HealthKind, OutcomeName, ScanRecord, ScanState, TallyKey
@@ -53,13 +54,26 @@ class Score:
 
 def score_of(record: ScanRecord) -> Score:
     """The score of a scan, with its bounds."""
+    record = _in_force(record)
     decided = _sum(record.tallies, _is_decided)
     passed = _sum(record.tallies, lambda key: _is_decided(key) and key.outcome is OutcomeName.PASSED)
     undecided = _undecided(record) + _unevaluated(record)
     return Score(passed, decided, undecided, _why_not(record, decided))
 
 
+def _in_force(record: ScanRecord) -> ScanRecord:
+    """The same scan without what it only assumed."""
+    assumed = {(it.policy_name, it.name) for entry in record.policies for it in entry.bindings if it.assumed}
+    kept = {key: number for key, number in record.tallies.items() if (key.policy, key.binding) not in assumed}
+    return replace(record, tallies=kept) if assumed else record
+
+
 def _is_decided(key: TallyKey) -> bool:
+    """Tell whether a check counts: whoever asks, it would be answered so."""
+    return _is_answered(key) and not key.requester
+
+
+def _is_answered(key: TallyKey) -> bool:
     """Passes and violations of validations; errors that deny count against the score whatever raised them."""
     if key.outcome is OutcomeName.ERRORED_DENY:
         return True
@@ -67,14 +81,15 @@ def _is_decided(key: TallyKey) -> bool:
 
 
 def _undecided(record: ScanRecord) -> int:
-    """Validations that admission would let through without an answer, and those of policies nobody can audit."""
+    """Validations without an answer that holds for everybody, and those of policies nobody can audit."""
     opaque = {entry.policy for entry in record.health if entry.kind is HealthKind.NOT_AUDITABLE}
-    return _sum(
-        record.tallies,
-        lambda key: (
-            key.outcome is OutcomeName.ERRORED_ADMIT or (key.outcome is OutcomeName.SKIPPED and key.policy in opaque)
-        ),
-    )
+    return _sum(record.tallies, lambda key: _is_open(key, opaque))
+
+
+def _is_open(key: TallyKey, opaque: set[str]) -> bool:
+    if key.outcome in (OutcomeName.ERRORED_ADMIT, OutcomeName.NOT_AUDITABLE):
+        return True
+    return (_is_answered(key) and key.requester) or (key.outcome is OutcomeName.SKIPPED and key.policy in opaque)
 
 
 def _unevaluated(record: ScanRecord) -> int:

@@ -83,7 +83,8 @@ def coverage_line(document: Document) -> str:
 def findings_line(document: Document) -> str:
     """How many findings there are, and which are new."""
     total, changes = document.findings_total, document.changes
-    parts = f"{changes.new:,} new, {changes.open:,} open before, {changes.reopened:,} reopened"
+    preview = f", {changes.preview:,} previewed" if changes.preview else ""
+    parts = f"{changes.new:,} new, {changes.open:,} open before, {changes.reopened:,} reopened{preview}"
     return f"{plural(total.total, 'finding')} ({parts}); admission would refuse {total.would_deny:,} of them"
 
 
@@ -94,6 +95,24 @@ def changes_line(document: Document) -> str:
         return "this is the first recorded scan of this cluster"
     unchecked = f"; {changes.unchecked:,} still open but not checked by this scan" if changes.unchecked else ""
     return f"{changes.resolved:,} resolved since the scan before{unchecked}"
+
+
+def requester_line(document: Document) -> str:
+    """How many outcomes can be different for another requester, or an empty string."""
+    it = document.requester
+    if not it.total:
+        return ""
+    who = document.provenance.requester.username or "whoever scanned"
+    return (
+        f"{plural(it.total, 'outcome')} of {document.totals.total:,} ({it.passed:,} passed, {it.violated:,} violated) "
+        f"hold for requests by {who} and can be different for others"
+    )
+
+
+def outside_line(document: Document) -> str:
+    """What decides about requests as well but was not evaluated, or an empty string."""
+    numbers = Counter(entry.kind for entry in document.outside)
+    return ", ".join(f"{kind} {numbers[kind]:,}" for kind in sorted(numbers))
 
 
 def kinds_line(document: Document) -> str:
@@ -157,6 +176,8 @@ class Spoken:
     changes: str
     health: str
     nothing: str
+    requester: str
+    outside: str
 
 
 def spoken(document: Document) -> Spoken:
@@ -174,4 +195,6 @@ def spoken(document: Document) -> Spoken:
         changes=changes_line(document),
         health=health_line(document),
         nothing=nothing_line(document),
+        requester=requester_line(document),
+        outside=outside_line(document),
     )

@@ -25,13 +25,15 @@ from scanner.report.sentences import (
     headline_of,
     namespace_title,
     nothing_line,
+    outside_line,
+    requester_line,
     score_line,
     verdict_of,
     when_of,
     worst_namespaces,
     worst_policies,
 )
-from scanner.report.words import HEALTH_TITLES, listed, visible
+from scanner.report.words import HEALTH_TITLES, auditability, listed, visible
 
 _ROWS = 25
 _LONGEST = 300
@@ -93,10 +95,17 @@ def _items(console: Console, items: Sequence[str]) -> None:
 
 def _policies(console: Console, document: Document) -> None:
     rows = [
-        (it.name, listed(it.actions) or "not bound", f"{it.matched:,}", *_numbers(it.counts), f"{it.findings.new:,}")
+        (
+            it.name,
+            listed(it.actions) or "not bound",
+            auditability(it.auditability),
+            f"{it.matched:,}",
+            *_numbers(it.counts),
+            f"{it.findings.new:,}",
+        )
         for it in worst_policies(document.policies)[:_ROWS]
     ]
-    _show(console, ("Policy", "Actions", "Objects", *_NUMBERS, "New"), rows)
+    _show(console, ("Policy", "Actions", "Auditability", "Objects", *_NUMBERS, "New"), rows)
     _cut(console, len(document.policies), "policies")
 
 
@@ -121,10 +130,14 @@ def _closing(console: Console, document: Document) -> None:
     _say(console, f"Changes   {changes_line(document)}")
     _say(console, f"Coverage  {coverage_line(document)}")
     _say(console, f"Score     {score_line(document)}")
+    if requester := requester_line(document):
+        _say(console, f"Requester {requester}")
+    if outside := outside_line(document):
+        _say(console, f"Outside   {outside}: they decide about requests too, and are not evaluated")
 
 
 def _numbers(counts: Counts) -> tuple[str, ...]:
-    return tuple(f"{it:,}" for it in (counts.passed, counts.violated, counts.errored, counts.skipped))
+    return tuple(f"{it:,}" for it in (counts.passed, counts.violated, counts.errored, counts.unanswered))
 
 
 def _show(console: Console, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -16,10 +16,13 @@ from markupsafe import Markup, escape
 
 import scanner
 from scanner.report.words import (
+    AUDITABILITY,
+    AUDITABILITY_MEANINGS,
     GAP_TITLES,
     HEALTH_MEANINGS,
     HEALTH_TITLES,
     LONGEST,
+    auditability,
     check_title,
     cut,
     iso,
@@ -65,6 +68,8 @@ def environment() -> Environment:
         health_titles=HEALTH_TITLES,
         health_meanings=HEALTH_MEANINGS,
         gap_titles=GAP_TITLES,
+        auditability=auditability,
+        auditability_meanings={AUDITABILITY[it]: meaning for it, meaning in AUDITABILITY_MEANINGS.items()},
     )
     return made
 

@@ -13,6 +13,7 @@ from math import ceil, floor
 
 from scanner.model.outcome import Check, CheckKind, Errored, Finding, GapKind, Violated
 from scanner.model.policy import Binding, ParamRef
+from scanner.model.reading import Auditability
 from scanner.model.scan import HealthKind, Scan, Scope
 from scanner.model.selector import Selector
 
@@ -28,6 +29,13 @@ HEALTH_TITLES = {
     HealthKind.NO_OBJECT: "Matched no object",
     HealthKind.COMPILE: "Does not compile",
     HealthKind.NOT_AUDITABLE: "Not auditable",
+    HealthKind.TYPE_WARNING: "Type warning",
+    HealthKind.STALE_STATUS: "Status is stale",
+    HealthKind.CONDITION: "Condition not met",
+    HealthKind.HIDDEN_ERRORS: "Errors are ignored",
+    HealthKind.NEAR_LIMIT: "Cost near the limit",
+    HealthKind.DUPLICATE: "Duplicate binding",
+    HealthKind.SHADOWED: "Binding without effect",
     HealthKind.NOTE: "Note",
 }
 
@@ -40,7 +48,38 @@ HEALTH_MEANINGS = {
     HealthKind.NO_OBJECT: "Kinds are matched, but no object was.",
     HealthKind.COMPILE: "An expression does not compile: failurePolicy decides about every matched object.",
     HealthKind.NOT_AUDITABLE: "The policy asks for something that exists only while a request is made.",
+    HealthKind.TYPE_WARNING: "The server's own type check warns: a field that an expression reads may not exist.",
+    HealthKind.STALE_STATUS: "The server has not checked this version of the policy yet, so its type warnings say nothing.",
+    HealthKind.CONDITION: "A condition in the status of the policy is not met.",
+    HealthKind.HIDDEN_ERRORS: "Evaluation fails, and failurePolicy Ignore lets pass what nobody has judged.",
+    HealthKind.NEAR_LIMIT: "Evaluating it costs nearly as much as the API server allows.",
+    HealthKind.DUPLICATE: "Another binding of the policy says the same, so that every object is judged twice.",
+    HealthKind.SHADOWED: "Whatever this binding does, another one of the same policy does as well.",
     HealthKind.NOTE: "Something to know about the policy or binding.",
+}
+AUDITABILITY = {
+    Auditability.FULL: "fully auditable",
+    Auditability.REQUESTER: "depends on requester",
+    Auditability.OLD_OBJECT: "depends on the old object",
+    Auditability.SERVER_SET: "reads server-set fields",
+    Auditability.AUTHORIZER: "needs authorizer",
+    Auditability.OPERATIONS: "not auditable (operations)",
+}
+AUDITABILITY_MEANINGS = {
+    Auditability.FULL: "What is said about a stored object is what admission would say about it.",
+    Auditability.REQUESTER: (
+        "It reads who makes the request, or how. Its outcomes, passes included, hold for the requester that this scan "
+        "supposed, and are counted apart."
+    ),
+    Auditability.OLD_OBJECT: (
+        "It compares two versions of an object. A CREATE has no old version, and in the simulated UPDATE both are the same."
+    ),
+    Auditability.SERVER_SET: (
+        "It reads what a server or a controller writes into an object: status, uid, creationTimestamp, nodeName. A stored "
+        "object has it, a request to create one does not yet."
+    ),
+    Auditability.AUTHORIZER: "It asks what somebody may do. Where the authorizer may not be asked, its checks are not auditable.",
+    Auditability.OPERATIONS: "Its rules name no write of a stored object that this scan could simulate.",
 }
 GAP_TITLES = {
     GapKind.DISCOVERY: "API group not discovered",
@@ -60,10 +99,12 @@ EVERYTHING = (
 )
 
 _FILES = "The objects come from files: no server has defaulted, converted or validated them."
-_REQUESTER = (
-    "Every object was judged as if the identity that scanned created it at the time of the scan; "
-    "a check that reads request.userInfo or authorizer can decide otherwise for somebody else."
-)
+_OTHERWISE = "a check that reads who makes the request, or asks the authorizer, can decide otherwise for somebody else."
+_DID = {
+    "auto": "created it, or updated it without a change where no rule names CREATE,",
+    "create": "created it",
+    "update": "updated it without a change",
+}
 
 
 def visible(text: str, *, lines: bool = False) -> str:
@@ -160,7 +201,12 @@ def notes_of(scan: Scan) -> tuple[str, ...]:
     """What a reader must know about the way this scan looked at things."""
     files = () if scan.cluster.source == "cluster" else (_FILES,)
     note = scan.cluster.release.note
-    return (*((note,) if note else ()), *files, _REQUESTER)
+    return (*((note,) if note else ()), *files, _judged_as(scan))
+
+
+def _judged_as(scan: Scan) -> str:
+    who = scan.requester.username or "the identity that scanned"
+    return f"Every object was judged as if {who} {_DID[scan.scope.operation]} at the time of the scan; {_OTHERWISE}"
 
 
 def check_title(check: Check) -> str:
@@ -199,6 +245,11 @@ def param_ref(ref: ParamRef | None) -> str:
 def _selector(selector: Selector) -> str:
     parts = (f"{it.key} {it.operator} {listed(it.values)}".rstrip() for it in selector.requirements)
     return " and ".join(parts) or "everything"
+
+
+def auditability(classes: Iterable[Auditability]) -> str:
+    """How far an audit can stand for admission, in words; `not known` of a scan by an older version."""
+    return listed(AUDITABILITY[it] for it in classes) or "not known"
 
 
 def binding_note(binding: Binding) -> str:

@@ -21,6 +21,8 @@ from scanner.model.policy import (
     Rule,
     Validation,
 )
+from scanner.model.reading import Auditability, CheckReading, Reading
+from scanner.model.resource import UserInfo
 from scanner.model.scan import (
     ClusterIdentity,
     Coverage,
@@ -28,6 +30,7 @@ from scanner.model.scan import (
     Health,
     HealthKind,
     OutcomeName,
+    Outside,
     PolicyRecord,
     Scan,
     ScanRecord,
@@ -109,7 +112,7 @@ def finding(
     kind: str = "Deployment",
     param: tuple[str, str] = ("", ""),
     actions: tuple[Action, ...] = ("Deny",),
-    status: Literal["new", "open", "reopened", "resolved"] = "open",
+    status: Literal["new", "open", "reopened", "resolved", "preview"] = "open",
 ) -> StoredFinding:
     """A finding about one object."""
     asked = asked or check(LIMITS)
@@ -184,6 +187,7 @@ def scan(state: ScanState = ScanState.COMPLETE, scope: Scope | None = None, sour
         state=state,
         scope=scope or Scope(),
         tool_version="0.1.0",
+        requester=UserInfo("system:serviceaccount:audit:assay", groups=("system:serviceaccounts",)),
     )
 
 
@@ -230,11 +234,14 @@ def _small_policies() -> tuple[PolicyRecord, ...]:
     owner = policy("require-owner", OWNER, source="policies/owner.yaml")
     network = policy("no-host-network", READ_ONLY)
     ref = ParamRef("limits", "shop", None, "Deny")
+    full = Reading((Auditability.FULL,))
+    asking = Reading((Auditability.REQUESTER,), (CheckReading(check(READ_ONLY), (Auditability.REQUESTER,)),))
+    everywhere = binding("require-limits-everywhere", "require-limits", "Deny", "Audit")
     return (
-        PolicyRecord(limits, (binding("require-limits-everywhere", "require-limits", "Deny", "Audit"),), 12),
-        PolicyRecord(replicas, (binding("max-replicas-shop", "max-replicas", "Warn", ref=ref),), 4),
-        PolicyRecord(owner, (binding("require-owner", "require-owner", "Audit", assumed=True),), 4),
-        PolicyRecord(network, (binding("no-host-network", "no-host-network", "Deny"),), 0),
+        PolicyRecord(limits, (everywhere,), 12, reading=full),
+        PolicyRecord(replicas, (binding("max-replicas-shop", "max-replicas", "Warn", ref=ref),), 4, reading=full),
+        PolicyRecord(owner, (binding("require-owner", "require-owner", "Audit"),), 4, reading=full),
+        PolicyRecord(network, (binding("no-host-network", "no-host-network", "Deny"),), 0, reading=asking),
     )
 
 
@@ -275,6 +282,9 @@ def partial_record() -> ScanRecord:
             Gap(GapKind.DOCUMENT, "broken.yaml, document 3", "line 7: found a tab where a space is expected"),
             Gap(GapKind.LIST, "v1 Pod", "forbidden"),
         ),
+        outside=(
+            Outside("ValidatingWebhookConfiguration", "image-guard", "2 webhooks: what they decide is not in the API"),
+        ),
     )
 
 
@@ -296,12 +306,17 @@ def hostile_record() -> ScanRecord:
     """A scan in which every name and message is hostile: policies, bindings, namespaces, objects, params, checks."""
     found = [_hostile_finding(text) for text in sorted(HOSTILE)]
     return ScanRecord(
-        scan=replace(scan(), cluster=ClusterIdentity(HOSTILE[0], HOSTILE[1], HOSTILE[2])),
+        scan=replace(
+            scan(),
+            cluster=ClusterIdentity(HOSTILE[0], HOSTILE[1], HOSTILE[2]),
+            requester=UserInfo(HOSTILE[0], groups=HOSTILE),
+        ),
         previous=None,
         policies=tuple(PolicyRecord(policy(it, it), (binding(it, it, "Deny"),), 1) for it in HOSTILE),
         coverage=tuple(Coverage(it, it, CoverageState.FAILED, note=it) for it in HOSTILE),
         health=tuple(Health(HealthKind.NOTE, it, it, it) for it in HOSTILE),
         gaps=tuple(Gap(GapKind.OBJECT, it, it) for it in HOSTILE),
+        outside=tuple(Outside(it, it, it) for it in HOSTILE),
         tallies=tally(found, {}),
         findings=lambda: iter(found),
         resolved=lambda: (replace(it, status="resolved", resolved_at=FINISHED) for it in found),

@@ -1,0 +1,183 @@
+"""How far a report can stand for admission: what depends on the requester, what is only supposed, what is out of scope."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from io import BytesIO, StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scanner.model.policy import Policy
+from scanner.model.reading import Auditability, CheckReading, Reading
+from scanner.model.resource import UserInfo
+from scanner.model.scan import HealthKind, OutcomeName, Outside, PolicyRecord, ScanRecord, Scope, TallyKey
+from scanner.report import FORMATS, document_of
+from scanner.report.counts import Counts
+from scanner.report.score import score_of
+from scanner.report.table import render as render_table
+from scanner.report.words import AUDITABILITY, AUDITABILITY_MEANINGS, HEALTH_MEANINGS, HEALTH_TITLES
+
+from .records import binding, check, finding, policy, small_record
+
+ASKS = check("request.userInfo.username == 'bob'")
+PLAIN = check("object.spec.x == 1")
+
+
+def record_of(*, requester: bool = True, assumed: bool = False, of: Policy | None = None) -> ScanRecord:
+    """Ten outcomes of a check that asks who makes the request, ten of one that does not, one finding of each."""
+    known = of or policy("a", ASKS.expression, PLAIN.expression)
+    reading = Reading(
+        (Auditability.REQUESTER,), (CheckReading(ASKS, (Auditability.REQUESTER,)), CheckReading(PLAIN, ()))
+    )
+    found = [finding("web", of="a", by="b", asked=it, status="preview" if assumed else "new") for it in (ASKS, PLAIN)]
+    tallies = {
+        TallyKey("a", "b", "", "", asked, "apps/v1", "Deployment", "shop", outcome, depends): number
+        for asked, depends in ((ASKS, requester), (PLAIN, False))
+        for outcome, number in ((OutcomeName.PASSED, 9), (OutcomeName.VIOLATED, 1))
+    }
+    return replace(
+        small_record(),
+        policies=(PolicyRecord(known, (binding("b", "a", "Deny", assumed=assumed),), 10, reading=reading),),
+        tallies=tallies,
+        health=(),
+        findings=lambda: iter(found),
+        resolved=lambda: iter(()),
+    )
+
+
+def in_json(record: ScanRecord) -> Any:
+    """The JSON report."""
+    out = BytesIO()
+    FORMATS["json"].render(document_of(record), out)
+    return json.loads(out.getvalue())
+
+
+def in_table(record: ScanRecord) -> str:
+    """The table."""
+    out = StringIO()
+    render_table(document_of(record), out, environ={"COLUMNS": "160"})
+    return out.getvalue()
+
+
+def test_what_depends_on_the_requester_is_counted_apart() -> None:
+    """Passes included, for the scan and for the policy."""
+    document = document_of(record_of())
+    assert Counts(passed=9, violated=1) == document.requester == document.policies[0].requester
+    assert 20 == document.totals.total
+
+
+def test_json_counts_it_apart() -> None:
+    """And marks the findings."""
+    said = in_json(record_of())
+    assert (9, 18) == (said["requester"]["passed"], said["totals"]["passed"])
+    assert [True, False] == [it["dependsOnRequester"] for it in said["findings"]]
+    assert ["dependsOnRequester"] == said["policies"][0]["auditability"]
+    assert [["dependsOnRequester"], []] == sorted(
+        (it["auditability"] for it in said["policies"][0]["checks"]), reverse=True
+    )
+
+
+def test_the_table_says_it() -> None:
+    """In a line of its own, and beside the policy."""
+    said = in_table(record_of())
+    assert (
+        "10 outcomes of 20 (9 passed, 1 violated) hold for requests by system:serviceaccount:audit:assay "
+        "and can be different for others"
+    ) in " ".join(said.split())
+    assert "depends on requester" in said
+    assert "Requester" not in in_table(record_of(requester=False))
+
+
+def test_html_says_it(tmp_path: Path) -> None:
+    """On the summary and on the page of the policy."""
+    FORMATS["html"].render(document_of(record_of()), tmp_path / "report")
+    assert "10 outcomes of 20" in (tmp_path / "report" / "index.html").read_text("utf-8")
+    page = (tmp_path / "report" / "policies" / "a.html").read_text("utf-8")
+    assert "9 passed, 1 violated, 0 errors of its checks hold for the requester that this scan supposed" in page
+
+
+def test_what_depends_on_the_requester_is_undecided() -> None:
+    """A policy that exempts whoever scans does not look clean: the bounds say how much that may be."""
+    score = score_of(record_of())
+    assert (9, 10, 10) == (score.passed, score.decided, score.undecided)
+    assert (0.9, 0.45, 0.95) == (score.value, score.low, score.high)
+
+
+def test_what_is_not_auditable_is_counted_and_undecided() -> None:
+    """It is no skipped check: nobody but a server could have decided it."""
+    asked = TallyKey("a", "b", "", "", PLAIN, "apps/v1", "Deployment", "shop", OutcomeName.NOT_AUDITABLE)
+    record = record_of(requester=False)
+    record = replace(record, tallies={**record.tallies, asked: 5})
+    document = document_of(record)
+    assert (0, 5, 25) == (document.totals.skipped, document.totals.not_auditable, document.totals.total)
+    assert (20, 5) == (document.score.decided, document.score.undecided)
+
+
+def test_previews_do_not_count_for_the_score() -> None:
+    """A policy that nothing binds has no say in how the cluster does; its findings are shown all the same."""
+    document = document_of(record_of(assumed=True))
+    assert "no check was decided" == document.score.why_not
+    assert (2, 0, 0, 2) == (
+        document.findings_total.total,
+        document.changes.new,
+        document.changes.open,
+        document.changes.preview,
+    )
+    assert ["preview", "preview"] == [it["status"] for it in in_json(record_of(assumed=True))["findings"]]
+    assert "2 findings (0 new, 0 open before, 0 reopened, 2 previewed)" in in_table(record_of(assumed=True))
+
+
+def test_previews_are_no_news(tmp_path: Path) -> None:
+    """The page of new findings has none of them; that of the policy shows what they are, and that the binding is assumed."""
+    FORMATS["html"].render(document_of(record_of(assumed=True)), tmp_path / "report")
+    assert "Preview</span>" not in (tmp_path / "report" / "new.html").read_text("utf-8")
+    page = (tmp_path / "report" / "policies" / "a.html").read_text("utf-8")
+    assert page.count("Preview</span>") == 2
+    assert "assumed for this scan" in page
+
+
+def test_an_older_scan_is_read_by_its_words() -> None:
+    """Its policies were not classed; the expressions still tell which name the requester."""
+    record = record_of()
+    record = replace(record, policies=tuple(replace(it, reading=Reading()) for it in record.policies))
+    (section,) = document_of(record).policies
+    assert ((), True) == (section.auditability, section.reads_requester)
+    assert "not known" in in_table(record)
+
+
+@pytest.mark.parametrize(
+    ("operation", "words"),
+    [
+        ("auto", "bob created it, or updated it without a change where no rule names CREATE, at the time of the scan"),
+        ("create", "bob created it at the time of the scan"),
+        ("update", "bob updated it without a change at the time of the scan"),
+    ],
+)
+def test_the_simulated_request_is_said(operation: str, words: str) -> None:
+    """Which operation, and by whom."""
+    record = small_record()
+    record = replace(record, scan=replace(record.scan, scope=Scope(operation=operation), requester=UserInfo("bob")))
+    document = document_of(record)
+    assert words in document.provenance.notes[-1]
+    said = in_json(record)["provenance"]
+    assert (operation, {"username": "bob", "groups": []}) == (said["operation"], said["requester"])
+
+
+def test_what_is_out_of_scope_is_named(tmp_path: Path) -> None:
+    """Webhooks decide about requests too: a report without them would look like the whole truth."""
+    hook = Outside("ValidatingWebhookConfiguration", "guard", "its 2 webhooks are programs")
+    record = replace(small_record(), outside=(hook,))
+    assert [{"kind": hook.kind, "name": hook.name, "why": hook.why}] == in_json(record)["outside"]
+    assert "ValidatingWebhookConfiguration 1: they decide about requests too, and are not evaluated" in in_table(record)
+    FORMATS["html"].render(document_of(record), tmp_path / "report")
+    assert "its 2 webhooks are programs" in (tmp_path / "report" / "gaps.html").read_text("utf-8")
+    assert "ValidatingWebhookConfiguration 1" in (tmp_path / "report" / "index.html").read_text("utf-8")
+
+
+def test_every_class_and_every_kind_of_health_has_words() -> None:
+    """A new one without them would break a report."""
+    assert set(Auditability) == AUDITABILITY.keys() == AUDITABILITY_MEANINGS.keys()
+    assert set(HealthKind) == HEALTH_TITLES.keys() == HEALTH_MEANINGS.keys()
