@@ -7,6 +7,8 @@ upstream uses. Answers are remembered per pattern, because names and images repe
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 
 import re2
@@ -40,6 +42,16 @@ _WHOLE_PATTERN = frozenset({"missing )", "unexpected )"})
 _ANY_BYTE = re.compile(r"(?<!\\)(?:\\\\)*(\\C)")
 
 
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """One match: where it is, its groups with the whole match first, and whether the last of them took part."""
+
+    start: int
+    end: int
+    groups: tuple[str, ...]
+    captured: bool
+
+
 class Pattern:
     """A compiled pattern."""
 
@@ -58,6 +70,21 @@ class Pattern:
         """Return the first match, or an empty text."""
         match = self._regex.search(subject)
         return "" if match is None else str(match.group())
+
+    @property
+    def groups(self) -> int:
+        """Return how many capturing groups it has."""
+        return int(self._regex.groups)
+
+    def occurrences(self, subject: str) -> Iterator[Occurrence]:
+        """Yield the matches that do not overlap, no empty one right behind another."""
+        end = -1
+        for match in self._regex.finditer(subject):
+            if match.end() > match.start() or match.start() != end:
+                parts = (match.group(), *match.groups())
+                groups = tuple("" if part is None else str(part) for part in parts)
+                yield Occurrence(match.start(), match.end(), groups, captured=parts[-1] is not None)
+            end = match.end()
 
     def every(self, subject: str, limit: int) -> list[Value]:
         """Return the matches that do not overlap, at most `limit` of them unless it is negative.
