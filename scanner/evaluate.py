@@ -143,7 +143,7 @@ def compile_policy(policy: Policy, rules: Minor = NEWEST, *, new: bool = False) 
     environment = environment.extend(cel.PARAMS) if policy.param_kind else environment
     variables: dict[str, Expression] = {}
     for variable in policy.variables:
-        expression = _compile(variable.expression, environment.extend(cel.AUTHORIZATION), variables)
+        expression = compile_expression(variable.expression, environment.extend(cel.AUTHORIZATION), variables)
         variables[variable.name] = expression
         result = expression.program.result_type if expression.program else cel.DYN
         environment = environment.with_variable(variable.name, result)
@@ -151,8 +151,8 @@ def compile_policy(policy: Policy, rules: Minor = NEWEST, *, new: bool = False) 
     validations = tuple(
         (
             validation,
-            _compile(validation.expression, authorized.returning(cel.BOOL), variables),
-            _compile(validation.message_expression, environment.returning(cel.STRING), variables)
+            compile_expression(validation.expression, authorized.returning(cel.BOOL), variables),
+            compile_expression(validation.message_expression, environment.returning(cel.STRING), variables)
             if validation.message_expression.strip()
             else None,
         )
@@ -162,19 +162,20 @@ def compile_policy(policy: Policy, rules: Minor = NEWEST, *, new: bool = False) 
         policy=policy,
         variables=variables,
         conditions=tuple(
-            (condition, _compile(condition.expression, authorized.returning(cel.BOOL), variables))
+            (condition, compile_expression(condition.expression, authorized.returning(cel.BOOL), variables))
             for condition in policy.match_conditions
         ),
         validations=validations,
         annotations=tuple(
-            _compile(annotation.value_expression, authorized.returning(cel.STRING, cel.NULL), variables)
+            compile_expression(annotation.value_expression, authorized.returning(cel.STRING, cel.NULL), variables)
             for annotation in policy.audit_annotations
         ),
-        checks=_checks(policy),
+        checks=checks_of(policy),
     )
 
 
-def _checks(policy: Policy) -> tuple[Check, ...]:
+def checks_of(policy: Policy) -> tuple[Check, ...]:
+    """Every check of a policy, in the order of its judgements."""
     validations = (
         Check(CheckKind.VALIDATION, index, validation.expression) for index, validation in enumerate(policy.validations)
     )
@@ -185,7 +186,8 @@ def _checks(policy: Policy) -> tuple[Check, ...]:
     return (*validations, *annotations)
 
 
-def _compile(text: str, environment: cel.Environment, variables: Mapping[str, Expression]) -> Expression:
+def compile_expression(text: str, environment: cel.Environment, variables: Mapping[str, Expression]) -> Expression:
+    """Compile one expression; a fault is kept, and the paths that its variables read are its own."""
     try:
         program = cel.compile(text, environment)
     except cel.CompileError as error:
