@@ -18,18 +18,19 @@ from collections.abc import Iterable, Iterator
 
 from scanner.cel import Decider, Remembering
 from scanner.convert import convert
-from scanner.errors import InvalidManifest, UsageError
+from scanner.errors import InvalidManifest, SchemaUnknown, UsageError
 from scanner.model.json import JsonObject, as_text, dig
 from scanner.model.policy import Operation
 from scanner.model.release import release_of
 from scanner.model.resource import Kind, Resource, UserInfo, resource_of
 from scanner.plan import equivalents
-from scanner.policies import validating
+from scanner.policies import manifest, mutating, validating
+from scanner.policies.mutating import NoSchemas, Schemas
 from scanner.policies.reading import AUDITABLE
 from scanner.policies.validating import Ruling, World, bind, judge
 from scanner.sources import ParamTable
 
-__all__ = ["Auditor", "InvalidManifest", "Ruling", "UserInfo"]
+__all__ = ["Auditor", "InvalidManifest", "Ruling", "SchemaUnknown", "Schemas", "UserInfo"]
 
 
 class Auditor:
@@ -41,6 +42,8 @@ class Auditor:
     wants an object in another version gets it there when that takes no server; `relabelled` names the groups of custom
     resources whose versions differ in apiVersion alone. `authorizer` answers what expressions ask about permissions; the
     same question is asked once. `kubernetes_version` (`1.36`, `v1.36.2`) chooses the rules: by default the newest known.
+    Mutating policies and their bindings may be among the others; `schemas` tells them how the objects of a kind are merged,
+    and without the schema of its kind an object raises SchemaUnknown.
     """
 
     def __init__(
@@ -57,6 +60,7 @@ class Auditor:
         relabelled: Iterable[str] = (),
         authorizer: Decider | None = None,
         kubernetes_version: str = "",
+        schemas: Schemas | None = None,
     ) -> None:
         source = "document" if validate else "cluster"
         self.release = release_of(kubernetes_version)
@@ -64,10 +68,20 @@ class Auditor:
         served = tuple(kinds)
         self._kinds = {(kind.api_version, kind.kind): kind for kind in served}
         self._relabelled = frozenset(relabelled)
-        self._bound = bind(
-            [validating.read_policy(document, source=source, rules=rules) for document in policies],
-            [validating.read_binding(document, source=source) for document in bindings],
-            rules=rules,
+        changing, checking = _split(policies, mutating.LANGUAGE)
+        changing_bindings, checking_bindings = _split(bindings, f"{mutating.LANGUAGE}Binding")
+        self._bound = (
+            *bind(
+                [validating.read_policy(document, source=source, rules=rules) for document in checking],
+                [validating.read_binding(document, source=source) for document in checking_bindings],
+                rules=rules,
+            ),
+            *mutating.bind(
+                [mutating.read_policy(document, source=source, rules=rules) for document in changing],
+                [mutating.read_binding(document, source=source) for document in changing_bindings],
+                schemas or NoSchemas(),
+                rules=rules,
+            ),
         )
         table = ParamTable(served)
         for document in params:
@@ -107,3 +121,11 @@ class Auditor:
                 yield resource_of(other, {**document, "apiVersion": other.api_version})
             elif (converted := convert(document, other)) is not None:
                 yield resource_of(other, converted)
+
+
+def _split(documents: Iterable[JsonObject], kind: str) -> tuple[list[JsonObject], list[JsonObject]]:
+    """The documents of a kind of the admissionregistration API, and the others."""
+    found: tuple[list[JsonObject], list[JsonObject]] = ([], [])
+    for document in documents:
+        found[not manifest.is_a(document, kind)].append(document)
+    return found

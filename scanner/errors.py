@@ -42,6 +42,13 @@ class ConfigurationError(AssayError):
     """What the admission plugin calls a configuration error: it becomes an `Errored` outcome, never a crash."""
 
 
+class SchemaUnknown(AssayError):
+    """A kind whose OpenAPI schema is not known: what a mutation would do to its objects only a server can tell.
+
+    The message is the kind, as `apps/v1/Deployment`.
+    """
+
+
 class ListFailed(AssayError):
     """A kind could not be listed, or not to its end: the scan goes on and records a gap.
 

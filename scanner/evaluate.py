@@ -24,7 +24,7 @@ from scanner.model.outcome import (
     SkipReason,
     Violated,
 )
-from scanner.model.policy import NamedExpression, Operation, Policy, Validation
+from scanner.model.policy import Mutation, NamedExpression, Operation, Policy, Validation
 from scanner.model.release import NEWEST, Minor
 from scanner.model.resource import Kind, Resource, UserInfo
 
@@ -75,6 +75,7 @@ class CompiledPolicy:
     conditions: tuple[tuple[NamedExpression, Expression], ...]
     validations: tuple[tuple[Validation, Expression, Expression | None], ...]
     annotations: tuple[Expression, ...]
+    mutations: tuple[Expression, ...] = ()
     checks: tuple[Check, ...] = field(default=())
 
     def expressions(self) -> Iterator[tuple[str, Expression]]:
@@ -89,6 +90,9 @@ class CompiledPolicy:
                 yield f"spec.validations[{index}].messageExpression", message
         for index, expression in enumerate(self.annotations):
             yield f"spec.auditAnnotations[{index}].valueExpression", expression
+        for index, expression in enumerate(self.mutations):
+            body = "jsonPatch" if self.policy.mutations[index].patch_type == "JSONPatch" else "applyConfiguration"
+            yield f"spec.mutations[{index}].{body}.expression", expression
 
     def activation(self, base: Mapping[str, object]) -> dict[str, object]:
         """A fresh activation: variables are evaluated anew in each."""
@@ -103,6 +107,8 @@ class CompiledPolicy:
                 return self.validations[check.index][1].paths
             case CheckKind.AUDIT_ANNOTATION:
                 return self.annotations[check.index].paths
+            case CheckKind.MUTATION:
+                return self.mutations[check.index].paths
             case CheckKind.CONDITIONS:
                 return frozenset().union(*(expression.paths for _, expression in self.conditions))
             case CheckKind.CONFIGURATION:
@@ -120,7 +126,8 @@ class CompiledPolicy:
 class Request:
     """A simulated admission request on a stored object. `matched` is the kind the object is evaluated in.
 
-    `decider` answers what expressions ask the authorizer; without one they are not auditable.
+    `decider` answers what expressions ask the authorizer; without one they are not auditable. `current` is the object as
+    mutations have left it so far, None before any.
     """
 
     operation: Operation
@@ -131,6 +138,7 @@ class Request:
     namespace_object: JsonObject | None
     user: UserInfo
     decider: cel.Decider | None = None
+    current: JsonObject | None = None
 
 
 def compile_policy(policy: Policy, rules: Minor = NEWEST, *, new: bool = False) -> CompiledPolicy:
@@ -170,6 +178,7 @@ def compile_policy(policy: Policy, rules: Minor = NEWEST, *, new: bool = False) 
             compile_expression(annotation.value_expression, authorized.returning(cel.STRING, cel.NULL), variables)
             for annotation in policy.audit_annotations
         ),
+        mutations=tuple(_compile_mutation(mutation, authorized, variables) for mutation in policy.mutations),
         checks=checks_of(policy),
     )
 
@@ -183,7 +192,17 @@ def checks_of(policy: Policy) -> tuple[Check, ...]:
         Check(CheckKind.AUDIT_ANNOTATION, index, annotation.value_expression)
         for index, annotation in enumerate(policy.audit_annotations)
     )
-    return (*validations, *annotations)
+    mutations = (
+        Check(CheckKind.MUTATION, index, mutation.expression) for index, mutation in enumerate(policy.mutations)
+    )
+    return (*validations, *annotations, *mutations)
+
+
+def _compile_mutation(
+    mutation: Mutation, environment: cel.Environment, variables: Mapping[str, Expression]
+) -> Expression:
+    result = cel.PATCH_LIST if mutation.patch_type == "JSONPatch" else cel.OBJECT
+    return compile_expression(mutation.expression, cel.for_patches(environment).returning(result), variables)
 
 
 def compile_expression(text: str, environment: cel.Environment, variables: Mapping[str, Expression]) -> Expression:
@@ -238,13 +257,10 @@ class _Variables(cel.Lazy):
 
 def evaluate(compiled: CompiledPolicy, request: Request, param: Resource | None) -> tuple[Judgement, ...]:
     """Every check of a matched invocation, decided as the API server would decide it."""
+    if stopped := before_checks(compiled, request, param):
+        return stopped
     base = _activation(compiled.policy, request, param)
     authorization = _authorization(request)
-    verdict = _conditions(compiled, {**base, **authorization}, request)
-    if isinstance(verdict, Skipped):
-        return tuple(Judgement(check, verdict) for check in compiled.checks)
-    if verdict is not None:
-        return (Judgement(Check(CheckKind.CONDITIONS), verdict),)
     visible = {**base, "namespaceObject": _filtered(request.namespace_object)}
     filtered, messages = compiled.activation({**visible, **authorization}), compiled.activation(visible)
     full = compiled.activation({**base, "namespaceObject": request.namespace_object})
@@ -255,16 +271,37 @@ def evaluate(compiled: CompiledPolicy, request: Request, param: Resource | None)
     return tuple(map(Judgement, compiled.checks, outcomes))
 
 
+def before_checks(compiled: CompiledPolicy, request: Request, param: Resource | None) -> tuple[Judgement, ...]:
+    """What the match conditions decide before any check is asked; nothing when they hold."""
+    if not compiled.conditions:
+        return ()
+    verdict = _conditions(
+        compiled, {**_activation(compiled.policy, request, param), **_authorization(request)}, request
+    )
+    if isinstance(verdict, Skipped):
+        return tuple(Judgement(check, verdict) for check in compiled.checks)
+    return () if verdict is None else (Judgement(Check(CheckKind.CONDITIONS), verdict),)
+
+
+def inputs(compiled: CompiledPolicy, request: Request, param: Resource | None) -> dict[str, object]:
+    """A fresh activation with all that a mutation may name: the whole namespace, the authorizer, variables of its own."""
+    base = _activation(compiled.policy, request, param)
+    full = {**base, "namespaceObject": request.namespace_object, **_authorization(request)}
+    return compiled.activation(full)
+
+
 def misconfigured(policy: Policy, text: str) -> Judgement:
     """The one judgement of an invocation whose configuration is at fault: it denies whatever the actions are."""
     denies = policy.failure_policy != "Ignore"
-    return Judgement(Check(CheckKind.CONFIGURATION), Errored(text, would_deny=denies, always=denies))
+    reason, code = ("Forbidden", 403) if policy.mutations else ("Invalid", 422)
+    outcome = Errored(text, would_deny=denies, always=denies, reason=reason, code=code)
+    return Judgement(Check(CheckKind.CONFIGURATION), outcome)
 
 
 def _activation(policy: Policy, request: Request, param: Resource | None) -> dict[str, object]:
     body = request.resource.body
     activation: dict[str, object] = {
-        "object": body,
+        "object": body if request.current is None else request.current,
         "oldObject": body if request.operation == "UPDATE" else None,
         "request": request_map(request),
         "namespaceObject": None,
@@ -371,6 +408,8 @@ def _run(expression: Expression, activation: Mapping[str, object]) -> cel.Value 
 
 def _errored(policy: Policy, text: str, *, always: bool = False) -> Errored:
     denies = policy.failure_policy != "Ignore"
+    if policy.mutations:
+        return Errored(text, would_deny=denies, always=denies, code=403)
     return Errored(text, would_deny=denies, always=always and denies)
 
 

@@ -31,6 +31,7 @@ from scanner.model.outcome import (
     Skipped,
     SkipReason,
     Violated,
+    WouldChange,
 )
 from scanner.model.policy import Invocation
 from scanner.model.resource import Kind, Page, Resource, resource_of
@@ -104,7 +105,7 @@ class Judge:
                 case Violated() | Errored() as outcome:
                     safe = redact.safe(outcome, judgement.check, ruling, bound.compiled)
                     yield self._finding(ruling, judgement.check, safe)
-                case Passed() | Skipped():
+                case Passed() | Skipped() | WouldChange():
                     pass
                 case _ as never:
                     assert_never(never)
@@ -219,6 +220,8 @@ def _ordinal(invocation: Invocation, check: Check) -> int:
             texts = [validation.expression for validation in policy.validations]
         case CheckKind.AUDIT_ANNOTATION:
             texts = [annotation.value_expression for annotation in policy.audit_annotations]
+        case CheckKind.MUTATION:
+            texts = [mutation.expression for mutation in policy.mutations]
         case CheckKind.CONDITIONS | CheckKind.CONFIGURATION:
             return 0
         case _ as never:
@@ -240,6 +243,8 @@ def outcome_name(outcome: Outcome) -> OutcomeName:
             return OutcomeName.PASSED
         case Violated():
             return OutcomeName.VIOLATED
+        case WouldChange():
+            return OutcomeName.WOULD_CHANGE
         case Errored(would_deny=would_deny):
             return OutcomeName.ERRORED_DENY if would_deny else OutcomeName.ERRORED_ADMIT
         case Skipped(reason=SkipReason.NOT_AUDITABLE):

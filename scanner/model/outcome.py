@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
+from scanner.model.json import Json
 from scanner.model.policy import Action, Operation
 
 
@@ -17,13 +18,14 @@ class CheckKind(StrEnum):
 
     VALIDATION = "validation"
     AUDIT_ANNOTATION = "auditAnnotation"
+    MUTATION = "mutation"
     CONDITIONS = "matchConditions"
     CONFIGURATION = "configuration"
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Check:
-    """One question a policy asks: validation i, audit annotation i, its match conditions, its configuration."""
+    """One question a policy asks: validation i, audit annotation i, mutation i, its match conditions, its configuration."""
 
     kind: CheckKind
     index: int = 0
@@ -56,6 +58,31 @@ class Violated:
 
 
 @dataclass(frozen=True, slots=True)
+class Change:
+    """One operation of RFC 6902: `op` is add, remove or replace; `value` is null for remove."""
+
+    op: Literal["add", "remove", "replace"]
+    path: str
+    value: Json = None
+
+    def json(self) -> dict[str, Json]:
+        """The operation as RFC 6902 writes it."""
+        return {"op": self.op, "path": self.path, **({} if self.op == "remove" else {"value": self.value})}
+
+
+@dataclass(frozen=True, slots=True)
+class WouldChange:
+    """The mutation would change the object, were it written today: drift, not a violation.
+
+    `patch` is minimal and applies to the object as the mutations before this one leave it. `converges` tells whether the
+    policy, applied a second time, would change nothing more.
+    """
+
+    patch: tuple[Change, ...]
+    converges: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Errored:
     """Evaluation went wrong; `would_deny` tells whether failurePolicy makes admission refuse the object.
 
@@ -77,7 +104,7 @@ class Skipped:
     detail: str = ""
 
 
-Outcome: TypeAlias = Passed | Violated | Errored | Skipped
+Outcome: TypeAlias = Passed | Violated | WouldChange | Errored | Skipped
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,8 @@ from scanner.model.resource import Resource
 from scanner.model.selector import Selector
 
 FailurePolicy = Literal["Fail", "Ignore"]
+PatchType = Literal["ApplyConfiguration", "JSONPatch"]
+ReinvocationPolicy = Literal["Never", "IfNeeded"]
 Action = Literal["Deny", "Warn", "Audit"]
 Operation = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
 
@@ -85,6 +87,14 @@ class AuditAnnotation:
 
 
 @dataclass(frozen=True, slots=True)
+class Mutation:
+    """One entry of spec.mutations."""
+
+    patch_type: PatchType
+    expression: str
+
+
+@dataclass(frozen=True, slots=True)
 class Policy:
     """A policy of any language. `source` is `cluster` or the path of a file; `digest` is the SHA-256 of its spec."""
 
@@ -100,6 +110,8 @@ class Policy:
     manifest: JsonObject
     digest: str
     source: str = "cluster"
+    mutations: tuple[Mutation, ...] = ()
+    reinvocation_policy: ReinvocationPolicy = "Never"
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,6 +50,7 @@ class OutcomeName(StrEnum):
     ERRORED_ADMIT = "erroredWouldAdmit"
     SKIPPED = "skipped"
     NOT_AUDITABLE = "notAuditable"
+    WOULD_CHANGE = "wouldChange"
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,10 +17,13 @@ from scanner.model.policy import (
     Binding,
     FailurePolicy,
     MatchResources,
+    Mutation,
     NamedExpression,
     ParamKind,
     ParamRef,
+    PatchType,
     Policy,
+    ReinvocationPolicy,
     Rule,
     Validation,
 )
@@ -52,6 +55,8 @@ def read_policy(document: JsonObject, *, language: str, source: str = "cluster")
         manifest=document,
         digest=digest(document),
         source=source,
+        mutations=tuple(_mutation(item) for item in as_list(dig(spec, "mutations"))),
+        reinvocation_policy=cast("ReinvocationPolicy", as_text(dig(spec, "reinvocationPolicy")) or "Never"),
     )
 
 
@@ -141,3 +146,9 @@ def _validation(value: Json) -> Validation:
 
 def _annotation(value: Json) -> AuditAnnotation:
     return AuditAnnotation(as_text(dig(value, "key")), as_text(dig(value, "valueExpression")))
+
+
+def _mutation(value: Json) -> Mutation:
+    patch_type = as_text(dig(value, "patchType"))
+    body = "jsonPatch" if patch_type == "JSONPatch" else "applyConfiguration"
+    return Mutation(cast("PatchType", patch_type), as_text(dig(value, body, "expression")))

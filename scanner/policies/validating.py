@@ -6,8 +6,9 @@ every policy, binding, param and check is evaluated, and configuration errors de
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from scanner.cel import Decider
 from scanner.cel.text import quoted
@@ -59,14 +60,22 @@ class World:
         return known
 
 
+Decide: TypeAlias = Callable[[CompiledPolicy, Request, Resource | None], tuple[Judgement, ...]]
+"""Every check of a matched invocation; the resource is its param."""
+
+
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A compiled policy with the bindings that put it into force, ordered by name, and what its expressions read."""
+    """A compiled policy with the bindings that put it into force, ordered by name, and what its expressions read.
+
+    `decide` is how its language judges a request that a binding matches.
+    """
 
     compiled: CompiledPolicy
     bindings: tuple[Binding, ...]
     reading: Reading = UNKNOWN
     requester: frozenset[Check] = frozenset()
+    decide: Decide = evaluate
 
     @property
     def policy(self) -> Policy:
@@ -92,7 +101,7 @@ def read_policy(document: JsonObject, *, source: str = "cluster", rules: Minor =
     policy = manifest.read_policy(document, language=LANGUAGE, source=source)
     if source != "cluster":
         _refuse(validation.policy_faults(document))
-        _refuse(tuple(_expression_faults(compile_policy(policy, rules, new=True))))
+        _refuse(tuple(expression_faults(compile_policy(policy, rules, new=True))))
     return policy
 
 
@@ -108,7 +117,8 @@ def _refuse(faults: tuple[str, ...]) -> None:
         raise InvalidManifest(faults)
 
 
-def _expression_faults(compiled: CompiledPolicy) -> Iterator[str]:
+def expression_faults(compiled: CompiledPolicy) -> Iterator[str]:
+    """What the API says to expressions that do not compile, each with its path."""
     for path, expression in compiled.expressions():
         if expression.fault.startswith("program instantiation failed: "):
             yield f"{path}: Internal error: {expression.fault}"
@@ -142,18 +152,31 @@ def bind(
 
     `rules` is the Kubernetes release that evaluates them.
     """
+    return bound_by(policies, bindings, operations, rules, evaluate)
+
+
+def bound_by(
+    policies: Sequence[Policy],
+    bindings: Sequence[Binding],
+    operations: tuple[Operation, ...],
+    rules: Minor,
+    decide: Decide,
+) -> tuple[Bound, ...]:
+    """Policies of any language whose bindings, params and rules work as here; `decide` judges what they match."""
     joined = {policy.name: [b for b in bindings if b.policy_name == policy.name] for policy in policies}
     return tuple(
-        _bound(compile_policy(policy, rules), joined[policy.name], operations)
+        _bound(compile_policy(policy, rules), joined[policy.name], operations, decide)
         for policy in sorted(policies, key=lambda policy: policy.name)
         if joined[policy.name]
     )
 
 
-def _bound(compiled: CompiledPolicy, bindings: Sequence[Binding], operations: tuple[Operation, ...]) -> Bound:
+def _bound(
+    compiled: CompiledPolicy, bindings: Sequence[Binding], operations: tuple[Operation, ...], decide: Decide
+) -> Bound:
     read = reading(compiled, operations)
     requester = frozenset(it.check for it in read.checks if Auditability.REQUESTER in it.classes)
-    return Bound(compiled, tuple(sorted(bindings, key=lambda binding: binding.name)), read, requester)
+    return Bound(compiled, tuple(sorted(bindings, key=lambda binding: binding.name)), read, requester, decide)
 
 
 def judge(bound: Bound, resource: Resource, original: Kind, world: World) -> Iterator[Ruling]:
@@ -241,7 +264,7 @@ def _rulings(
         return
     request = _request(target, selection.matched, resource, world)
     for param in params:
-        judgements = evaluate(bound.compiled, request, param)
+        judgements = bound.decide(bound.compiled, request, param)
         yield Ruling(Invocation(policy, binding, param), target.operation, resource, judgements)
 
 

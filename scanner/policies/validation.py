@@ -21,6 +21,7 @@ _SUBDOMAIN_RULE = (
     "end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
     "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
 )
+_BODIES = {"ApplyConfiguration": "applyConfiguration", "JSONPatch": "jsonPatch"}
 _MOST_CONDITIONS = 64
 _MOST_ANNOTATIONS = 20
 _LONGEST_NAME = 253
@@ -51,6 +52,67 @@ def binding_faults(document: JsonObject) -> tuple[str, ...]:
         *_binding_match_faults(dig(spec, "matchResources")),
         *_action_faults(texts(dig(spec, "validationActions"))),
     )
+
+
+def mutating_policy_faults(document: JsonObject) -> tuple[str, ...]:
+    """Field errors of a MutatingAdmissionPolicy, apart from those of its expressions; empty when it would be stored."""
+    spec = dig(document, "spec")
+    return (
+        *_name_faults(document),
+        *_choice("spec.failurePolicy", as_text(dig(spec, "failurePolicy")), ("Fail", "Ignore"), required=False),
+        *_param_kind_faults(dig(spec, "paramKind")),
+        *_match_faults("spec.matchConstraints", dig(spec, "matchConstraints"), rules_required=True),
+        *_mutable_operations("spec.matchConstraints", dig(spec, "matchConstraints")),
+        *_condition_faults(as_list(dig(spec, "matchConditions"))),
+        *_variable_faults(as_list(dig(spec, "variables"))),
+        *_mutation_faults(as_list(dig(spec, "mutations"))),
+        *_choice("spec.reinvocationPolicy", as_text(dig(spec, "reinvocationPolicy")), ("IfNeeded", "Never")),
+    )
+
+
+def mutating_binding_faults(document: JsonObject) -> tuple[str, ...]:
+    """Field errors of a MutatingAdmissionPolicyBinding."""
+    spec = dig(document, "spec")
+    policy_name = as_text(dig(spec, "policyName"))
+    return (
+        *_name_faults(document),
+        *((_required("spec.policyName"),) if not policy_name else _subdomain_faults("spec.policyName", policy_name)),
+        *_param_ref_faults(document, dig(spec, "paramRef")),
+        *_binding_match_faults(dig(spec, "matchResources")),
+        *_mutable_operations("spec.matchResources", dig(spec, "matchResources")),
+    )
+
+
+def _mutable_operations(path: str, match: Json) -> Iterator[str]:
+    """Only what is written can be mutated."""
+    for rule in as_list(dig(match, "resourceRules")):
+        for operation in texts(dig(rule, "operations")):
+            yield from _choice(f"{path}.resourceRules.operations", operation, ("*", "CONNECT", "CREATE", "UPDATE"))
+
+
+def _mutation_faults(mutations: Sequence[Json]) -> Iterator[str]:
+    if not mutations:
+        yield _required("spec.mutations", "mutations must contain at least one item")
+    for index, item in enumerate(mutations):
+        path = f"spec.mutations[{index}]"
+        patch_type = as_text(dig(item, "patchType"))
+        yield from _choice(f"{path}.patchType", patch_type, tuple(_BODIES))
+        if patch_type in _BODIES:
+            yield from _body_faults(path, item, patch_type)
+
+
+def _body_faults(path: str, item: Json, patch_type: str) -> Iterator[str]:
+    """A mutation has the body that its type names, and no other."""
+    for other, body in _BODIES.items():
+        present = dig(item, body) is not None
+        if other != patch_type:
+            if present:
+                detail = f"must not be specified when patchType is {patch_type}"
+                yield _invalid(f"{path}.{body}", f"{{{body}}}", detail)
+        elif not present:
+            yield _required(f"{path}.{body}", f"must be specified when patchType is {patch_type}")
+        elif not as_text(dig(item, body, "expression")).strip():
+            yield _required(f"{path}.{body}.expression")
 
 
 def _required(path: str, detail: str = "") -> str:

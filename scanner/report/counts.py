@@ -20,6 +20,7 @@ class Counts:
     """How many checks had which outcome. The field names are those of `OutcomeName`, in Python's spelling.
 
     `skipped` checks were not asked, because a match condition is false; `not_auditable` ones could not be decided here.
+    `would_change` is drift: mutations that would change the object, which is no violation.
     """
 
     passed: int = 0
@@ -28,6 +29,7 @@ class Counts:
     errored_would_admit: int = 0
     skipped: int = 0
     not_auditable: int = 0
+    would_change: int = 0
 
     @property
     def errored(self) -> int:
@@ -42,7 +44,7 @@ class Counts:
     @property
     def total(self) -> int:
         """Every counted check."""
-        return self.passed + self.failing + self.unanswered
+        return self.passed + self.failing + self.unanswered + self.would_change
 
     @property
     def unanswered(self) -> int:
@@ -70,6 +72,7 @@ def _counts(sums: Counter[OutcomeName]) -> Counts:
         errored_would_admit=sums[OutcomeName.ERRORED_ADMIT],
         skipped=sums[OutcomeName.SKIPPED],
         not_auditable=sums[OutcomeName.NOT_AUDITABLE],
+        would_change=sums[OutcomeName.WOULD_CHANGE],
     )
 
 

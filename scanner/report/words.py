@@ -216,6 +216,8 @@ def check_title(check: Check) -> str:
             return f"validations[{check.index}]"
         case CheckKind.AUDIT_ANNOTATION:
             return f"auditAnnotations[{check.index}]"
+        case CheckKind.MUTATION:
+            return f"mutations[{check.index}]"
         case CheckKind.CONDITIONS:
             return "matchConditions"
         case CheckKind.CONFIGURATION:

@@ -12,6 +12,7 @@ from pathlib import Path
 from tests.conformance.cases import Comparison, Result, folder, load
 from tests.conformance.delta import compare_delta
 from tests.conformance.expressions import compare_evaluations
+from tests.conformance.mutations import compare_mutations
 from tests.conformance.policies import compare_expressions, compare_matching, compare_policies, compare_rejected
 
 COMPARISONS: dict[str, Comparison | None] = {
@@ -22,7 +23,7 @@ COMPARISONS: dict[str, Comparison | None] = {
     "probes": compare_evaluations,
     "random": compare_evaluations,
     "costs": compare_evaluations,
-    "mutations": None,
+    "mutations": compare_mutations,
     "kyverno": None,
     "delta-1.37": compare_delta,
 }

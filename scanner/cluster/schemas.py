@@ -1,0 +1,74 @@
+"""Merge schemas without a server: the shipped table of the built-in kinds, and CustomResourceDefinitions in files.
+
+Source of truth: the OpenAPI v3 documents of a 1.36 server (`schemas.json`, written by `scripts/generate_merge_schemas.py`), and
+for custom resources what `apiextensions` publishes of a version's schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+
+import orjson
+
+from scanner.model.json import EMPTY, Json, JsonObject, as_list, as_object, as_text, dig
+from scanner.model.resource import Kind
+from scanner.mutate.openapi import Compactor
+from scanner.mutate.schema import Schema
+
+_METADATA = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+
+
+class KnownSchemas:
+    """Schemas by (group, version, kind)."""
+
+    def __init__(self, schemas: Mapping[tuple[str, str, str], Schema]) -> None:
+        self._schemas = schemas
+
+    def schema(self, kind: Kind) -> Schema | None:
+        """The schema of a kind, or None when there is none."""
+        return self._schemas.get((kind.group, kind.version, kind.kind))
+
+
+@cache
+def builtin_schemas() -> Mapping[tuple[str, str, str], Schema]:
+    """The schemas of the kinds that a Kubernetes 1.36 server has by itself."""
+    table = _table()
+    return {_key(name): Schema(root, table.types, table.names) for name, root in table.kinds.items()}
+
+
+def custom_schemas(definition: JsonObject) -> Mapping[tuple[str, str, str], Schema]:
+    """The schemas of the versions of a CustomResourceDefinition."""
+    group = as_text(dig(definition, "spec", "group"))
+    kind = as_text(dig(definition, "spec", "names", "kind"))
+    versions = as_list(dig(definition, "spec", "versions"))
+    return {(group, as_text(dig(version, "name")), kind): _custom(version) for version in versions}
+
+
+def _custom(version: Json) -> Schema:
+    table = _table()
+    written = as_object(dig(version, "schema", "openAPIV3Schema"))
+    shape = as_object(Compactor(EMPTY).shape(written))
+    fields = {**as_object(shape.get("f")), "apiVersion": "s", "kind": "s", "metadata": table.names.index(_METADATA)}
+    return Schema({**shape, "f": fields}, table.types, table.names, builtin=False)
+
+
+def _key(name: str) -> tuple[str, str, str]:
+    api_version, _, kind = name.rpartition("/")
+    group, _, version = api_version.rpartition("/")
+    return group, version, kind
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    kinds: Mapping[str, int]
+    names: Sequence[str]
+    types: Sequence[Json]
+
+
+@cache
+def _table() -> _Table:
+    read = orjson.loads(resources.files("scanner.cluster").joinpath("schemas.json").read_bytes())
+    return _Table(read["kinds"], read["names"], read["types"])

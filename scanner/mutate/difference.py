@@ -1,0 +1,117 @@
+"""The smallest patch that turns one JSON value into another, and only where they differ.
+
+The patch is RFC 6902 with `add`, `remove` and `replace`. Objects are compared member by member; lists are aligned first, by
+equality and then by the fields that name their elements, so that an inserted container is one `add`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
+
+from scanner.model.outcome import Change
+from scanner.mutate.operations import Node, same
+
+_NAMING = ("name", "key", "containerPort", "port", "mountPath", "type", "ip", "topologyKey", "uid")
+_LARGEST_TABLE = 250_000
+
+
+def difference(before: Node, after: Node) -> tuple[Change, ...]:
+    """The changes, to be applied in this order; none when the values are equal."""
+    return tuple(_changes(before, after, ""))
+
+
+def _changes(before: Node, after: Node, path: str) -> Iterator[Change]:
+    if same(before, after):
+        return
+    if isinstance(before, dict) and isinstance(after, dict):
+        yield from _members(before, after, path)
+    elif isinstance(before, list) and isinstance(after, list):
+        yield from _elements(before, after, path)
+    else:
+        yield Change("replace", path, after)
+
+
+def _members(before: dict[str, Node], after: dict[str, Node], path: str) -> Iterator[Change]:
+    for name in dict.fromkeys((*before, *after)):
+        place = f"{path}/{escaped(name)}"
+        if name not in after:
+            yield Change("remove", place)
+        elif name not in before:
+            yield Change("add", place, after[name])
+        else:
+            yield from _changes(before[name], after[name], place)
+
+
+def escaped(name: str) -> str:
+    """A member's name inside a path."""
+    return name.replace("~", "~0").replace("/", "~1")
+
+
+def _elements(before: Sequence[Node], after: Sequence[Node], path: str) -> Iterator[Change]:
+    """Changes from the end of the list to its beginning, so that every index is still that of the list before."""
+    at, to = len(before), len(after)
+    for left, right in (*reversed(_aligned(before, after)), (-1, -1)):
+        yield from _gap(before, after, (left + 1, at), (right + 1, to), path)
+        if left >= 0:
+            yield from _changes(before[left], after[right], f"{path}/{left}")
+        at, to = left, right
+
+
+def _gap(
+    before: Sequence[Node], after: Sequence[Node], ours: tuple[int, int], theirs: tuple[int, int], path: str
+) -> Iterator[Change]:
+    """What became of the elements between two pairs: as many as can be are replaced, the others come or go."""
+    (first, end), (start, stop) = ours, theirs
+    common = min(end - first, stop - start)
+    yield from (Change("remove", f"{path}/{index}") for index in reversed(range(first + common, end)))
+    yield from (Change("add", f"{path}/{first + common}", value) for value in reversed(after[start + common : stop]))
+    for offset in reversed(range(common)):
+        yield from _changes(before[first + offset], after[start + offset], f"{path}/{first + offset}")
+
+
+def _aligned(before: Sequence[Node], after: Sequence[Node]) -> list[tuple[int, int]]:
+    """Pairs of elements that are the same or bear the same name, in order."""
+    head = sum(1 for _ in takewhile(lambda pair: same(*pair), zip(before, after, strict=False)))
+    rest = zip(reversed(before[head:]), reversed(after[head:]), strict=False)
+    tail = sum(1 for _ in takewhile(lambda pair: same(*pair), rest))
+    middle = _longest(before[head : len(before) - tail], after[head : len(after) - tail])
+    return [
+        *((index, index) for index in range(head)),
+        *((head + left, head + right) for left, right in middle),
+        *((len(before) - tail + index, len(after) - tail + index) for index in range(tail)),
+    ]
+
+
+def _longest(before: Sequence[Node], after: Sequence[Node]) -> list[tuple[int, int]]:
+    """The longest common subsequence; an equal pair counts for more than one of the same name."""
+    if not before or not after or len(before) * len(after) > _LARGEST_TABLE:
+        return []
+    weights = [[_weight(left, right) for right in after] for left in before]
+    best = [[0] * (len(after) + 1) for _ in range(len(before) + 1)]
+    for i in reversed(range(len(before))):
+        for j in reversed(range(len(after))):
+            paired = weights[i][j] and weights[i][j] + best[i + 1][j + 1]
+            best[i][j] = max(best[i + 1][j], best[i][j + 1], paired)
+    return list(_walked(weights, best))
+
+
+def _walked(weights: list[list[int]], best: list[list[int]]) -> Iterator[tuple[int, int]]:
+    i = j = 0
+    while i < len(weights) and j < len(weights[0]):
+        if weights[i][j] and best[i][j] == weights[i][j] + best[i + 1][j + 1]:
+            yield i, j
+            i, j = i + 1, j + 1
+        elif best[i][j] == best[i + 1][j]:
+            i += 1
+        else:
+            j += 1
+
+
+def _weight(left: Node, right: Node) -> int:
+    if same(left, right):
+        return 3
+    if not isinstance(left, dict) or not isinstance(right, dict):
+        return 0
+    names = [name for name in _NAMING if name in left or name in right]
+    return 2 if names and same(left.get(names[0]), right.get(names[0])) else 0

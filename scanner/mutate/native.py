@@ -1,0 +1,134 @@
+"""What expressions made, as the JSON that patches are made of.
+
+Mirrors `ObjectVal.ConvertToNative` and `convertField` of apiserver 1.36: a list or map that was written in the expression is
+converted one level deep, so that another one inside it stays a Go value that no schema accepts (`Foreign`); what was read from
+the request is JSON already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeAlias
+
+from scanner import cel
+from scanner.cel.runtime import go_type, printed
+
+Native: TypeAlias = "bool | int | float | str | list[Native] | dict[str, Native] | Foreign | None"
+_NATIVE_TYPES = {"types.Uint": "uint64", "types.Bytes": "[]uint8", "types.Timestamp": "time.Time"}
+
+
+class PatchFault(ValueError):
+    """Why a mutation fails; the message is the API server's."""
+
+
+class Foreign:
+    """A Go value that is not JSON: as `%T` and as `%v` print it."""
+
+    __slots__ = ("text", "type")
+
+    def __init__(self, type_: str, text: str) -> None:
+        self.type = type_
+        self.text = text
+
+
+class Data:
+    """Tells what was read from the request from what an expression made: both are lists and dicts here."""
+
+    def __init__(self, sources: Iterable[object]) -> None:
+        self._sources = tuple(sources)
+        self._ids: frozenset[int] | None = None
+
+    def __contains__(self, value: object) -> bool:
+        if self._ids is None:
+            self._ids = frozenset(id(part) for source in self._sources for part in _containers(source))
+        return id(value) in self._ids
+
+
+def _containers(root: object) -> Iterator[object]:
+    waiting = [root]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, Mapping):
+            yield value
+            waiting.extend(value.values())
+        elif isinstance(value, list):
+            yield value
+            waiting.extend(value)
+
+
+def native_object(value: cel.Struct, data: Data) -> dict[str, Native]:
+    """The JSON of an `Object{…}`. Raises PatchFault for a map with a key that is no text."""
+    return {name: _field(one, data) for name, one in value.fields.items()}
+
+
+def _field(value: object, data: Data) -> Native:
+    """A field's value: lists and maps are opened once."""
+    if isinstance(value, list):
+        return [_inside(one, data) for one in value]
+    if isinstance(value, dict):
+        return {key: _inside(one, data) for key, one in value.items()}
+    if isinstance(value, cel.KeyedMap):
+        raise PatchFault("invalid return type: *dynamic.ObjectVal")
+    return _inside(value, data)
+
+
+def _inside(value: object, data: Data) -> Native:
+    """What stands in a list or map."""
+    match value:
+        case None:
+            return Foreign("structpb.NullValue", "NULL_VALUE")
+        case cel.UInt():
+            return Foreign("uint64", str(int(value)))
+        case bool() | int() | float() | str():
+            return value
+        case cel.Struct():
+            return native_object(value, data)
+        case list() | dict() if value in data:
+            return value
+        case list():
+            return Foreign("[]ref.Val", go_text(value))
+        case dict() | cel.KeyedMap():
+            return Foreign("map[ref.Val]ref.Val", go_text(value))
+        case cel.Optional():
+            return _inside(value.value, data) if value.present else None
+        case _:
+            return Foreign(_NATIVE_TYPES.get(go_type(value), go_type(value)), printed(value))
+
+
+def go_text(value: object) -> str:
+    """A value as Go's `%v` prints the slice or map that holds it."""
+    match value:
+        case list():
+            return f"[{' '.join(map(go_text, value))}]"
+        case dict():
+            return f"map[{' '.join(f'{key}:{go_text(value[key])}' for key in sorted(value))}]"
+        case None:
+            return "<nil>"
+        case Foreign():
+            return value.text
+        case cel.Struct():
+            return go_text(value.fields)
+        case _:
+            return printed(value)
+
+
+def misnamed(value: cel.Struct) -> str:
+    """Which types inside an `Object…{…}` do not bear the name of their place, in the API server's words; or nothing."""
+    return "\n".join(_misnamed(value, value.type.name))
+
+
+def _misnamed(value: object, path: str) -> Iterator[str]:
+    if isinstance(value, cel.Struct):
+        if value.type.name != path:
+            yield (
+                f'unexpected type name "{value.type.name}", expected "{path}", which matches field name path from root '
+                "Object type"
+            )
+        for name, one in value.fields.items():
+            yield from _misnamed(one, f"{path}.{name}")
+    elif isinstance(value, list):
+        for one in value:
+            yield from _misnamed(one, path)
+    elif isinstance(value, dict):
+        for one in value.values():
+            yield from _misnamed(one, path)

@@ -1,0 +1,145 @@
+"""Merge schemas out of OpenAPI v3 documents.
+
+Mirrors `kube-openapi/pkg/schemaconv`: list types and map keys, patch strategies where there are none, atomic maps, free-form
+objects. The result is the compact JSON of `scanner.mutate.schema`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig, texts
+from scanner.mutate.schema import Schema
+
+_QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
+_RAW_EXTENSION = "io.k8s.apimachinery.pkg.runtime.RawExtension"
+_KINDS = "x-kubernetes-group-version-kind"
+_PRESERVE = "x-kubernetes-preserve-unknown-fields"
+_NUMBERS = {"int32": "i", "int64": "l"}
+
+
+def kinds_of(document: JsonObject) -> dict[tuple[str, str, str], str]:
+    """Definition names by (group, version, kind), of the definitions that stand for one kind."""
+    found = {}
+    for name, definition in as_object(dig(document, "components", "schemas")).items():
+        kinds = as_list(dig(definition, _KINDS))
+        if len(kinds) == 1:
+            group, version, kind = (as_text(dig(kinds[0], part)) for part in ("group", "version", "kind"))
+            found[group, version, kind] = name
+    return found
+
+
+class Compactor:
+    """Turns definitions into compact types, each once, numbered in the order in which they are reached."""
+
+    def __init__(self, definitions: Mapping[str, Json]) -> None:
+        self._definitions = definitions
+        self._numbers: dict[str, int] = {}
+        self.types: list[Json] = []
+        self.names: list[str] = []
+
+    def named(self, name: str) -> int:
+        """The number of a definition."""
+        if name not in self._numbers:
+            self._numbers[name] = number = len(self.types)
+            self.types.append(None)
+            self.names.append(name)
+            self.types[number] = self._definition(name)
+        return self._numbers[name]
+
+    def shape(self, schema: JsonObject, *, preserve: bool = False) -> Json:
+        """A schema in place: the element of a list, a field, the schema of a custom resource."""
+        reference = _reference(schema)
+        if not reference:
+            return self._inline(schema, preserve=preserve)
+        number = self.named(reference)
+        map_type = schema.get("x-kubernetes-map-type")
+        return {"r": number, "x": map_type == "atomic"} if map_type else number
+
+    def _definition(self, name: str) -> Json:
+        if name == _QUANTITY:
+            return "q"
+        if name == _RAW_EXTENSION:
+            return "*"
+        return self._inline(as_object(self._definitions.get(name)), preserve=False)
+
+    def _inline(self, schema: JsonObject, *, preserve: bool) -> Json:
+        preserve = preserve or schema.get(_PRESERVE) is True
+        match schema.get("type"):
+            case "object":
+                return self._object(schema, preserve=preserve)
+            case "array":
+                return self._array(schema, preserve=preserve)
+            case "string":
+                return "u" if as_text(schema.get("format")) not in ("", "byte") else "s"
+            case "integer" | "number":
+                return _NUMBERS.get(as_text(schema.get("format")), "n")
+            case "boolean":
+                return "b"
+            case _:
+                return self._anything(schema, preserve=preserve)
+
+    def _anything(self, schema: JsonObject, *, preserve: bool) -> Json:
+        shape = self._object(schema, preserve=preserve)
+        return "?" if shape == {"v": "?"} else {**as_object(shape), "a": True}
+
+    def _object(self, schema: JsonObject, *, preserve: bool) -> Json:
+        properties = as_object(schema.get("properties"))
+        fields = {name: self.shape(as_object(one), preserve=preserve) for name, one in properties.items()}
+        defaults = {name: dig(one, "default") for name, one in properties.items() if "default" in as_object(one)}
+        parts: dict[str, Json] = {
+            "f": fields,
+            "v": self._others(schema, preserve=preserve),
+            "d": defaults,
+            "w": _always_written(schema, defaults),
+            "x": schema.get("x-kubernetes-map-type") == "atomic",
+        }
+        return {key: part for key, part in parts.items() if part}
+
+    def _others(self, schema: JsonObject, *, preserve: bool) -> Json:
+        """What may stand under names that are no property."""
+        match schema.get("additionalProperties"):
+            case None:
+                return "?" if preserve or not schema.get("properties") else None
+            case bool(allowed):
+                return "?" if allowed else None
+            case other:
+                return self.shape(as_object(other), preserve=preserve)
+
+    def _array(self, schema: JsonObject, *, preserve: bool) -> Json:
+        items = schema.get("items")
+        element = "*" if items is None else self.shape(as_object(items), preserve=preserve)
+        keys = _merge_keys(schema)
+        return {"e": element} if keys is None else {"e": element, "k": keys}
+
+
+def _always_written(schema: JsonObject, defaults: JsonObject) -> list[Json]:
+    """The fields that the API server writes even when they are empty: required ones, and those whose default says so."""
+    named = {name for name, default in defaults.items() if default in ("", 0, False)}
+    return [*sorted(named.union(texts(schema.get("required"))))]
+
+
+def _reference(schema: JsonObject) -> str:
+    """The definition that a schema refers to, directly or by the only entry of its allOf."""
+    alternatives = as_list(schema.get("allOf"))
+    reference = as_text(schema.get("$ref")) or (as_text(dig(alternatives[0], "$ref")) if len(alternatives) == 1 else "")
+    return reference.rpartition("/")[2]
+
+
+def _merge_keys(schema: JsonObject) -> list[Json] | None:
+    """The keys of a list that is merged, none for a set, None for an atomic list."""
+    list_type = schema.get("x-kubernetes-list-type")
+    if list_type is not None:
+        keys: list[Json] = list(texts(schema.get("x-kubernetes-list-map-keys")))
+        return {"set": [], "map": keys}.get(as_text(list_type))
+    if schema.get("x-kubernetes-patch-strategy") in ("merge", "merge,retainKeys"):
+        key = as_text(schema.get("x-kubernetes-patch-merge-key"))
+        return [key] if key else []
+    return None
+
+
+def schemas_of(document: JsonObject, *, builtin: bool) -> dict[tuple[str, str, str], Schema]:
+    """The merge schemas of a group version's kinds by (group, version, kind), out of its OpenAPI v3 document."""
+    compactor = Compactor(as_object(dig(document, "components", "schemas")))
+    roots = {key: compactor.named(name) for key, name in kinds_of(document).items()}
+    return {key: Schema(root, compactor.types, compactor.names, builtin) for key, root in roots.items()}

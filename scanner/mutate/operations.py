@@ -1,0 +1,227 @@
+"""JSON patch as the API server applies it: RFC 6902 with the ways of the Go library json-patch v4.
+
+It differs from the RFC where that library does: negative indexes count from the end, `replace` adds a member that is not
+there, `copy` of one copies null, and what stands before the first slash of a path is dropped.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from scanner.cel.text import quoted
+from scanner.mutate.native import PatchFault
+
+Node: TypeAlias = "bool | int | float | str | list[Node] | dict[str, Node] | None"
+Container: TypeAlias = "list[Node] | dict[str, Node]"
+_INDEX = re.compile(r"[+-]?[0-9]+")
+_MOST = 2**63
+_MISSING = "missing value"
+_INVALID = "invalid index referenced"
+
+
+class TestFailed(Exception):
+    """A `test` operation that does not hold: nothing of the patch is applied, and that is no fault."""
+
+    __test__ = False
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One step of a patch. `given` tells a null value from none."""
+
+    op: str
+    path: str
+    value: Node = None
+    given: bool = True
+    source: str = ""
+
+
+def apply(operations: Iterable[Operation], document: Node) -> Node:
+    """A changed copy of a document. Raises PatchFault with the library's text, TestFailed for a test that fails."""
+    root = _Root(deepcopy(document))
+    for operation in operations:
+        match operation.op:
+            case "add":
+                root.add(operation)
+            case "remove":
+                root.remove(operation)
+            case "replace":
+                root.replace(operation)
+            case "move":
+                root.move(operation)
+            case "copy":
+                root.copy(operation)
+            case "test":
+                root.test(operation)
+            case other:
+                raise PatchFault(f"Unexpected kind: {other}")
+    return root.document
+
+
+class _Root:
+    def __init__(self, document: Node) -> None:
+        self.document = document
+
+    def add(self, operation: Operation) -> None:
+        path = operation.path
+        container, key = self._find(path, f'add operation does not apply: doc is missing path: "{path}"')
+        with _wrapped(f"error in add for path: '{path}'"):
+            _add(container, key, deepcopy(operation.value))
+
+    def remove(self, operation: Operation) -> None:
+        path = operation.path
+        container, key = self._find(path, f'remove operation does not apply: doc is missing path: "{path}"')
+        with _wrapped(f"error in remove for path: '{path}'"):
+            _remove(container, key)
+
+    def replace(self, operation: Operation) -> None:
+        path = operation.path
+        if not path:
+            if not isinstance(operation.value, list | dict | None):
+                raise PatchFault("replace operation value must be object or array: %!w(<nil>)")
+            self.document = deepcopy(operation.value)
+            return
+        container, key = self._find(path, f"replace operation does not apply: doc is missing path: {path}")
+        try:
+            _get(container, key)
+        except PatchFault:
+            raise PatchFault(f"replace operation does not apply: doc is missing key: {path}: {_MISSING}") from None
+        _set(container, key, deepcopy(operation.value))
+
+    def move(self, operation: Operation) -> None:
+        source, path = operation.source, operation.path
+        _reject_without_source("move", source)
+        container, key = self._find(source, f"move operation does not apply: doc is missing from path: {source}")
+        with _wrapped(f"error in move for path: '{key}'"):
+            value = _get(container, key)
+            _remove(container, key)
+        container, key = self._find(path, f"move operation does not apply: doc is missing destination path: {path}")
+        with _wrapped(f"error in move for path: '{path}'"):
+            _add(container, key, value)
+
+    def copy(self, operation: Operation) -> None:
+        source, path = operation.source, operation.path
+        _reject_without_source("copy", source)
+        container, key = self._find(source, f"copy operation does not apply: doc is missing from path: {source}")
+        with _wrapped(f"error in copy for from: '{source}'"):
+            value = deepcopy(_get(container, key))
+        container, key = self._find(path, f"copy operation does not apply: doc is missing destination path: {path}")
+        with _wrapped("error while adding value during copy"):
+            _add(container, key, value)
+
+    def test(self, operation: Operation) -> None:
+        path = operation.path
+        if not path:
+            actual = self.document
+        else:
+            container, key = self._find(path, f"test operation does not apply: is missing path: {path}")
+            with _wrapped(f"error in test for path: '{path}'"):
+                actual = _get(container, key)
+        if not (_same(actual, operation.value) if actual is not None else not operation.given):
+            raise TestFailed(path)
+
+    def _find(self, path: str, missing: str) -> tuple[Container, str]:
+        """The container that a path leads to and the key in it."""
+        _, *parts = path.split("/")
+        node = self.document
+        for part in parts[:-1]:
+            node = _step(node, _decoded(part))
+        if not parts or not isinstance(node, list | dict):
+            raise PatchFault(f"{missing}: {_MISSING}")
+        return node, _decoded(parts[-1])
+
+
+class _wrapped:  # noqa: N801 - used as a statement
+    """Says in what operation an error arose."""
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, PatchFault):
+            raise PatchFault(f"{self._prefix}: {error}") from None
+
+
+def _reject_without_source(op: str, source: str) -> None:
+    if not source:
+        raise PatchFault(f"{op} operation failed to decode from: operation, missing from field: {_MISSING}")
+
+
+def _decoded(part: str) -> str:
+    return re.sub("~[01]", lambda found: "/" if found[0] == "~1" else "~", part)
+
+
+def _step(node: Node, key: str) -> Node:
+    if not isinstance(node, list | dict):
+        return None
+    try:
+        return _get(node, key)
+    except PatchFault:
+        return None
+
+
+def _get(container: Container, key: str) -> Node:
+    if isinstance(container, dict):
+        return container.get(key)
+    return container[_position(key, len(container), len(container) - 1)]
+
+
+def _set(container: Container, key: str, value: Node) -> None:
+    if isinstance(container, dict):
+        container[key] = value
+    else:
+        container[_position(key, len(container), len(container) - 1)] = value
+
+
+def _add(container: Container, key: str, value: Node) -> None:
+    if isinstance(container, dict):
+        container[key] = value
+    elif key == "-":
+        container.append(value)
+    else:
+        size = len(container)
+        container.insert(_position(key, size + 1, size, f"value was not a proper array index: '{key}': "), value)
+
+
+def _remove(container: Container, key: str) -> None:
+    if isinstance(container, dict):
+        if key not in container:
+            raise PatchFault(f"Unable to remove nonexistent key: {key}: {_MISSING}")
+        del container[key]
+    else:
+        del container[_position(key, len(container), len(container) - 1)]
+
+
+def _position(key: str, length: int, last: int, prefix: str = "") -> int:
+    """The place an index means in a list; from `-length` to `last`."""
+    if not _INDEX.fullmatch(key):
+        raise PatchFault(f"{prefix}strconv.Atoi: parsing {quoted(key)}: invalid syntax")
+    index = int(key) if len(key) <= len(str(_MOST)) + 1 else _MOST
+    if not -_MOST <= index < _MOST:
+        raise PatchFault(f"{prefix}strconv.Atoi: parsing {quoted(key)}: value out of range")
+    if not -length <= index <= last:
+        raise PatchFault(f"Unable to access invalid index: {index}: {_INVALID}")
+    return index if index >= 0 else index + length
+
+
+def _same(actual: Node, expected: Node) -> bool:
+    """Whether a test holds. Null is the same as an empty object or list, as it reads as either."""
+    if expected is None:
+        return actual in ({}, [])
+    return same(actual, expected)
+
+
+def same(left: object, right: object) -> bool:
+    """Whether two JSON values are equal; true is not 1, while 1 is 1.0."""
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(same(value, right[key]) for key, value in left.items())
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(same, left, right))
+    return isinstance(left, bool) is isinstance(right, bool) and left == right

@@ -1,0 +1,74 @@
+"""One mutation, from the value of its expression to the changed object.
+
+Mirrors the two patchers of apiserver 1.36 (`policy/mutating/patch`). PatchFault is what failurePolicy decides about;
+RequestFault ends the request whatever the policy says.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from scanner import cel
+from scanner.model.json import Json, JsonObject
+from scanner.mutate import typed
+from scanner.mutate.decoding import strictly_decoded
+from scanner.mutate.merge import merged
+from scanner.mutate.native import Data, Native, PatchFault, misnamed, native_object
+from scanner.mutate.operations import Node, Operation, TestFailed, apply
+from scanner.mutate.schema import Schema
+from scanner.mutate.values import json_value
+
+
+def configured(value: cel.Value, live: JsonObject, schema: Schema, data: Data) -> JsonObject:
+    """The object with an apply configuration merged in. Raises PatchFault."""
+    if not isinstance(value, cel.Struct):
+        raise PatchFault(f"unsupported return type from ApplyConfiguration expression: {cel.type_name(value)}")
+    if names := misnamed(value):
+        raise PatchFault(f"type mismatch: {names}")
+    patch: dict[str, Native] = {**native_object(value, data), **_identity(live)}
+    if fault := typed.faults(schema, patch):
+        raise PatchFault(f"error applying patch: failed to convert patch object to typed object: {fault}")
+    if touched := typed.atomics(schema, patch):
+        why = f"may not mutate atomic arrays, maps or structs: {', '.join(touched)}"
+        raise PatchFault(f"error applying patch: invalid ApplyConfiguration: {why}")
+    if fault := typed.faults(schema, live, duplicates=True):
+        raise PatchFault(f"error applying patch: failed to convert original object to typed object: {fault}")
+    try:
+        return cast("JsonObject", merged(schema, live, patch))
+    except PatchFault as fault:
+        raise PatchFault(f"error applying patch: failed to merge patch: {fault}") from None
+
+
+def _identity(live: JsonObject) -> dict[str, Native]:
+    return {key: str(live[key]) for key in ("apiVersion", "kind") if key in live}
+
+
+def patched(value: cel.Value, live: JsonObject, schema: Schema, data: Data) -> JsonObject:
+    """The object with JSON patch operations applied; itself when a test fails. Raises PatchFault and RequestFault."""
+    if not isinstance(value, list):
+        raise PatchFault("type mismatch: JSONPatchType.expression should evaluate to array")
+    operations = [_operation(one, data) for one in value]
+    try:
+        changed = apply(operations, cast("Node", live))
+    except TestFailed:
+        return live
+    except PatchFault as fault:
+        raise PatchFault(f"JSON Patch: {fault}") from None
+    return strictly_decoded(schema, cast("Json", changed), live)
+
+
+def _operation(value: cel.Value, data: Data) -> Operation:
+    if not isinstance(value, cel.Struct) or value.type != cel.JSON_PATCH:
+        raise PatchFault(
+            "type mismatch: JSONPatchType.expression should evaluate to array of JSONPatch, got element of "
+            f"{cel.type_name(value)}"
+        )
+    fields = value.fields
+    given = "value" in fields
+    return Operation(
+        op=str(fields.get("op", "")),
+        path=str(fields.get("path", "")),
+        value=json_value(fields["value"], data) if given else None,
+        given=given,
+        source=str(fields.get("from", "")),
+    )

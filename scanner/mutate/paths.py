@@ -1,0 +1,71 @@
+"""How structured merge names places, the same for errors and for finding partners in lists.
+
+Mirrors `structured-merge-diff/v6/fieldpath` and `value.ToString`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from scanner.cel.text import printed_double, quoted
+from scanner.model.json import Json
+from scanner.mutate.schema import ListType, Schema
+
+
+class BadElement(ValueError):
+    """An element of a merged list that has no place in it; the message is the API's."""
+
+
+def element_key(schema: Schema, of: ListType, element: object) -> str:
+    """The path element of an element of a merged list, such as `[name="web"]`. Raises BadElement."""
+    return _keyed(schema, of, element) if of.keys else f"[={_scalar(element)}]"
+
+
+def _keyed(schema: Schema, of: ListType, element: object) -> str:
+    if element is None:
+        raise BadElement("associative list with keys may not have a null element")
+    if not isinstance(element, dict):
+        raise BadElement("associative list with keys may not have non-map elements")
+    known = {**_defaults(schema, of), **element}
+    pairs = [f"{key}={shown(known[key])}" for key in sorted(of.keys) if key in known]
+    if not pairs:
+        keys = " ".join(quoted(key) for key in of.keys)
+        raise BadElement(
+            f"associative list with keys has an element that omits all key fields [{keys}] (and doesn't have default "
+            "values for any key fields)"
+        )
+    return f"[{','.join(pairs)}]"
+
+
+def _defaults(schema: Schema, of: ListType) -> Mapping[str, Json]:
+    element = schema.resolve(of.element).map
+    return {key: element.defaults[key] for key in of.keys if element.defaults.get(key) is not None} if element else {}
+
+
+def _scalar(element: object) -> str:
+    if isinstance(element, dict):
+        raise BadElement("associative list without keys has an element that's a map type")
+    if isinstance(element, list):
+        raise BadElement("not supported: associative list with lists as elements")
+    if element is None:
+        raise BadElement("associative list without keys has an element that's an explicit null")
+    return shown(element)
+
+
+def shown(value: object) -> str:
+    """A value inside a path element."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case float():
+            return printed_double(value)
+        case str():
+            return quoted(value)
+        case list():
+            return f"[{','.join(map(shown, value))}]"
+        case dict():
+            return "".join(f"{key}={shown(one)}" for key, one in value.items())
+        case _:
+            return str(value)

@@ -1,0 +1,146 @@
+"""The merge schema of an object: which lists and maps are merged, by which keys, and which are taken whole.
+
+Mirrors `structured-merge-diff/v6/schema`: an atom is a scalar, a list, a map, or several of them when the schema leaves it
+open. Schemas are kept as compact JSON and read type by type, when a patch first touches it:
+
+| JSON | says |
+|---|---|
+| `"s"`, `"b"`, `"n"`, `"i"`, `"l"` | a string, a boolean, a number, an int32, an int64 |
+| `"u"`, `"q"` | any scalar, a quantity |
+| `"*"`, `"?"` | anything, replaced whole; anything, maps in it merged |
+| `7` | the type of that number; `{"r": 7, "x": true}` the same, but atomic (or not) here |
+| `{"e": …}` | an atomic list of …, `{"e": …, "k": ["name"]}` one with keys, `{"e": …, "k": []}` a set |
+| `{"f": {…}, "v": …}` | an object with these fields, and values of this kind under any other name; `"x": true` atomic, `"d"` defaults, `"w"` written even when empty |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypeAlias
+
+from scanner.model.json import EMPTY, Json, JsonObject, as_list, as_object, texts
+
+Scalar: TypeAlias = Literal["string", "boolean", "numeric", "int32", "int64", "untyped", "quantity"]
+_SCALARS: Mapping[str, Scalar] = {
+    "s": "string",
+    "b": "boolean",
+    "n": "numeric",
+    "i": "int32",
+    "l": "int64",
+    "u": "untyped",
+    "q": "quantity",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ListType:
+    """A list of `element`s. Associative lists are merged: by `keys`, or as sets when there are none."""
+
+    element: Json
+    associative: bool = False
+    keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MapType:
+    """An object. `element` is what may stand under names that are no field, None when nothing may."""
+
+    fields: JsonObject = field(default_factory=dict)
+    element: Json = None
+    atomic: bool = False
+    defaults: JsonObject = field(default_factory=dict)
+    written: frozenset[str] = frozenset()
+
+    def of(self, name: str) -> Json:
+        """The type of a field, or None when the object may have no field of this name."""
+        return self.fields.get(name, self.element)
+
+
+@dataclass(frozen=True, slots=True)
+class Atom:
+    """What a value may be; the API calls a schema that allows several of these untyped."""
+
+    scalar: Scalar | None = None
+    list: ListType | None = None
+    map: MapType | None = None
+    name: str = ""
+
+    def deduced(self, value: object) -> Atom:
+        """The one alternative that suits a value, or all of them when none does."""
+        match value:
+            case bool() | int() | float() | str() if self.scalar:
+                return Atom(scalar=self.scalar, name=self.name)
+            case list() if self.list:
+                return Atom(list=self.list, name=self.name)
+            case dict() if self.map:
+                return Atom(map=self.map, name=self.name)
+            case _:
+                return self
+
+
+UNTYPED = Atom(scalar="untyped", list=ListType("*"), map=MapType(element="*", atomic=True))
+DEDUCED = Atom(scalar="untyped", list=ListType("*"), map=MapType(element="?"))
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The type of one kind's objects.
+
+    `types` and `names` belong to all kinds of the same source; `builtin` tells kinds that are compiled into the API server
+    from custom resources.
+    """
+
+    root: Json
+    types: Sequence[Json]
+    names: Sequence[str]
+    builtin: bool = True
+    _known: dict[int, Atom] = field(default_factory=dict, compare=False, repr=False)
+
+    def resolve(self, ref: Json) -> Atom:
+        """The atom of a reference or of a type written in place."""
+        match ref:
+            case str():
+                return _named(ref)
+            case int():
+                return self._numbered(ref)
+            case {"r": int(number), "x": bool(atomic)}:
+                return _overridden(self._numbered(number), atomic=atomic)
+            case _:
+                return _written(as_object(ref))
+
+    def _numbered(self, number: int) -> Atom:
+        if number not in self._known:
+            self._known[number] = replace(self.resolve(self.types[number]), name=self.names[number])
+        return self._known[number]
+
+
+def _named(letter: str) -> Atom:
+    if letter == "*":
+        return UNTYPED
+    if letter == "?":
+        return DEDUCED
+    return Atom(scalar=_SCALARS[letter])
+
+
+def _overridden(atom: Atom, *, atomic: bool) -> Atom:
+    if atom.map:
+        return replace(atom, map=replace(atom.map, atomic=atomic))
+    return replace(atom, list=atom.list and replace(atom.list, associative=not atomic))
+
+
+def _written(shape: JsonObject) -> Atom:
+    if "e" in shape:
+        keys = shape.get("k")
+        return Atom(list=ListType(shape["e"], associative=keys is not None, keys=texts(as_list(keys))))
+    return Atom(
+        scalar="untyped" if shape.get("a") else None,
+        list=ListType("*") if shape.get("a") else None,
+        map=MapType(
+            fields=as_object(shape.get("f")),
+            element=shape.get("v"),
+            atomic=shape.get("x") is True,
+            defaults=as_object(shape.get("d")) or EMPTY,
+            written=frozenset(texts(shape.get("w"))),
+        ),
+    )

@@ -1,0 +1,272 @@
+"""MutatingAdmissionPolicy: what it would do to a stored object today.
+
+Source of truth: `mutating.dispatcher` of kube-apiserver 1.36. The mutations of a policy run in their order, each on the object
+as the ones before have left it, and a failing one does not stop the next; with `IfNeeded` the policy runs once more when it
+patched anything. Each policy is judged on the stored object, whatever other policies would do to it before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Protocol
+
+from scanner import cel
+from scanner.errors import InvalidManifest, SchemaUnknown
+from scanner.evaluate import CompiledPolicy, Expression, Request, before_checks, compile_policy, inputs
+from scanner.model.json import EMPTY, JsonObject
+from scanner.model.outcome import (
+    Change,
+    Errored,
+    Judgement,
+    Outcome,
+    Passed,
+    Skipped,
+    SkipReason,
+    WouldChange,
+)
+from scanner.model.policy import Binding, Invocation, Operation, Policy
+from scanner.model.release import NEWEST, Minor
+from scanner.model.resource import Kind, Resource
+from scanner.mutate.difference import difference
+from scanner.mutate.native import Data, PatchFault
+from scanner.mutate.patch import configured, patched
+from scanner.mutate.schema import Schema
+from scanner.mutate.settling import settled
+from scanner.mutate.values import RequestFault
+from scanner.policies import manifest, validation
+from scanner.policies.reading import AUDITABLE
+from scanner.policies.validating import Bound, bound_by, expression_faults
+
+LANGUAGE = "MutatingAdmissionPolicy"
+POLICIES = "mutatingadmissionpolicies"
+BINDINGS = "mutatingadmissionpolicybindings"
+_INTERNAL_ERROR = 500
+_ENDED = "an earlier mutation ends the request"
+
+
+class Schemas(Protocol):
+    """Where the merge schemas of kinds are looked up."""
+
+    def schema(self, kind: Kind) -> Schema | None:
+        """The schema of a kind, or None when none is known."""
+        ...
+
+
+class NoSchemas:
+    """Knows none."""
+
+    def schema(self, kind: Kind) -> Schema | None:
+        """None, whatever the kind is."""
+        del kind
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What an invocation says about an object, and the object as it would leave it."""
+
+    judgements: tuple[Judgement, ...]
+    after: JsonObject
+
+
+def read_policy(document: JsonObject, *, source: str = "cluster", rules: Minor = NEWEST) -> Policy:
+    """The policy of a manifest. From a file (`source` is not `cluster`), InvalidManifest when the API would refuse it."""
+    policy = manifest.read_policy(document, language=LANGUAGE, source=source)
+    if source != "cluster":
+        _refuse(validation.mutating_policy_faults(document))
+        _refuse(tuple(expression_faults(compile_policy(_trimmed(policy), rules, new=True))))
+    return policy
+
+
+def _trimmed(policy: Policy) -> Policy:
+    """The policy as the API compiles it before it stores it."""
+    return replace(policy, mutations=tuple(replace(one, expression=one.expression.strip()) for one in policy.mutations))
+
+
+def read_binding(document: JsonObject, *, source: str = "cluster") -> Binding:
+    """The binding of a manifest, with the same promise as `read_policy`."""
+    if source != "cluster":
+        _refuse(validation.mutating_binding_faults(document))
+    return manifest.read_binding(document, language=LANGUAGE, source=source)
+
+
+def _refuse(faults: tuple[str, ...]) -> None:
+    if faults:
+        raise InvalidManifest(faults)
+
+
+def assume_bound(policy: Policy) -> Binding:
+    """The binding that `--assume-bound` makes up: the whole policy, without a param."""
+    return Binding(
+        language=LANGUAGE,
+        name=f"assumed:{policy.name}",
+        policy_name=policy.name,
+        param_ref=None,
+        match=None,
+        actions=(),
+        manifest=EMPTY,
+        digest="",
+        source="--assume-bound",
+        assumed=True,
+    )
+
+
+def bind(
+    policies: Sequence[Policy],
+    bindings: Sequence[Binding],
+    schemas: Schemas,
+    operations: tuple[Operation, ...] = AUDITABLE,
+    rules: Minor = NEWEST,
+) -> tuple[Bound, ...]:
+    """Policies that some binding puts into force, compiled, ordered by name, to be asked about some operations."""
+    return bound_by(policies, bindings, operations, rules, partial(_judgements, schemas=schemas))
+
+
+def _judgements(
+    compiled: CompiledPolicy, request: Request, param: Resource | None, *, schemas: Schemas
+) -> tuple[Judgement, ...]:
+    return predict(compiled, request, param, schemas).judgements
+
+
+def predict(compiled: CompiledPolicy, request: Request, param: Resource | None, schemas: Schemas) -> Prediction:
+    """Every mutation of a matched invocation, and the object after all of them.
+
+    Raises SchemaUnknown when the kind has no schema: then only a server can tell.
+    """
+    run = _Run(compiled, request, _bare(param, schemas), _known(schemas, request.matched))
+    stored = request.resource.body
+    if stopped := run.conditions(stored):
+        return Prediction(stopped, stored)
+    first = run.mutations(stored)
+    last = run.again(first) if compiled.policy.reinvocation_policy == "IfNeeded" and first.patched else first
+    converges = not difference_of(last.after, run.rewritten(last.after).after)
+    outcomes = _outcomes(stored, first, last, converges=converges)
+    return Prediction(tuple(map(Judgement, compiled.checks, outcomes)), last.after)
+
+
+def difference_of(before: JsonObject, after: JsonObject) -> tuple[Change, ...]:
+    """The smallest patch from one object to another."""
+    return difference(before, after)  # type: ignore[arg-type]
+
+
+def _known(schemas: Schemas, kind: Kind) -> Schema:
+    schema = schemas.schema(kind)
+    if schema is None:
+        raise SchemaUnknown(f"{kind.api_version}/{kind.kind}")
+    return schema
+
+
+def _bare(param: Resource | None, schemas: Schemas) -> Resource | None:
+    """The param as mutations see it: one of a built-in kind has neither apiVersion nor kind there."""
+    schema = schemas.schema(param.kind) if param else None
+    if param is None or schema is None or not schema.builtin:
+        return param
+    return replace(param, body={key: value for key, value in param.body.items() if key not in ("apiVersion", "kind")})
+
+
+@dataclass(frozen=True, slots=True)
+class _Pass:
+    """One run of all mutations: what each did, the object after each, whether any patch was applied."""
+
+    steps: tuple[tuple[Outcome, JsonObject], ...]
+    after: JsonObject
+    patched: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    compiled: CompiledPolicy
+    request: Request
+    param: Resource | None
+    schema: Schema
+
+    def conditions(self, body: JsonObject) -> tuple[Judgement, ...]:
+        return before_checks(self.compiled, replace(self.request, current=body), self.param)
+
+    def mutations(self, body: JsonObject) -> _Pass:
+        """Run every mutation once, beginning with an object."""
+        steps: list[tuple[Outcome, JsonObject]] = []
+        patches, ended = 0, False
+        for index in range(len(self.compiled.mutations)):
+            if ended:
+                steps.append((Skipped(SkipReason.NOT_AUDITABLE, _ENDED), body))
+                continue
+            outcome, body = self._step(index, body)
+            patches += isinstance(outcome, Passed)
+            ended = isinstance(outcome, Errored) and outcome.code == _INTERNAL_ERROR
+            steps.append((outcome, body))
+        return _Pass(tuple(steps), body, patched=patches > 0)
+
+    def again(self, first: _Pass) -> _Pass:
+        """The second pass of the same request, when the conditions still hold."""
+        return first if self.conditions(first.after) else self.mutations(first.after)
+
+    def rewritten(self, body: JsonObject) -> _Pass:
+        """The policy on its own result, as a request of its own."""
+        request = replace(self.request, resource=replace(self.request.resource, body=body))
+        run = replace(self, request=request)
+        return _Pass((), body, patched=False) if run.conditions(body) else run.mutations(body)
+
+    def _step(self, index: int, body: JsonObject) -> tuple[Outcome, JsonObject]:
+        try:
+            return Passed(), self._mutation(index, body)
+        except _Undecided as unknown:
+            return Skipped(SkipReason.NOT_AUDITABLE, str(unknown)), body
+        except PatchFault as fault:
+            return refused(self.compiled.policy, fault), body
+
+    def _mutation(self, index: int, body: JsonObject) -> JsonObject:
+        expression = self.compiled.mutations[index]
+        activation = inputs(self.compiled, replace(self.request, current=body), self.param)
+        if "authorizer" not in activation and expression.reads("authorizer"):
+            raise _Undecided("the expression asks the authorizer")
+        value = _evaluated(expression, activation)
+        data = Data(activation[name] for name in activation if name != "variables")
+        apply = patched if self.compiled.policy.mutations[index].patch_type == "JSONPatch" else configured
+        return settled(self.schema, body, apply(value, body, self.schema, data))
+
+
+class _Undecided(Exception):
+    """A mutation that asks what this scan cannot answer."""
+
+
+def _evaluated(expression: Expression, activation: dict[str, object]) -> cel.Value:
+    if expression.program is None:
+        raise PatchFault(expression.fault)
+    try:
+        return expression.program.evaluate(activation)
+    except cel.EvaluationError as error:
+        raise PatchFault(f"expression '{expression.text}' resulted in error: {error}") from None
+
+
+def refused(policy: Policy, fault: PatchFault) -> Errored:
+    """What a mutation that fails means for the request."""
+    if isinstance(fault, RequestFault):
+        return Errored(str(fault), would_deny=True, always=True, reason="InternalError", code=_INTERNAL_ERROR)
+    denies = policy.failure_policy != "Ignore"
+    return Errored(str(fault), would_deny=denies, always=denies, code=403)
+
+
+def _outcomes(stored: JsonObject, first: _Pass, last: _Pass, *, converges: bool) -> Iterator[Outcome]:
+    """One outcome for each mutation. Their patches, one after the other, are what the policy does to the object."""
+    changed = bool(difference_of(stored, last.after))
+    more = () if last is first else difference_of(first.after, last.after)
+    heir = max((index for index, (outcome, _) in enumerate(first.steps) if isinstance(outcome, Passed)), default=-1)
+    before = stored
+    for index, (outcome, after) in enumerate(first.steps):
+        patch = (*difference_of(before, after), *(more if index == heir else ()))
+        before = after
+        again = last.steps[index][0]
+        if isinstance(outcome, Passed) and isinstance(again, Errored):
+            yield again
+        elif isinstance(outcome, Passed) and changed and patch:
+            yield WouldChange(patch, converges)
+        else:
+            yield outcome
+
+
+def refusal(invocation: Invocation, message: str) -> str:
+    """The message with which the API server refuses a request because of a mutation that failed."""
+    return f"policy '{invocation.policy.name}' with binding '{invocation.binding.name}' denied request: {message}"

@@ -1,0 +1,112 @@
+"""The file `mutations`: what each policy makes of each object, or with which words the server refuses."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from scanner.api import Auditor, InvalidManifest, Ruling
+from scanner.cluster.definitions import builtin_kinds
+from scanner.cluster.schemas import KnownSchemas, builtin_schemas
+from scanner.model.outcome import Errored, WouldChange
+from scanner.model.resource import Kind
+from scanner.mutate.openapi import schemas_of
+from scanner.mutate.operations import Operation, apply, same
+from scanner.policies.mutating import refusal
+from tests.conformance.cases import Result, folder, load
+from tests.conformance.policies import ADMIN, AllowAdmin
+
+SPROCKET = Kind("mu.example.com", "v1", "Sprocket", "sprockets", namespaced=True)
+
+
+def schemas(recordings: Path) -> KnownSchemas:
+    """The shipped schemas, and that of Sprocket out of its OpenAPI document."""
+    documents = load(recordings / "openapi.json.gz")["documents"]
+    return KnownSchemas({**builtin_schemas(), **schemas_of(documents["apis/mu.example.com/v1"], builtin=False)})
+
+
+def recordings() -> Path:
+    """The folder of recorded answers, beside that of the verdicts."""
+    return Path(os.environ.get("ASSAY_RECORDINGS", folder().parent / "recordings"))
+
+
+def compare_mutations(data: Any) -> Iterator[Result]:
+    """Every policy on every object, as a CREATE."""
+    known = schemas(recordings())
+    for case in data["cases"]:
+        name = case["policy"]["metadata"]["name"]
+        try:
+            auditor = _auditor(case, data, known)
+        except InvalidManifest as error:
+            expected = case.get("rejected")
+            for subject in case.get("results", data["objects"]):
+                same_text = expected is not None and all(reason in expected for reason in error.reasons)
+                yield Result(expected is not None, same_text, expected, error.reasons, [name, subject])
+            continue
+        for subject, recorded in case.get("results", {name: {"rejected": True} for name in data["objects"]}).items():
+            before = data["objects"][subject]
+            actual = _actual(auditor.evaluate(before, operation="CREATE"), before)
+            yield _compared(recorded, actual, before, [name, subject])
+
+
+def _auditor(case: Any, data: Any, known: KnownSchemas) -> Auditor:
+    return Auditor(
+        policies=[case["policy"]],
+        bindings=[case["binding"]] if "binding" in case else [],
+        params=data["params"] if isinstance(data["params"], list) else [data["params"]],
+        namespaces=[data["namespace"]],
+        kinds=(*builtin_kinds(), SPROCKET),
+        user=ADMIN,
+        authorizer=AllowAdmin(),
+        validate=True,
+        schemas=known,
+    )
+
+
+def _actual(rulings: tuple[Ruling, ...], before: Any) -> dict[str, Any]:
+    """The object after the patches of all mutations, or the first refusal."""
+    after = before
+    for ruling in rulings:
+        for judgement in ruling.judgements:
+            match judgement.outcome:
+                case Errored(would_deny=True) as error:
+                    text = error.message if error.code == 500 else refusal(ruling.invocation, error.message)
+                    return {"denied": {"code": error.code, "reason": error.reason, "message": text}}
+                case WouldChange(patch=patch):
+                    after = apply([Operation(one.op, one.path, one.value) for one in patch], after)
+                case _:
+                    pass
+    return {"changed": False} if after is before else {"changed": True, "object": after}
+
+
+def _compared(recorded: Any, actual: dict[str, Any], before: Any, subject: object) -> Result:
+    if "denied" in recorded:
+        right = "denied" in actual and actual["denied"]["code"] == recorded["denied"]["code"]
+        return Result(right, actual.get("denied") == recorded["denied"], recorded, actual, subject)
+    right = recorded.get("changed") == actual.get("changed")
+    if right and recorded["changed"]:
+        right = agrees(actual["object"], recorded["object"], before)
+    return Result(right, right, recorded, actual, subject)
+
+
+def agrees(ours: Any, theirs: Any, before: Any) -> bool:
+    """Whether all that we have is in the record, and what the record has beyond it lies inside what is new."""
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        known = before if isinstance(before, dict) else None
+        extra = theirs.keys() - ours.keys()
+        return (known is None or not extra) and all(
+            name in theirs and agrees(value, theirs[name], known.get(name) if known else None)
+            for name, value in ours.items()
+        )
+    if isinstance(ours, list) and isinstance(theirs, list):
+        partners = _partners(ours, before if isinstance(before, list) else [])
+        return len(ours) == len(theirs) and all(map(agrees, ours, theirs, partners))
+    return same(ours, theirs)
+
+
+def _partners(elements: list[Any], before: list[Any]) -> list[Any]:
+    """For each element what it was before, by name or by content; None for a new one."""
+    named = {one["name"]: one for one in before if isinstance(one, dict) and "name" in one}
+    return [named.get(one.get("name")) if isinstance(one, dict) else one in before or None for one in elements]

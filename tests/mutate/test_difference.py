@@ -1,0 +1,83 @@
+"""The patch from one object to another: right, minimal, and empty when nothing changes."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scanner.model.outcome import Change
+from scanner.mutate.difference import difference
+from scanner.mutate.native import PatchFault
+from scanner.mutate.operations import Node, Operation, apply, same
+
+SCALARS = st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from(["", "a", "b", "x/y", "~"])
+VALUES: st.SearchStrategy[Node] = st.recursive(
+    SCALARS,
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(["name", "a", "b/c", "d~e"]), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+
+
+OBJECTS = st.dictionaries(st.sampled_from(["name", "a", "b/c", "d~e"]), VALUES, max_size=4)
+
+
+def applied(patch: tuple[Change, ...], document: Node) -> Node:
+    """A document with a patch applied, as the API server would."""
+    return apply([Operation(change.op, change.path, change.value) for change in patch], document)
+
+
+@given(OBJECTS, OBJECTS)
+def test_the_patch_makes_the_one_into_the_other(before: dict[str, Node], after: dict[str, Node]) -> None:
+    """Applied to the object before, the patch gives the object after."""
+    assert same(after, applied(difference(before, after), before))
+
+
+@given(VALUES)
+def test_what_does_not_change_needs_no_patch(value: Node) -> None:
+    """There is no difference between an object and itself."""
+    assert () == difference(value, value)
+
+
+@given(OBJECTS, OBJECTS)
+def test_no_operation_can_be_left_out(before: dict[str, Node], after: dict[str, Node]) -> None:
+    """A patch that lacks any of its operations does not lead to the object after."""
+    patch = difference(before, after)
+    for index in range(len(patch)):
+        try:
+            found = applied((*patch[:index], *patch[index + 1 :]), before)
+        except PatchFault:
+            continue
+        assert not same(after, found)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ({"a": 1}, {"a": 1.0}, ()),
+        ({"a": 1}, {"a": True}, (Change("replace", "/a", value=True),)),
+        ({"a": {"b/c": 1}}, {"a": {}}, (Change("remove", "/a/b~1c"),)),
+        (["a", "c"], ["a", "b", "c"], (Change("add", "/1", "b"),)),
+        ([1, 2, 3], [3], (Change("remove", "/1"), Change("remove", "/0"))),
+        (
+            [{"name": "a", "image": "x"}, {"name": "b", "image": "y"}],
+            [{"name": "new"}, {"name": "a", "image": "z"}, {"name": "b", "image": "y"}],
+            (Change("replace", "/0/image", "z"), Change("add", "/0", {"name": "new"})),
+        ),
+        ({"a": None}, {}, (Change("remove", "/a"),)),
+        ({}, {"a": None}, (Change("add", "/a", None),)),
+    ],
+)
+def test_only_what_differs_is_touched(before: Node, after: Node, expected: tuple[Change, ...]) -> None:
+    """The patch says what a reader would say."""
+    assert expected == difference(before, after)
+
+
+def test_long_lists_without_a_common_beginning_are_compared_in_time() -> None:
+    """Two lists of thousands of elements are compared place by place."""
+    before: Node = [*range(3000)]
+    after: Node = [number + 1 for number in range(3000)]
+
+    assert same(after, applied(difference(before, after), before))
