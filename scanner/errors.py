@@ -59,3 +59,7 @@ class ListFailed(AssayError):
         super().__init__(why)
         self.state = state
         self.why = why
+
+
+class AuthorizerFailed(AssayError):
+    """The authorizer was asked on behalf of an expression and gave no answer: the object is a gap for that policy."""

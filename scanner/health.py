@@ -5,15 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from scanner.model.policy import ParamRef
+from scanner.model.reading import Auditability
 from scanner.model.resource import Kind
 from scanner.model.scan import Coverage, CoverageState, Health, HealthKind
 from scanner.params import ParamSource, unserved
 from scanner.plan import served
-from scanner.policies.validating import Bound
+from scanner.policies.validating import Bound, World
+
+_UNASKED = (
+    "expressions that ask the authorizer are not auditable, because it may not be asked: grant create on "
+    "subjectaccessreviews.authorization.k8s.io to the identity that scans a cluster, or name a requester with --as-user "
+    "where the server does not tell who that is; files have no authorizer"
+)
 
 
-def health_before(bound: Iterable[Bound], kinds: tuple[Kind, ...], params: ParamSource) -> Iterator[Health]:
+def health_before(bound: Iterable[Bound], kinds: tuple[Kind, ...], world: World) -> Iterator[Health]:
     """What can be said before any object is seen."""
+    params = world.params
     for entry in bound:
         name = entry.policy.name
         for path, expression in entry.compiled.expressions():
@@ -23,6 +31,8 @@ def health_before(bound: Iterable[Bound], kinds: tuple[Kind, ...], params: Param
             yield Health(HealthKind.PARAM_KIND, name, "", fault)
         else:
             yield from _missing_params(entry, params)
+        if world.authorizer is None and Auditability.AUTHORIZER in entry.reading.classes:
+            yield Health(HealthKind.NOT_AUDITABLE, name, "", _UNASKED)
         if entry.reading.reason:
             yield Health(HealthKind.NOT_AUDITABLE, name, "", entry.reading.reason)
         elif not served(entry.policy, kinds):

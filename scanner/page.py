@@ -17,6 +17,7 @@ from typing import assert_never
 import orjson
 
 from scanner import redact
+from scanner.errors import AuthorizerFailed
 from scanner.model.json import Json
 from scanner.model.outcome import (
     Check,
@@ -90,6 +91,10 @@ class Judge:
         try:
             rulings = tuple(judge(bound, resource, original, self.world))
             findings = tuple(finding for ruling in rulings for finding in self._findings(ruling, bound))
+        except AuthorizerFailed as error:
+            why = f"policy {bound.policy.name}: {error}"
+            sheet.gaps.append(Gap(GapKind.EVALUATION, _where(resource.kind, resource), why))
+            return False
         except Exception as error:  # noqa: BLE001 - a fault of ours must not pass for a verdict, nor stop the scan
             why = f"internal error while policy {bound.policy.name} was evaluated: {type(error).__name__}; please report it"
             sheet.gaps.append(Gap(GapKind.EVALUATION, _where(resource.kind, resource), why))

@@ -14,12 +14,14 @@ from fnmatch import fnmatchcase
 from typing import Protocol
 
 from scanner import __version__
+from scanner.cel import Decider, Remembering
 from scanner.errors import ListFailed, UsageError
 from scanner.evaluate import compile_policy
 from scanner.health import health_after, health_before
 from scanner.model.json import JsonObject
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.policy import Operation
+from scanner.model.reading import Auditability
 from scanner.model.release import Minor
 from scanner.model.resource import Kind, Page, Resource, UserInfo, resource_of
 from scanner.model.scan import (
@@ -68,6 +70,13 @@ class Cluster(Protocol):
 
     def requester(self) -> UserInfo:
         """The identity that scans; it stands in for the requester in simulated requests."""
+        ...
+
+    def authorizer(self) -> Decider | None:
+        """Who answers what expressions ask about permissions; None where nobody may be asked.
+
+        Raises ClusterError. What it cannot answer later is an AuthorizerFailed.
+        """
         ...
 
     def discover(self) -> Discovery:
@@ -355,6 +364,10 @@ class _Listing:
         wanted = [kind for kind in kinds if not self.left_out(kind)]
         self._cluster.expect((kind, place, self._scope.selector) for kind in wanted for place in self.namespaces)
 
+    def authorizer(self) -> Decider | None:
+        """See Cluster."""
+        return self._cluster.authorizer()
+
     def judged(self, kind: Kind) -> Iterator[Iterator[Page]]:
         """The pages to judge, for each namespace that the scope names or for all of them at once."""
         for namespace in self.namespaces:
@@ -420,12 +433,20 @@ def _setting(listing: _Listing, discovery: Discovery, rules: Rulebook, viewer: _
         equivalents=equivalents(kinds),
         user=viewer.user,
         operations=viewer.operations,
+        authorizer=_authorizer(listing, sighted, viewer),
     )
     judge = Judge(world, viewer.scope.exclude_namespaces, by_name=viewer.files)
-    health = (*rules.health, *health_before(sighted, kinds, params))
+    health = (*rules.health, *health_before(sighted, kinds, world))
     return _Setting(
         judge, plan(kinds, sighted, viewer.operations), sighted, health, (*((trouble,) if trouble else ()), *blind)
     )
+
+
+def _authorizer(listing: _Listing, bound: Iterable[Bound], viewer: _Viewer) -> Decider | None:
+    """Who answers, if any policy asks: nobody is asked about nobody."""
+    asks = any(Auditability.AUTHORIZER in entry.reading.classes for entry in bound)
+    decider = listing.authorizer() if asks and viewer.user.username else None
+    return Remembering(decider) if decider else None
 
 
 def _title(entry: Bound) -> str:

@@ -60,10 +60,20 @@ def _policy(entry: PolicyRecord, record: ScanRecord) -> Iterator[str]:
     for annotation in policy.audit_annotations:
         yield from _expression(f"audit annotation {annotation.key} =", annotation.value_expression)
     yield ""
+    yield from _auditability(entry)
     yield from _bindings(entry)
     yield from (f"Health: {health.detail}" for health in record.health if health.policy == policy.name)
     found = sum(stored.finding.policy == policy.name for stored in record.findings())
+    yield from _requester(entry, record)
     yield f"In scan {record.scan.id} it matched {entry.matched} objects and has {found} findings."
+
+
+def _requester(entry: PolicyRecord, record: ScanRecord) -> Iterator[str]:
+    """How many of its outcomes hold for the supposed requester alone."""
+    depend = sum(n for key, n in record.tallies.items() if key.requester and key.policy == entry.policy.name)
+    if depend:
+        who = record.scan.requester.username or "the identity that scanned"
+        yield f"{depend} of its outcomes hold for requests by {who} and can be different for others."
 
 
 def _matching(policy: Policy) -> Iterator[str]:
@@ -85,6 +95,18 @@ def _validation(index: int, validation: Validation) -> Iterator[str]:
         yield f"  else: {validation.message.strip()}"
     if validation.message_expression:
         yield from _expression("  else the message that this yields:", validation.message_expression)
+
+
+def _auditability(entry: PolicyRecord) -> Iterator[str]:
+    """How far an audit can stand for admission, and what each of its classes means."""
+    from scanner.report import words  # noqa: PLC0415 - nothing is imported before it is needed
+
+    reading = entry.reading
+    yield f"Auditability: {words.auditability(reading.classes)}{f': {reading.reason}' if reading.reason else ''}"
+    for known in reading.classes:
+        asked = [words.check_title(it.check) for it in reading.checks if known in it.classes]
+        where = f"{words.listed(asked)}: " if asked else ""
+        yield f"  {where}{words.AUDITABILITY_MEANINGS[known]}"
 
 
 def _bindings(entry: PolicyRecord) -> Iterator[str]:
@@ -121,6 +143,9 @@ def _finding(stored: StoredFinding) -> Iterator[str]:
     yield ""
     effect = "would refuse" if finding.denies else "would admit"
     yield f"At a {finding.operation}, admission {effect} this object (actions: {', '.join(finding.actions)})."
+    if stored.status == "preview":
+        yield f"It is a preview of {_stamp(stored.last_seen)}: nothing binds the policy, and the finding has no history."
+        return
     yield f"First seen {_stamp(stored.first_seen)}, last seen {_stamp(stored.last_seen)}, now {stored.status}."
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from scanner.cel import Decider
     from scanner.model.resource import Kind, Page, UserInfo
     from scanner.model.scan import ClusterIdentity
     from scanner.scan import Cluster, Discovery
@@ -28,6 +29,10 @@ class Named:
     def requester(self) -> UserInfo:
         """See Cluster."""
         return self._cluster.requester()
+
+    def authorizer(self) -> Decider | None:
+        """See Cluster."""
+        return self._cluster.authorizer()
 
     def discover(self) -> Discovery:
         """See Cluster."""

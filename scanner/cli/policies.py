@@ -16,17 +16,20 @@ _NOTHING = "That scan found no policy. Scan with -f PATH to add some, or check t
 
 
 def command(db: DbOption = "", cluster_name: ClusterNameOption = "") -> None:
-    """Show what policies the last scan found, how they are bound, and how many objects each matched."""
+    """Show what policies the last scan found, how far each can be audited and is bound, and what it matched."""
+    from scanner.report.words import auditability  # noqa: PLC0415 - nothing is imported before it is needed
+
     with existing(db) as store:
         record = store.record(store.find_scan("last", cluster_name or None).id)
     if not record.policies:
         sys.stderr.write(f"{_NOTHING}\n")
         return
     table(
-        ("POLICY", "FAILURE POLICY", "BINDINGS", "MATCHED", "SOURCE"),
+        ("POLICY", "AUDITABILITY", "FAILURE POLICY", "BINDINGS", "MATCHED", "SOURCE"),
         (
             (
                 entry.policy.name,
+                auditability(entry.reading.classes),
                 entry.policy.failure_policy,
                 ", ".join(map(_binding, entry.bindings)) or "none: never evaluated",
                 _matched(entry),

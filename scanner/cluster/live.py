@@ -11,8 +11,10 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 from urllib.parse import quote
 
+from scanner.cel import Decider
 from scanner.cluster import discovery
 from scanner.cluster.ahead import Ahead, Wanted
+from scanner.cluster.authorizer import Reviewer, may_ask
 from scanner.cluster.labels import parse_selector
 from scanner.cluster.lists import PagedList
 from scanner.cluster.patience import Pace, Watch
@@ -100,6 +102,13 @@ class LiveCluster:
                 extra=tuple((key, texts(values)) for key, values in as_object(dig(info, "extra")).items()),
             )
         return self._requester
+
+    def authorizer(self) -> Decider | None:
+        """The server's authorizer, if this identity may ask it about others. Raises ClusterError."""
+        try:
+            return Reviewer(self._session) if may_ask(self._session) else None
+        except Unanswered as error:
+            raise ClusterError(f"cannot tell whether the authorizer may be asked: {error}. Scan again") from error
 
     def discover(self) -> Discovery:
         """Every served kind. Raises ClusterError when the server cannot be reached, or does not tell."""

@@ -30,8 +30,8 @@ from scanner.convert import convert
 from scanner.errors import ListFailed
 from scanner.model.json import JsonObject, as_object, as_text, dig, text_map
 from scanner.model.outcome import Gap, GapKind
-from scanner.model.resource import Kind, Page, UserInfo
 from scanner.model.release import NEWEST, shown
+from scanner.model.resource import Kind, Page, UserInfo
 from scanner.model.scan import ClusterIdentity
 from scanner.scan import Discovery
 
@@ -96,6 +96,10 @@ class SnapshotCluster:
     def requester(self) -> UserInfo:
         """A made-up identity: nobody asked a server."""
         return UserInfo(username="assay", groups=("system:authenticated",))
+
+    def authorizer(self) -> None:
+        """Nobody: files allow nothing to anybody, and refuse nothing."""
+        return
 
     def discover(self) -> Discovery:
         """What a new 1.36 server and the definitions in the files serve, and the documents that are not objects of it."""

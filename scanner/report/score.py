@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from scanner.model.outcome import CheckKind, Gap, GapKind
-from scanner.model.scan import CoverageState, HealthKind, OutcomeName, ScanRecord, ScanState, TallyKey
+from scanner.model.scan import CoverageState, OutcomeName, ScanRecord, ScanState, TallyKey
 from scanner.report.words import cut, listed, plural
 
 UNLISTED = (CoverageState.PARTIAL, CoverageState.FORBIDDEN, CoverageState.FAILED)
@@ -81,15 +81,13 @@ def _is_answered(key: TallyKey) -> bool:
 
 
 def _undecided(record: ScanRecord) -> int:
-    """Validations without an answer that holds for everybody, and those of policies nobody can audit."""
-    opaque = {entry.policy for entry in record.health if entry.kind is HealthKind.NOT_AUDITABLE}
-    return _sum(record.tallies, lambda key: _is_open(key, opaque))
+    """Checks without an answer that holds for everybody: admission lets them pass, or nobody could decide them here."""
+    return _sum(record.tallies, _is_open)
 
 
-def _is_open(key: TallyKey, opaque: set[str]) -> bool:
-    if key.outcome in (OutcomeName.ERRORED_ADMIT, OutcomeName.NOT_AUDITABLE):
-        return True
-    return (_is_answered(key) and key.requester) or (key.outcome is OutcomeName.SKIPPED and key.policy in opaque)
+def _is_open(key: TallyKey) -> bool:
+    unknown = key.outcome in (OutcomeName.ERRORED_ADMIT, OutcomeName.NOT_AUDITABLE)
+    return unknown or (_is_answered(key) and key.requester)
 
 
 def _unevaluated(record: ScanRecord) -> int:

@@ -45,6 +45,7 @@ class Asked:
     path: str
     query: Mapping[str, str]
     headers: tuple[tuple[str, str], ...]
+    body: bytes = b""
 
     def header(self, name: str) -> list[str]:
         return [value for key, value in self.headers if key == name]
@@ -112,13 +113,12 @@ def serving() -> Iterator[FakeApi]:
             self._answer()
 
         def do_POST(self) -> None:
-            self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            self._answer()
+            self._answer(self.rfile.read(int(self.headers.get("Content-Length", 0))))
 
-        def _answer(self) -> None:
+        def _answer(self, body: bytes = b"") -> None:
             url = urlsplit(self.path)
             headers = tuple((name.lower(), value) for name, value in self.headers.items())
-            api.asked.append(Asked(self.command, url.path, dict(parse_qsl(url.query)), headers))
+            api.asked.append(Asked(self.command, url.path, dict(parse_qsl(url.query)), headers, body))
             reply = api.next_reply(url.path)
             api.released.wait(reply.hang)
             self._send(reply, gzipped="gzip" in self.headers.get("Accept-Encoding", ""))

@@ -12,8 +12,6 @@ from scanner.model.outcome import Check, CheckKind, Gap, GapKind
 from scanner.model.scan import (
     Coverage,
     CoverageState,
-    Health,
-    HealthKind,
     OutcomeName,
     PolicyRecord,
     ScanRecord,
@@ -60,9 +58,9 @@ def test_skipped_checks_do_not_count() -> None:
 
 
 def test_not_auditable_checks_are_undecided() -> None:
-    """Skipped checks of a policy that nobody can audit widen the bounds."""
-    record = record_of((OutcomeName.PASSED, 3), (OutcomeName.VIOLATED, 1), (OutcomeName.SKIPPED, 4))
-    score = score_of(replace(record, health=(Health(HealthKind.NOT_AUDITABLE, "a", "", "asks the authorizer"),)))
+    """Checks that nobody but a server could decide widen the bounds."""
+    counted = (OutcomeName.PASSED, 3), (OutcomeName.VIOLATED, 1), (OutcomeName.NOT_AUDITABLE, 4)
+    score = score_of(record_of(*counted))
     assert (0.75, 0.375, 0.875) == (score.value, score.low, score.high)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from scanner.cel import Decider
 from scanner.errors import ListFailed
 from scanner.model.outcome import Finding, Gap
 from scanner.model.resource import Kind, Page, UserInfo
@@ -41,6 +42,7 @@ class FakeCluster:
     page_size: int = 2
     source: str = "cluster"
     user: UserInfo = field(default_factory=lambda: UserInfo("auditor", groups=("auditors",)))
+    clerk: Decider | None = None
     refused: Mapping[str, BaseException] = field(default_factory=dict)
     broken: Mapping[str, BaseException] = field(default_factory=dict)
     raw: Mapping[str, list[bytes]] = field(default_factory=dict)
@@ -52,6 +54,9 @@ class FakeCluster:
 
     def requester(self) -> UserInfo:
         return self.user
+
+    def authorizer(self) -> Decider | None:
+        return self.clerk
 
     def discover(self) -> Discovery:
         return Discovery(self.kinds, self.gaps)

@@ -1,0 +1,91 @@
+"""The cluster's authorizer, asked by review: nothing is stored, and nothing is guessed.
+
+Source of truth: `authorization.k8s.io/v1`. A SubjectAccessReview answers what kube-apiserver's authorizer would answer an
+expression: allowed, the reason, and its error as `evaluationError`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from scanner.cel import Answer, Question
+from scanner.cluster.session import Session, Unanswered
+from scanner.errors import AuthorizerFailed, ClusterError
+from scanner.model.json import JsonObject, as_text, dig
+
+_GROUP: Final = "authorization.k8s.io"
+_VERSION: Final = f"{_GROUP}/v1"
+_REVIEWS: Final = f"/apis/{_VERSION}/subjectaccessreviews"
+_SELF_REVIEWS: Final = f"/apis/{_VERSION}/selfsubjectaccessreviews"
+_CREATED: Final = 201
+
+
+class Reviewer:
+    """Answers questions by SubjectAccessReview. Satisfies `scanner.cel.Decider`."""
+
+    def __init__(self, session: Session) -> None:
+        """Use a session whose identity may create such reviews."""
+        self._session = session
+
+    def decide(self, question: Question) -> Answer:
+        """The authorizer's answer. Raises AuthorizerFailed when it gives none: a refusal would be a guess."""
+        try:
+            answer = self._session.review(_REVIEWS, _review(question))
+        except (Unanswered, ClusterError) as error:
+            raise AuthorizerFailed(f"the authorizer was asked and did not answer: {error}") from error
+        status = answer.body().get("status")
+        if answer.status != _CREATED or not isinstance(dig(status, "allowed"), bool):
+            raise AuthorizerFailed(
+                f"the authorizer was asked, and the server answered {answer.status}: {answer.message()}. Scan again"
+            )
+        return Answer(
+            allowed=dig(status, "allowed") is True,
+            reason=as_text(dig(status, "reason")),
+            error=as_text(dig(status, "evaluationError")) or None,
+        )
+
+
+def may_ask(session: Session) -> bool:
+    """Whether this identity may ask what others are allowed to do. Raises Unanswered and ClusterError."""
+    asked: JsonObject = {"group": _GROUP, "resource": "subjectaccessreviews", "verb": "create"}
+    document: JsonObject = {
+        "apiVersion": _VERSION,
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": asked},
+    }
+    answer = session.review(_SELF_REVIEWS, document)
+    return answer.status == _CREATED and dig(answer.body(), "status", "allowed") is True
+
+
+def _review(question: Question) -> JsonObject:
+    subject = question.subject
+    extra: JsonObject = {key: list(values) for key, values in subject.extra}
+    spec = {
+        "user": subject.username,
+        "uid": subject.uid,
+        "groups": list(subject.groups),
+        "extra": extra,
+        **_attributes(question),
+    }
+    return {
+        "apiVersion": _VERSION,
+        "kind": "SubjectAccessReview",
+        "spec": {key: value for key, value in spec.items() if value},
+    }
+
+
+def _attributes(question: Question) -> JsonObject:
+    if question.path:
+        return {"nonResourceAttributes": {"path": question.path, "verb": question.verb}}
+    named = {
+        "verb": question.verb,
+        "group": question.group,
+        "version": question.version,
+        "resource": question.resource,
+        "subresource": question.subresource,
+        "namespace": question.namespace,
+        "name": question.name,
+    }
+    selectors = {"fieldSelector": question.field_selector, "labelSelector": question.label_selector}
+    chosen: JsonObject = {key: {"rawSelector": text} for key, text in selectors.items() if text}
+    return {"resourceAttributes": {**{key: value for key, value in named.items() if value}, **chosen}}
