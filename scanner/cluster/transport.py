@@ -11,7 +11,7 @@ import ssl
 from typing import Any, Final
 
 import urllib3
-from urllib3.exceptions import InsecureRequestWarning
+from urllib3.exceptions import InsecureRequestWarning, LocationParseError
 from urllib3.util import make_headers, parse_url
 
 from scanner.cluster.credentials import Credentials
@@ -49,8 +49,16 @@ def encoding_for(credentials: Credentials) -> str:
     kubectl asks for them unless the kubeconfig says `disable-compression`. So does a scan, but not where the way to the
     server is shorter than the work: packing costs the server more than sending over loopback.
     """
-    host = parse_url(str(credentials.configuration.host)).host or ""
-    return "identity" if credentials.uncompressed or host in _LOOPBACK else "gzip"
+    near = _host(str(credentials.configuration.host)) in _LOOPBACK
+    return "identity" if credentials.uncompressed or near else "gzip"
+
+
+def _host(url: str) -> str:
+    """The host of a URL; none when it is no URL, which the first request will say."""
+    try:
+        return parse_url(url).host or ""
+    except LocationParseError:
+        return ""
 
 
 def timeout_for(seconds: float | None) -> urllib3.Timeout:
