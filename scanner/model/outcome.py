@@ -39,6 +39,7 @@ class SkipReason(StrEnum):
     NOT_AUDITABLE = "notAuditable"
     EXCEPTION = "exception"
     REDACTED = "redacted"
+    NOT_REACHED = "notReached"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +110,14 @@ Outcome: TypeAlias = Passed | Violated | WouldChange | Errored | Skipped
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The outcome of one check. An invocation that was matched yields exactly one per check."""
+    """The outcome of one check. An invocation that was matched yields exactly one per check.
+
+    `excepted_by` names the policy exceptions that keep this outcome from having any effect.
+    """
 
     check: Check
     outcome: Outcome
+    excepted_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
