@@ -1,17 +1,18 @@
 """What expressions made, as the JSON that patches are made of.
 
-Mirrors `ObjectVal.ConvertToNative` and `convertField` of apiserver 1.36: a list or map that was written in the expression is
+Mirrors `ObjectVal.ConvertToNative` and `convertField` of apiserver. A list or map that was written in the expression is
 converted one level deep, so that another one inside it stays a Go value that no schema accepts (`Foreign`); what was read from
-the request is JSON already.
+the request is JSON already until 1.36, and from 1.37 on built anew: an empty list of it becomes null, and a null no value at all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TypeAlias
+from collections.abc import Iterator
+from typing import TypeAlias, cast
 
 from scanner import cel
 from scanner.cel.runtime import go_type, printed
+from scanner.mutate.origin import Data
 
 Native: TypeAlias = "bool | int | float | str | list[Native] | dict[str, Native] | Foreign | None"
 _NATIVE_TYPES = {"types.Uint": "uint64", "types.Bytes": "[]uint8", "types.Timestamp": "time.Time"}
@@ -31,31 +32,6 @@ class Foreign:
         self.text = text
 
 
-class Data:
-    """Tells what was read from the request from what an expression made: both are lists and dicts here."""
-
-    def __init__(self, sources: Iterable[object]) -> None:
-        self._sources = tuple(sources)
-        self._ids: frozenset[int] | None = None
-
-    def __contains__(self, value: object) -> bool:
-        if self._ids is None:
-            self._ids = frozenset(id(part) for source in self._sources for part in _containers(source))
-        return id(value) in self._ids
-
-
-def _containers(root: object) -> Iterator[object]:
-    waiting = [root]
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value, Mapping):
-            yield value
-            waiting.extend(value.values())
-        elif isinstance(value, list):
-            yield value
-            waiting.extend(value)
-
-
 def native_object(value: cel.Struct, data: Data) -> dict[str, Native]:
     """The JSON of an `Object{…}`. Raises PatchFault for a map with a key that is no text."""
     return {name: _field(one, data) for name, one in value.fields.items()}
@@ -63,13 +39,28 @@ def native_object(value: cel.Struct, data: Data) -> dict[str, Native]:
 
 def _field(value: object, data: Data) -> Native:
     """A field's value: lists and maps are opened once."""
+    if isinstance(value, cel.KeyedMap):
+        raise PatchFault("invalid return type: *dynamic.ObjectVal")
+    if isinstance(value, list | dict) and value in data:
+        return _rebuilt(value) if data.rebuilds else cast("Native", value)
     if isinstance(value, list):
         return [_inside(one, data) for one in value]
     if isinstance(value, dict):
         return {key: _inside(one, data) for key, one in value.items()}
-    if isinstance(value, cel.KeyedMap):
-        raise PatchFault("invalid return type: *dynamic.ObjectVal")
     return _inside(value, data)
+
+
+def _rebuilt(value: object) -> Native:
+    """What was read from the request, as 1.37 copies it."""
+    match value:
+        case list():
+            return [_rebuilt(one) for one in value] or None
+        case dict():
+            return {key: _rebuilt(one) for key, one in value.items()}
+        case bool() | int() | float() | str():
+            return value
+        case _:
+            return Foreign("structpb.NullValue", "NULL_VALUE")
 
 
 def _inside(value: object, data: Data) -> Native:
@@ -83,7 +74,7 @@ def _inside(value: object, data: Data) -> Native:
             return value
         case cel.Struct():
             return native_object(value, data)
-        case list() | dict() if value in data:
+        case list() | dict() if value in data and not data.wrapping(value):
             return value
         case list():
             return Foreign("[]ref.Val", go_text(value))

@@ -13,8 +13,9 @@ from scanner.model.json import Json, JsonObject
 from scanner.mutate import typed
 from scanner.mutate.decoding import strictly_decoded
 from scanner.mutate.merge import merged
-from scanner.mutate.native import Data, Native, PatchFault, misnamed, native_object
+from scanner.mutate.native import Native, PatchFault, misnamed, native_object
 from scanner.mutate.operations import Node, Operation, TestFailed, apply
+from scanner.mutate.origin import Data
 from scanner.mutate.schema import Schema
 from scanner.mutate.values import json_value
 

@@ -117,14 +117,14 @@ class _Settling:
         found = {name: self.value(of.of(name), before.get(name), one) for name, one in known.items()}
         kept = {name: one for name, one in found.items() if name in before or not self._is_nothing(of, name, one)}
         kept = {name: one for name, one in kept.items() if one is not None or before.get(name, one) is None}
-        removed = (name for name in before if name not in kept)
-        defaults = of.defaults if not self._schema.builtin else {}
-        restored = {
-            name: before[name]
-            for name in removed
-            if same(before[name], defaults.get(name, default_of(atom.name, name, after)))
-        }
+        removed = {name: before[name] for name in before if name not in kept}
+        restored = {name: one for name, one in removed.items() if self._is_default(atom.name, of, name, one, after)}
         return {**kept, **restored}
+
+    def _is_default(self, type_name: str, of: MapType, name: str, value: Json, siblings: JsonObject) -> bool:
+        """Whether a removed field comes back as it was."""
+        known = default_of(type_name, name, siblings) if self._schema.builtin else of.defaults.get(name)
+        return known is not None and same(value, known)
 
     def _is_nothing(self, of: MapType, name: str, value: Json) -> bool:
         """Whether a field that was not there before is as if it were not given."""

@@ -10,10 +10,13 @@ import math
 
 from scanner import cel
 from scanner.cel.conversions import to_string
-from scanner.mutate.native import Data, Foreign, PatchFault, misnamed, native_object
+from scanner.mutate.native import Foreign, PatchFault, misnamed, native_object
 from scanner.mutate.operations import Node
+from scanner.mutate.origin import Data
 
 _LARGEST = 2**53 - 1
+# Go's protobuf separates its prefix by a blank that does not break.
+_INVALID_TYPE = "proto:\u00a0invalid type"
 _PREFIX = "JSONPath valueExpression evaluated to a type that could not marshal to JSON: "
 
 
@@ -27,10 +30,10 @@ def json_value(value: cel.Value, data: Data) -> Node:
         if names := misnamed(value):
             raise PatchFault(f"type mismatch: {names}")
         return _plain(native_object(value, data))
-    return _converted(value)
+    return _converted(value, data)
 
 
-def _converted(value: cel.Value) -> Node:
+def _converted(value: cel.Value, data: Data) -> Node:
     match value:
         case None | bool() | str():
             return value
@@ -42,16 +45,29 @@ def _converted(value: cel.Value) -> Node:
             return base64.b64encode(value).decode()
         case cel.Timestamp() | cel.Duration():
             return str(to_string(value))
-        case list():
-            return [_converted(one) for one in value]
-        case dict():
-            return {key: _converted(one) for key, one in value.items()}
+        case list() | dict():
+            return _container(value, data)
         case cel.Optional() if value.present:
-            return _converted(value.value)
+            return _converted(value.value, data)
         case cel.Struct():
-            raise RequestFault("the API server ends the connection: an Object inside a list or map of a JSON patch")
+            return _struct_inside(value, data)
         case _:
             raise PatchFault(f"{_PREFIX}type conversion error from '{cel.type_name(value)}' to '*structpb.Value'")
+
+
+def _container(value: list[cel.Value] | dict[str, cel.Value], data: Data) -> Node:
+    if wrapping := data.wrapping(value):
+        raise PatchFault(f"{_PREFIX}type conversion error from {wrapping}")
+    if isinstance(value, list):
+        return [_converted(one, data) for one in value]
+    return {key: _converted(one, data) for key, one in value.items()}
+
+
+def _struct_inside(value: cel.Struct, data: Data) -> Node:
+    """An object inside a list or map: until 1.36 the server does not survive it."""
+    if not data.rebuilds:
+        raise RequestFault("the API server ends the connection: an Object inside a list or map of a JSON patch")
+    return _plain(native_object(value, data))
 
 
 def _number(value: float) -> Node:
@@ -64,7 +80,7 @@ def _plain(value: object) -> Node:
     """What protobuf's Struct makes of a converted object: every number a double."""
     match value:
         case Foreign():
-            raise PatchFault(f"{_PREFIX}proto: invalid type: {value.type}")
+            raise PatchFault(f"{_PREFIX}{_INVALID_TYPE}: {value.type}")
         case bool() | str() | None:
             return value
         case int() | float():
@@ -74,4 +90,4 @@ def _plain(value: object) -> Node:
         case dict():
             return {key: _plain(one) for key, one in value.items()}
         case _:
-            raise PatchFault(f"{_PREFIX}proto: invalid type: {type(value).__name__}")
+            raise PatchFault(f"{_PREFIX}{_INVALID_TYPE}: {type(value).__name__}")

@@ -30,7 +30,8 @@ from scanner.model.policy import Binding, Invocation, Operation, Policy
 from scanner.model.release import NEWEST, Minor
 from scanner.model.resource import Kind, Resource
 from scanner.mutate.difference import difference
-from scanner.mutate.native import Data, PatchFault
+from scanner.mutate.native import PatchFault
+from scanner.mutate.origin import Data
 from scanner.mutate.patch import configured, patched
 from scanner.mutate.schema import Schema
 from scanner.mutate.settling import settled
@@ -42,6 +43,8 @@ from scanner.policies.validating import Bound, bound_by, expression_faults
 LANGUAGE = "MutatingAdmissionPolicy"
 POLICIES = "mutatingadmissionpolicies"
 BINDINGS = "mutatingadmissionpolicybindings"
+_NAMESPACE = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
+_WRAPPED_SINCE = (1, 37)
 _INTERNAL_ERROR = 500
 _ENDED = "an earlier mutation ends the request"
 
@@ -121,21 +124,23 @@ def bind(
     rules: Minor = NEWEST,
 ) -> tuple[Bound, ...]:
     """Policies that some binding puts into force, compiled, ordered by name, to be asked about some operations."""
-    return bound_by(policies, bindings, operations, rules, partial(_judgements, schemas=schemas))
+    return bound_by(policies, bindings, operations, rules, partial(_judgements, schemas=schemas, rules=rules))
 
 
 def _judgements(
-    compiled: CompiledPolicy, request: Request, param: Resource | None, *, schemas: Schemas
+    compiled: CompiledPolicy, request: Request, param: Resource | None, *, schemas: Schemas, rules: Minor
 ) -> tuple[Judgement, ...]:
-    return predict(compiled, request, param, schemas).judgements
+    return predict(compiled, request, param, schemas, rules).judgements
 
 
-def predict(compiled: CompiledPolicy, request: Request, param: Resource | None, schemas: Schemas) -> Prediction:
-    """Every mutation of a matched invocation, and the object after all of them.
+def predict(
+    compiled: CompiledPolicy, request: Request, param: Resource | None, schemas: Schemas, rules: Minor = NEWEST
+) -> Prediction:
+    """Every mutation of a matched invocation, and the object after all of them, as a Kubernetes release decides.
 
     Raises SchemaUnknown when the kind has no schema: then only a server can tell.
     """
-    run = _Run(compiled, request, _bare(param, schemas), _known(schemas, request.matched))
+    run = _Run(compiled, request, _bare(param, schemas), _known(schemas, request.matched), schemas, rules)
     stored = request.resource.body
     if stopped := run.conditions(stored):
         return Prediction(stopped, stored)
@@ -181,6 +186,8 @@ class _Run:
     request: Request
     param: Resource | None
     schema: Schema
+    schemas: Schemas
+    rules: Minor
 
     def conditions(self, body: JsonObject) -> tuple[Judgement, ...]:
         return before_checks(self.compiled, replace(self.request, current=body), self.param)
@@ -223,9 +230,31 @@ class _Run:
         if "authorizer" not in activation and expression.reads("authorizer"):
             raise _Undecided("the expression asks the authorizer")
         value = _evaluated(expression, activation)
-        data = Data(activation[name] for name in activation if name != "variables")
+        data = self._data(body, activation)
         apply = patched if self.compiled.policy.mutations[index].patch_type == "JSONPatch" else configured
         return settled(self.schema, body, apply(value, body, self.schema, data))
+
+    def _data(self, body: JsonObject, activation: dict[str, object]) -> Data:
+        sources = tuple(activation[name] for name in activation if name != "variables")
+        if self.rules < _WRAPPED_SINCE:
+            return Data(sources)
+        return Data(sources, wrapped=self._wrapped(body), request=activation["request"], rebuilds=True)
+
+    def _wrapped(self, body: JsonObject) -> Iterator[tuple[Schema, object]]:
+        """What 1.37 shows as Go values: the object only when the policy has conditions, others of compiled kinds always.
+
+        A server shows the object so, too, when a policy with conditions was judged before this one; which comes first is
+        random there.
+        """
+        if self.compiled.conditions and self.schema.builtin:
+            yield self.schema, body
+            yield self.schema, self.request.resource.body
+        namespace = self.schemas.schema(_NAMESPACE)
+        if namespace:
+            yield namespace, self.request.namespace_object
+        schema = self.schemas.schema(self.param.kind) if self.param else None
+        if self.param and schema and schema.builtin:
+            yield schema, self.param.body
 
 
 class _Undecided(Exception):

@@ -9,6 +9,7 @@ from scanner.api import Auditor
 from scanner.cluster.definitions import builtin_kinds
 from scanner.model.outcome import Errored, Passed, Violated
 from tests.conformance.cases import Result
+from tests.conformance.mutations import mutation_result
 from tests.conformance.policies import ADMIN, AllowAdmin, kinds_of, policy_of, validation_of
 
 _RELEASES = {"1.36": "v1_36", "1.37": "v1_37"}
@@ -24,7 +25,10 @@ def compare_delta(data: Any) -> Iterator[Result]:
         for release, field in _RELEASES.items():
             subject = [case["expr"], case["kind"], case["object"], release, case["cause"]]
             recorded = {key: value for key, value in case[field].items() if key != "cost"}
-            if case["kind"] == "mutation" or case.get("oldObject"):
+            if case["kind"] == "mutation":
+                yield mutation_result(case, data, release, recorded, subject)
+                continue
+            if case.get("oldObject"):
                 yield Result(
                     right=False, same_text=False, expected=recorded, actual=None, subject=subject, skipped=True
                 )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +20,11 @@ from scanner.policies.mutating import refusal
 from tests.conformance.cases import Result, folder, load
 from tests.conformance.policies import ADMIN, AllowAdmin
 
+DELTA_ADMIN = replace(ADMIN, uid="admin")
 SPROCKET = Kind("mu.example.com", "v1", "Sprocket", "sprockets", namespaced=True)
 
 
+@cache
 def schemas(recordings: Path) -> KnownSchemas:
     """The shipped schemas, and that of Sprocket out of its OpenAPI document."""
     documents = load(recordings / "openapi.json.gz")["documents"]
@@ -110,3 +114,56 @@ def _partners(elements: list[Any], before: list[Any]) -> list[Any]:
     """For each element what it was before, by name or by content; None for a new one."""
     named = {one["name"]: one for one in before if isinstance(one, dict) and "name" in one}
     return [named.get(one.get("name")) if isinstance(one, dict) else one in before or None for one in elements]
+
+
+def mutation_result(case: Any, data: Any, release: str, recorded: Any, subject: object) -> Result:
+    """A mutation of the file `delta-1.37` by the rules of one release."""
+    known = schemas(recordings())
+    before = data["objects"][case["object"]]
+    auditor = Auditor(
+        policies=[_delta_policy(case)],
+        bindings=[_delta_binding(case)],
+        params=[data["objects"]["map_params"]],
+        namespaces=[data["objects"]["map_namespace"]],
+        kinds=(*builtin_kinds(), SPROCKET),
+        user=DELTA_ADMIN,
+        authorizer=AllowAdmin(),
+        kubernetes_version=release,
+        schemas=known,
+    )
+    actual = _actual(auditor.evaluate(before, operation="CREATE"), before)
+    if "denied" in actual:
+        code, message = actual["denied"]["code"], actual["denied"]["message"]
+        actual = {"denied": {"code": code, "message": message.rpartition(" denied request: ")[2]}}
+    if "refused" in recorded:
+        text = actual["denied"]["message"] if "denied" in actual else None
+        return Result(text is not None, text == recorded["refused"], recorded, actual, subject)
+    if "connectionClosed" in recorded:
+        return Result("denied" in actual, "denied" in actual, recorded, actual, subject)
+    return _compared(recorded, actual, before, subject)
+
+
+def _delta_policy(case: Any) -> Any:
+    body = "jsonPatch" if case["patchType"] == "JSONPatch" else "applyConfiguration"
+    rule = {"operations": ["CREATE"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"]}
+    spec: dict[str, Any] = {
+        "failurePolicy": "Fail",
+        "reinvocationPolicy": "Never",
+        "matchConstraints": {"resourceRules": [rule]},
+        "variables": case.get("variables", []),
+        "mutations": [{"patchType": case["patchType"], body: {"expression": case["expr"]}}],
+    }
+    if case.get("matchConditions"):
+        spec["matchConditions"] = [{"name": "any", "expression": "object != null"}]
+    if case.get("params"):
+        spec["paramKind"] = {"apiVersion": "v1", "kind": "ConfigMap"}
+    version = "admissionregistration.k8s.io/v1"
+    return {"apiVersion": version, "kind": "MutatingAdmissionPolicy", "metadata": {"name": "case"}, "spec": spec}
+
+
+def _delta_binding(case: Any) -> Any:
+    spec: dict[str, Any] = {"policyName": "case"}
+    if case.get("params"):
+        spec["paramRef"] = {"name": "mu-params", "namespace": "mu", "parameterNotFoundAction": "Deny"}
+    version = "admissionregistration.k8s.io/v1"
+    return {"apiVersion": version, "kind": "MutatingAdmissionPolicyBinding", "metadata": {"name": "case"}, "spec": spec}

@@ -1,0 +1,102 @@
+"""Where a value of an expression comes from: read from the request, or made by the expression.
+
+Both are lists and dicts here, and upstream converts them differently. From 1.37 on, what was read from an object whose kind is
+compiled into the API server is moreover a wrapped Go value, which a JSON patch cannot take.
+
+Source of truth: `common.SchemalessTypedToVal` of apiserver 1.37, and which variables it wraps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeAlias
+
+from scanner.model.json import EMPTY, Json, as_object, dig
+from scanner.mutate.schema import Schema
+
+Wrapped: TypeAlias = "Iterable[tuple[Schema, object]]"
+_MAP = "'map(dyn, dyn)' to '*structpb.Value'"
+_LIST = "'list(dyn)' to '*structpb.Value'"
+_REQUEST = {
+    "kind": "v1.GroupVersionKind",
+    "requestKind": "v1.GroupVersionKind",
+    "resource": "v1.GroupVersionResource",
+    "requestResource": "v1.GroupVersionResource",
+    "userInfo": "v1.UserInfo",
+}
+
+
+class Data:
+    """What was read from the request.
+
+    `wrapped` are objects with their schemas, and `request` the request, when they are Go values; `rebuilds` says that fields
+    of an `Object{…}` are converted as from 1.37 on.
+    """
+
+    def __init__(
+        self, sources: Iterable[object], *, wrapped: Wrapped = (), request: object = None, rebuilds: bool = False
+    ) -> None:
+        self.rebuilds = rebuilds
+        self._sources = tuple(sources)
+        self._wrapped = tuple(wrapped)
+        self._request = request
+        self._ids: frozenset[int] | None = None
+        self._kinds: Mapping[int, str] | None = None
+
+    def __contains__(self, value: object) -> bool:
+        if self._ids is None:
+            self._ids = frozenset(id(part) for source in self._sources for part in _containers(source))
+        return id(value) in self._ids
+
+    def wrapping(self, value: object) -> str:
+        """What a wrapped value cannot be converted from and to, as Go says it; nothing for a plain value."""
+        if self._kinds is None:
+            self._kinds = dict(self._described())
+        return self._kinds.get(id(value), "")
+
+    def _described(self) -> Iterator[tuple[int, str]]:
+        for schema, source in self._wrapped:
+            yield from _native(schema, schema.root, source)
+        if self._request is not None:
+            yield from _of_request(self._request)
+
+
+def _containers(root: object) -> Iterator[object]:
+    waiting = [root]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, Mapping):
+            yield value
+            waiting.extend(value.values())
+        elif isinstance(value, list):
+            yield value
+            waiting.extend(value)
+
+
+def _native(schema: Schema, ref: Json, value: object) -> Iterator[tuple[int, str]]:
+    """The wrapped values of an object of a compiled kind; what is free-form in it stays plain."""
+    atom = schema.resolve(ref)
+    if atom.scalar:
+        return
+    if isinstance(value, dict) and atom.map:
+        name = ".".join(atom.name.split(".")[-2:])
+        yield id(value), f"struct type {name} to *structpb.Value" if atom.map.fields else _MAP
+        for key, one in value.items():
+            below = atom.map.of(key)
+            if below is not None and below != "?":
+                yield from _native(schema, below, one)
+    elif isinstance(value, list) and atom.list:
+        yield id(value), _LIST
+        for one in value:
+            yield from _native(schema, atom.list.element, one)
+
+
+def _of_request(request: object) -> Iterator[tuple[int, str]]:
+    fields = as_object(request) if isinstance(request, Mapping) else EMPTY
+    for name, type_name in _REQUEST.items():
+        if isinstance(fields.get(name), dict):
+            yield id(fields[name]), f"struct type {type_name} to *structpb.Value"
+    groups, extra = dig(fields, "userInfo", "groups"), dig(fields, "userInfo", "extra")
+    yield id(groups), _LIST
+    yield id(extra), _MAP
+    yield from ((id(values), _LIST) for values in as_object(extra).values())
