@@ -149,6 +149,16 @@ def run(
     options that name what does not exist. Everything else that goes wrong is in the scan.
     """
     started = clock()
+    seen = outlook(cluster, options)
+    store.begin(_start(scan_id, started, seen.rules, seen.viewer))
+    course = _Course(store, scan_id, progress)
+    course.gaps = [*seen.gaps]
+    course.judge(seen.setting, seen.listing)
+    return store.finish(scan_id, course.end(seen.setting, clock()))
+
+
+def outlook(cluster: Cluster, options: Options) -> Outlook:
+    """What a scan with these options would judge, and by what. Raises like `run`."""
     identity = cluster.identity()
     discovery = cluster.discover()
     listing = _Listing(cluster, options.scope)
@@ -157,11 +167,42 @@ def run(
     viewer = _Viewer(identity, options.user or cluster.requester(), options.scope)
     setting = _setting(listing, discovery, rules, viewer)
     _reject_unknown(options.scope, discovery, setting)
-    store.begin(_start(scan_id, started, rules, viewer))
-    course = _Course(store, scan_id, progress)
-    course.gaps = [*options.gaps, *discovery.gaps, *rules.gaps, *setting.gaps]
-    course.judge(setting, listing)
-    return store.finish(scan_id, course.end(setting, clock()))
+    gaps = (*options.gaps, *discovery.gaps, *rules.gaps, *setting.gaps)
+    return Outlook(viewer, rules, setting, listing, gaps)
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """A cluster as a scan sees it before it judges the first object."""
+
+    viewer: _Viewer
+    rules: Rulebook
+    setting: _Setting
+    listing: _Listing
+    gaps: tuple[Gap, ...]
+
+    @property
+    def cluster(self) -> ClusterIdentity:
+        """Which cluster it is."""
+        return self.viewer.cluster
+
+    @property
+    def world(self) -> World:
+        """What objects are judged by."""
+        return self.setting.judge.world
+
+    @property
+    def plans(self) -> tuple[KindPlan, ...]:
+        """The lists to make, as far as the scope goes."""
+        return tuple(plan for plan in self.setting.plans if not self.listing.left_out(plan.kind))
+
+    def objects(self, kind: Kind) -> Iterator[Resource]:
+        """Every object of a kind that is within the scope. Raises ListFailed, and ValueError for an unreadable page."""
+        excluded = self.viewer.scope.exclude_namespaces
+        for pages in self.listing.judged(kind):
+            for resource in (found for page in pages for found in _resources(page)):
+                if not any(fnmatchcase(resource.namespace, pattern) for pattern in excluded):
+                    yield resource
 
 
 @dataclass(frozen=True, slots=True)
