@@ -37,3 +37,10 @@ class CostExceeded(EvaluationStopped):
 
     def __init__(self) -> None:
         super().__init__("operation cancelled: actual cost limit exceeded")
+
+
+class Interrupted(EvaluationStopped):
+    """The evaluation took far longer than any request may, without costing much."""
+
+    def __init__(self) -> None:
+        super().__init__("operation interrupted")

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from scanner.cel import exact, parser, reads
+from scanner.cel import exact, metered, parser, reads
 from scanner.cel.checker import check
+from scanner.cel.cost import PER_CALL_LIMIT
 from scanner.cel.depth import with_room
-from scanner.cel.errors import CompileError, InstantiationError
+from scanner.cel.errors import CompileError, CostExceeded, EvaluationError, InstantiationError, Interrupted
 from scanner.cel.exact import MISSING
 from scanner.cel.folding import fold
 from scanner.cel.lexer import UnknownCharacter
+from scanner.cel.meter import Meter
 from scanner.cel.parser import NotInGrammar, TooDeep
 from scanner.cel.source import NOWHERE, Issue, Source
 from scanner.cel.validators import validate
@@ -21,23 +24,45 @@ if TYPE_CHECKING:
 
     from scanner.cel.checker import Checked
     from scanner.cel.env import Environment
+    from scanner.cel.folding import Folded
     from scanner.cel.tree import Node
     from scanner.cel.type_system import Type
     from scanner.cel.values import Value
 
 
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """A well-typed tree and what is known about it before evaluation."""
+
+    root: Node
+    checked: Checked
+    folded: Folded
+    environment: Environment
+
+
+class Measured(NamedTuple):
+    """What became of an evaluation, a value or the error it ended in, and what it cost."""
+
+    outcome: Value | EvaluationError
+    cost: int
+
+
 class Program:
     """A compiled expression.
 
-    `reads`: the access paths it reads, as tuples of names beginning with a variable.
+    `reads`: the access paths it reads, as tuples of names beginning with a variable. `evaluate` does not count;
+    `measure` does, and takes a few times as long.
     """
 
-    __slots__ = ("_planned", "_room", "reads", "result_type", "text")
+    __slots__ = ("_analysis", "_metered", "_planned", "_room", "reads", "result_type", "text")
 
-    def __init__(self, text: str, planned: exact.Planned, result_type: Type, paths: frozenset[reads.Path]) -> None:
+    def __init__(self, text: str, analysis: Analysis, planned: exact.Planned) -> None:
+        root, checked, declared = analysis.root, analysis.checked, analysis.environment.variables
         self.text = text
-        self.result_type = result_type
-        self.reads = paths
+        self.result_type: Type = checked.types[root.id]
+        self.reads = reads.paths(root, checked, frozenset(name for name, _ in declared))
+        self._analysis = analysis
+        self._metered: metered.Planned | None = None
         self._planned = planned
         self._room: list[Value] = [None] * (planned.size - len(planned.roots))
 
@@ -50,6 +75,30 @@ class Program:
             return planned.evaluate(frame)
         except RecursionError:
             return with_room(lambda: planned.evaluate(frame))
+
+    def measure(self, activation: Mapping[str, object], limit: int = PER_CALL_LIMIT) -> Measured:
+        """Return the value or the error for these variables and what it costs; `CostExceeded` above the limit.
+
+        Counting comes first: what it does not stop is evaluated again by those closures whose answers count.
+        """
+        meter = self.count(activation, limit)
+        if isinstance(meter.stopped, CostExceeded | Interrupted):
+            return Measured(meter.stopped, meter.cost)
+        try:
+            return Measured(self.evaluate(activation), meter.cost)
+        except EvaluationError as error:
+            return Measured(error, meter.cost)
+
+    def count(self, activation: Mapping[str, object], limit: int = PER_CALL_LIMIT) -> Meter:
+        """Return a meter that has counted an evaluation, to its end or until it stopped."""
+        planned, analysis = self._metered, self._analysis
+        if planned is None:
+            planned = with_room(
+                lambda: metered.plan(analysis.root, analysis.checked, analysis.folded, analysis.environment)
+            )
+            self._metered = planned
+        roots = [activation.get(name, MISSING) for name in planned.roots]
+        return with_room(lambda: metered.count(planned, roots, limit))
 
 
 @lru_cache(maxsize=8192)
@@ -65,15 +114,14 @@ def _compile(text: str, env: Environment) -> Program:
     issues = checked.issues or validate(root, checked, env)
     if issues:
         raise _failed(source, issues)
-    result_type = checked.types[root.id]
-    _reject_other_results(result_type, env.results)
-    names = frozenset(name for name, _ in env.variables)
-    return Program(text, _plan(root, checked, env), result_type, reads.paths(root, checked, names))
+    _reject_other_results(checked.types[root.id], env.results)
+    return _program(text, root, checked, env)
 
 
-def _plan(root: Node, checked: Checked, env: Environment) -> exact.Planned:
+def _program(text: str, root: Node, checked: Checked, env: Environment) -> Program:
     try:
-        return exact.plan(root, checked, fold(root, checked, env), env)
+        analysis = Analysis(root, checked, fold(root, checked, env), env)
+        return Program(text, analysis, exact.plan(root, checked, analysis.folded, env))
     except InstantiationError as error:
         message = f"program instantiation failed: {error}"
         raise CompileError(message, message) from None

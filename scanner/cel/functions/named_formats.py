@@ -35,8 +35,8 @@ _BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{
 _DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 _TIME = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(?:.[0-9]+)?(?:z|[+-][0-9]{2}:[0-9]{2})")
 _MONTHS = 12
-_UUID_PATTERN_LENGTH = 75
-_DATETIME_PATTERN_LENGTH = 83
+_UUID_PATTERN_LENGTH = 70
+_DATETIME_PATTERN_LENGTH = 71
 
 
 @dataclass(frozen=True, slots=True, eq=False)
