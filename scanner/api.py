@@ -15,6 +15,7 @@ Documents are decoded JSON objects. Nothing is read, listed or stored here; the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 
 from scanner.cel import Decider, Remembering
 from scanner.convert import convert
@@ -25,12 +26,16 @@ from scanner.model.release import release_of
 from scanner.model.resource import Kind, Resource, UserInfo, resource_of
 from scanner.plan import equivalents
 from scanner.policies import manifest, mutating, validating
+from scanner.policies.kyverno import bind as kyverno
+from scanner.policies.kyverno import spec
+from scanner.policies.kyverno.bind import Circumstances
+from scanner.policies.kyverno.exceptions import read_exception
 from scanner.policies.mutating import NoSchemas, Schemas
 from scanner.policies.reading import AUDITABLE
 from scanner.policies.validating import Ruling, World, bind, judge
 from scanner.sources import ParamTable
 
-__all__ = ["Auditor", "InvalidManifest", "Ruling", "SchemaUnknown", "Schemas", "UserInfo"]
+__all__ = ["Auditor", "Circumstances", "InvalidManifest", "Ruling", "SchemaUnknown", "Schemas", "UserInfo"]
 
 
 class Auditor:
@@ -43,7 +48,8 @@ class Auditor:
     resources whose versions differ in apiVersion alone. `authorizer` answers what expressions ask about permissions; the
     same question is asked once. `kubernetes_version` (`1.36`, `v1.36.2`) chooses the rules: by default the newest known.
     Mutating policies and their bindings may be among the others; `schemas` tells them how the objects of a kind are merged,
-    and without the schema of its kind an object raises SchemaUnknown.
+    and without the schema of its kind an object raises SchemaUnknown. So may Kyverno's validating policies be; `exceptions` are
+    their PolicyExceptions, and `circumstances` say in whose manner they judge, when, and what they can read of the cluster.
     """
 
     def __init__(
@@ -61,6 +67,8 @@ class Auditor:
         authorizer: Decider | None = None,
         kubernetes_version: str = "",
         schemas: Schemas | None = None,
+        exceptions: Iterable[JsonObject] = (),
+        circumstances: Circumstances | None = None,
     ) -> None:
         source = "document" if validate else "cluster"
         self.release = release_of(kubernetes_version)
@@ -68,7 +76,10 @@ class Auditor:
         served = tuple(kinds)
         self._kinds = {(kind.api_version, kind.kind): kind for kind in served}
         self._relabelled = frozenset(relabelled)
-        changing, checking = _split(policies, mutating.LANGUAGE)
+        documents = tuple(policies)
+        changing, checking = _split(
+            (document for document in documents if not spec.is_policy(document)), mutating.LANGUAGE
+        )
         changing_bindings, checking_bindings = _split(bindings, f"{mutating.LANGUAGE}Binding")
         self._bound = (
             *bind(
@@ -81,6 +92,11 @@ class Auditor:
                 [mutating.read_binding(document, source=source) for document in changing_bindings],
                 schemas or NoSchemas(),
                 rules=rules,
+            ),
+            *kyverno.bind(
+                [spec.read_policy(document, source=source) for document in documents if spec.is_policy(document)],
+                [read_exception(document, source=source) for document in exceptions],
+                circumstances or Circumstances(datetime.now(tz=UTC)),
             ),
         )
         table = ParamTable(served)

@@ -68,7 +68,7 @@ Decide: TypeAlias = Callable[[CompiledPolicy, Request, Resource | None], tuple[J
 class Bound:
     """A compiled policy with the bindings that put it into force, ordered by name, and what its expressions read.
 
-    `decide` is how its language judges a request that a binding matches.
+    `decide` is how its language judges a request that a binding matches. With a `namespace`, it judges no object outside.
     """
 
     compiled: CompiledPolicy
@@ -76,6 +76,7 @@ class Bound:
     reading: Reading = UNKNOWN
     requester: frozenset[Check] = frozenset()
     decide: Decide = evaluate
+    namespace: str = ""
 
     @property
     def policy(self) -> Policy:
@@ -185,6 +186,8 @@ def judge(bound: Bound, resource: Resource, original: Kind, world: World) -> Ite
     `resource` is in the kind it was listed in. A policy that wants the object in another of its kinds says nothing
     here: it speaks when the object is listed in that kind.
     """
+    if bound.reading.reason or (bound.namespace and resource.namespace != bound.namespace):
+        return
     for binding in bound.bindings:
         selections = (
             _select(bound.policy, binding, resource, original, operation, world) for operation in world.operations

@@ -12,6 +12,7 @@ from pathlib import Path
 from tests.conformance.cases import Comparison, Result, folder, load
 from tests.conformance.delta import compare_delta
 from tests.conformance.expressions import compare_evaluations
+from tests.conformance.kyverno import compare_kyverno
 from tests.conformance.mutations import compare_mutations
 from tests.conformance.policies import compare_expressions, compare_matching, compare_policies, compare_rejected
 
@@ -24,7 +25,7 @@ COMPARISONS: dict[str, Comparison | None] = {
     "random": compare_evaluations,
     "costs": compare_evaluations,
     "mutations": compare_mutations,
-    "kyverno": None,
+    "kyverno": compare_kyverno,
     "delta-1.37": compare_delta,
 }
 _MOST_DIFFERENCES = 500

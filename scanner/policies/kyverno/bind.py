@@ -1,0 +1,118 @@
+"""Kyverno's policies in force: every one by itself, in each of its variants, with the exceptions that name it.
+
+A policy needs no binding; what its scope and its variants are is told by bindings that stand in no manifest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from scanner.cel import Timestamp
+from scanner.cel.kyverno import Alone, Surroundings, receivers
+from scanner.evaluate import CompiledPolicy
+from scanner.model.json import EMPTY
+from scanner.model.policy import Binding, MatchResources, Operation, Policy, Rule
+from scanner.model.reading import Auditability
+from scanner.model.selector import EVERYTHING
+from scanner.policies.kyverno.autogen import Variant
+from scanner.policies.kyverno.compile import CompiledException, compile_conditions, compile_policy, fault
+from scanner.policies.kyverno.decide import Decision
+from scanner.policies.kyverno.exceptions import PolicyException, concerning
+from scanner.policies.kyverno.manner import ADMISSION, Manner
+from scanner.policies.kyverno.spec import KyvernoPolicy
+from scanner.policies.reading import AUDITABLE, reading
+from scanner.policies.validating import Bound
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What judging depends on besides policies and objects: in whose manner, at what time, with what around."""
+
+    now: datetime
+    manner: Manner = ADMISSION
+    surroundings: Surroundings = field(default_factory=Alone)
+    operations: tuple[Operation, ...] = AUDITABLE
+
+
+def bind(
+    policies: Iterable[KyvernoPolicy], exceptions: Iterable[PolicyException], circumstances: Circumstances
+) -> tuple[Bound, ...]:
+    """Every variant of every policy, compiled, by name and variant."""
+    known = tuple(exceptions)
+    ordered = sorted(policies, key=lambda policy: (policy.full_name, policy.kind))
+    return tuple(bound for policy in ordered for bound in _bound(policy, concerning(policy, known), circumstances))
+
+
+def _bound(
+    policy: KyvernoPolicy, exceptions: tuple[PolicyException, ...], circumstances: Circumstances
+) -> Iterator[Bound]:
+    namespaced = bool(policy.namespace)
+    conditions = tuple(
+        CompiledException(exception, compile_conditions(exception.conditions, namespaced=namespaced))
+        for exception in exceptions
+    )
+    compiled = tuple((variant, compile_policy(form, namespaced=namespaced)) for variant, form in policy.variants())
+    faults = (fault(policy.full_name, form, conditions) for _, form in compiled)
+    decision = Decision(
+        manner=circumstances.manner,
+        now=circumstances.now,
+        exceptions=conditions,
+        receivers=receivers(circumstances.surroundings, _timestamp(circumstances.now), policy.namespace),
+        fault=next(filter(None, faults), ""),
+    )
+    for variant, form in compiled:
+        yield _variant(policy, variant, form, decision, circumstances)
+
+
+def _variant(
+    policy: KyvernoPolicy, variant: Variant, compiled: CompiledPolicy, decision: Decision, circumstances: Circumstances
+) -> Bound:
+    manner = circumstances.manner
+    reason = "" if manner.all_modes and not policy.elsewhere else policy.unauditable()
+    read = reading(compiled, ("CREATE",) if manner.creates else circumstances.operations)
+    if reason:
+        read = replace(read, reason=reason, classes=(*read.classes, Auditability.OPERATIONS))
+    match = None if read.reason else _match(compiled.policy, manner)
+    form = replace(compiled, policy=replace(compiled.policy, match=match))
+    requester = frozenset(it.check for it in read.checks if Auditability.REQUESTER in it.classes)
+    return Bound(form, (_binding(policy, variant),), read, requester, decision, policy.namespace)
+
+
+def _match(policy: Policy, manner: Manner) -> MatchResources | None:
+    """The constraints; a selector that an object without labels fits selects everything in Kyverno's reports."""
+    match = policy.match
+    if match is None:
+        return None
+    if manner.creates:
+        match = replace(match, rules=_creating(match.rules), exclude_rules=_creating(match.exclude_rules))
+    if not manner.lenient or any(requirement.fault() for requirement in match.object_selector.requirements):
+        return match
+    return replace(match, object_selector=EVERYTHING) if match.object_selector.matches({}) else match
+
+
+def _creating(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
+    """The rules as far as they are about a CREATE."""
+    return tuple(replace(rule, operations=("CREATE",)) for rule in rules if {"*", "CREATE"} & set(rule.operations))
+
+
+def _binding(policy: KyvernoPolicy, variant: Variant) -> Binding:
+    return Binding(
+        language=policy.kind,
+        name=f"autogen-{variant.name}" if variant.name else "",
+        policy_name=policy.full_name,
+        param_ref=None,
+        match=None,
+        actions=policy.actions,
+        manifest=EMPTY,
+        digest="",
+        source=policy.source,
+    )
+
+
+def _timestamp(moment: datetime) -> Timestamp:
+    since = moment - _EPOCH
+    return Timestamp((since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * 1000)

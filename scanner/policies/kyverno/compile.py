@@ -1,0 +1,103 @@
+"""A policy's expressions in Kyverno's environment, and what Kyverno says of those that do not compile.
+
+Source of truth: `pkg/cel/policies/vpol/compiler` of Kyverno 1.18. Match conditions see no variables, a variable sees those before
+it with their exact types, and an expression whose type is dyn is refused. One fault, an exception's included, makes the whole
+policy unusable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from scanner import cel
+from scanner.cel import kyverno
+from scanner.cel.text import quoted
+from scanner.evaluate import CompiledPolicy, Expression, checks_of, compile_expression
+from scanner.model.policy import NamedExpression, Policy
+from scanner.policies.kyverno.exceptions import PolicyException
+
+_EMPTY = "ERROR: <input>:1:1: Syntax error: mismatched input '<EOF>'"
+_NO_VARIABLES: Mapping[str, Expression] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledException:
+    """An exception with its conditions compiled for one policy."""
+
+    exception: PolicyException
+    conditions: tuple[tuple[NamedExpression, Expression], ...]
+
+
+def compile_policy(policy: Policy, *, namespaced: bool) -> CompiledPolicy:
+    """Compile one variant; what does not compile is kept as a fault."""
+    environment = kyverno.environment(namespaced=namespaced)
+    conditions = compile_conditions(policy.match_conditions, namespaced=namespaced)
+    variables: dict[str, Expression] = {}
+    for variable in policy.variables:
+        expression = _compiled(variable.expression, environment, variables)
+        variables[variable.name] = expression
+        result = expression.program.result_type if expression.program else cel.DYN
+        known = tuple(entry for entry in environment.composed if entry[0] != variable.name)
+        environment = replace(environment, composed=(*known, (variable.name, result)))
+    return CompiledPolicy(
+        policy=policy,
+        variables=variables,
+        conditions=conditions,
+        validations=tuple(
+            (
+                validation,
+                _compiled(validation.expression, environment, variables, cel.BOOL),
+                _compiled(validation.message_expression, environment, variables, cel.STRING)
+                if validation.message_expression
+                else None,
+            )
+            for validation in policy.validations
+        ),
+        annotations=tuple(
+            _compiled(annotation.value_expression, environment, variables, cel.STRING, cel.NULL)
+            for annotation in policy.audit_annotations
+        ),
+        checks=checks_of(policy),
+    )
+
+
+def compile_conditions(
+    conditions: tuple[NamedExpression, ...], *, namespaced: bool
+) -> tuple[tuple[NamedExpression, Expression], ...]:
+    """Compile match conditions, a policy's or an exception's."""
+    environment = kyverno.environment(namespaced=namespaced)
+    return tuple((one, _compiled(one.expression, environment, _NO_VARIABLES, cel.BOOL)) for one in conditions)
+
+
+def _compiled(
+    text: str, environment: cel.Environment, variables: Mapping[str, Expression], *results: cel.Type
+) -> Expression:
+    if not text.strip():
+        return Expression(text, None, _EMPTY)
+    expression = compile_expression(text, environment, variables)
+    program = expression.program
+    if program is None or not results or program.result_type in results:
+        return expression
+    names = " or ".join(one.name for one in results)
+    wanted = f"of type {names}" if len(results) == 1 else f"either of type {names}"
+    return Expression(text, None, f"output is expected to be {wanted}")
+
+
+def fault(name: str, compiled: CompiledPolicy, exceptions: tuple[CompiledException, ...]) -> str:
+    """Why Kyverno cannot use a policy, or an empty string."""
+    faults = [*_faults(compiled), *(text for exception in exceptions for text in _exception_faults(exception))]
+    return f"failed to compile policy {name} ({', '.join(faults)})" if faults else ""
+
+
+def _faults(compiled: CompiledPolicy) -> Iterator[str]:
+    for path, expression in compiled.expressions():
+        if expression.fault:
+            yield f"{path}: Invalid value: {quoted(expression.text)}: {expression.fault}"
+
+
+def _exception_faults(compiled: CompiledException) -> Iterator[str]:
+    for index, (_, expression) in enumerate(compiled.conditions):
+        if expression.fault:
+            where = f"policy exception {compiled.exception.key}: spec.matchConditions[{index}].expression"
+            yield f"{where}: Invalid value: {quoted(expression.text)}: {expression.fault}"

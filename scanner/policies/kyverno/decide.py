@@ -1,0 +1,263 @@
+"""One variant of a Kyverno policy, one request: exceptions, match conditions, validations, audit annotations → outcomes.
+
+Source of truth: `pkg/cel/policies/vpol` of Kyverno 1.18 and its webhook, which refuses failures and errors alike. Exceptions
+come first; failurePolicy is about errors in conditions alone. An answer that cannot be had here decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from scanner import cel
+from scanner.cel.kyverno import Unavailable
+from scanner.evaluate import CompiledPolicy, Expression, Request
+from scanner.model.outcome import (
+    Check,
+    CheckKind,
+    Errored,
+    Judgement,
+    Outcome,
+    Passed,
+    Skipped,
+    SkipReason,
+    Violated,
+)
+from scanner.model.policy import AuditAnnotation, NamedExpression, Validation
+from scanner.model.resource import Resource
+from scanner.policies.kyverno.compile import CompiledException
+from scanner.policies.kyverno.exceptions import PolicyException
+from scanner.policies.kyverno.manner import Manner
+from scanner.policies.kyverno.request import activation, with_variables
+
+_REFUSED = 400
+_NOT_REACHED = Skipped(SkipReason.NOT_REACHED, "Kyverno stops at the first validation that does not pass")
+Values = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """An evaluation that has no value; `unavailable` when what it asks for cannot be known here."""
+
+    text: str
+    unavailable: bool = False
+
+
+def run(expression: Expression, values: Values) -> cel.Value | Fault:
+    """The value of an expression that compiles."""
+    if expression.program is None:
+        return Fault(expression.fault)
+    try:
+        return expression.program.evaluate(values)
+    except Unavailable as unknown:
+        return Fault(str(unknown), unavailable=True)
+    except cel.EvaluationError as error:
+        return Fault(str(error))
+
+
+@dataclass(frozen=True, slots=True)
+class _Conditions:
+    """What became of a list of conditions: the name of the first false one, the errors, or what cannot be known."""
+
+    false: str | None = None
+    errors: tuple[str, ...] = ()
+    unknown: str = ""
+
+    @property
+    def hold(self) -> bool:
+        return self == _HOLD
+
+
+_HOLD = _Conditions()
+
+
+def _met(conditions: tuple[tuple[NamedExpression, Expression], ...], values: Values) -> _Conditions:
+    """One false condition beats every error, also one before it."""
+    faults: list[Fault] = []
+    for condition, expression in conditions:
+        value = run(expression, values)
+        if isinstance(value, Fault):
+            faults.append(value)
+        elif value is not True:
+            return _Conditions(false=condition.name)
+    unknown = next((fault.text for fault in faults if fault.unavailable), "")
+    return _Conditions(errors=tuple(fault.text for fault in faults if not fault.unavailable), unknown=unknown)
+
+
+@dataclass(frozen=True, slots=True)
+class _Relief:
+    """The exceptions that apply to an object, full ones and partial ones; `error` when that cannot be decided."""
+
+    full: tuple[PolicyException, ...] = ()
+    partial: tuple[PolicyException, ...] = ()
+    error: str = ""
+    unknown: str = ""
+
+    @property
+    def keys(self) -> str:
+        return ", ".join(exception.key for exception in (*self.full, *self.partial))
+
+    def offered(self) -> dict[str, object]:
+        """The value of `exceptions`."""
+        return {
+            "allowedImages": [image for exception in self.partial for image in exception.images],
+            "allowedValues": [value for exception in self.partial for value in exception.values],
+        }
+
+
+_NO_RELIEF = _Relief()
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """How one policy judges what it matches: see `Bound.decide`. `fault` is why the policy cannot be used at all."""
+
+    manner: Manner
+    now: datetime
+    exceptions: tuple[CompiledException, ...] = ()
+    receivers: Values = field(default_factory=dict)
+    fault: str = ""
+
+    def __call__(self, compiled: CompiledPolicy, request: Request, _param: Resource | None) -> tuple[Judgement, ...]:
+        """Every check of a matched policy; without a param."""
+        if self.fault:
+            return (Judgement(Check(CheckKind.CONFIGURATION), Errored(self.fault, would_deny=False, code=_REFUSED)),)
+        values = activation(request, self.manner, self.receivers)
+        relief = self._relief(compiled, values)
+        if relief.error:
+            return (_broken(relief.error),)
+        if relief.full and self.manner.exempts:
+            return _exempted(compiled, relief)
+        judgements = self._judgements(compiled, {**values, "exceptions": relief.offered()})
+        return judgements if self.manner.exempts else self._noted(judgements, compiled, values, relief)
+
+    def _relief(self, compiled: CompiledPolicy, values: Values) -> _Relief:
+        """Which exceptions apply. Their errors are the policy's, unless an earlier one exempts the object fully."""
+        relief = _NO_RELIEF
+        for entry in self.exceptions:
+            exception = entry.exception
+            if self.manner.expires and exception.expired(self.now):
+                continue
+            met = _met(entry.conditions, values)
+            if met.unknown:
+                relief = replace(relief, unknown=f"policy exception {exception.key}: {met.unknown}")
+            elif met.errors and not relief.full and compiled.policy.failure_policy != "Ignore":
+                return _Relief(error="; ".join(met.errors))
+            elif met.hold and exception.partial:
+                relief = replace(relief, partial=(*relief.partial, exception))
+            elif met.hold:
+                relief = replace(relief, full=(*relief.full, exception))
+        return relief
+
+    def _noted(
+        self, judgements: tuple[Judgement, ...], compiled: CompiledPolicy, values: Values, relief: _Relief
+    ) -> tuple[Judgement, ...]:
+        """The judgements as they are without exceptions, each with those that take its effect away."""
+        if relief.full:
+            return tuple(_excepted(judgement, relief.keys) for judgement in judgements)
+        if relief.unknown:
+            return tuple(_undecided(judgement, relief.unknown) for judgement in judgements)
+        if not relief.partial:
+            return judgements
+        bare = self._judgements(compiled, {**values, "exceptions": _NO_RELIEF.offered()})
+        return tuple(
+            _excepted(without, relief.keys) if isinstance(judgement.outcome, Passed) else judgement
+            for judgement, without in zip(judgements, bare, strict=True)
+        )
+
+    def _judgements(self, compiled: CompiledPolicy, values: Values) -> tuple[Judgement, ...]:
+        stopped = self._stopped(compiled, _met(compiled.conditions, values))
+        if isinstance(stopped, Errored):
+            return (Judgement(Check(CheckKind.CONDITIONS), stopped),)
+        if stopped is not None:
+            return tuple(Judgement(check, stopped) for check in compiled.checks)
+        return tuple(map(Judgement, compiled.checks, self._outcomes(compiled, with_variables(compiled, values))))
+
+    def _stopped(self, compiled: CompiledPolicy, met: _Conditions) -> Errored | Skipped | None:
+        """What the match conditions decide by themselves."""
+        denies = compiled.policy.failure_policy != "Ignore"
+        if met.hold:
+            return None
+        if met.false is not None:
+            return Skipped(SkipReason.CONDITION_FALSE, met.false)
+        if met.errors and not denies and self.manner.exempts:
+            return Skipped(SkipReason.CONDITION_FALSE, "; ".join(met.errors))
+        if met.unknown:
+            return Skipped(SkipReason.NOT_AUDITABLE, met.unknown)
+        return _context_fault("; ".join(met.errors), denies=denies)
+
+    def _outcomes(self, compiled: CompiledPolicy, values: Values) -> Iterator[Outcome]:
+        worst: Outcome = Passed()
+        for index, entry in enumerate(compiled.validations):
+            reached = self.manner.every or isinstance(worst, Passed)
+            outcome = _validate(index, *entry, values) if reached else _NOT_REACHED
+            worst = outcome if reached else worst
+            yield outcome
+        annotated = self.manner.every or isinstance(worst, Passed | Violated)
+        for annotation, expression in zip(compiled.policy.audit_annotations, compiled.annotations, strict=True):
+            yield _annotate(annotation, expression, values) if annotated else _NOT_REACHED
+
+
+def _broken(text: str) -> Judgement:
+    return Judgement(Check(CheckKind.CONDITIONS), _context_fault(text, denies=True))
+
+
+def _context_fault(text: str, *, denies: bool) -> Errored:
+    return Errored(f"failed to load context: {text}", would_deny=denies, reason="", code=_REFUSED)
+
+
+def _exempted(compiled: CompiledPolicy, relief: _Relief) -> tuple[Judgement, ...]:
+    """Kyverno's own verdict on an exempted object: of several exceptions, the one with the highest priority words it."""
+    matched = (*relief.full, *relief.partial)
+    first = max(matched, key=lambda exception: exception.priority)
+    done = "passed" if first.passes else "skipped"
+    text = f"rule is {done} due to policy exception: {relief.keys}"
+    outcome: Outcome = Passed() if first.passes else Skipped(SkipReason.EXCEPTION, text)
+    return tuple(Judgement(check, outcome, excepted_by=relief.keys) for check in compiled.checks)
+
+
+def _excepted(judgement: Judgement, keys: str) -> Judgement:
+    if isinstance(judgement.outcome, Violated | Errored):
+        return replace(judgement, excepted_by=keys)
+    return judgement
+
+
+def _undecided(judgement: Judgement, reason: str) -> Judgement:
+    if isinstance(judgement.outcome, Violated | Errored):
+        return replace(judgement, outcome=Skipped(SkipReason.NOT_AUDITABLE, reason))
+    return judgement
+
+
+def _validate(
+    index: int, validation: Validation, expression: Expression, message: Expression | None, values: Values
+) -> Outcome:
+    value = run(expression, values)
+    if isinstance(value, Fault):
+        if value.unavailable:
+            return Skipped(SkipReason.NOT_AUDITABLE, value.text)
+        return Errored(f"error: {value.text}", would_deny=True, reason="", code=_REFUSED)
+    if value is True:
+        return Passed()
+    return Violated(_message(index, validation, message, values), reason="", code=_REFUSED)
+
+
+def _message(index: int, validation: Validation, expression: Expression | None, values: Values) -> str:
+    """The message, replaced by that of the expression whatever comes of it; empty ones by Kyverno's own words."""
+    text = validation.message
+    if expression is not None:
+        value = run(expression, values)
+        text = f"failed to evaluate message expression: {value.text}" if isinstance(value, Fault) else str(value)
+    return text or f"CEL expression validation failed at index {index}"
+
+
+def _annotate(annotation: AuditAnnotation, expression: Expression, values: Values) -> Outcome:
+    value = run(expression, values)
+    if isinstance(value, Fault) and value.unavailable:
+        return Skipped(SkipReason.NOT_AUDITABLE, value.text)
+    if isinstance(value, Fault):
+        return _context_fault(f"failed to evaluate auditAnnotation '{annotation.key}': {value.text}", denies=True)
+    if not isinstance(value, str):
+        text = f"failed to convert auditAnnotation '{annotation.key}' expression: it is null"
+        return _context_fault(text, denies=True)
+    return Passed(annotation=value)

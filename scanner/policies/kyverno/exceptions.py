@@ -1,0 +1,128 @@
+"""PolicyException: which objects a policy lets be, and until when.
+
+Source of truth: the type in `policies.kyverno.io` and `vpol` of Kyverno 1.18. References are literal: name and kind, whatever
+namespace the exception is in. An exception with images or allowed values exempts nothing by itself: it offers them to the
+policy's expressions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from scanner.errors import InvalidManifest
+from scanner.model.json import Json, JsonObject, as_list, as_text, dig, text_map, texts
+from scanner.model.policy import NamedExpression
+from scanner.policies.kyverno.spec import KyvernoPolicy, in_group, unknown_fields
+
+KIND = "PolicyException"
+PLURAL = "policyexceptions"
+_PRIORITY = "polex.kyverno.io/priority"
+_KNOWN = {
+    "policyRefs": dict.fromkeys(("name", "kind")),
+    "matchConditions": dict.fromkeys(("name", "expression")),
+    "images": None,
+    "allowedValues": None,
+    "reportResult": None,
+    "expiresAt": None,
+    "properties": ...,
+    "evaluationMode": None,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyException:
+    """One exception. `references` are pairs of name and kind; `expires` is None when it has no end.
+
+    `passes` tells that Kyverno's reports shall say pass instead of skip; of several, the highest `priority` decides.
+    """
+
+    namespace: str
+    name: str
+    references: tuple[tuple[str, str], ...]
+    conditions: tuple[NamedExpression, ...]
+    images: tuple[str, ...]
+    values: tuple[str, ...]
+    passes: bool
+    expires: datetime | None
+    priority: int
+    unknown: tuple[str, ...] = ()
+    source: str = "cluster"
+
+    @property
+    def key(self) -> str:
+        """Its name in results."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+    @property
+    def partial(self) -> bool:
+        """Whether it only offers images or values to the policy's expressions."""
+        return bool(self.images or self.values)
+
+    def expired(self, now: datetime) -> bool:
+        """Whether its time is over."""
+        return self.expires is not None and self.expires <= now
+
+
+def is_exception(document: JsonObject) -> bool:
+    """Whether a document is an exception of the CEL policies; `kyverno.io` has another kind of this name."""
+    return document.get("kind") == KIND and in_group(document)
+
+
+def read_exception(document: JsonObject, *, source: str = "cluster") -> PolicyException:
+    """The exception of a manifest. From a file, InvalidManifest when the API would refuse it."""
+    spec, metadata = dig(document, "spec"), dig(document, "metadata")
+    faults = () if source == "cluster" else tuple(_faults(spec))
+    if faults:
+        raise InvalidManifest(faults)
+    return PolicyException(
+        namespace=as_text(dig(metadata, "namespace")),
+        name=as_text(dig(metadata, "name")),
+        references=tuple(
+            (as_text(dig(ref, "name")), as_text(dig(ref, "kind"))) for ref in as_list(dig(spec, "policyRefs"))
+        ),
+        conditions=tuple(
+            NamedExpression(as_text(dig(item, "name")), as_text(dig(item, "expression")))
+            for item in as_list(dig(spec, "matchConditions"))
+        ),
+        images=texts(dig(spec, "images")),
+        values=texts(dig(spec, "allowedValues")),
+        passes=dig(spec, "reportResult") == "pass",
+        expires=_moment(as_text(dig(spec, "expiresAt"))),
+        priority=_priority(text_map(dig(metadata, "labels")).get(_PRIORITY, "")),
+        unknown=tuple(unknown_fields(spec, _KNOWN, "spec")),
+        source=source,
+    )
+
+
+def _faults(spec: Json) -> Iterator[str]:
+    references = as_list(dig(spec, "policyRefs"))
+    if not references:
+        yield "spec.policyRefs: Required value"
+    for index, reference in enumerate(references):
+        for field in ("name", "kind"):
+            if not as_text(dig(reference, field)):
+                yield f"spec.policyRefs[{index}].{field}: Required value"
+    until = as_text(dig(spec, "expiresAt"))
+    if until and _moment(until) is None:
+        yield f'spec.expiresAt: Invalid value: "{until}": must be a time such as 2026-01-31T00:00:00Z'
+
+
+def _moment(text: str) -> datetime | None:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _priority(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() else 0
+
+
+def concerning(policy: KyvernoPolicy, exceptions: tuple[PolicyException, ...]) -> tuple[PolicyException, ...]:
+    """The exceptions that name a policy, by namespace and name; one that names it twice comes twice."""
+    named = (policy.name, policy.kind)
+    ordered = sorted(exceptions, key=lambda exception: (exception.namespace, exception.name))
+    return tuple(exception for exception in ordered for reference in exception.references if reference == named)

@@ -1,0 +1,112 @@
+"""What an expression of a Kyverno policy sees: the object, what is known of the request, the values of the libraries.
+
+Source of truth: `prepareK8sData` and the request map of Kyverno 1.18. The old object of a CREATE is an empty map, not null;
+user data are absent rather than empty; a field that is empty is no key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from scanner import cel
+from scanner.evaluate import CompiledPolicy, Expression, Request
+from scanner.model.json import Json, JsonObject
+from scanner.model.resource import Kind
+from scanner.policies.kyverno.manner import Manner
+
+
+def activation(request: Request, manner: Manner, receivers: Mapping[str, object]) -> dict[str, object]:
+    """The values of the declared variables, apart from `variables` and `exceptions`."""
+    body = doubled(request.resource.body) if manner.doubles else request.resource.body
+    return {
+        **receivers,
+        "object": body,
+        "oldObject": body if request.operation == "UPDATE" else {},
+        "request": _request_map(request, body, manner),
+        "namespaceObject": request.namespace_object,
+    }
+
+
+def _request_map(request: Request, body: Json, manner: Manner) -> dict[str, object]:
+    user = request.user
+    extra = {key: list(values) for key, values in user.extra}
+    user_info = {"username": user.username, "uid": user.uid, "groups": list(user.groups), "extra": extra}
+    namespace = request.namespace if manner.server else request.resource.namespace
+    named = {"name": request.resource.name, "namespace": namespace}
+    return {
+        "kind": _kind(request.matched),
+        "resource": _resource(request.matched),
+        "requestKind": _kind(request.original),
+        "requestResource": _resource(request.original),
+        **{key: value for key, value in named.items() if value},
+        "operation": request.operation,
+        "userInfo": {key: value for key, value in user_info.items() if value},
+        "object": body,
+        "oldObject": body if request.operation == "UPDATE" else None,
+        "dryRun": False,
+        "options": None,
+    }
+
+
+def _kind(kind: Kind) -> dict[str, str]:
+    return {"group": kind.group, "version": kind.version, "kind": kind.kind}
+
+
+def _resource(kind: Kind) -> dict[str, str]:
+    return {"group": kind.group, "version": kind.version, "resource": kind.plural}
+
+
+def doubled(value: JsonObject) -> JsonObject:
+    """The object with every number a double, as Kyverno's command line reads it."""
+    return {key: _doubled(item) for key, item in value.items()}
+
+
+def _doubled(value: Json) -> Json:
+    if isinstance(value, Mapping):
+        return {key: _doubled(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_doubled(item) for item in value]
+    if isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    return value
+
+
+def with_variables(compiled: CompiledPolicy, base: Mapping[str, object]) -> dict[str, object]:
+    """A fresh activation in which each variable is evaluated when it is first read."""
+    complete = dict(base)
+    complete["variables"] = _Variables(compiled.variables, complete)
+    return complete
+
+
+class _Variables(cel.Lazy):
+    """The variables of one evaluation: value or error of each is remembered, errors as they are."""
+
+    __slots__ = ("_activation", "_expressions", "_known")
+
+    def __init__(self, expressions: Mapping[str, Expression], values: dict[str, object]) -> None:
+        self._expressions = expressions
+        self._activation = values
+        self._known: dict[str, cel.Value | cel.EvaluationError] = {}
+
+    def names(self) -> Iterable[str]:
+        """See cel.Lazy."""
+        return self._expressions
+
+    def find(self, name: str) -> tuple[cel.Value] | None:
+        """The value of a variable, or None when there is none. Raises EvaluationError, the same one every time."""
+        if name not in self._expressions:
+            return None
+        if name not in self._known:
+            self._known[name] = self._evaluate(self._expressions[name])
+        known = self._known[name]
+        if isinstance(known, cel.EvaluationError):
+            raise known
+        return (known,)
+
+    def _evaluate(self, expression: Expression) -> cel.Value | cel.EvaluationError:
+        if expression.program is None:
+            return cel.EvaluationError(expression.fault)
+        try:
+            return expression.program.evaluate(self._activation)
+        except cel.EvaluationError as error:
+            return error

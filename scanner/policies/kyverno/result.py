@@ -1,0 +1,106 @@
+"""What Kyverno itself would write into a report about one policy and one object: one result, however many validations.
+
+Source of truth: `reportutils` of Kyverno 1.18. The first validation that does not pass speaks for all; audit annotations are
+properties, some of which replace the message; of an unscored policy a failure is a warning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from scanner.model.outcome import CheckKind, Errored, Judgement, Passed, Skipped, SkipReason, Violated
+from scanner.model.policy import Policy
+from scanner.policies.kyverno.spec import KyvernoPolicy
+
+Status = Literal["pass", "fail", "warn", "error", "skip"]
+SOURCE = "KyvernoValidatingPolicy"
+SEVERITIES = ("critical", "high", "medium", "low", "info")
+_INDEX = "cel.validationIndex"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One entry of a report. `unmet` tells that match conditions were not met: only the command line shows such a skip."""
+
+    status: Status
+    message: str
+    rule: str = ""
+    properties: Mapping[str, str] = field(default_factory=dict)
+    unmet: bool = False
+
+
+def result_of(policy: KyvernoPolicy, form: Policy, judgements: Sequence[Judgement]) -> Result:
+    """Kyverno's one result out of the judgements of one variant."""
+    raw = _raw(form, judgements)
+    message = _overridden(raw)
+    status: Status = "warn" if policy.unscored and raw.status == "fail" else raw.status
+    properties = {**raw.properties, "process": "background scan"}
+    return replace(raw, status=status, message=message, properties=properties)
+
+
+def _raw(form: Policy, judgements: Sequence[Judgement]) -> Result:
+    first = judgements[0] if judgements else None
+    if first is None:
+        return Result("pass", "success")
+    if first.excepted_by and isinstance(first.outcome, Passed | Skipped):
+        return _exempted(first)
+    if first.check.kind in (CheckKind.CONDITIONS, CheckKind.CONFIGURATION):
+        return _whole(first)
+    if isinstance(first.outcome, Skipped) and first.outcome.reason is SkipReason.CONDITION_FALSE:
+        return Result("skip", "skip", unmet=True)
+    validations = (one for one in judgements if one.check.kind is CheckKind.VALIDATION)
+    failing = next((one for one in validations if not isinstance(one.outcome, Passed)), None)
+    broken = next(filter(None, map(_breakage, judgements)), "")
+    if broken and not (failing and isinstance(failing.outcome, Errored)):
+        return Result("error", broken, "evaluation")
+    annotations = _annotations(form, judgements)
+    return _failed(failing, annotations) if failing else Result("pass", "success", properties=annotations)
+
+
+def _whole(judgement: Judgement) -> Result:
+    message = judgement.outcome.message if isinstance(judgement.outcome, Errored) else ""
+    return Result("error", message, "evaluation" if judgement.check.kind is CheckKind.CONDITIONS else "")
+
+
+def _breakage(judgement: Judgement) -> str:
+    """The error of an audit annotation: Kyverno then has no verdict at all."""
+    outcome = judgement.outcome
+    about = judgement.check.kind is CheckKind.AUDIT_ANNOTATION
+    return outcome.message if about and isinstance(outcome, Errored) else ""
+
+
+def _exempted(judgement: Judgement) -> Result:
+    names = ",".join(key.rpartition("/")[2] for key in judgement.excepted_by.split(", "))
+    passed = isinstance(judgement.outcome, Passed)
+    message = f"rule is {'passed' if passed else 'skipped'} due to policy exception: {judgement.excepted_by}"
+    return Result("pass" if passed else "skip", message, "exception", {"exceptions": names})
+
+
+def _failed(judgement: Judgement, annotations: Mapping[str, str]) -> Result:
+    index = {_INDEX: str(judgement.check.index)}
+    match judgement.outcome:
+        case Violated(message=message):
+            return Result("fail", message, properties={**index, **annotations})
+        case Errored(message=message):
+            return Result("error", message, properties=index)
+        case Skipped(detail=detail):
+            return Result("error", f"error: {detail}", properties=index)
+        case _:
+            return Result("pass", "success", properties=annotations)
+
+
+def _annotations(form: Policy, judgements: Sequence[Judgement]) -> Mapping[str, str]:
+    """The values of the audit annotations: empty ones are left out."""
+    return {
+        form.audit_annotations[one.check.index].key: one.outcome.annotation
+        for one in judgements
+        if one.check.kind is CheckKind.AUDIT_ANNOTATION and isinstance(one.outcome, Passed) and one.outcome.annotation
+    }
+
+
+def _overridden(result: Result) -> str:
+    """The message, unless a property of the right name replaces it."""
+    own = result.properties.get(f"{result.status}Message", "")
+    return result.properties.get("message", "") or own or result.message
