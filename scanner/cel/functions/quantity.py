@@ -138,13 +138,16 @@ def _fast(whole: str, fraction: str, base: int, exponent: int) -> tuple[int, int
 
 
 def _exact(unscaled: int, scale: int, base: int, exponent: int, *, negative: bool) -> Quantity:
-    """Return a big quantity: rounded away from zero to whole nanos, binary ones capped at the largest int64."""
+    """Return a big quantity: in nanos, rounded away from zero; binary ones capped at the largest int64."""
     if base == 10:  # noqa: PLR2004
         scale += exponent
     else:
         unscaled <<= exponent
     if unscaled and scale < _NANO:
         unscaled = _rounded_up(unscaled, _NANO - scale)
+        scale = _NANO
+    elif unscaled and scale < _WIDEST_ALIGNMENT:
+        unscaled *= 10 ** (scale - _NANO)
         scale = _NANO
     if base == 2 and _exceeds_int64(unscaled, scale):  # noqa: PLR2004
         unscaled, scale = INT_MAX, 0

@@ -102,10 +102,15 @@ def _unescape(text: str, *, host: bool = False, zone: bool = False, errors: str 
     for match in _SPECIAL.finditer(text):
         shown = match.group()
         if shown.startswith("%"):
-            _require_escape(text[match.start() : match.start() + 3], host=host, zone=zone)
+            _require_escape(_three_bytes(text, match.start()), host=host, zone=zone)
         elif (host or zone) and shown not in _HOST:
             raise BadUrl(f"invalid character {quoted(shown)} in host name")
     return unquote_to_bytes(text.encode()).decode(errors=errors) if "%" in text else text
+
+
+def _three_bytes(text: str, start: int) -> str:
+    """Return the bytes of an escape, which need not be whole characters."""
+    return text[start : start + 3].encode()[:3].decode(errors=_BYTES)
 
 
 def _require_escape(shown: str, *, host: bool, zone: bool) -> None:
