@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from scanner.cel.functions.declaration import Function, Overload
 
 
+_LOGIC = frozenset({"_&&_", "_||_"})
 _STRICT_NAMES_SINCE = (1, 37)
 
 
@@ -229,7 +230,19 @@ class _Checker:
         name = key.value if isinstance(key, Literal) else None
         return self._known(self._field(node, operand, str(name), optional=True))
 
+    def _logic(self, node: Call, function: Function) -> Type:
+        """Check a logical operator: every operand that cannot be a bool is an issue of its own."""
+        wrong = [one for one in node.arguments if not self._assign(self.found.types[one.id], BOOL)]
+        for argument in wrong:
+            self._mismatch(argument.offset, BOOL, self.found.types[argument.id])
+        if wrong:
+            return ERROR
+        self.found.calls[node.id] = Resolution(function, (function.overloads[0].id,), node.arguments)
+        return BOOL
+
     def _resolve(self, node: Call, function: Function, arguments: tuple[Node, ...], *, member: bool) -> Type:
+        if function.name in _LOGIC:
+            return self._logic(node, function)
         types = tuple(self.found.types[argument.id] for argument in arguments)
         candidates: list[str] = []
         result: Type | None = None
