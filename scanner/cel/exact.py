@@ -30,7 +30,7 @@ from scanner.cel.tree import (
 from scanner.cel.values import NONE, KeyedMap, Optional, UInt, Value, make_map, unhashable
 
 if TYPE_CHECKING:
-    from scanner.cel.checker import Checked
+    from scanner.cel.checker import Checked, Resolution
     from scanner.cel.env import Environment
     from scanner.cel.folding import Folded, Key
 
@@ -202,6 +202,8 @@ class _Planner:
 
     def _branch(self, node: Node) -> Evaluate:
         """Plan a branch of a conditional: what is no selection itself is read as one, see `_reread`."""
+        if isinstance(node, Select) and node.test and node.id not in self._checked.names:
+            return _has(*self._path(node.operand), node.field, self._again, keep=True)
         evaluate = self.plan(node)
         is_read = isinstance(node, Identifier) or is_selection(node, self._checked)
         if is_read or (isinstance(node, Call) and node.function == "_?_:_") or not self._may_be_optional(node):
@@ -231,7 +233,7 @@ class _Planner:
         run = resolution.function.runner(resolution.overload_ids)
         if tracked.is_tracked(resolution.overload_ids):
             return _apply_tracked(resolution.overload_ids[0], run, arguments)
-        return _apply(run, arguments)
+        return _apply_in_turn(run, arguments) if evaluates_in_turn(resolution) else _apply(run, arguments)
 
     # --- literals
 
@@ -462,9 +464,14 @@ def _reach(value: Value, steps: tuple[_Step, ...], frame: Frame, again: Rewrap) 
     return (value,), is_optional
 
 
-def _has(base: Evaluate, steps: tuple[_Step, ...], field: str, again: Rewrap) -> Evaluate:
+def _has(base: Evaluate, steps: tuple[_Step, ...], field: str, again: Rewrap, *, keep: bool = False) -> Evaluate:
+    """Evaluate a presence test; `keep`: in a branch, upstream forgets to make a bool of what an optional path leads to."""
+
     def evaluate(frame: Frame) -> Value:
-        found, _ = _reach(base(frame), steps, frame, again)
+        found, is_optional = _reach(base(frame), steps, frame, again)
+        if keep and is_optional:
+            entry = None if found is None else runtime.look_up(found[0], field)
+            return NONE if entry is None else Optional(entry[0])
         return found is not None and runtime.has(found[0], field)
 
     return evaluate
@@ -557,6 +564,15 @@ def _either_value(optional: Evaluate, other: Evaluate, *, strict: bool) -> Evalu
     return evaluate
 
 
+def evaluates_in_turn(call: Resolution) -> bool:
+    """Return whether upstream evaluates no argument after one that fails: in calls of more than two, and dispatched ones."""
+    function, ids = call.function, call.overload_ids
+    if len(call.arguments) > 2 or ids == ("string_format",):  # noqa: PLR2004
+        return True
+    bound = sum(overload.run is not None for overload in function.overloads)
+    return function.shared is None and len(ids) != 1 and bound > 1
+
+
 def _apply(run: Callable[..., Value], arguments: tuple[Evaluate, ...]) -> Evaluate:
     match arguments:
         case (only,):
@@ -564,7 +580,11 @@ def _apply(run: Callable[..., Value], arguments: tuple[Evaluate, ...]) -> Evalua
         case (left, right):
             return _apply_to_both(run, left, right)
         case _:
-            return lambda frame: run(*[argument(frame) for argument in arguments])
+            return _apply_in_turn(run, arguments)
+
+
+def _apply_in_turn(run: Callable[..., Value], arguments: tuple[Evaluate, ...]) -> Evaluate:
+    return lambda frame: run(*[argument(frame) for argument in arguments])
 
 
 def _apply_to_both(run: Callable[[Value, Value], Value], left: Evaluate, right: Evaluate) -> Evaluate:

@@ -18,7 +18,7 @@ from scanner.cel import cost, runtime, tracked
 from scanner.cel.checker import is_optional
 from scanner.cel.cost import LIST_COST, MAP_COST, STRUCT_COST, WRAP
 from scanner.cel.errors import EvaluationError, EvaluationStopped
-from scanner.cel.exact import MISSING, OPTIONALS_KEPT_SINCE, as_it_is, is_member, is_selection
+from scanner.cel.exact import MISSING, OPTIONALS_KEPT_SINCE, as_it_is, evaluates_in_turn, is_member, is_selection
 from scanner.cel.functions import regex
 from scanner.cel.macros import ACCUMULATOR
 from scanner.cel.meter import Meter
@@ -36,7 +36,7 @@ from scanner.cel.tree import (
 from scanner.cel.values import NONE, KeyedMap, Optional, Value, make_map
 
 if TYPE_CHECKING:
-    from scanner.cel.checker import Checked, Resolution
+    from scanner.cel.checker import Checked
     from scanner.cel.cost import Price, Seen
     from scanner.cel.env import Environment
     from scanner.cel.exact import Rewrap
@@ -182,9 +182,9 @@ class _Planner:
         raw = self._raw(node)
         return _charged(raw) if self._is_read(node) else raw
 
-    def _presence(self, node: Select) -> Measure:
+    def _presence(self, node: Select, *, keep: bool = False) -> Measure:
         base, steps = self._path(node.operand)
-        return _has(base, steps, node.field, self._again)
+        return _has(base, steps, node.field, self._again, keep=keep)
 
     def _path(self, node: Node) -> tuple[Measure, tuple[_Step, ...]]:
         """Return what a chain of selections and indexes begins with, and its steps."""
@@ -241,6 +241,8 @@ class _Planner:
 
     def _branch(self, node: Node) -> Measure:
         """Plan a branch of a conditional: what is no selection itself is read as one."""
+        if isinstance(node, Select) and node.test and node.id not in self._checked.names:
+            return self._presence(node, keep=True)
         raw = self._raw(node)
         return _reading(raw, self._again) if self._may_be_optional(node) else raw
 
@@ -275,7 +277,7 @@ class _Planner:
             tracked_overload=overload_id if tracked.is_tracked(ids) else "",
             price=cost.price(name, overload_id),
         )
-        if pattern is not None or ids == ("string_format",) or len(arguments) > 2 or _tries_in_turn(call):  # noqa: PLR2004
+        if pattern is not None or evaluates_in_turn(call):
             return _apply_in_turn(applied, arguments)
         return _apply_to_all(applied, arguments)
 
@@ -336,13 +338,6 @@ class _Planner:
         self.size = max(self.size, self._used)
         self._scope = {**self._scope, name: slot}
         return slot
-
-
-def _tries_in_turn(call: Resolution) -> bool:
-    """Return whether upstream looks for the overload when it has the arguments, which it then evaluates one by one."""
-    function = call.function
-    bound = sum(overload.run is not None for overload in function.overloads)
-    return function.shared is None and len(call.overload_ids) != 1 and bound > 1
 
 
 # --- names and selections
@@ -459,32 +454,30 @@ def _tried(container: Value, key: Seen) -> tuple[Seen] | None:
         return (error,)
 
 
-def _has(base: Measure, steps: tuple[_Step, ...], field: str, again: Rewrap) -> Measure:
+def _has(base: Measure, steps: tuple[_Step, ...], field: str, again: Rewrap, *, keep: bool) -> Measure:
+    """Measure a presence test; `keep`: in a branch, what an optional path leads to stays an optional."""
+
     def measure(frame: Frame, meter: Meter) -> Seen:
         start = base(frame, meter)
         if isinstance(start, EvaluationError):
             return start
         found, is_optional = _reach(start, steps, (frame, meter), again)
         if found is None:
-            return False
+            return NONE if keep else False
         container = found[0]
         if isinstance(container, EvaluationError):
             return container
-        present = _present(container, field)
-        if not is_optional or present is True:
+        entry = _tried(container, field)
+        failure = None if entry is None else entry[0]
+        if entry is not None or not is_optional:
             meter.spend(1)
-        return present
+        if isinstance(failure, EvaluationError):
+            return failure
+        if keep and is_optional:
+            return NONE if entry is None else Optional(entry[0])
+        return entry is not None
 
     return measure
-
-
-def _present(container: Value, field: str) -> Seen:
-    try:
-        return runtime.has(container, field)
-    except EvaluationStopped:
-        raise
-    except EvaluationError as error:
-        return error
 
 
 # --- logic
