@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from scanner.cel import Decider
+    from scanner.cli.interruption import Interruption
     from scanner.model.resource import Kind, Page, UserInfo
     from scanner.model.scan import ClusterIdentity
     from scanner.scan import Cluster, Discovery
 
 
 class Named:
-    """The same cluster, asked for its identity once; an empty name keeps its own."""
+    """The same cluster, asked for its identity once; an empty name keeps its own.
 
-    def __init__(self, cluster: Cluster, name: str = "") -> None:
+    An interruption may end whatever waits for the cluster, and nothing else.
+    """
+
+    def __init__(self, cluster: Cluster, name: str = "", interruption: Interruption | None = None) -> None:
         """Ask for the identity. Raises ClusterError when there is no cluster to talk to."""
         self._cluster = cluster
-        identity = cluster.identity()
+        self._waiting = interruption.waiting if interruption else nullcontext
+        with self._waiting():
+            identity = cluster.identity()
         self._identity = replace(identity, name=name) if name else identity
 
     def identity(self) -> ClusterIdentity:
@@ -28,7 +35,8 @@ class Named:
 
     def requester(self) -> UserInfo:
         """See Cluster."""
-        return self._cluster.requester()
+        with self._waiting():
+            return self._cluster.requester()
 
     def authorizer(self) -> Decider | None:
         """See Cluster."""
@@ -36,7 +44,8 @@ class Named:
 
     def discover(self) -> Discovery:
         """See Cluster."""
-        return self._cluster.discover()
+        with self._waiting():
+            return self._cluster.discover()
 
     def expect(self, lists: Iterable[tuple[Kind, str, str]]) -> None:
         """See Cluster."""
@@ -44,4 +53,10 @@ class Named:
 
     def pages(self, kind: Kind, *, namespace: str = "", selector: str = "") -> Iterator[Page]:
         """See Cluster."""
-        return self._cluster.pages(kind, namespace=namespace, selector=selector)
+        pages = self._cluster.pages(kind, namespace=namespace, selector=selector)
+        while True:
+            with self._waiting():
+                page = next(pages, None)
+            if page is None:
+                return
+            yield page

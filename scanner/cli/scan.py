@@ -9,8 +9,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from scanner.cli.connection import (
+    AsGroupsOption,
+    AsOption,
+    BurstOption,
+    ChunkSizeOption,
+    ConcurrencyOption,
+    Connection,
+    ContextOption,
+    KindTimeoutOption,
+    KubeconfigOption,
+    QpsOption,
+    RequestTimeoutOption,
+)
 from scanner.cli.database import DbOption, opened
 from scanner.cli.inputs import files_as_cluster, policies_among, policy_files, reject_stdin_twice
+from scanner.cli.interruption import Interruption
 from scanner.cli.named import Named
 from scanner.cli.progress import Progress
 from scanner.cli.report import HtmlOption, Output, OutputOption
@@ -23,7 +37,7 @@ from scanner.cli.requested import (
     UserOption,
     requester,
 )
-from scanner.cli.values import assumption, kubernetes_version, reject_empty, reject_together, seconds
+from scanner.cli.values import assumption, kubernetes_version, reject_empty, reject_together
 from scanner.errors import UsageError
 from scanner.model.scan import ScanState, Scope
 
@@ -39,7 +53,7 @@ EPILOG = (
     "Exit codes: 0 complete · 2 usage · 3 incomplete: the report says what was not seen · 4 could not run."
 )
 _INCOMPLETE = 3
-_CONNECTION = "Connection"
+_EVERYTHING = 100
 _SCOPE = "Scope"
 _POLICIES = "Policies"
 
@@ -153,45 +167,26 @@ def command(
     user_groups: GroupsOption = None,
     user_uid: UidOption = "",
     user_extra: ExtraOption = None,
-    kubeconfig: Annotated[
-        str,
+    kubeconfig: KubeconfigOption = "",
+    context: ContextOption = "",
+    as_user: AsOption = "",
+    as_groups: AsGroupsOption = None,
+    request_timeout: RequestTimeoutOption = "60s",
+    kind_timeout: KindTimeoutOption = "30m",
+    chunk_size: ChunkSizeOption = 500,
+    concurrency: ConcurrencyOption = 4,
+    qps: QpsOption = 50,
+    burst: BurstOption = 100,
+    min_coverage: Annotated[
+        float,
         typer.Option(
-            metavar="PATH", help="The kubeconfig file to use.", rich_help_panel=_CONNECTION, show_default=False
+            "--min-coverage",
+            min=0,
+            max=100,
+            metavar="PERCENT",
+            help="Accept a scan that listed this share of the kinds to the end: exit code 0 instead of 3.",
         ),
-    ] = "",
-    context: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME", help="The kubeconfig context to use.", rich_help_panel=_CONNECTION, show_default=False
-        ),
-    ] = "",
-    as_user: Annotated[
-        str,
-        typer.Option(
-            "--as", metavar="USER", help="Impersonate this user.", rich_help_panel=_CONNECTION, show_default=False
-        ),
-    ] = "",
-    as_groups: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--as-group",
-            metavar="GROUP",
-            help="Impersonate this group (repeatable).",
-            rich_help_panel=_CONNECTION,
-        ),
-    ] = None,
-    request_timeout: Annotated[
-        str,
-        typer.Option(
-            metavar="DURATION",
-            help="How long one request may take: 30, 30s, 2m; 0 for no limit.",
-            rich_help_panel=_CONNECTION,
-        ),
-    ] = "60s",
-    chunk_size: Annotated[
-        int,
-        typer.Option(min=1, max=10000, metavar="N", help="Objects per page of a list.", rich_help_panel=_CONNECTION),
-    ] = 500,
+    ] = 100,
     output: OutputOption = Output.TABLE,
     html: HtmlOption = None,
     db: DbOption = "",
@@ -208,9 +203,20 @@ def command(
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Every page on stderr.")] = False,
 ) -> None:
     """Judge every object there is by every policy in force, record the outcome, and say it."""
-    connection = {"--kubeconfig": kubeconfig, "--context": context, "--as": as_user, "--as-group": as_groups}
+    connection = Connection(
+        kubeconfig=kubeconfig,
+        context=context,
+        as_user=as_user,
+        as_groups=tuple(as_groups or ()),
+        request_timeout=request_timeout,
+        kind_timeout=kind_timeout,
+        chunk_size=chunk_size,
+        concurrency=concurrency,
+        qps=qps,
+        burst=burst,
+    )
     if source:
-        reject_together("--from", connection, "files stand for a cluster, and no other is asked")
+        reject_together("--from", connection.named(), "files stand for a cluster, and no other is asked")
     elif version:
         raise UsageError("--kubernetes-version is for files: a cluster says its version itself; leave it out")
     if all_namespaces:
@@ -228,7 +234,6 @@ def command(
         policies=policies or [],
         bindings=bindings or [],
     )
-    timeout = seconds(request_timeout)
     options = _options(
         scope,
         files or [],
@@ -239,13 +244,29 @@ def command(
     if source:
         cluster, options = _from_files(source, options, cluster_name, kubernetes_version(version))
     else:
-        cluster = _live(kubeconfig, context, as_user, tuple(as_groups or ()), timeout, chunk_size)
-    with Progress(quiet=quiet, verbose=verbose) as progress:
-        named = Named(cluster, cluster_name)
-        with opened(db) as store:
-            record = _run(named, store, options, progress)
-            _show(record, output, html, progress)
-    raise typer.Exit(0 if record.scan.state is ScanState.COMPLETE else _INCOMPLETE)
+        cluster = connection.cluster()
+    with Progress(quiet=quiet, verbose=verbose) as progress, opened(db) as store:
+        with Interruption() as interruption:
+            record = _run(Named(cluster, cluster_name, interruption), store, options, progress)
+        code = _exit_code(record, min_coverage)
+        _tell_requests(cluster, progress)
+        _show(record, output, html, progress, code)
+    raise typer.Exit(code)
+
+
+def _exit_code(record: ScanRecord, min_coverage: float) -> int:
+    """0 when what was asked for was seen; --min-coverage forgives kinds that were not listed, and nothing else."""
+    from scanner.report.coverage import beyond_kinds, percent_listed  # noqa: PLC0415 - imported when it is needed
+
+    if record.scan.state is ScanState.COMPLETE:
+        return 0
+    enough = min_coverage < _EVERYTHING and percent_listed(record) >= min_coverage and not beyond_kinds(record)
+    return 0 if enough else _INCOMPLETE
+
+
+def _tell_requests(cluster: Cluster, progress: Progress) -> None:
+    if (requests := getattr(cluster, "requests", None)) is not None:
+        progress.say(f"{requests:,} requests to the API server")
 
 
 def _scope(*, selector: str, operation: str, **names: list[str]) -> Scope:
@@ -284,26 +305,6 @@ def _from_files(source: list[Path], options: Options, name: str, version: str) -
     return cluster, replace(options, manifests=(*options.manifests, *found), cluster_policies=False)
 
 
-def _live(
-    kubeconfig: str,
-    context: str,
-    as_user: str,
-    as_groups: tuple[str, ...],
-    request_timeout: float | None,
-    chunk_size: int,
-) -> Cluster:
-    from scanner.cluster.live import LiveCluster  # noqa: PLC0415 - nothing is imported before it is needed
-
-    return LiveCluster(
-        kubeconfig=kubeconfig,
-        context=context,
-        as_user=as_user,
-        as_groups=as_groups,
-        request_timeout=request_timeout,
-        chunk_size=chunk_size,
-    )
-
-
 def _run(cluster: Named, store: SqlStore, options: Options, progress: Progress) -> ScanRecord:
     from scanner.scan import run  # noqa: PLC0415 - nothing is imported before it is needed
 
@@ -317,12 +318,12 @@ def _run(cluster: Named, store: SqlStore, options: Options, progress: Progress) 
     return store.record(scan.id)
 
 
-def _show(record: ScanRecord, output: Output, html: Path | None, progress: Progress) -> None:
+def _show(record: ScanRecord, output: Output, html: Path | None, progress: Progress, code: int) -> None:
     from scanner.cli.render import to_folder, to_stdout  # noqa: PLC0415 - nothing is imported before it is needed
 
     scan = record.scan
     if output is not Output.TABLE:
-        gaps = f", {len(record.gaps)} gaps: exit code {_INCOMPLETE}" if scan.state is not ScanState.COMPLETE else ""
+        gaps = f", {len(record.gaps)} gaps: exit code {code}" if scan.state is not ScanState.COMPLETE else ""
         progress.say(f"Scan {scan.id} is {scan.state}: {scan.findings} findings, {scan.new} of them new{gaps}")
     to_stdout(record, output.value)
     if html:

@@ -14,12 +14,12 @@ _PART = re.compile(r"([0-9.]+)(ms|s|m|h)")
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 
 
-def seconds(text: str) -> float | None:
+def seconds(text: str, flag: str = "--request-timeout") -> float | None:
     """A duration as kubectl's --request-timeout reads it: `30`, `30s`, `1m30s`; None for 0, which means no limit."""
     if _NUMBER.fullmatch(text):
         return float(text) or None
     if not _DURATION.fullmatch(text):
-        raise UsageError(f"--request-timeout {text}: write seconds such as 30, or 30s, 2m, 1h; 0 for no limit")
+        raise UsageError(f"{flag} {text}: write seconds such as 30, or 30s, 2m, 1h; 0 for no limit")
     return sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text)) or None
 
 

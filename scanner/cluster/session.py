@@ -166,11 +166,11 @@ class Session:
             outcome = self._tried(request, watch)
             if isinstance(outcome, Answer) and outcome.status not in _LATER:
                 return outcome
-            more = another(retry, late=isinstance(outcome, _Late)) if watch.left else None
-            if more is None:
+            more = another(retry, late=isinstance(outcome, _Late))
+            if more is None or (pause := pause_before(more, _retry_after(outcome))) >= watch.left:
                 return _settled(outcome)
             retry = more
-            self._sleep(min(pause_before(retry, _retry_after(outcome)), watch.left))
+            self._sleep(pause)
 
     def _tried(self, request: _Request, watch: Watch) -> Answer | _Lost | _Late:
         """The answer, with credentials read anew if the ones at hand have been refused; or why there is none."""

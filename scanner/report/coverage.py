@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from scanner.model.outcome import GapKind
+from scanner.model.outcome import Gap, GapKind
 from scanner.model.scan import Coverage, CoverageState, ScanRecord, ScanState
 
 _HOLES = {
@@ -64,6 +64,18 @@ def coverage_of(record: ScanRecord) -> CoverageSection:
         evaluated=sum(line.evaluated for line in record.coverage),
         unseen=(*_ending(record.scan.state), *_unlisted(record.coverage), *_missed(record)),
     )
+
+
+def percent_listed(record: ScanRecord) -> float:
+    """The share of the kinds in scope that were listed to the end, at one moment: 0 to 100; 100 when there are none."""
+    wanted = [line.state for line in record.coverage if line.state is not CoverageState.SKIPPED]
+    return 100 * wanted.count(CoverageState.LISTED) / len(wanted) if wanted else 100.0
+
+
+def beyond_kinds(record: ScanRecord) -> tuple[Gap, ...]:
+    """The gaps that hide more than one kind of the ledger can: groups, policies, documents, the end of the scan."""
+    kinds = tuple(f"{line.api_version}/{line.kind}" for line in record.coverage)
+    return tuple(gap for gap in record.gaps if not gap.where.startswith(kinds))
 
 
 def _worst_first(line: Coverage) -> tuple[bool, bool, str, str]:

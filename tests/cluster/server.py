@@ -6,6 +6,7 @@ import gzip
 import json
 import socket
 import struct
+import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -101,6 +102,13 @@ def listing(kind: str, *names: str, version: str = "7", token: str = "") -> Repl
     return Reply({"kind": f"{kind}List", "apiVersion": "v1", "metadata": metadata, "items": items})
 
 
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Say nothing of clients that were killed in the middle of an answer."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+
 @contextmanager
 def serving() -> Iterator[FakeApi]:
     """Run a server on a free port for as long as the block lasts."""
@@ -156,7 +164,7 @@ def serving() -> Iterator[FakeApi]:
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class names it so
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = _Server(("127.0.0.1", 0), Handler)
     api.url = f"http://127.0.0.1:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()

@@ -1,0 +1,119 @@
+"""How to reach a cluster and how hard to ask it: the flags that every command with a live cluster has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from scanner.cli.values import seconds
+
+if TYPE_CHECKING:
+    from scanner.cluster.live import LiveCluster
+
+PANEL = "Connection"
+
+KubeconfigOption = Annotated[
+    str,
+    typer.Option(
+        "--kubeconfig", metavar="PATH", help="The kubeconfig file to use.", rich_help_panel=PANEL, show_default=False
+    ),
+]
+ContextOption = Annotated[
+    str,
+    typer.Option(
+        "--context", metavar="NAME", help="The kubeconfig context to use.", rich_help_panel=PANEL, show_default=False
+    ),
+]
+AsOption = Annotated[
+    str,
+    typer.Option("--as", metavar="USER", help="Impersonate this user.", rich_help_panel=PANEL, show_default=False),
+]
+AsGroupsOption = Annotated[
+    list[str] | None,
+    typer.Option("--as-group", metavar="GROUP", help="Impersonate this group (repeatable).", rich_help_panel=PANEL),
+]
+RequestTimeoutOption = Annotated[
+    str,
+    typer.Option(
+        "--request-timeout",
+        metavar="DURATION",
+        help="How long one request may take: 30, 30s, 2m; 0 for no limit.",
+        rich_help_panel=PANEL,
+    ),
+]
+KindTimeoutOption = Annotated[
+    str,
+    typer.Option(
+        "--kind-timeout",
+        metavar="DURATION",
+        help="How long the server may take over all pages of one kind; 0 for no limit.",
+        rich_help_panel=PANEL,
+    ),
+]
+ChunkSizeOption = Annotated[
+    int,
+    typer.Option(
+        "--chunk-size", min=1, max=10000, metavar="N", help="Objects per page of a list.", rich_help_panel=PANEL
+    ),
+]
+ConcurrencyOption = Annotated[
+    int,
+    typer.Option(
+        "--concurrency",
+        min=1,
+        max=16,
+        metavar="N",
+        help="Lists that are fetched at the same time.",
+        rich_help_panel=PANEL,
+    ),
+]
+QpsOption = Annotated[
+    float,
+    typer.Option(
+        "--qps", min=0, metavar="N", help="Requests per second, on the average; 0 for no limit.", rich_help_panel=PANEL
+    ),
+]
+BurstOption = Annotated[
+    int,
+    typer.Option("--burst", min=1, metavar="N", help="Requests that may be sent at once.", rich_help_panel=PANEL),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """The values of these flags, as they were typed."""
+
+    kubeconfig: str = ""
+    context: str = ""
+    as_user: str = ""
+    as_groups: tuple[str, ...] = ()
+    request_timeout: str = "60s"
+    kind_timeout: str = "30m"
+    chunk_size: int = 500
+    concurrency: int = 4
+    qps: float = 50
+    burst: int = 100
+
+    def named(self) -> dict[str, object]:
+        """What was said about which cluster it is, by flag."""
+        whom = {"--as": self.as_user, "--as-group": self.as_groups}
+        return {"--kubeconfig": self.kubeconfig, "--context": self.context, **whom}
+
+    def cluster(self) -> LiveCluster:
+        """The cluster; nothing is asked yet. Raises ClusterError without credentials, UsageError for odd durations."""
+        from scanner.cluster.live import LiveCluster  # noqa: PLC0415 - nothing is imported before it is needed
+
+        return LiveCluster(
+            kubeconfig=self.kubeconfig,
+            context=self.context,
+            as_user=self.as_user,
+            as_groups=self.as_groups,
+            request_timeout=seconds(self.request_timeout, "--request-timeout"),
+            kind_timeout=seconds(self.kind_timeout, "--kind-timeout"),
+            chunk_size=self.chunk_size,
+            concurrency=self.concurrency,
+            qps=self.qps,
+            burst=self.burst,
+        )

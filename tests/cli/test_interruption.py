@@ -1,0 +1,183 @@
+"""Ctrl-C and SIGTERM end a scan between two pages; a killed scan is never called complete."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from scanner.cli.interruption import Interruption
+from scanner.model.json import Json, as_list, as_object, dig
+from scanner.model.scan import ScanState
+from scanner.store import open_store
+from tests.cluster.server import FakeApi, Reply, serving
+from tests.command import ASSAY, environment
+from tests.core.documents import binding, namespace, policy, rule
+
+MAPS = "/api/v1/configmaps"
+ADMISSION = "/apis/admissionregistration.k8s.io/v1"
+PAGES, PER_PAGE = 12, 4
+KILLS = 20
+
+
+@pytest.fixture
+def api() -> Iterator[FakeApi]:
+    """A cluster whose config maps violate a policy, a few to a page, and whose server takes its time."""
+    with serving() as server:
+        fill(server)
+        yield server
+
+
+def fill(server: FakeApi) -> None:
+    """Prepare every answer that a scan needs."""
+    core = {"version": "v1", "resources": [resource("configmaps", "ConfigMap"), resource("namespaces", "Namespace")]}
+    policies = [
+        resource("validatingadmissionpolicies", "ValidatingAdmissionPolicy"),
+        resource("validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding"),
+    ]
+    admission = {"version": "v1", "resources": policies}
+    server.says("/version", Reply({"gitVersion": "v1.36.0"}))
+    server.says("/api/v1/namespaces/kube-system", Reply({"metadata": {"uid": "u-1"}}))
+    server.says("/api", discovery({"metadata": {}, "versions": [core]}))
+    group: Json = {"metadata": {"name": "admissionregistration.k8s.io"}, "versions": [admission]}
+    server.says("/apis", discovery(group))
+    about_maps = policy("maps", "false", matchConstraints={"resourceRules": [rule("configmaps")]})
+    server.says(f"{ADMISSION}/validatingadmissionpolicies", page([about_maps]))
+    server.says(f"{ADMISSION}/validatingadmissionpolicybindings", page([binding("maps", "maps")]))
+    server.says("/api/v1/namespaces", page([namespace("default")]))
+
+
+def resource(plural: str, kind: str) -> Json:
+    """A listable resource in discovery."""
+    return {"resource": plural, "responseKind": {"kind": kind}, "scope": "Namespaced", "verbs": ["get", "list"]}
+
+
+def discovery(*groups: Json) -> Reply:
+    """An answer of discovery in the aggregated form."""
+    return Reply({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "items": list(groups)})
+
+
+def page(items: list[Json], token: str = "", hang: float = 0.0) -> Reply:
+    """One page of a list."""
+    metadata = {"resourceVersion": "7", **({"continue": token} if token else {})}
+    return Reply({"kind": "List", "apiVersion": "v1", "metadata": metadata, "items": items}, hang=hang)
+
+
+def slow_maps(server: FakeApi, hang: float) -> None:
+    """Pages of config maps, each after a pause."""
+    maps = [[config_map(f"{number}-{item}") for item in range(PER_PAGE)] for number in range(PAGES)]
+    tokens = [*(f"t{number}" for number in range(1, PAGES)), ""]
+    server.says(MAPS, *(page(items, token, hang) for items, token in zip(maps, tokens, strict=True)))
+
+
+def config_map(name: str) -> Json:
+    """An object that violates the policy."""
+    return {"metadata": {"name": f"map-{name}", "namespace": "default", "uid": f"uid-{name}"}}
+
+
+def scanning(api: FakeApi, home: Path, *flags: str) -> subprocess.Popen[bytes]:
+    """A scan in a process of its own."""
+    command = [str(ASSAY), "scan", "--kubeconfig", api.kubeconfig(home), "--db", "assay.db", "-o", "json", *flags]
+    return subprocess.Popen(command, cwd=home, env=environment(home), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    """Return when it is so."""
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_scan_keeps_what_it_saw(api: FakeApi, home: Path, number: signal.Signals) -> None:
+    """It ends within seconds as partial: the pages recorded so far are in the report, and nothing of another one."""
+    slow_maps(api, hang=0.3)
+    with scanning(api, home) as process:
+        wait_until(lambda: len(api.asked_for(MAPS)) > 4)
+        asked = time.monotonic()
+        process.send_signal(number)
+        out, err = process.communicate(timeout=30)
+        took = time.monotonic() - asked
+
+    report = as_object(json.loads(out))
+    [line] = as_list(dig(report, "coverage", "kinds"))
+    pages, objects = dig(line, "pages"), dig(line, "objects")
+    assert isinstance(pages, int)
+    assert (3, "partial", "partial") == (process.returncode, dig(report, "provenance", "state"), dig(line, "state"))
+    assert 2 <= pages < PAGES
+    assert pages * PER_PAGE == objects == len(as_list(report["findings"]))
+    assert took < 5
+    assert b"Traceback" not in err
+
+
+def test_a_hanging_server_does_not_hold_an_interrupted_scan(api: FakeApi, home: Path) -> None:
+    """A signal also ends the wait for an answer that does not come."""
+    slow_maps(api, hang=60)
+    with scanning(api, home) as process:
+        wait_until(lambda: bool(api.asked_for(MAPS)))
+        process.send_signal(signal.SIGTERM)
+        out, _ = process.communicate(timeout=10)
+
+    [line] = as_list(dig(json.loads(out), "coverage", "kinds"))
+    assert (3, "failed") == (process.returncode, dig(line, "state"))
+
+
+def test_killed_at_random_moments_no_half_scan_is_called_complete(api: FakeApi, home: Path) -> None:
+    """SIGKILL twenty times: the database opens, and every scan in it is whole or failed."""
+    moments = random.Random(7)
+    whole = 0
+    for _ in range(KILLS):
+        fill(api)
+        slow_maps(api, hang=0.01)
+        asked = len(api.asked)
+        with scanning(api, home, "-q") as process:
+            wait_until(lambda before=asked: len(api.asked) > before)
+            try:
+                process.communicate(timeout=moments.uniform(0, 1.2))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.communicate()
+            whole += process.returncode == 0
+    with open_store(str(home / "assay.db")) as store:
+        states = [scan.state for scan in store.scans(limit=100)]
+        counts = {scan.id: len(list(store.record(scan.id).findings())) for scan in store.scans(limit=100)}
+        complete = {scan.id for scan in store.scans(limit=100) if scan.state is ScanState.COMPLETE}
+
+    assert {ScanState.COMPLETE, ScanState.FAILED} >= {*states}
+    assert whole <= len(complete) <= whole + 1
+    assert counts == {scan: PAGES * PER_PAGE if scan in complete else 0 for scan in counts}
+
+
+def test_a_signal_waits_for_what_is_being_recorded() -> None:
+    """Between two waits nothing is interrupted; the next wait is."""
+    passed = False
+    with Interruption() as interruption:
+        os.kill(os.getpid(), signal.SIGTERM)
+        passed = True
+        with pytest.raises(KeyboardInterrupt), interruption.waiting():
+            pass
+    assert passed
+
+
+def test_a_second_signal_does_not_wait() -> None:
+    """Whoever asks twice means it."""
+    with Interruption():
+        os.kill(os.getpid(), signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_signals_are_given_back() -> None:
+    """Once the scan is over they mean what they meant before."""
+    before = signal.getsignal(signal.SIGTERM)
+    with Interruption():
+        during = signal.getsignal(signal.SIGTERM)
+    assert (True, before) == (during != before, signal.getsignal(signal.SIGTERM))
