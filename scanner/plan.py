@@ -63,7 +63,7 @@ def viewpoints(
     A request names the preferred kind, unless only requests in another version can reach an `Exact` policy.
     """
     match = policy.match
-    if match is None or exempt(family[0], static=policy.name.endswith(".static.k8s.io")):
+    if match is None or exempt(family[0], static=policy.static):
         return ()
     if match.match_policy == "Equivalent":
         return tuple((family[0], kind) for kind in family if _evaluated(match, kind, family[0], operations))
@@ -85,10 +85,3 @@ def _possible(match: MatchResources, kind: Kind, operations: tuple[Operation, ..
 
 def _certain(match: MatchResources, kind: Kind, operation: Operation) -> bool:
     return any(not rule.resource_names and could_match(rule, kind, (operation,)) for rule in match.rules)
-
-
-def served(policy: Policy, kinds: Iterable[Kind]) -> bool:
-    """Whether some served kind can match a policy's rules at all."""
-    rules = policy.match.rules if policy.match else ()
-    known = tuple(kinds)
-    return any(could_match(rule, kind, ("CREATE", "UPDATE", "DELETE", "CONNECT")) for rule in rules for kind in known)

@@ -6,7 +6,6 @@ Protocols, and satisfied by shape: the whole run is tested with two in-memory ob
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -17,7 +16,7 @@ from scanner import __version__
 from scanner.cel import Decider, Remembering
 from scanner.errors import ListFailed, UsageError
 from scanner.evaluate import compile_policy
-from scanner.health import health_after, health_before
+from scanner.health import Counted, health_after, health_before
 from scanner.model.json import JsonObject
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.policy import Operation
@@ -276,7 +275,7 @@ class _Course:
         self._progress = progress
         self.gaps: list[Gap] = []
         self._coverage: list[Coverage] = []
-        self._matched: Counter[tuple[str, str]] = Counter()
+        self._counted = Counted()
         self._seen: set[str] = set()
         self._seams: list[str] = []
 
@@ -294,7 +293,7 @@ class _Course:
     def end(self, setting: _Setting, finished: datetime) -> ScanEnd:
         """What the store is told last."""
         incomplete = bool(self.gaps) or any(_incomplete(entry) for entry in self._coverage)
-        health = {*setting.health, *health_after(setting.bound, self._matched, self._coverage)}
+        health = {*setting.health, *health_after(setting.bound, self._counted, self._coverage)}
         return ScanEnd(
             finished_at=finished,
             state=ScanState.PARTIAL if incomplete else ScanState.COMPLETE,
@@ -341,7 +340,7 @@ class _Course:
         self._seams.extend(_seams(numbered, result))
         self._store.page(self._scan_id, result)
         self.gaps.extend(result.gaps)
-        self._matched.update(result.matched)
+        self._counted.add(result)
         self._coverage[-1] = _added(self._coverage[-1], page, result)
         self._progress(self._coverage[-1])
 
@@ -477,7 +476,7 @@ def _setting(listing: _Listing, discovery: Discovery, rules: Rulebook, viewer: _
         authorizer=_authorizer(listing, sighted, viewer),
     )
     judge = Judge(world, viewer.scope.exclude_namespaces, by_name=viewer.files)
-    health = (*rules.health, *health_before(sighted, kinds, world))
+    health = (*rules.health, *health_before(rules.policies, sighted, kinds, world))
     return _Setting(
         judge, plan(kinds, sighted, viewer.operations), sighted, health, (*((trouble,) if trouble else ()), *blind)
     )

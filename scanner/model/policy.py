@@ -12,6 +12,9 @@ from scanner.model.json import JsonObject
 from scanner.model.resource import Resource
 from scanner.model.selector import Selector
 
+STATIC = ".static.k8s.io"
+"""How the names of policies and bindings end that a control plane reads from its own manifests."""
+
 FailurePolicy = Literal["Fail", "Ignore"]
 PatchType = Literal["ApplyConfiguration", "JSONPatch"]
 ReinvocationPolicy = Literal["Never", "IfNeeded"]
@@ -112,6 +115,11 @@ class Policy:
     source: str = "cluster"
     mutations: tuple[Mutation, ...] = ()
     reinvocation_policy: ReinvocationPolicy = "Never"
+
+    @property
+    def static(self) -> bool:
+        """Whether it is one of the control plane's own manifests, which no API lists: only a file can show it."""
+        return self.source != "cluster" and self.name.endswith(STATIC)
 
 
 @dataclass(frozen=True, slots=True)

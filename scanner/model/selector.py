@@ -60,11 +60,14 @@ class Selector:
         self.reject_unparsable()
         return all(requirement.matches(labels) for requirement in self.requirements)
 
+    def fault(self) -> str:
+        """Why the API server cannot parse it, or an empty string."""
+        return next((fault for requirement in self.requirements if (fault := requirement.fault())), "")
+
     def reject_unparsable(self) -> None:
         """Raise ConfigurationError for a selector that the API server cannot parse."""
-        for requirement in self.requirements:
-            if fault := requirement.fault():
-                raise ConfigurationError(fault)
+        if fault := self.fault():
+            raise ConfigurationError(fault)
 
 
 EVERYTHING = Selector()

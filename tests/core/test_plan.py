@@ -8,7 +8,7 @@ import pytest
 
 from scanner.model.policy import Policy
 from scanner.model.resource import Kind
-from scanner.plan import equivalents, families, plan, served
+from scanner.plan import equivalents, families, plan
 from scanner.policies.reading import unauditable
 from scanner.policies.validating import Bound, bind, read_binding, read_policy
 from tests.core import documents
@@ -135,12 +135,3 @@ def test_what_cannot_be_audited_says_why(policy: Policy, reason: str) -> None:
     found = unauditable(policy)
     assert found.startswith(reason)
     assert bool(reason) == bool(found)
-
-
-@pytest.mark.parametrize(
-    ("policy", "expected"),
-    [(with_rules(rule("pods")), True), (with_rules(rule("widgets", group="example.com")), False)],
-)
-def test_whether_some_kind_is_served(policy: Policy, *, expected: bool) -> None:
-    """A rule on kinds that nobody serves matches nothing."""
-    assert expected == served(policy, iter(KINDS))

@@ -1,0 +1,58 @@
+"""What only the objects tell: bindings that matched none, found no param, or whose errors nobody sees."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from scanner.model.scan import Coverage, CoverageState, Health, HealthKind, OutcomeName, PageResult
+from scanner.policies.validating import Bound
+
+_SEEN = (CoverageState.LISTED, CoverageState.INCONSISTENT)
+
+
+@dataclass(slots=True)
+class Counted:
+    """What a scan has counted under each (policy, binding): objects matched, outcomes, errors that admission ignores."""
+
+    matched: Counter[tuple[str, str]] = field(default_factory=Counter)
+    outcomes: Counter[tuple[str, str]] = field(default_factory=Counter)
+    ignored: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    def add(self, result: PageResult) -> None:
+        """Add one page."""
+        self.matched.update(result.matched)
+        for key, number in result.tallies.items():
+            self.outcomes[key.policy, key.binding] += number
+            if key.outcome is OutcomeName.ERRORED_ADMIT:
+                self.ignored[key.policy, key.binding] += number
+
+
+def health_after(bound: Iterable[Bound], counted: Counted, coverage: Iterable[Coverage]) -> Iterator[Health]:
+    """What can be said when all objects have been judged."""
+    complete = all(entry.state in _SEEN for entry in coverage)
+    for entry in bound:
+        if entry.reading.reason:
+            continue
+        for binding in entry.bindings:
+            yield from _binding(entry.policy.name, binding.name, counted, complete=complete)
+
+
+def _binding(policy: str, binding: str, counted: Counted, *, complete: bool) -> Iterator[Health]:
+    key = policy, binding
+    matched, outcomes, ignored = counted.matched[key], counted.outcomes[key], counted.ignored[key]
+    if not matched:
+        detail = "it matched no object" if complete else "it matched no object of those that were listed"
+        yield Health(HealthKind.NO_OBJECT, policy, binding, detail)
+    elif not outcomes:
+        detail = f"it matched {_objects(matched)} and evaluated nothing: there is no param for any of them"
+        yield Health(HealthKind.PARAM_MISSING, policy, binding, detail)
+    if ignored:
+        checks = "1 check" if ignored == 1 else f"{ignored:,} checks"
+        detail = f"{checks} failed to evaluate, and failurePolicy Ignore lets the objects pass"
+        yield Health(HealthKind.HIDDEN_ERRORS, policy, binding, detail)
+
+
+def _objects(number: int) -> str:
+    return "1 object" if number == 1 else f"{number:,} objects"

@@ -1,0 +1,289 @@
+"""Policy health: what is wrong with policies and bindings, whatever the objects are like."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from scanner.model.scan import Health, HealthKind, ScanState
+from scanner.scan import Options
+from scanner.sources import Manifest
+from tests.core.documents import CONFIG_MAPS, Document, binding, namespace, pod, policy, rule, thing
+from tests.scan.fakes import FakeCluster, scanned
+
+CONFIG = {"apiVersion": "v1", "kind": "ConfigMap"}
+GONE = "2026-03-01T12:00:00Z"
+
+
+def health(*documents: Document, options: Options | None = None) -> list[Health]:
+    """The health of policies and bindings in a cluster with two pods."""
+    told = scanned(FakeCluster([namespace("default"), pod("web"), pod("api"), *documents]), options)
+    assert ScanState.COMPLETE == told.scan.state
+    return list(told.end.health)
+
+
+def said(*documents: Document) -> list[tuple[str, str, str]]:
+    """Kind, binding and detail of each entry."""
+    return [(str(it.kind), it.binding, it.detail) for it in health(*documents)]
+
+
+def on_server(document: Document, *, generation: int = 2, **status: Any) -> Document:
+    """A policy as a server keeps it."""
+    return {**document, "metadata": {**document["metadata"], "generation": generation}, "status": status}
+
+
+def test_nothing_is_wrong_with_what_works() -> None:
+    """A bound policy that compiles and matches."""
+    assert [] == health(policy("p", "true"), binding("b", "p"))
+
+
+@pytest.mark.parametrize(
+    ("documents", "expected"),
+    [
+        (
+            [policy("p", "true")],
+            ("unbound", "", "no binding names it: the server never evaluates it; preview it with --assume-bound"),
+        ),
+        (
+            [binding("b", "gone")],
+            ("danglingBinding", "b", "the policy does not exist: the server ignores this binding"),
+        ),
+        (
+            [policy("p", "true", paramKind={"apiVersion": "x.io/v1", "kind": "Widget"}), binding("b", "p")],
+            (
+                "paramKindNotServed",
+                "",
+                "failed to find resource referenced by paramKind: 'x.io/v1, Kind=Widget'",
+            ),
+        ),
+        (
+            [
+                policy("p", "true", paramKind=CONFIG),
+                binding("b", "p", paramRef={"name": "c", "namespace": "default", "parameterNotFoundAction": "Deny"}),
+            ],
+            ("paramNotFound", "b", "ConfigMap default/c does not exist: the binding denies every object it matches"),
+        ),
+        (
+            [
+                policy("p", "true", paramKind=CONFIG, failurePolicy="Ignore"),
+                binding(
+                    "b",
+                    "p",
+                    paramRef={
+                        "selector": {"matchLabels": {"a": "b"}},
+                        "namespace": "default",
+                        "parameterNotFoundAction": "Deny",
+                    },
+                ),
+            ],
+            (
+                "paramNotFound",
+                "b",
+                (
+                    "no ConfigMap in namespace default has the labels that it selects: "
+                    "an error for every object it matches, which failurePolicy Ignore lets pass"
+                ),
+            ),
+        ),
+        (
+            [
+                policy("p", "true", paramKind=CONFIG),
+                binding("b", "p", paramRef={"name": "c", "parameterNotFoundAction": "Allow"}),
+            ],
+            (
+                "paramNotFound",
+                "b",
+                "it matched 2 objects and evaluated nothing: there is no param for any of them",
+            ),
+        ),
+        (
+            [
+                policy("p", "true", matchConstraints={"resourceRules": [rule("pods"), rule("widgets", group="x.io")]}),
+                binding("b", "p"),
+            ],
+            (
+                "matchesNoServedKind",
+                "",
+                "spec.matchConstraints.resourceRules[1] matches no kind that the cluster serves and lists",
+            ),
+        ),
+        (
+            [policy("p", "true"), binding("b", "p", matchResources={"resourceRules": [rule("gadgets")]})],
+            (
+                "matchesNoServedKind",
+                "b",
+                "spec.matchResources.resourceRules[0] matches no kind that the cluster serves and lists",
+            ),
+        ),
+        (
+            [
+                policy(
+                    "p",
+                    "true",
+                    matchConstraints={
+                        "resourceRules": [
+                            rule("pods"),
+                            rule("validatingadmissionpolicies", group="admissionregistration.k8s.io"),
+                        ]
+                    },
+                ),
+                binding("b", "p"),
+            ],
+            (
+                "matchesNoServedKind",
+                "",
+                "spec.matchConstraints.resourceRules[1] matches only kinds that no policy ever sees",
+            ),
+        ),
+        (
+            [policy("p", "true", matchConstraints={"resourceRules": [rule("nodes")]}), binding("b", "p")],
+            ("matchedNoObject", "b", "it matched no object"),
+        ),
+        (
+            [policy("p", "object.spec.replicas > 1", failurePolicy="Ignore"), binding("b", "p")],
+            ("hiddenErrors", "b", "2 checks failed to evaluate, and failurePolicy Ignore lets the objects pass"),
+        ),
+        (
+            [
+                policy("p", "true", matchConstraints={"resourceRules": [rule("pods", operations=["DELETE"])]}),
+                binding("b", "p"),
+            ],
+            ("notAuditable", "", "its rules name only DELETE: no write of a stored object"),
+        ),
+        (
+            [policy("p", "true", matchConstraints={"resourceRules": [rule("pods/exec")]}), binding("b", "p")],
+            ("notAuditable", "", "its rules name only subresources: no list shows their objects"),
+        ),
+    ],
+)
+def test_what_is_wrong_is_said(documents: list[Document], expected: tuple[str, str, str]) -> None:
+    """Once, with the policy or binding that it is about."""
+    assert expected in said(*documents)
+
+
+def test_an_expression_that_does_not_compile_is_said_with_its_path() -> None:
+    """A stored one: the server evaluates it to an error."""
+    ((kind, _, detail), *_) = said(policy("p", "params.x"), binding("b", "p"))
+    assert "doesNotCompile" == kind
+    assert detail.startswith(
+        "spec.validations[0].expression: compilation failed: ERROR: <input>:1:1: undeclared reference to 'params'"
+    )
+
+
+def test_a_rule_on_a_subresource_is_about_a_kind_that_is_served() -> None:
+    """Beside a rule on the objects themselves nothing is wrong with it."""
+    spec = {"matchConstraints": {"resourceRules": [rule("pods"), rule("pods/exec")]}}
+    assert [] == health(policy("p", "true", **spec), binding("b", "p"))
+
+
+WARNING = {
+    "fieldRef": "spec.validations[0].expression",
+    "warning": "/v1, Kind=Pod: ERROR: <input>:1:12: undefined field 'x'\n | object.spec.x\n | ...........^\n",
+}
+
+
+def test_type_warnings_of_the_server_are_shown() -> None:
+    """Those of the policy as it is."""
+    checked = on_server(policy("p", "true"), observedGeneration=2, typeChecking={"expressionWarnings": [WARNING]})
+    text = WARNING["warning"].strip()
+    assert [("typeWarning", "", f"spec.validations[0].expression: {text}")] == said(checked, binding("b", "p"))
+
+
+def test_type_warnings_of_an_older_generation_are_not_shown() -> None:
+    """They may be about what was mended since; that is said instead."""
+    stale = on_server(policy("p", "true"), observedGeneration=1, typeChecking={"expressionWarnings": [WARNING]})
+    assert [
+        ("staleStatus", "", "its types were checked as of generation 1, and it is at 2: the warnings are not shown")
+    ] == said(stale, binding("b", "p"))
+
+
+def test_a_policy_that_no_controller_has_seen_is_said() -> None:
+    """Its types are not checked."""
+    assert [
+        (
+            "staleStatus",
+            "",
+            "no controller has checked its types yet (its generation is 2): is kube-controller-manager well?",
+        )
+    ] == said(on_server(policy("p", "true")), binding("b", "p"))
+
+
+def test_a_condition_that_is_not_met_is_said() -> None:
+    """With the reason that the server gives; one that is met is not."""
+    conditions = [
+        {"type": "Ready", "status": "False", "reason": "Broken", "message": "oops"},
+        {"type": "Fine", "status": "True"},
+    ]
+    conditioned = on_server(policy("p", "true"), observedGeneration=2, conditions=conditions)
+    assert [("statusCondition", "", "Ready is False (Broken: oops)")] == said(conditioned, binding("b", "p"))
+
+
+def test_the_status_of_a_policy_that_nothing_binds_is_shown_too() -> None:
+    """It may be bound tomorrow."""
+    stale = on_server(policy("p", "true"), observedGeneration=1)
+    assert ["staleStatus", "unbound"] == [kind for kind, _, _ in said(stale)]
+
+
+def test_a_policy_on_its_way_out_is_evaluated_until_it_is_gone() -> None:
+    """As the server does; the same goes for bindings."""
+    leaving, last = policy("p", "false"), binding("b", "p")
+    for document in (leaving, last):
+        document["metadata"]["deletionTimestamp"] = GONE
+    told = scanned(FakeCluster([namespace("default"), pod("web"), leaving, last]))
+    assert 1 == len(told.findings)
+    assert [("note", "p", ""), ("note", "p", "b")] == told.health
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ({}, {}, [("duplicateBinding", "b")]),
+        ({"paramRef": {"name": "x"}}, {}, [("duplicateBinding", "b")]),
+        ({"matchResources": {}}, {}, [("duplicateBinding", "b")]),
+        ({}, {"matchResources": {"namespaceSelector": {"matchLabels": {"a": "b"}}}}, [("shadowedBinding", "b")]),
+        ({"matchResources": {"objectSelector": {"matchLabels": {"a": "b"}}}}, {}, [("shadowedBinding", "a")]),
+        ({"validationActions": ["Deny", "Audit"]}, {"validationActions": ["Audit"]}, [("shadowedBinding", "b")]),
+        ({"validationActions": ["Deny"]}, {"validationActions": ["Warn"]}, []),
+        (
+            {"matchResources": {"namespaceSelector": {"matchLabels": {"a": "b"}}}},
+            {"matchResources": {"namespaceSelector": {"matchLabels": {"a": "c"}}}},
+            [],
+        ),
+    ],
+)
+def test_bindings_that_add_nothing(one: Document, other: Document, expected: list[tuple[str, str]]) -> None:
+    """Two that say the same, or of which one does all that the other does."""
+    labelled = pod("both", labels={"a": "b"})
+    spaces = [namespace("default", a="b"), namespace("other", a="c"), pod("x", "other")]
+    documents = [policy("p", "true"), binding("a", "p", **one), binding("b", "p", **other)]
+    told = scanned(FakeCluster([*spaces, labelled, *documents]))
+    assert expected == [(str(it.kind), it.binding) for it in told.end.health]
+
+
+def test_bindings_with_other_params_are_not_the_same() -> None:
+    """Each asks for its own."""
+    references = [{"name": name, "namespace": "default", "parameterNotFoundAction": "Deny"} for name in ("x", "y")]
+    bindings = [binding(f"b{index}", "p", paramRef=it) for index, it in enumerate(references)]
+    params = [thing(CONFIG_MAPS, name, "default") for name in ("x", "y")]
+    assert [] == health(policy("p", "true", paramKind=CONFIG), *bindings, *params)
+
+
+def test_an_assumed_binding_duplicates_none() -> None:
+    """It is not there."""
+    options = Options(assume_bound=(("p", "Deny"),))
+    assert [] == health(policy("p", "true"), binding("b", "p"), options=options)
+
+
+def test_a_file_that_was_never_on_a_server_has_no_status() -> None:
+    """Nothing is said about it."""
+    manifests = (
+        Manifest("f.yaml, document 1", policy("new", "true")),
+        Manifest("f.yaml, document 2", binding("new", "new")),
+    )
+    assert [] == health(options=Options(manifests=manifests))
+
+
+def test_health_is_of_a_closed_list_of_kinds() -> None:
+    """Each of them can come up, or a report would explain what never happens."""
+    assert 16 == len(HealthKind)
