@@ -1,0 +1,107 @@
+"""Manifests and objects for the tests of this folder, and what is made of them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from scanner.api import Auditor, Circumstances, Ruling, UserInfo
+from scanner.cel.kyverno import Alone, Surroundings
+from scanner.cluster.definitions import builtin_kinds
+from scanner.model.outcome import Judgement
+from scanner.policies.kyverno.manner import ADMISSION, CLI, CONTROLLER, Manner
+from scanner.policies.kyverno.result import Result, result_of
+from scanner.policies.kyverno.spec import read_policy
+
+NOW = datetime(2026, 7, 1, tzinfo=UTC)
+MANNERS = {"admission": ADMISSION, "controller": CONTROLLER, "cli": CLI}
+
+
+def policy(
+    *validations: Any,
+    resources: tuple[str, ...] = ("pods",),
+    group: str = "",
+    kind: str = "ValidatingPolicy",
+    name: str = "checks",
+    match: Any = None,
+    metadata: Any = None,
+    **spec: Any,
+) -> Any:
+    """A policy about the creation of some resources; a validation is an expression or a whole entry."""
+    rule = {"apiGroups": [group], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": [*resources]}
+    entries = [{"expression": one} if isinstance(one, str) else one for one in validations]
+    return {
+        "apiVersion": "policies.kyverno.io/v1",
+        "kind": kind,
+        "metadata": {"name": name, **(metadata or {})},
+        "spec": {"matchConstraints": {"resourceRules": [rule], **(match or {})}, "validations": entries, **spec},
+    }
+
+
+def exception(name: str = "let-be", *, namespace: str = "team", labels: Any = None, **spec: Any) -> Any:
+    """An exception of the policy `checks`."""
+    references = [{"name": "checks", "kind": "ValidatingPolicy"}]
+    return {
+        "apiVersion": "policies.kyverno.io/v1",
+        "kind": "PolicyException",
+        "metadata": {"name": name, "namespace": namespace, "labels": labels or {}},
+        "spec": {"policyRefs": references, **spec},
+    }
+
+
+def pod(name: str = "web", *, namespace: str = "team", labels: Any = None, **spec: Any) -> Any:
+    """A Pod of one container."""
+    containers = [{"name": "main", "image": "nginx"}]
+    metadata = {"name": name, "namespace": namespace, "labels": labels or {}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": containers, **spec}}
+
+
+def deployment(name: str = "web", *, labels: Any = None, **template: Any) -> Any:
+    """A Deployment whose template is a Pod's."""
+    made = pod("", labels=labels, **template)
+    body = {"metadata": {"labels": made["metadata"]["labels"]}, "spec": made["spec"]}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": "team"},
+        "spec": {"replicas": 1, "template": body},
+    }
+
+
+def rulings(
+    document: Any,
+    *policies: Any,
+    exceptions: tuple[Any, ...] = (),
+    manner: Manner = ADMISSION,
+    surroundings: Surroundings | None = None,
+    namespaces: tuple[Any, ...] = (),
+    operation: Any = None,
+) -> tuple[Ruling, ...]:
+    """What policies say about an object."""
+    auditor = Auditor(
+        policies=policies,
+        bindings=(),
+        namespaces=namespaces,
+        kinds=builtin_kinds(),
+        user=UserInfo(),
+        exceptions=exceptions,
+        circumstances=Circumstances(NOW, manner, surroundings or Alone()),
+    )
+    return auditor.evaluate(document, operation=operation)
+
+
+def judgements(document: Any, *policies: Any, **circumstances: Any) -> tuple[Judgement, ...]:
+    """The judgements of the one policy and variant that matches."""
+    (ruling,) = rulings(document, *policies, **circumstances)
+    return ruling.judgements
+
+
+def outcomes(document: Any, *policies: Any, **circumstances: Any) -> list[str]:
+    """The names of the outcomes of the one policy and variant that matches."""
+    return [type(judgement.outcome).__name__ for judgement in judgements(document, *policies, **circumstances)]
+
+
+def result(document: Any, manifest: Any, *, manner: Manner = CONTROLLER, **circumstances: Any) -> Result:
+    """What Kyverno's report says."""
+    (ruling,) = rulings(document, manifest, manner=manner, **circumstances)
+    return result_of(read_policy(manifest), ruling.invocation.policy, ruling.judgements)

@@ -1,0 +1,173 @@
+"""What a PolicyException does to a finding, and what it does not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from scanner.errors import InvalidManifest
+from scanner.model.outcome import Errored, Passed, Skipped, SkipReason, Violated
+from scanner.policies.kyverno.exceptions import is_exception, read_exception
+from scanner.policies.kyverno.manner import CONTROLLER
+from tests.kyverno.made import deployment, exception, judgements, outcomes, pod, policy, result
+
+NO_LATEST = policy({"expression": "false", "message": "never"}, resources=("deployments",), group="apps")
+BY_NAME = [{"name": "name", "expression": "object.metadata.name == 'web'"}]
+
+
+def test_an_excepted_check_is_judged_all_the_same() -> None:
+    """What would fail without exceptions is always known, and so is who takes the effect away."""
+    (judgement,) = judgements(deployment(), NO_LATEST, exceptions=(exception(matchConditions=BY_NAME),))
+    assert ("team/let-be", Violated("never", "", 400)) == (judgement.excepted_by, judgement.outcome)
+
+
+def test_what_passes_anyway_needs_no_exception() -> None:
+    """A check that passes is not counted as excepted."""
+    passing = policy("true", resources=("deployments",), group="apps")
+    (judgement,) = judgements(deployment(), passing, exceptions=(exception(),))
+    assert ("", Passed()) == (judgement.excepted_by, judgement.outcome)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"matchConditions": [{"name": "other", "expression": "object.metadata.name == 'other'"}]},
+        {"expiresAt": "2026-06-30T23:59:59Z"},
+        {"policyRefs": [{"name": "checks", "kind": "NamespacedValidatingPolicy"}]},
+        {"policyRefs": [{"name": "check*", "kind": "ValidatingPolicy"}]},
+    ],
+)
+def test_an_exception_must_match_name_the_policy_and_be_in_time(spec: Any) -> None:
+    """Conditions, references and the end of an exception are all asked."""
+    (judgement,) = judgements(deployment(), NO_LATEST, exceptions=(exception(**spec),))
+    assert judgement.excepted_by == ""
+
+
+def test_kyvernos_own_scan_knows_no_end_of_an_exception() -> None:
+    """In the controller's manner an expired exception still exempts."""
+    expired = exception(expiresAt="2020-01-01T00:00:00Z")
+    assert ("skip", "exception") == _said(result(deployment(), NO_LATEST, exceptions=(expired,)))
+
+
+def _said(found: Any) -> tuple[str, str]:
+    return found.status, found.rule
+
+
+def test_kyverno_reports_a_skip_in_the_words_of_the_exception() -> None:
+    """All exceptions that match are named; properties carry their names alone."""
+    exceptions = (exception("b"), exception("a"))
+    found = result(deployment(), NO_LATEST, exceptions=exceptions)
+    expected = (
+        "rule is skipped due to policy exception: team/a, team/b",
+        {"exceptions": "a,b", "process": "background scan"},
+    )
+    assert expected == (found.message, found.properties)
+
+
+def test_the_exception_of_the_highest_priority_words_the_result() -> None:
+    """Of several exceptions one decides between skip and pass."""
+    important = exception("z", labels={"polex.kyverno.io/priority": "2"}, reportResult="pass")
+    found = result(deployment(), NO_LATEST, exceptions=(exception("a"), important))
+    assert ("pass", "rule is passed due to policy exception: team/a, team/z") == (found.status, found.message)
+
+
+def test_exceptions_come_before_match_conditions() -> None:
+    """An exempted object is skipped even where the policy's conditions would have left it out."""
+    unmet = policy(
+        "true", resources=("deployments",), group="apps", matchConditions=[{"name": "no", "expression": "false"}]
+    )
+    assert ("skip", "exception") == _said(result(deployment(), unmet, exceptions=(exception(),)))
+
+
+ALLOWED = policy(
+    "object.spec.containers.all(one, one.image in exceptions.allowedImages || one.image.startsWith('ours/'))",
+    "object.metadata.name == 'web' || object.metadata.name in exceptions.allowedValues",
+)
+
+
+def test_an_exception_with_images_offers_them_to_the_policy() -> None:
+    """What passes only because of the offer is a finding that the exception takes away."""
+    found = judgements(pod(), ALLOWED, exceptions=(exception(images=["nginx"]),))
+    assert [("team/let-be", "Violated"), ("", "Passed")] == [
+        (one.excepted_by, type(one.outcome).__name__) for one in found
+    ]
+
+
+def test_what_the_offer_does_not_allow_still_fails() -> None:
+    """An exception with other images changes nothing."""
+    found = judgements(pod(), ALLOWED, exceptions=(exception(images=["busybox"]),))
+    assert [("", "Violated"), ("", "Passed")] == [(one.excepted_by, type(one.outcome).__name__) for one in found]
+
+
+def test_in_kyvernos_manner_an_offer_that_is_taken_passes() -> None:
+    """Its report shows an ordinary pass."""
+    assert ("pass", "") == _said(result(pod(), ALLOWED, exceptions=(exception(images=["nginx"]),)))
+
+
+BROKEN = [{"name": "broken", "expression": "object.spec.none == 1"}]
+
+
+def test_an_error_in_an_exception_is_the_policys() -> None:
+    """With failurePolicy Fail the request is refused."""
+    (judgement,) = judgements(deployment(), NO_LATEST, exceptions=(exception(matchConditions=BROKEN),))
+    assert (
+        Errored("failed to load context: no such key: none", would_deny=True, reason="", code=400) == judgement.outcome
+    )
+
+
+def test_with_failure_policy_ignore_such_an_exception_does_not_apply() -> None:
+    """The check is judged, and nothing excepts it."""
+    lenient = policy("false", resources=("deployments",), group="apps", failurePolicy="Ignore")
+    (judgement,) = judgements(deployment(), lenient, exceptions=(exception(matchConditions=BROKEN),))
+    assert ("", "Violated") == (judgement.excepted_by, type(judgement.outcome).__name__)
+
+
+def test_an_exception_that_asks_the_network_leaves_a_failure_open() -> None:
+    """Whether it would apply cannot be known here: what passes passes, what fails is not auditable."""
+    asking = [{"name": "ask", "expression": "http.Get('http://x').ok == true"}]
+    mixed = policy("true", "false", resources=("deployments",), group="apps")
+    assert ["Passed", "Skipped"] == outcomes(deployment(), mixed, exceptions=(exception(matchConditions=asking),))
+
+
+def test_variables_are_out_of_an_exceptions_sight() -> None:
+    """An exception that names a variable does not compile, and takes the policy with it."""
+    using = policy(
+        "variables.x", resources=("deployments",), group="apps", variables=[{"name": "x", "expression": "true"}]
+    )
+    conditions = [{"name": "x", "expression": "variables.x"}]
+    (judgement,) = judgements(deployment(), using, exceptions=(exception(matchConditions=conditions),))
+    assert "policy exception team/let-be: spec.matchConditions[0]" in getattr(judgement.outcome, "message", "")
+
+
+def test_conditions_of_an_exception_are_not_rewritten() -> None:
+    """For a controller they see the controller, not its template."""
+    found = judgements(deployment(), policy("false"), exceptions=(exception(matchConditions=BY_NAME),))
+    assert ["team/let-be"] == [one.excepted_by for one in found]
+
+
+def test_in_kyvernos_manner_every_check_is_skipped() -> None:
+    """The outcome says why, in Kyverno's words."""
+    (judgement,) = judgements(deployment(), NO_LATEST, exceptions=(exception(),), manner=CONTROLLER)
+    expected = Skipped(SkipReason.EXCEPTION, "rule is skipped due to policy exception: team/let-be")
+    assert expected == judgement.outcome
+
+
+def test_the_other_kind_of_this_name_is_no_exception() -> None:
+    """`kyverno.io` has a PolicyException of its own, which never concerns these policies."""
+    assert not is_exception({"apiVersion": "kyverno.io/v2", "kind": "PolicyException"})
+
+
+@pytest.mark.parametrize(
+    ("expected", "spec"),
+    [
+        ("spec.policyRefs: Required value", {"policyRefs": []}),
+        ("spec.policyRefs[0].kind: Required value", {"policyRefs": [{"name": "x"}]}),
+        ('spec.expiresAt: Invalid value: "soon": must be a time such as 2026-01-31T00:00:00Z', {"expiresAt": "soon"}),
+    ],
+)
+def test_an_exception_in_a_file_is_held_to_its_schema(expected: str, spec: Any) -> None:
+    """What the API would refuse is refused, with the field."""
+    with pytest.raises(InvalidManifest) as caught:
+        read_exception(exception(**spec), source="exceptions.yaml")
+    assert expected in caught.value.reasons
