@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from scanner.cli import db, explain, policies, report, scan, scans, version
+from scanner.cli import db, explain, policies, report, scan, scans, verify_parity, version
 from scanner.cli.grouped import Grouped
 
 EPILOG = (
@@ -29,6 +29,9 @@ application.command("report", short_help="Render a stored scan again.")(report.c
 application.command("scans", short_help="List the scans that the database holds.")(scans.command)
 application.command("policies", short_help="Show the policies of the last scan.")(policies.command)
 application.command("explain", short_help="Say what a policy asks, or what a finding means.")(explain.command)
+application.command(
+    "verify-parity", cls=Grouped, epilog=verify_parity.EPILOG, short_help="Compare verdicts with the server's own."
+)(verify_parity.command)
 application.add_typer(db.application, name="db")
 application.command("version")(version.command)
 

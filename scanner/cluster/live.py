@@ -15,6 +15,7 @@ from scanner.cel import Decider
 from scanner.cluster import discovery
 from scanner.cluster.ahead import Ahead, Wanted
 from scanner.cluster.authorizer import Reviewer, may_ask
+from scanner.cluster.dryrun import DryRuns
 from scanner.cluster.labels import parse_selector
 from scanner.cluster.lists import PagedList
 from scanner.cluster.patience import Pace, Watch
@@ -109,6 +110,10 @@ class LiveCluster:
             return Reviewer(self._session) if may_ask(self._session) else None
         except Unanswered as error:
             raise ClusterError(f"cannot tell whether the authorizer may be asked: {error}. Scan again") from error
+
+    def dry_runs(self) -> DryRuns:
+        """Writes that change nothing, with the same credentials."""
+        return DryRuns(self._session)
 
     def discover(self) -> Discovery:
         """Every served kind. Raises ClusterError when the server cannot be reached, or does not tell."""

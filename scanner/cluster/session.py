@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from threading import Lock
-from typing import Final
+from typing import Final, Literal
 from urllib.parse import urlencode
 
 import orjson
@@ -58,11 +58,12 @@ class _Late(Unanswered):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An HTTP answer. `data` is the body, decompressed; `retry_after` the header of that name."""
+    """An HTTP answer. `data` is the body, decompressed; `retry_after` and `warnings` the headers of these names."""
 
     status: int
     data: bytes
     retry_after: str = ""
+    warnings: tuple[str, ...] = ()
 
     def body(self) -> JsonObject:
         """The decoded body, or an empty object if it is not a JSON object."""
@@ -99,7 +100,10 @@ class _Login:
 
 
 class Session:
-    """Connections with credentials, which threads may share. Nothing but GET, and the POST of `review`, leaves it."""
+    """Connections with credentials, which threads may share.
+
+    Nothing leaves it but GET, the POST of `review`, and the writes of `dry_run`, which change nothing.
+    """
 
     def __init__(
         self,
@@ -161,6 +165,16 @@ class Session:
         with watch.running():
             return self._persist(request, patience(), watch)
 
+    def dry_run(self, method: Literal["POST", "PUT"], path: str, body: Json) -> Answer:
+        """Send a write that the server judges and does not carry out. Raises like `get`.
+
+        This is the one place that writes, and `dryRun=All` is part of every path it asks for.
+        """
+        request = _Request(method, f"{path}?dryRun=All", "application/json", orjson.dumps(body))
+        watch = Watch()
+        with watch.running():
+            return self._persist(request, patience(), watch)
+
     def _persist(self, request: _Request, retry: Retry, watch: Watch) -> Answer:
         while True:
             outcome = self._tried(request, watch)
@@ -215,7 +229,8 @@ class Session:
         except (HTTPError, OSError, _Dripping) as error:
             raise self._explained(error, login, watch) from error
         self._reached = True
-        return Answer(response.status, data, response.headers.get("Retry-After", ""))
+        warnings = tuple(response.headers.getlist("Warning"))
+        return Answer(response.status, data, response.headers.get("Retry-After", ""), warnings)
 
     def _body(self, response: urllib3.BaseHTTPResponse, until: float) -> bytes:
         """All of the body. A server that drips is cut off in time, which a timeout of the socket would not do."""

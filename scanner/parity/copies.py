@@ -1,0 +1,94 @@
+"""The copy of a stored object that a dry-run CREATE sends, and what of the object the server makes anew.
+
+Source of truth: `rest.FillObjectMetaSystemFields` and the create strategies of the built-in kinds. A check that reads what
+the server makes anew was judged on other values than those admission sees, so that the two cannot be compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from scanner.model.json import Json, JsonObject, as_object
+from scanner.model.resource import Kind
+
+Path = tuple[str, ...]
+
+_MANAGED: Final = ("metadata", "managedFields")
+_DROPPED: Final = (
+    "uid",
+    "resourceVersion",
+    "creationTimestamp",
+    "generation",
+    "selfLink",
+    "managedFields",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+)
+# What a second object cannot have, because the server gives it to one object alone.
+_ALLOCATED: Final[dict[tuple[str, str], tuple[Path, ...]]] = {
+    ("", "Service"): (
+        ("spec", "clusterIP"),
+        ("spec", "clusterIPs"),
+        ("spec", "healthCheckNodePort"),
+        ("spec", "ports", "nodePort"),
+    ),
+    ("batch", "Job"): (
+        ("spec", "selector"),
+        ("spec", "template", "metadata", "labels", "controller-uid"),
+        ("spec", "template", "metadata", "labels", "batch.kubernetes.io/controller-uid"),
+    ),
+}
+# What the server fills in with whoever asks.
+_SIGNED: Final[dict[tuple[str, str], tuple[Path, ...]]] = {
+    ("certificates.k8s.io", "CertificateSigningRequest"): tuple(
+        ("spec", name) for name in ("username", "uid", "groups", "extra")
+    ),
+}
+
+
+def made_anew(kind: Kind) -> tuple[Path, ...]:
+    """The paths of an object of this kind whose values a CREATE does not take from what is sent."""
+    family = (kind.group, kind.kind)
+    metadata = tuple(("metadata", name) for name in _DROPPED)
+    return (*metadata, ("status",), *_ALLOCATED.get(family, ()), *_SIGNED.get(family, ()))
+
+
+def copy_of(kind: Kind, body: JsonObject) -> JsonObject:
+    """The object without what the server would not take in a second one."""
+    paths = (*(("metadata", name) for name in _DROPPED), *_ALLOCATED.get((kind.group, kind.kind), ()))
+    copied: Json = body
+    for path in paths:
+        copied = _without(copied, path)
+    return as_object(copied)
+
+
+def reads_any(reads: Iterable[Path], paths: Iterable[Path]) -> bool:
+    """Whether an expression with these access paths sees one of these paths of the object."""
+    of_the_object = [path[1:] for path in reads if path[0] in ("object", "oldObject")]
+    return any(_meet(read, path) for read in of_the_object for path in paths)
+
+
+def changed_paths(before: Json, after: Json, at: Path = ()) -> tuple[Path, ...]:
+    """Where two versions of an object differ, the outermost paths that only maps lead to; managedFields aside."""
+    if at == _MANAGED or before == after:
+        return ()
+    if not isinstance(before, dict) or not isinstance(after, dict):
+        return (at,)
+    keys = dict.fromkeys((*before, *after))
+    return tuple(path for key in keys for path in changed_paths(before.get(key), after.get(key), (*at, key)))
+
+
+def _meet(one: Path, other: Path) -> bool:
+    return all(left == right for left, right in zip(one, other, strict=False))
+
+
+def _without(value: Json, path: Path) -> Json:
+    """The value without what is at a path; lists on the way are gone through."""
+    if isinstance(value, list):
+        return [_without(item, path) for item in value]
+    if not isinstance(value, dict) or path[0] not in value:
+        return value
+    if len(path) == 1:
+        return {key: item for key, item in value.items() if key != path[0]}
+    return {**value, path[0]: _without(value[path[0]], path[1:])}

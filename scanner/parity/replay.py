@@ -1,0 +1,277 @@
+"""A sample of a cluster's objects, written again as dry runs, and what came of it.
+
+Nothing is changed: a `Writer` sends nothing but dry runs. Objects are read once more right before they are written, and
+a difference is looked at twice, so that what changes meanwhile does not pass for one.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Final, Protocol
+
+from scanner import redact
+from scanner.errors import ListFailed
+from scanner.evaluate import CompiledPolicy
+from scanner.match import could_match
+from scanner.model.json import JsonObject
+from scanner.model.outcome import Gap, GapKind
+from scanner.model.policy import Operation
+from scanner.model.resource import Kind, Resource, resource_of
+from scanner.model.scan import ClusterIdentity
+from scanner.parity.answers import Aside, Said, aside_of
+from scanner.parity.compare import SILENCE, Comparison, Difference, compared
+from scanner.parity.copies import changed_paths, copy_of, reads_any
+from scanner.parity.verdicts import Verdict, verdicts_of
+from scanner.policies.validating import LANGUAGE, Bound, Ruling, judge
+from scanner.scan import Outlook
+
+_MUTATED: Final = "admission changes what the policy reads before policies see it"
+_FOREIGN: Final = "another server behind the API server serves {}, and may not know dry runs"
+
+
+class Writer(Protocol):
+    """The part of a cluster that takes writes which change nothing."""
+
+    def foreign(self, kind: Kind) -> bool:
+        """Whether a server behind the API server has these objects, or may have: it may not know dry runs."""
+        ...
+
+    def read(self, kind: Kind, namespace: str, name: str) -> JsonObject | None:
+        """One object as it is now, or None when it is gone. Raises ListFailed when it cannot be read."""
+        ...
+
+    def create(self, kind: Kind, body: JsonObject) -> Said:
+        """The answer to a dry-run create. Raises ListFailed when there is none."""
+        ...
+
+    def update(self, kind: Kind, body: JsonObject) -> Said:
+        """The answer to a dry-run update. Raises ListFailed when there is none."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """A difference, and the write that showed it."""
+
+    operation: Operation
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    difference: Difference
+
+
+@dataclass(slots=True)
+class Parity:
+    """What a replay came to.
+
+    `objects` were written in `writes` dry runs; `missing` are rights that were refused, `left_out` tells which kinds were
+    not written on purpose, and why.
+    """
+
+    cluster: ClusterIdentity
+    user: str
+    objects: int = 0
+    writes: int = 0
+    agreed: int = 0
+    differences: list[Replayed] = field(default_factory=list)
+    unseen: Counter[str] = field(default_factory=Counter)
+    missing: Counter[str] = field(default_factory=Counter)
+    left_out: list[str] = field(default_factory=list)
+    gaps: list[Gap] = field(default_factory=list)
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing that was to be compared was left out for want of an answer or a right."""
+        return not self.gaps and not self.missing
+
+
+@dataclass(frozen=True, slots=True)
+class _Subject:
+    """One object that is written, in the kind that the request names."""
+
+    kind: Kind
+    namespace: str
+    name: str
+
+
+Progress = Callable[[Parity], None]
+
+
+def verify(outlook: Outlook, writer: Writer, *, sample: int, seed: int, progress: Progress = lambda _: None) -> Parity:
+    """Replay the verdicts about `sample` objects, chosen evenly among the kinds that policies match.
+
+    Raises ClusterError. The same `seed` chooses the same objects of the same cluster.
+    """
+    parity = Parity(outlook.cluster, outlook.world.user.username, gaps=list(outlook.gaps))
+    replay = _Replay(outlook, writer, parity)
+    for subject in _sampled(outlook, writer, parity, sample, random.Random(seed)):  # noqa: S311 - a sample, no secret
+        parity.objects += 1
+        replay.object(subject)
+        progress(parity)
+    return parity
+
+
+def _sampled(
+    outlook: Outlook, writer: Writer, parity: Parity, sample: int, chance: random.Random
+) -> Iterator[_Subject]:
+    """As many objects as wanted, in turn from each kind; objects of one kind are equally likely."""
+    kinds = dict.fromkeys(original for plan in outlook.plans for _, original in plan.policies)
+    for kind in filter(writer.foreign, kinds):
+        parity.left_out.append(_FOREIGN.format(kind.resource))
+    own = sorted(kind for kind in kinds if not writer.foreign(kind))
+    reservoirs = [_reservoir(outlook, kind, parity, sample, chance) for kind in own]
+    chosen = 0
+    for turn in range(sample):
+        for reservoir in reservoirs:
+            if turn < len(reservoir) and chosen < sample:
+                chosen += 1
+                yield reservoir[turn]
+
+
+def _reservoir(outlook: Outlook, kind: Kind, parity: Parity, size: int, chance: random.Random) -> list[_Subject]:
+    kept: list[_Subject] = []
+    try:
+        for count, resource in enumerate(outlook.objects(kind), start=1):
+            subject = _Subject(kind, resource.namespace, resource.name)
+            if len(kept) < size:
+                kept.append(subject)
+            elif (place := chance.randrange(count)) < size:
+                kept[place] = subject
+    except (ListFailed, ValueError) as error:
+        parity.gaps.append(Gap(GapKind.LIST, f"{kind.api_version}/{kind.kind}", str(error)))
+    chance.shuffle(kept)
+    return kept
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """What one write showed: a comparison, or (`aside`) why nothing could be compared."""
+
+    verdicts: tuple[Verdict, ...] = ()
+    comparison: Comparison = field(default_factory=Comparison)
+    aside: Aside | None = None
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether a second look could show something else."""
+        return bool(self.comparison.differences) or (self.aside is not None and self.aside.stale)
+
+
+class _Replay:
+    """Writes one object after another, and adds up."""
+
+    def __init__(self, outlook: Outlook, writer: Writer, parity: Parity) -> None:
+        self._world = outlook.world
+        self._writer = writer
+        self._parity = parity
+        self._plans = outlook.plans
+        bounds = (bound for plan in outlook.plans for bound, _ in plan.policies)
+        self._compiled = {bound.policy.name: bound.compiled for bound in bounds}
+
+    def object(self, subject: _Subject) -> None:
+        """Replay every verdict about one object."""
+        for operation in self._world.operations:
+            bounds = tuple(self._bounds(subject.kind, operation))
+            if not bounds:
+                continue
+            try:
+                attempt = self._attempt(subject, operation, bounds)
+                if attempt.doubtful:
+                    attempt = self._attempt(subject, operation, bounds)
+            except ListFailed as error:
+                gap = Gap(GapKind.LIST, f"{subject.kind.api_version}/{subject.kind.kind}", error.why)
+                self._parity.gaps.extend([gap] if gap not in self._parity.gaps else [])
+                return
+            self._count(subject, operation, attempt)
+
+    def _bounds(self, kind: Kind, operation: Operation) -> Iterator[tuple[Bound, Kind]]:
+        """The policies that a request may reach, each with the kind that it evaluates."""
+        for plan in self._plans:
+            for bound, original in plan.policies:
+                if original == kind and bound.policy.language == LANGUAGE and _named(bound, operation, kind, plan.kind):
+                    yield bound, plan.kind
+
+    def _attempt(self, subject: _Subject, operation: Operation, bounds: tuple[tuple[Bound, Kind], ...]) -> _Attempt:
+        views = {
+            kind: self._view(subject, kind) for kind in dict.fromkeys((subject.kind, *(seen for _, seen in bounds)))
+        }
+        resources = {kind: resource for kind, resource in views.items() if resource is not None}
+        if len(resources) < len(views):
+            return _Attempt(aside=Aside("the object changed or went while it was replayed", stale=True))
+        world = self._world.on((operation,))
+        rulings = tuple(it for bound, kind in bounds for it in judge(bound, resources[kind], subject.kind, world))
+        verdicts = verdicts_of(rulings, self._compiled)
+        said = self._said(subject, operation, resources[subject.kind])
+        self._parity.writes += 1
+        aside = aside_of(said, operation, subject.kind.resource)
+        if aside:
+            return _Attempt(verdicts, aside=aside)
+        comparison = compared(verdicts, said)
+        if comparison.differences:
+            self._explain(comparison, said, resources[subject.kind], rulings)
+        return _Attempt(verdicts, comparison)
+
+    def _view(self, subject: _Subject, kind: Kind) -> Resource | None:
+        body = self._writer.read(kind, subject.namespace, subject.name)
+        if body is None:
+            return None
+        return resource_of(kind, {**body, "apiVersion": kind.api_version, "kind": kind.kind})
+
+    def _said(self, subject: _Subject, operation: Operation, resource: Resource) -> Said:
+        if operation == "CREATE":
+            return self._writer.create(subject.kind, copy_of(subject.kind, resource.body))
+        return self._writer.update(subject.kind, resource.body)
+
+    def _explain(self, comparison: Comparison, said: Said, sent: Resource, rulings: Iterable[Ruling]) -> None:
+        """Take out what admission itself explains, and every secret from what is left."""
+        changed = changed_paths(sent.body, said.body) if said.body else ()
+        params = tuple(ruling.invocation.param for ruling in rulings)
+        left = []
+        for difference in comparison.differences:
+            if changed and reads_any(_all_reads(self._compiled.get(difference.policy)), changed):
+                comparison.unseen[_MUTATED] += 1
+            else:
+                left.append(replace(difference, server=_shown(difference.server, sent, params)))
+        comparison.differences = left
+
+    def _count(self, subject: _Subject, operation: Operation, attempt: _Attempt) -> None:
+        parity, aside = self._parity, attempt.aside
+        parity.agreed += attempt.comparison.agreed
+        parity.unseen.update(attempt.comparison.unseen)
+        parity.differences.extend(
+            Replayed(
+                operation, subject.kind.api_version, subject.kind.kind, subject.namespace, subject.name, difference
+            )
+            for difference in attempt.comparison.differences
+        )
+        if aside:
+            parity.unseen[aside.why] += len(attempt.verdicts)
+        if aside and aside.permission:
+            parity.missing[aside.permission] += 1
+
+
+def _named(bound: Bound, operation: Operation, *kinds: Kind) -> bool:
+    """Whether some rule names the operation for the kind of the request, or for the kind that is evaluated."""
+    rules = bound.policy.match.rules if bound.policy.match else ()
+    return not rules or any(could_match(rule, kind, (operation,)) for rule in rules for kind in kinds)
+
+
+def _all_reads(compiled: CompiledPolicy | None) -> tuple[tuple[str, ...], ...]:
+    """Every access path of a policy's expressions."""
+    if compiled is None:
+        return ()
+    return tuple(path for _, expression in compiled.expressions() for path in expression.paths)
+
+
+def _shown(text: str, resource: Resource, params: Iterable[Resource | None]) -> str:
+    """What the server said, without secrets: nobody knows which parts of it an expression took from a Secret."""
+    if text == SILENCE:
+        return text
+    known = tuple(params)
+    if any(redact.is_secret(one) for one in (resource, *known)):
+        return redact.WITHHELD
+    return redact.masked(text, resource, *known)
