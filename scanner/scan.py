@@ -28,6 +28,7 @@ from scanner.model.scan import (
     Coverage,
     CoverageState,
     Health,
+    Outside,
     PageResult,
     Scan,
     ScanEnd,
@@ -39,6 +40,7 @@ from scanner.page import Judge, decode
 from scanner.plan import KindPlan, equivalents, plan
 from scanner.policies.reading import OPERATIONS, reading
 from scanner.policies.validating import Bound, World, bind
+from scanner.policies.webhooks import described, unknown, webhook_kinds
 from scanner.sources import Manifest, ParamTable, Rulebook, namespaces_needed, policy_kinds, rulebook
 
 _INTERRUPTED = "interrupted before every kind was listed"
@@ -254,6 +256,7 @@ class _Setting:
     bound: tuple[Bound, ...]
     health: tuple[Health, ...]
     gaps: tuple[Gap, ...]
+    outside: tuple[Outside, ...]
 
 
 def _reject_unknown(scope: Scope, discovery: Discovery, setting: _Setting) -> None:
@@ -300,6 +303,7 @@ class _Course:
             coverage=tuple(self._coverage),
             health=tuple(sorted(health)),
             gaps=tuple(dict.fromkeys(self.gaps)),
+            outside=setting.outside,
             evaluated_policies=tuple(entry.policy.name for entry in setting.bound if not entry.reading.reason),
         )
 
@@ -478,7 +482,12 @@ def _setting(listing: _Listing, discovery: Discovery, rules: Rulebook, viewer: _
     judge = Judge(world, viewer.scope.exclude_namespaces, by_name=viewer.files)
     health = (*rules.health, *health_before(rules.policies, sighted, kinds, world))
     return _Setting(
-        judge, plan(kinds, sighted, viewer.operations), sighted, health, (*((trouble,) if trouble else ()), *blind)
+        judge=judge,
+        plans=plan(kinds, sighted, viewer.operations),
+        bound=sighted,
+        health=health,
+        gaps=(*((trouble,) if trouble else ()), *blind),
+        outside=tuple(_outside(listing, kinds)),
     )
 
 
@@ -487,6 +496,15 @@ def _authorizer(listing: _Listing, bound: Iterable[Bound], viewer: _Viewer) -> D
     asks = any(Auditability.AUTHORIZER in entry.reading.classes for entry in bound)
     decider = listing.authorizer() if asks and viewer.user.username else None
     return Remembering(decider) if decider else None
+
+
+def _outside(listing: _Listing, kinds: Iterable[Kind]) -> Iterator[Outside]:
+    """The webhooks of the cluster: not to be allowed to see what is not evaluated anyway is no gap, but it is said."""
+    for kind in webhook_kinds(kinds):
+        try:
+            yield from [described(configuration) for configuration in listing.everything(kind)]
+        except (ListFailed, ValueError) as error:
+            yield unknown(kind, str(error))
 
 
 def _title(entry: Bound) -> str:

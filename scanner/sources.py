@@ -203,16 +203,17 @@ def _chosen(name: str, patterns: tuple[str, ...]) -> bool:
 
 
 def _unbound(policies: Iterable[Policy], bindings: Iterable[Binding]) -> Iterator[Health]:
-    bound = {binding.policy_name for binding in bindings}
+    known = tuple(bindings)
     for policy in policies:
-        if policy.name not in bound:
+        if not any(binding.joins(policy) for binding in known):
             detail = "no binding names it: the server never evaluates it; preview it with --assume-bound"
             yield Health(HealthKind.UNBOUND, policy.name, "", detail)
 
 
 def _dangling(bindings: Iterable[Binding], policies: Mapping[str, Policy]) -> Iterator[Health]:
     for binding in bindings:
-        if binding.policy_name not in policies:
+        policy = policies.get(binding.policy_name)
+        if policy is None or not binding.joins(policy):
             detail = "the policy does not exist: the server ignores this binding"
             yield Health(HealthKind.DANGLING_BINDING, binding.policy_name, binding.name, detail)
 

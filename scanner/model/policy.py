@@ -137,6 +137,15 @@ class Binding:
     source: str = "cluster"
     assumed: bool = False
 
+    @property
+    def static(self) -> bool:
+        """Whether it is one of the control plane's own manifests."""
+        return self.source != "cluster" and self.name.endswith(STATIC)
+
+    def joins(self, policy: Policy) -> bool:
+        """Whether it puts a policy into force: the control plane's manifests and the API's objects keep to themselves."""
+        return self.policy_name == policy.name and self.static == policy.static
+
 
 @dataclass(frozen=True, slots=True)
 class Invocation:

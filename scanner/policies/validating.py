@@ -164,7 +164,7 @@ def bound_by(
     decide: Decide,
 ) -> tuple[Bound, ...]:
     """Policies of any language whose bindings, params and rules work as here; `decide` judges what they match."""
-    joined = {policy.name: [b for b in bindings if b.policy_name == policy.name] for policy in policies}
+    joined = {policy.name: [b for b in bindings if b.joins(policy)] for policy in policies}
     return tuple(
         _bound(compile_policy(policy, rules), joined[policy.name], operations, decide)
         for policy in sorted(policies, key=lambda policy: policy.name)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from scanner.cel.text import quoted
 from scanner.model.json import Json, JsonObject, as_list, as_text, dig, texts
+from scanner.model.policy import STATIC
 
 _OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
 _SCOPES = ("*", "Cluster", "Namespaced")
@@ -38,6 +39,7 @@ def policy_faults(document: JsonObject) -> tuple[str, ...]:
         *_condition_faults(as_list(dig(spec, "matchConditions"))),
         *_variable_faults(as_list(dig(spec, "variables"))),
         *_check_faults(spec),
+        *_static_policy_faults(document, spec),
     )
 
 
@@ -51,7 +53,24 @@ def binding_faults(document: JsonObject) -> tuple[str, ...]:
         *_param_ref_faults(document, dig(spec, "paramRef")),
         *_binding_match_faults(dig(spec, "matchResources")),
         *_action_faults(texts(dig(spec, "validationActions"))),
+        *_static_binding_faults(document, spec),
     )
+
+
+def _static_policy_faults(document: JsonObject, spec: Json) -> Iterator[str]:
+    """What a control plane refuses in its own manifests."""
+    if as_text(dig(document, "metadata", "name")).endswith(STATIC) and dig(spec, "paramKind") is not None:
+        yield "spec.paramKind: Forbidden: spec.paramKind is not supported in a static manifest"
+
+
+def _static_binding_faults(document: JsonObject, spec: Json) -> Iterator[str]:
+    name, policy_name = as_text(dig(document, "metadata", "name")), as_text(dig(spec, "policyName"))
+    if name.endswith(STATIC) and dig(spec, "paramRef") is not None:
+        yield "spec.paramRef: Forbidden: spec.paramRef is not supported in a static manifest"
+    if name.endswith(STATIC) and not policy_name.endswith(STATIC):
+        yield _invalid("spec.policyName", policy_name, f'must end with "{STATIC}"')
+    if policy_name.endswith(STATIC) and not name.endswith(STATIC):
+        yield _invalid("metadata.name", name, f'must have a name ending with "{STATIC}", like the policy')
 
 
 def mutating_policy_faults(document: JsonObject) -> tuple[str, ...]:

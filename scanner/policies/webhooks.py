@@ -1,0 +1,38 @@
+"""Admission webhooks: programs that decide about requests as well. A scan names them and cannot evaluate them.
+
+Source of truth: `ValidatingWebhookConfiguration` and `MutatingWebhookConfiguration` of admissionregistration.k8s.io.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from scanner.model.json import as_list, as_text, dig
+from scanner.model.resource import Kind, Resource
+from scanner.model.scan import Outside
+from scanner.policies import manifest
+
+_PLURALS = ("validatingwebhookconfigurations", "mutatingwebhookconfigurations")
+_NAMED = 5
+
+
+def webhook_kinds(kinds: Iterable[Kind]) -> Iterator[Kind]:
+    """The kinds to list webhooks from, each in the newest version that is served."""
+    known = tuple(kinds)
+    for plural in _PLURALS:
+        served = {kind.version: kind for kind in known if (kind.group, kind.plural) == (manifest.GROUP, plural)}
+        yield from [served[version] for version in manifest.VERSIONS if version in served][:1]
+
+
+def described(configuration: Resource) -> Outside:
+    """One configuration, by the names of its webhooks."""
+    names = [as_text(dig(item, "name")) for item in as_list(configuration.body.get("webhooks"))]
+    shown = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
+    number = f"{len(names)} webhook{'' if len(names) == 1 else 's'}"
+    why = f"{number} ({shown}): what a program decides is not written in the API" if names else "it has no webhook"
+    return Outside(configuration.kind.kind, configuration.name, why)
+
+
+def unknown(kind: Kind, why: str) -> Outside:
+    """What stands for configurations that could not be listed."""
+    return Outside(kind.kind, "", f"whether there are any is not known: {why}")
