@@ -468,14 +468,14 @@ def _has(base: Measure, steps: tuple[_Step, ...], field: str, again: Rewrap, *, 
         if isinstance(container, EvaluationError):
             return container
         entry = _tried(container, field)
-        failure = None if entry is None else entry[0]
-        if entry is not None or not is_optional:
+        failed = entry is not None and isinstance(entry[0], EvaluationError)
+        if not is_optional or (entry is not None and not failed):
             meter.spend(1)
-        if isinstance(failure, EvaluationError):
-            return failure
-        if keep and is_optional:
-            return NONE if entry is None else Optional(entry[0])
-        return entry is not None
+        if entry is None:
+            return NONE if keep and is_optional else False
+        if failed:
+            return entry[0]
+        return Optional(entry[0]) if keep and is_optional else True
 
     return measure
 
