@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from scanner.cel import exact, metered, parser, reads
+from scanner.cel import bounds, exact, metered, parser, reads
 from scanner.cel.checker import check
 from scanner.cel.cost import PER_CALL_LIMIT
 from scanner.cel.depth import with_room
@@ -22,8 +22,10 @@ from scanner.cel.validators import validate
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from scanner.cel.bounds import Bound
     from scanner.cel.checker import Checked
     from scanner.cel.env import Environment
+    from scanner.cel.extent import Extent
     from scanner.cel.folding import Folded
     from scanner.cel.tree import Node
     from scanner.cel.type_system import Type
@@ -88,6 +90,14 @@ class Program:
             return Measured(self.evaluate(activation), meter.cost)
         except EvaluationError as error:
             return Measured(error, meter.cost)
+
+    def bound(self, extents: Mapping[str, Extent]) -> Bound:
+        """Return what an evaluation costs at most, and what is in its value, when this much is in what it reads.
+
+        What `extents` does not name may be anything. An evaluation whose bound is within the limits need not be measured.
+        """
+        analysis = self._analysis
+        return with_room(lambda: bounds.bound(analysis.root, analysis.checked, analysis.folded, extents))
 
     def count(self, activation: Mapping[str, object], limit: int = PER_CALL_LIMIT) -> Meter:
         """Return a meter that has counted an evaluation, to its end or until it stopped."""

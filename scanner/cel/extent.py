@@ -1,0 +1,92 @@
+"""How much there is inside a value: what the cost of an expression can depend on.
+
+Counted from the JSON text of a document, which takes microseconds, and therefore from above: punctuation inside strings counts as
+structure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import orjson
+
+from scanner.cel.values import KeyedMap, Value
+
+UNKNOWN = 1e30
+"""More than anything that can be counted."""
+
+
+class Extent(NamedTuple):
+    """At most so many entries in all lists and maps of a value, characters in all its strings, and entries in one container."""
+
+    elements: float = 0.0
+    characters: float = 0.0
+    widest: float = 0.0
+
+    @property
+    def span(self) -> float:
+        """The size of the value, or of any part of it, is no more than this."""
+        return 1.0 + self.elements + self.characters
+
+    def pooled(self) -> Extent:
+        """Return the extent that the parts of this value have together, when each of them is looked at in turn."""
+        return Extent(self.elements, self.characters, self.elements)
+
+    def rounded(self) -> Extent:
+        """Return the next larger extent of a coarse grid."""
+        return Extent(*(_rounded(number) for number in self))
+
+
+NOTHING = Extent()
+BOUNDLESS = Extent(UNKNOWN, UNKNOWN, UNKNOWN)
+
+
+def _rounded(number: float) -> float:
+    return min(float(1 << int(number).bit_length()), UNKNOWN)
+
+
+def together(extents: Iterable[Extent], *, entries: int = 0) -> Extent:
+    """Return the extent of a value that may hold all of these, in so many entries of its own."""
+    parts = [*extents]
+    return Extent(
+        entries + sum(one.elements for one in parts),
+        sum(one.characters for one in parts),
+        entries + sum(one.widest for one in parts),
+    )
+
+
+def extent_of_document(document: object) -> Extent:
+    """Return the extent of what was JSON."""
+    try:
+        text = orjson.dumps(document)
+    except TypeError:
+        return BOUNDLESS
+    entries = float(text.count(b",") + text.count(b"[") + text.count(b"{"))
+    return Extent(entries, float(len(text)), entries)
+
+
+def widest_of(document: object) -> float:
+    """Return the number of entries of the largest list or map in a document."""
+    widest = 0
+    waiting = [document]
+    while waiting:
+        part = waiting.pop()
+        if type(part) is dict:
+            widest = max(widest, len(part))
+            waiting.extend(part.values())
+        elif type(part) is list:
+            widest = max(widest, len(part))
+            waiting.extend(part)
+    return float(widest)
+
+
+def extent_of(value: Value) -> Extent:
+    """Return the extent of a constant."""
+    if type(value) is str or type(value) is bytes:
+        return Extent(0.0, float(len(value)))
+    if type(value) is list:
+        return together(map(extent_of, value), entries=len(value))
+    if type(value) is dict or type(value) is KeyedMap:
+        return together((extent_of(side) for entry in value.items() for side in entry), entries=len(value))
+    return NOTHING
