@@ -107,15 +107,15 @@ class Judge:
     def _findings(self, ruling: Ruling, bound: Bound) -> Iterator[Finding]:
         for judgement in ruling.judgements:
             match judgement.outcome:
-                case Violated() | Errored() as outcome:
+                case Violated() | WouldChange() | Errored() as outcome:
                     safe = redact.safe(outcome, judgement.check, ruling, bound.compiled)
                     yield self._finding(ruling, judgement.check, safe)
-                case Passed() | Skipped() | WouldChange():
+                case Passed() | Skipped():
                     pass
                 case _ as never:
                     assert_never(never)
 
-    def _finding(self, ruling: Ruling, check: Check, outcome: Violated | Errored) -> Finding:
+    def _finding(self, ruling: Ruling, check: Check, outcome: Violated | WouldChange | Errored) -> Finding:
         invocation, resource = ruling.invocation, ruling.resource
         return Finding(
             fingerprint=fingerprint(invocation, check, resource, by_name=self.by_name),
@@ -234,8 +234,10 @@ def _ordinal(invocation: Invocation, check: Check) -> int:
     return sum(text.strip() == check.expression.strip() for text in texts[: check.index])
 
 
-def denies(outcome: Violated | Errored, invocation: Invocation) -> bool:
+def denies(outcome: Violated | WouldChange | Errored, invocation: Invocation) -> bool:
     """Whether admission would refuse the object because of this outcome."""
+    if isinstance(outcome, WouldChange):
+        return False
     if isinstance(outcome, Violated):
         return "Deny" in invocation.binding.actions
     return outcome.would_deny and (outcome.always or "Deny" in invocation.binding.actions)

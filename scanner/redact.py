@@ -9,19 +9,29 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import assert_never
 
 from scanner.evaluate import CompiledPolicy, written_message
 from scanner.model.json import Json, as_list, as_object, as_text, dig
-from scanner.model.outcome import Check, CheckKind, Errored, Violated
+from scanner.model.outcome import Change, Check, CheckKind, Errored, Violated, WouldChange
 from scanner.model.resource import Resource
 from scanner.policies.validating import Ruling
 
 MASK = "[redacted]"
 WITHHELD = "[redacted: the message reads the data of a Secret]"
 WITHHELD_ERROR = "[redacted: the expression reads the data of a Secret]"
+WITHHELD_VALUE = "[redacted: a value of a Secret]"
+# Whole objects of a Secret never show: a change of all its metadata may hold the copy that kubectl keeps of its data.
+_SHOWN_OF_SECRETS = (
+    "/metadata/labels",
+    "/metadata/annotations/",
+    "/metadata/finalizers",
+    "/metadata/ownerReferences",
+    "/type",
+    "/immutable",
+)
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 # Where a Secret holds its data; kubectl keeps a copy of all of it in an annotation.
 _AREAS = (("data",), ("stringData",), ("metadata", "annotations", _LAST_APPLIED))
@@ -38,11 +48,15 @@ _CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
 _NESTED = re.compile(r'^(composited variable "[^"]*" fails to evaluate: )+')
 
 
-def safe(outcome: Violated | Errored, check: Check, ruling: Ruling, compiled: CompiledPolicy) -> Violated | Errored:
+def safe(
+    outcome: Violated | WouldChange | Errored, check: Check, ruling: Ruling, compiled: CompiledPolicy
+) -> Violated | WouldChange | Errored:
     """The outcome as it may be stored and shown."""
     match outcome:
         case Violated():
             return _safe_violation(outcome, check, ruling, compiled)
+        case WouldChange():
+            return _safe_change(outcome, ruling)
         case Errored():
             return _safe_error(outcome, check, ruling, compiled)
         case _ as never:
@@ -55,6 +69,45 @@ def _safe_violation(outcome: Violated, check: Check, ruling: Ruling, compiled: C
     if _reads_secret(compiled.message_reads(check.index), ruling):
         return replace(outcome, message=WITHHELD)
     return replace(outcome, message=masked(outcome.message, ruling.resource, ruling.invocation.param))
+
+
+def _safe_change(outcome: WouldChange, ruling: Ruling) -> WouldChange:
+    """The change without values of Secrets and of the environment; in a Secret, only metadata is shown at all."""
+    return replace(
+        outcome,
+        patch=tuple(_safe_operation(change, ruling) for change in outcome.patch),
+        together=tuple(_safe_operation(change, ruling) for change in outcome.together),
+    )
+
+
+def _safe_operation(change: Change, ruling: Ruling) -> Change:
+    hides = is_secret(ruling.resource) and not change.path.startswith(_SHOWN_OF_SECRETS)
+    if hides or _LAST_APPLIED.replace("/", "~1") in change.path:
+        return replace(change, value=_withheld(change.value), was=_withheld(change.was))
+    if is_secret(ruling.resource) or is_secret(ruling.invocation.param) or _has_env(ruling.resource):
+        return replace(change, value=_masked_value(change.value, ruling), was=_masked_value(change.was, ruling))
+    return change
+
+
+def _withheld(value: Json) -> Json:
+    return None if value is None else WITHHELD_VALUE
+
+
+def _has_env(resource: Resource) -> bool:
+    return next(_env(resource.body), None) is not None
+
+
+def _masked_value(value: Json, ruling: Ruling) -> Json:
+    """A value with every text in it masked."""
+    match value:
+        case str():
+            return masked(value, ruling.resource, ruling.invocation.param)
+        case bool() | int() | float() | None:
+            return value
+        case Mapping():
+            return {key: _masked_value(one, ruling) for key, one in value.items()}
+        case _:
+            return [_masked_value(one, ruling) for one in value]
 
 
 def _safe_error(outcome: Errored, check: Check, ruling: Ruling, compiled: CompiledPolicy) -> Errored:

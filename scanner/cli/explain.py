@@ -11,7 +11,7 @@ import typer
 
 from scanner.cli.database import ClusterNameOption, DbOption, existing
 from scanner.errors import UsageError
-from scanner.model.outcome import CheckKind, Errored, Violated
+from scanner.model.outcome import CheckKind, Errored, Violated, WouldChange
 
 if TYPE_CHECKING:
     from scanner.model.policy import Binding, Policy, Validation
@@ -135,6 +135,9 @@ def _finding(stored: StoredFinding) -> Iterator[str]:
     match finding.outcome:
         case Violated(message=message, reason=reason, code=code):
             yield f"Violated: {message}  ({reason}, {code})"
+        case WouldChange(message=message):
+            yield "Drift: the policy would change the object:"
+            yield message
         case Errored(message=message):
             yield f"Error: {message}"
         case _ as never:

@@ -5,9 +5,10 @@ An *outcome* is what kube-apiserver itself would decide; a *gap* is what only As
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, assert_never
 
 from scanner.model.json import Json
 from scanner.model.policy import Action, Operation
@@ -60,15 +61,40 @@ class Violated:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One operation of RFC 6902: `op` is add, remove or replace; `value` is null for remove."""
+    """One operation of RFC 6902: `op` is add, remove or replace; `value` is null for remove.
+
+    `was` is what stood there before, for readers: it is no part of the operation.
+    """
 
     op: Literal["add", "remove", "replace"]
     path: str
     value: Json = None
+    was: Json = field(default=None, compare=False)
 
     def json(self) -> dict[str, Json]:
         """The operation as RFC 6902 writes it."""
         return {"op": self.op, "path": self.path, **({} if self.op == "remove" else {"value": self.value})}
+
+    def __str__(self) -> str:
+        """The operation as a line of a diff."""
+        match self.op:
+            case "add":
+                return f"+ {self.path}: {_compact(self.value)}"
+            case "remove":
+                return f"- {self.path}: {_compact(self.was)}"
+            case "replace":
+                return f"~ {self.path}: {_compact(self.was)} → {_compact(self.value)}"
+            case _ as never:
+                assert_never(never)
+
+
+def _compact(value: Json) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(", ", ": "), default=str)
+
+
+_AGAIN = "! applied a second time, the policy would change the object once more"
+_TOGETHER = "! other policies change this object too; all of them, in the order of their names, would make of it:"
+_ORDER = "! other policies change this object too, and what becomes of it depends on their order, which is random on a server; in the order of their names:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +102,24 @@ class WouldChange:
     """The mutation would change the object, were it written today: drift, not a violation.
 
     `patch` is minimal and applies to the object as the mutations before this one leave it. `converges` tells whether the
-    policy, applied a second time, would change nothing more.
+    policy, applied a second time, would change nothing more. Where several policies change the object, `together` is what
+    all of them do to it in the order of their names, and `order_matters` tells whether another order ends elsewhere.
     """
 
     patch: tuple[Change, ...]
     converges: bool = True
+    together: tuple[Change, ...] = ()
+    order_matters: bool = False
+
+    @property
+    def message(self) -> str:
+        """The patch as a diff, a line for each operation, and what else there is to know."""
+        lines = [*map(str, self.patch)]
+        if not self.converges:
+            lines.append(_AGAIN)
+        if self.together:
+            lines += [_ORDER if self.order_matters else _TOGETHER, *(f"  {change}" for change in self.together)]
+        return "\n".join(lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +173,7 @@ class Finding:
     param_namespace: str
     param_name: str
     check: Check
-    outcome: Violated | Errored
+    outcome: Violated | WouldChange | Errored
     api_version: str
     kind: str
     namespace: str

@@ -29,14 +29,14 @@ def _changes(before: Node, after: Node, path: str) -> Iterator[Change]:
     elif isinstance(before, list) and isinstance(after, list):
         yield from _elements(before, after, path)
     else:
-        yield Change("replace", path, after)
+        yield Change("replace", path, after, was=before)
 
 
 def _members(before: dict[str, Node], after: dict[str, Node], path: str) -> Iterator[Change]:
     for name in dict.fromkeys((*before, *after)):
         place = f"{path}/{escaped(name)}"
         if name not in after:
-            yield Change("remove", place)
+            yield Change("remove", place, was=before[name])
         elif name not in before:
             yield Change("add", place, after[name])
         else:
@@ -64,7 +64,9 @@ def _gap(
     """What became of the elements between two pairs: as many as can be are replaced, the others come or go."""
     (first, end), (start, stop) = ours, theirs
     common = min(end - first, stop - start)
-    yield from (Change("remove", f"{path}/{index}") for index in reversed(range(first + common, end)))
+    yield from (
+        Change("remove", f"{path}/{index}", was=before[index]) for index in reversed(range(first + common, end))
+    )
     yield from (Change("add", f"{path}/{first + common}", value) for value in reversed(after[start + common : stop]))
     for offset in reversed(range(common)):
         yield from _changes(before[first + offset], after[start + offset], f"{path}/{first + offset}")

@@ -16,7 +16,7 @@ from typing import BinaryIO, TypeAlias, Union
 import orjson
 
 from scanner.model.json import Json
-from scanner.model.outcome import Check, Errored
+from scanner.model.outcome import Check, Errored, WouldChange
 from scanner.model.scan import StoredFinding
 from scanner.report.document import Document
 from scanner.report.score import Score
@@ -99,12 +99,24 @@ def finding_json(stored: StoredFinding, *, depends_on_requester: bool) -> dict[s
 
 def _outcome(stored: StoredFinding) -> dict[str, Plain]:
     outcome = stored.finding.outcome
+    if isinstance(outcome, WouldChange):
+        return {"outcome": "wouldChange", "message": outcome.message, "reason": "", "code": 0, "drift": _drift(outcome)}
     errored = isinstance(outcome, Errored)
     return {
         "outcome": "errored" if errored else "violated",
         "message": outcome.message,
         "reason": outcome.reason,
         "code": outcome.code,
+    }
+
+
+def _drift(outcome: WouldChange) -> dict[str, Plain]:
+    """The patches as RFC 6902 writes them."""
+    return {
+        "patch": [change.json() for change in outcome.patch],
+        "converges": outcome.converges,
+        "together": [change.json() for change in outcome.together],
+        "orderMatters": outcome.order_matters,
     }
 
 

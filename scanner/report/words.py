@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from math import ceil, floor
 
-from scanner.model.outcome import Check, CheckKind, Errored, Finding, GapKind, Violated
+from scanner.model.outcome import Check, CheckKind, Errored, Finding, GapKind, Violated, WouldChange
 from scanner.model.policy import Binding, ParamRef
 from scanner.model.reading import Auditability
 from scanner.model.scan import HealthKind, Scan, Scope
@@ -261,6 +261,12 @@ def binding_note(binding: Binding) -> str:
     return "" if binding.source == "cluster" else f"from {binding.source}"
 
 
-def result_word(outcome: Violated | Errored) -> str:
+def result_word(outcome: Violated | WouldChange | Errored) -> str:
     """The word for what does not pass."""
-    return "Violated" if isinstance(outcome, Violated) else "Error"
+    match outcome:
+        case Violated():
+            return "Violated"
+        case WouldChange():
+            return "Drift"
+        case Errored():
+            return "Error"

@@ -13,10 +13,11 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, select
 
-from scanner.model.outcome import Check, CheckKind, Errored, Finding, Violated
+from scanner.model.outcome import Check, CheckKind, Errored, Finding, Violated, WouldChange
 from scanner.model.policy import Action, Operation
 from scanner.model.scan import StoredFinding
 from scanner.store.bits import Numbers
+from scanner.store.drift import drift_of
 from scanner.store.interning import CHUNK
 from scanner.store.tables import CHECKS, FINDINGS, KINDS, SCANS, VERDICTS
 
@@ -74,7 +75,7 @@ class FindingRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Verdict:
-    outcome: Violated | Errored
+    outcome: Violated | WouldChange | Errored
     operation: Operation
     actions: tuple[Action, ...]
     denies: bool
@@ -168,13 +169,18 @@ def _verdicts(connection: Connection, numbers: set[int]) -> dict[int, _Verdict]:
 
 
 def _verdict(row: Row[*tuple[Any, ...]]) -> _Verdict:
-    outcome: Violated | Errored = (
-        Violated(row.message, row.reason, row.code)
-        if row.outcome == "violated"
-        else Errored(row.message, row.would_deny, row.always, row.reason, row.code)
-    )
     actions = tuple(row.actions.split(",")) if row.actions else ()
-    return _Verdict(outcome, row.operation, cast("tuple[Action, ...]", actions), row.denies)
+    return _Verdict(_outcome(row), row.operation, cast("tuple[Action, ...]", actions), row.denies)
+
+
+def _outcome(row: Row[*tuple[Any, ...]]) -> Violated | WouldChange | Errored:
+    match row.outcome:
+        case "violated":
+            return Violated(row.message, row.reason, row.code)
+        case "wouldChange":
+            return drift_of(row.message)
+        case _:
+            return Errored(row.message, row.would_deny, row.always, row.reason, row.code)
 
 
 @lru_cache(maxsize=4096)

@@ -13,8 +13,9 @@ from typing import TypeAlias, assert_never
 
 import orjson
 
-from scanner.model.outcome import Errored, Finding, Gap, GapKind, Violated
+from scanner.model.outcome import Errored, Finding, Gap, GapKind, Violated, WouldChange
 from scanner.model.scan import PageResult, TallyKey
+from scanner.store.drift import drift_text
 
 _UNFIT = re.compile("[\x00\ud800-\udfff]")
 
@@ -130,10 +131,12 @@ def _tallied(
     return zip(checks, kinds, map(namespace, namespaces), map(outcome, outcomes), counts, asked, strict=True)
 
 
-def _outcome(outcome: Violated | Errored) -> tuple[str, str, str, int, bool, bool]:
+def _outcome(outcome: Violated | WouldChange | Errored) -> tuple[str, str, str, int, bool, bool]:
     match outcome:
         case Violated():
             return "violated", outcome.message, outcome.reason, outcome.code, False, False
+        case WouldChange():
+            return "wouldChange", drift_text(outcome), "", 0, False, False
         case Errored():
             return "errored", outcome.message, outcome.reason, outcome.code, outcome.would_deny, outcome.always
         case _:

@@ -1,0 +1,41 @@
+"""What a mutation would change, as the text that a verdict keeps: compact JSON, the same for the same change."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any, cast
+
+from scanner.model.outcome import Change, WouldChange
+
+
+def drift_text(outcome: WouldChange) -> str:
+    """The text of an outcome."""
+    written = {
+        "patch": _written(outcome.patch),
+        "converges": outcome.converges,
+        "together": _written(outcome.together),
+        "orderMatters": outcome.order_matters,
+    }
+    return json.dumps(written, separators=(",", ":"), sort_keys=True)
+
+
+@lru_cache(maxsize=4096)
+def drift_of(text: str) -> WouldChange:
+    """The outcome of a text that `drift_text` wrote."""
+    read: dict[str, Any] = json.loads(text)
+    return WouldChange(
+        patch=_read(read["patch"]),
+        converges=bool(read["converges"]),
+        together=_read(read["together"]),
+        order_matters=bool(read["orderMatters"]),
+    )
+
+
+def _written(changes: Iterable[Change]) -> list[list[object]]:
+    return [[change.op, change.path, change.value, change.was] for change in changes]
+
+
+def _read(changes: Iterable[list[Any]]) -> tuple[Change, ...]:
+    return tuple(Change(op, cast("str", path), value, was=was) for op, path, value, was in changes)
