@@ -11,13 +11,16 @@ from fnmatch import fnmatchcase
 from typing import Protocol, cast
 
 from scanner.errors import InvalidManifest, UsageError
-from scanner.model.json import JsonObject, as_object, as_text, dig
+from scanner.model.json import JsonObject, as_list, as_object, as_text, dig
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.policy import Action, Binding, ParamKind, ParamRef, Policy
 from scanner.model.release import NEWEST, Minor
 from scanner.model.resource import Kind, Resource, resource_of
 from scanner.model.scan import Health, HealthKind, Scope
 from scanner.policies import manifest, validating
+from scanner.policies.kyverno import spec
+from scanner.policies.kyverno.exceptions import PLURAL, PolicyException, is_exception, read_exception
+from scanner.policies.kyverno.spec import KyvernoPolicy
 from scanner.policies.validating import Bound
 
 _ACTIONS = ("Deny", "Warn", "Audit")
@@ -47,20 +50,26 @@ class Wishes(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Rulebook:
-    """The policies and bindings of a scan, in force or not, and the documents among them that are params."""
+    """The policies and bindings of a scan, in force or not, and the documents among them that are params.
+
+    `kyverno` are Kyverno's policies, `exceptions` and `entries` their PolicyExceptions and GlobalContextEntries.
+    """
 
     policies: tuple[Policy, ...]
     bindings: tuple[Binding, ...]
     params: tuple[Resource, ...]
     gaps: tuple[Gap, ...]
     health: tuple[Health, ...]
+    kyverno: tuple[KyvernoPolicy, ...] = ()
+    exceptions: tuple[PolicyException, ...] = ()
+    entries: tuple[JsonObject, ...] = ()
 
 
 def is_policy(document: JsonObject) -> bool:
-    """Whether a document is a policy or a binding of a language that Assay speaks."""
-    return any(
-        manifest.is_a(document, kind) for kind in ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
-    )
+    """Whether a document is a policy or a binding of a language that Assay speaks, or what its policies lean on."""
+    kinds = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
+    ours = any(manifest.is_a(document, kind) for kind in kinds)
+    return ours or spec.is_policy(document) or is_exception(document) or spec.is_entry(document)
 
 
 def policy_kinds(kinds: Iterable[Kind]) -> Iterator[Kind]:
@@ -70,6 +79,14 @@ def policy_kinds(kinds: Iterable[Kind]) -> Iterator[Kind]:
         newest = next((served[version] for version in manifest.VERSIONS if version in served), None)
         if newest:
             yield newest
+    yield from _kyverno_kinds(kinds)
+
+
+def _kyverno_kinds(kinds: Iterable[Kind]) -> Iterator[Kind]:
+    """Kyverno's kinds, as far as the cluster has them, each in one version: all versions have one schema."""
+    wanted = {*((spec.GROUP, plural) for plural in (*spec.PLURALS, PLURAL)), (spec.ENTRIES_GROUP, spec.ENTRIES)}
+    served = {(kind.group, kind.plural): kind for kind in kinds if (kind.group, kind.plural) in wanted}
+    yield from (served[key] for key in sorted(served))
 
 
 def rulebook(
@@ -87,18 +104,38 @@ def rulebook(
     bindings = (*reader.bindings, *assumed)
     scope = wishes.scope
     if reader.knows_all:
-        _reject_unknown(scope.policies, policies, "--policy")
+        _reject_unknown(scope.policies, {*policies, *(one.full_name for one in reader.kyverno)}, "--policy")
         _reject_unknown(scope.bindings, {binding.name for binding in bindings}, "--binding")
-    chosen = tuple(p for p in policies.values() if _chosen(p.name, scope.policies))
-    wanted = tuple(b for b in bindings if _chosen(b.name, scope.bindings) and _chosen(b.policy_name, scope.policies))
+    kyverno = tuple(p for p in reader.kyverno if _chosen(p.full_name, scope.policies)) if not scope.bindings else ()
+    copies = dict(_copies(policies.values(), kyverno))
+    chosen = tuple(p for p in policies.values() if _chosen(p.name, scope.policies) and p.name not in copies)
+    wanted = tuple(
+        b
+        for b in bindings
+        if _chosen(b.name, scope.bindings) and _chosen(b.policy_name, scope.policies) and b.policy_name not in copies
+    )
     joining = (*_unbound(chosen, bindings), *_dangling(wanted, policies)) if reader.knows_all else ()
     return Rulebook(
         policies=tuple(sorted(chosen, key=lambda policy: policy.name)),
         bindings=tuple(sorted(wanted, key=lambda binding: binding.name)),
         params=tuple(reader.params),
         gaps=tuple(reader.gaps),
-        health=(*reader.health, *joining),
+        health=(*reader.health, *joining, *copies.values()),
+        kyverno=kyverno,
+        exceptions=tuple(reader.exceptions),
+        entries=tuple(reader.entries),
     )
+
+
+def _copies(policies: Iterable[Policy], kyverno: Iterable[KyvernoPolicy]) -> Iterator[tuple[str, Health]]:
+    """The admission policies that Kyverno generated from policies of its own that are judged: they would say it twice."""
+    judged = {policy.name for policy in kyverno if policy.kind == spec.CLUSTER_WIDE and not policy.unauditable()}
+    for policy in policies:
+        owners = as_list(dig(policy.manifest, "metadata", "ownerReferences"))
+        names = {as_text(dig(owner, "name")) for owner in owners if dig(owner, "kind") == spec.CLUSTER_WIDE}
+        for name in sorted(names & judged):
+            detail = f"Kyverno generated ValidatingAdmissionPolicy {policy.name} from it; objects are judged by this one, once"
+            yield policy.name, Health(HealthKind.NOTE, name, "", detail)
 
 
 class _Reader:
@@ -109,6 +146,9 @@ class _Reader:
         self.policies: list[Policy] = []
         self.bindings: list[Binding] = []
         self.params: list[Resource] = []
+        self.kyverno: list[KyvernoPolicy] = []
+        self.exceptions: list[PolicyException] = []
+        self.entries: list[JsonObject] = []
         self.gaps: list[Gap] = []
         self.health: list[Health] = []
         self.refused: dict[str, str] = {}
@@ -130,7 +170,8 @@ class _Reader:
         except InvalidManifest as error:
             kind, name = as_text(document.body.get("kind")), as_text(dig(document.body, "metadata", "name"))
             self.refused[name] = document.source
-            self._miss(document, f'{kind}.{manifest.GROUP} "{name}" is invalid: {error}')
+            group = as_text(document.body.get("apiVersion")).partition("/")[0]
+            self._miss(document, f'{kind}.{group} "{name}" is invalid: {error}')
 
     def _sort(self, document: Manifest) -> None:
         body, source = document.body, document.source
@@ -142,8 +183,26 @@ class _Reader:
             binding = validating.read_binding(body, source=source)
             if self._first("binding", binding.name, source):
                 self.bindings.append(binding)
-        elif source != "cluster":
+        elif not self._of_kyverno(document) and source != "cluster":
             self._param(document)
+
+    def _of_kyverno(self, document: Manifest) -> bool:
+        """Take what is Kyverno's, and tell whether it is."""
+        body, source = document.body, document.source
+        if spec.is_policy(body):
+            policy = spec.read_policy(body, source=source, namespace=self._namespace)
+            if self._first("policy", policy.full_name, source, policy.kind):
+                self.kyverno.append(policy)
+        elif is_exception(body):
+            exception = read_exception(body, source=source)
+            if self._first("policy exception", exception.key, source):
+                self.exceptions.append(exception)
+        elif spec.is_entry(body):
+            if self._first("global context entry", as_text(dig(body, "metadata", "name")), source):
+                self.entries.append(body)
+        else:
+            return False
+        return True
 
     def _param(self, document: Manifest) -> None:
         version, name = as_text(document.body.get("apiVersion")), as_text(document.body.get("kind"))

@@ -22,6 +22,8 @@ CLUSTER_WIDE = "ValidatingPolicy"
 NAMESPACED = "NamespacedValidatingPolicy"
 KINDS = (CLUSTER_WIDE, NAMESPACED)
 PLURALS = ("validatingpolicies", "namespacedvalidatingpolicies")
+ENTRIES_GROUP = "kyverno.io"
+ENTRIES = "globalcontextentries"
 DISABLED = "reports.kyverno.io/disabled"
 _ACTIONS = ("Deny", "Audit", "Warn")
 _ELSEWHERE = {
@@ -119,6 +121,12 @@ class KyvernoPolicy:
 def is_policy(document: JsonObject) -> bool:
     """Whether a document is a policy of these kinds, in any of its versions."""
     return document.get("kind") in KINDS and in_group(document)
+
+
+def is_entry(document: JsonObject) -> bool:
+    """Whether a document is a GlobalContextEntry, from which expressions read."""
+    group = as_text(document.get("apiVersion")).partition("/")[0]
+    return group == ENTRIES_GROUP and document.get("kind") == "GlobalContextEntry"
 
 
 def in_group(document: JsonObject) -> bool:
