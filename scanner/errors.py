@@ -45,8 +45,15 @@ class ConfigurationError(AssayError):
 class SchemaUnknown(AssayError):
     """A kind whose OpenAPI schema is not known: what a mutation would do to its objects only a server can tell.
 
-    The message is the kind, as `apps/v1/Deployment`.
+    `kind` is such as `apps/v1/Deployment`.
     """
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(
+            f"no OpenAPI schema of {kind} is known, so only a server can tell what it would make of its objects: check "
+            "that the server serves /openapi/v3, or add the CustomResourceDefinition to the files"
+        )
+        self.kind = kind
 
 
 class ListFailed(AssayError):

@@ -17,7 +17,7 @@ from typing import assert_never
 import orjson
 
 from scanner import redact
-from scanner.errors import AuthorizerFailed
+from scanner.errors import AuthorizerFailed, SchemaUnknown
 from scanner.model.json import Json
 from scanner.model.outcome import (
     Check,
@@ -91,6 +91,9 @@ class Judge:
         try:
             rulings = tuple(judge(bound, resource, original, self.world))
             findings = tuple(finding for ruling in rulings for finding in self._findings(ruling, bound))
+        except SchemaUnknown as error:
+            sheet.blind(Gap(GapKind.EVALUATION, _where(resource.kind), f"policy {bound.policy.name}: {error}"))
+            return False
         except AuthorizerFailed as error:
             why = f"policy {bound.policy.name}: {error}"
             sheet.gaps.append(Gap(GapKind.EVALUATION, _where(resource.kind, resource), why))
@@ -148,6 +151,11 @@ class _Sheet:
         self.evaluated = 0
         self.identities: dict[str, None] = {}
         self.repeated = 0
+
+    def blind(self, gap: Gap) -> None:
+        """What no object of the page can be asked is said once."""
+        if gap not in self.gaps:
+            self.gaps.append(gap)
 
 
 def _result(page: Page, resources: tuple[Resource, ...], sheet: _Sheet) -> PageResult:

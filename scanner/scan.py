@@ -38,6 +38,8 @@ from scanner.model.scan import (
 )
 from scanner.page import Judge, decode
 from scanner.plan import KindPlan, equivalents, plan
+from scanner.policies import mutating
+from scanner.policies.mutating import Schemas
 from scanner.policies.reading import OPERATIONS, reading
 from scanner.policies.validating import Bound, World, bind
 from scanner.policies.webhooks import described, unknown, webhook_kinds
@@ -78,6 +80,10 @@ class Cluster(Protocol):
 
         Raises ClusterError. What it cannot answer later is an AuthorizerFailed.
         """
+        ...
+
+    def schemas(self) -> Schemas:
+        """How the objects of a kind are merged; asked only when some policy mutates."""
         ...
 
     def discover(self) -> Discovery:
@@ -412,6 +418,10 @@ class _Listing:
         """See Cluster."""
         return self._cluster.authorizer()
 
+    def schemas(self) -> Schemas:
+        """See Cluster."""
+        return self._cluster.schemas()
+
     def judged(self, kind: Kind) -> Iterator[Iterator[Page]]:
         """The pages to judge, for each namespace that the scope names or for all of them at once."""
         for namespace in self.namespaces:
@@ -456,7 +466,7 @@ def _policy_documents(listing: _Listing, discovery: Discovery, options: Options)
 
 def _setting(listing: _Listing, discovery: Discovery, rules: Rulebook, viewer: _Viewer) -> _Setting:
     kinds = discovery.kinds
-    bound = bind(rules.policies, rules.bindings, viewer.operations, viewer.rules)
+    bound = _bound(listing, rules, viewer)
     params = ParamTable(kinds)
     namespaces, trouble = _load_namespaces(listing, kinds)
     blind = (
@@ -489,6 +499,22 @@ def _setting(listing: _Listing, discovery: Discovery, rules: Rulebook, viewer: _
         gaps=(*((trouble,) if trouble else ()), *blind),
         outside=tuple(_outside(listing, kinds)),
     )
+
+
+def _bound(listing: _Listing, rules: Rulebook, viewer: _Viewer) -> tuple[Bound, ...]:
+    """The policies in force, of every language."""
+    checking = [policy for policy in rules.policies if policy.language != mutating.LANGUAGE]
+    changing = [policy for policy in rules.policies if policy.language == mutating.LANGUAGE]
+    of_changing = [binding for binding in rules.bindings if binding.language == mutating.LANGUAGE]
+    bound = bind(
+        checking,
+        [binding for binding in rules.bindings if binding.language != mutating.LANGUAGE],
+        viewer.operations,
+        viewer.rules,
+    )
+    if not changing or not of_changing:
+        return bound
+    return (*bound, *mutating.bind(changing, of_changing, listing.schemas(), viewer.operations, viewer.rules))
 
 
 def _authorizer(listing: _Listing, bound: Iterable[Bound], viewer: _Viewer) -> Decider | None:

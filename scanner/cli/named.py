@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from scanner.cli.interruption import Interruption
     from scanner.model.resource import Kind, Page, UserInfo
     from scanner.model.scan import ClusterIdentity
+    from scanner.policies.mutating import Schemas
     from scanner.scan import Cluster, Discovery
 
 
@@ -41,6 +42,10 @@ class Named:
     def authorizer(self) -> Decider | None:
         """See Cluster."""
         return self._cluster.authorizer()
+
+    def schemas(self) -> Schemas:
+        """See Cluster."""
+        return self._cluster.schemas()
 
     def discover(self) -> Discovery:
         """See Cluster."""

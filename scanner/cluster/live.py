@@ -18,6 +18,7 @@ from scanner.cluster.authorizer import Reviewer, may_ask
 from scanner.cluster.dryrun import DryRuns
 from scanner.cluster.labels import parse_selector
 from scanner.cluster.lists import PagedList
+from scanner.cluster.openapi import ServedSchemas
 from scanner.cluster.patience import Pace, Watch
 from scanner.cluster.session import Answer, Session, Unanswered
 from scanner.errors import ClusterError
@@ -110,6 +111,10 @@ class LiveCluster:
             return Reviewer(self._session) if may_ask(self._session) else None
         except Unanswered as error:
             raise ClusterError(f"cannot tell whether the authorizer may be asked: {error}. Scan again") from error
+
+    def schemas(self) -> ServedSchemas:
+        """How objects are merged, as the server's OpenAPI documents tell."""
+        return ServedSchemas(self._session)
 
     def dry_runs(self) -> DryRuns:
         """Writes that change nothing, with the same credentials."""

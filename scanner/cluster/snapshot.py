@@ -26,6 +26,7 @@ from scanner.cluster.definitions import (
 )
 from scanner.cluster.labels import LabelQuery, parse_selector
 from scanner.cluster.manifests import Document, read_documents
+from scanner.cluster.schemas import KnownSchemas, builtin_schemas, custom_schemas
 from scanner.convert import convert
 from scanner.errors import ListFailed
 from scanner.model.json import JsonObject, as_object, as_text, dig, text_map
@@ -38,6 +39,7 @@ from scanner.scan import Discovery
 PAGE_SIZE: Final = 500
 _NAME_LABEL: Final = "kubernetes.io/metadata.name"
 _ADMISSION: Final = "admissionregistration.k8s.io"
+_POLICIES: Final = ("ValidatingAdmissionPolicy", "MutatingAdmissionPolicy")
 _NAMESPACES: Final = ("", "Namespace")
 _COHABITANTS: Final = {("events.k8s.io", "Event"): ("", "Event")}
 
@@ -100,6 +102,11 @@ class SnapshotCluster:
     def authorizer(self) -> None:
         """Nobody: files allow nothing to anybody, and refuse nothing."""
         return
+
+    def schemas(self) -> KnownSchemas:
+        """How objects are merged: the shipped schemas, and those of the definitions in the files."""
+        custom = [custom_schemas(document.body) for document in self.documents if is_definition(document.body)]
+        return KnownSchemas({key: found for part in (*custom, builtin_schemas()) for key, found in part.items()})
 
     def discover(self) -> Discovery:
         """What a new 1.36 server and the definitions in the files serve, and the documents that are not objects of it."""
@@ -195,7 +202,7 @@ def _written_kind(body: JsonObject) -> tuple[str, str]:
     """The apiVersion and kind of a document; those of admission policies mean the same in every version there was."""
     api_version, kind = as_text(body.get("apiVersion")), as_text(body.get("kind"))
     group, _, version = api_version.rpartition("/")
-    if group == _ADMISSION and kind.startswith("ValidatingAdmissionPolicy") and version in ("v1beta1", "v1alpha1"):
+    if group == _ADMISSION and kind.startswith(_POLICIES) and version in ("v1beta1", "v1alpha1"):
         return f"{_ADMISSION}/v1", kind
     return api_version, kind
 

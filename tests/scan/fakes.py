@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from scanner.cel import Decider
+from scanner.cluster.schemas import KnownSchemas, builtin_schemas
 from scanner.errors import ListFailed
 from scanner.model.outcome import Finding, Gap
 from scanner.model.resource import Kind, Page, UserInfo
@@ -57,6 +58,9 @@ class FakeCluster:
 
     def authorizer(self) -> Decider | None:
         return self.clerk
+
+    def schemas(self) -> KnownSchemas:
+        return KnownSchemas(builtin_schemas())
 
     def discover(self) -> Discovery:
         return Discovery(self.kinds, self.gaps)
