@@ -100,6 +100,8 @@ class Cluster(Protocol):
     def pages(self, kind: Kind, *, namespace: str = "", selector: str = "") -> Iterator[Page]:
         """The objects of a kind, page by page, of one namespace or of all, narrowed by a label selector.
 
+        A namespace narrows no cluster-scoped kind but that of namespaces themselves, where it may.
+
         Raises ListFailed when the list is refused or breaks off; pages already yielded stay good.
         """
         ...
@@ -394,6 +396,7 @@ class _Listing:
     def __init__(self, cluster: Cluster, scope: Scope) -> None:
         self._cluster = cluster
         self._scope = scope
+        self.scoped = scope.namespaces
         self.namespaces = scope.namespaces or ("",)
 
     def everything(self, kind: Kind, namespaces: Iterable[str] = ("",)) -> Iterator[Resource]:
@@ -554,7 +557,7 @@ def _unknown_param_kinds(bound: Iterable[Bound], params: ParamTable, discovery: 
 def _load_params(listing: _Listing, params: ParamTable, bound: Iterable[Bound], rules: Rulebook) -> Iterator[Gap]:
     for kind, entries in params.needed(bound).items():
         try:
-            for resource in listing.everything(kind, params.namespaces(kind, entries)):
+            for resource in listing.everything(kind, params.namespaces(kind, entries, listing.scoped)):
                 params.keep(resource, entries)
         except (ListFailed, ValueError) as error:
             yield from (
@@ -569,6 +572,16 @@ def _load_namespaces(listing: _Listing, kinds: Iterable[Kind]) -> tuple[dict[str
     if kind is None:
         return {}, Gap(GapKind.DISCOVERY, "v1/Namespace", "the cluster does not say that it serves namespaces")
     try:
-        return {resource.name: resource.body for resource in listing.everything(kind)}, None
+        return {resource.name: resource.body for resource in _needed_namespaces(listing, kind)}, None
     except (ListFailed, ValueError) as error:
         return {}, Gap(GapKind.LIST, "v1/Namespace", str(error))
+
+
+def _needed_namespaces(listing: _Listing, kind: Kind) -> Iterator[Resource]:
+    """All of them, or those that the user names: whoever is confined to a namespace may read that one only."""
+    try:
+        yield from listing.everything(kind, listing.namespaces)
+    except ListFailed:
+        if not listing.scoped:
+            raise
+        yield from listing.everything(kind)

@@ -329,10 +329,17 @@ class ParamTable:
                 needed[kind] = (*needed.get(kind, ()), entry)
         return needed
 
-    def namespaces(self, kind: Kind, entries: Iterable[Bound]) -> tuple[str, ...]:
-        """The namespaces to list; the empty one stands for all of them."""
+    def namespaces(self, kind: Kind, entries: Iterable[Bound], within: Iterable[str] = ()) -> tuple[str, ...]:
+        """The namespaces to list; the empty one stands for all of them.
+
+        Where objects bring their namespace, those that are judged (`within`) are enough.
+        """
+        if not kind.namespaced:
+            return ("",)
         named = {reference.namespace for entry in entries for reference in _references(entry)}
-        return ("",) if "" in named or not kind.namespaced else tuple(sorted(named))
+        if "" in named and within:
+            named = (named - {""}) | {*within}
+        return ("",) if "" in named else tuple(sorted(named))
 
     def keep(self, resource: Resource, entries: Iterable[Bound]) -> None:
         """Take a listed object if some binding can mean it."""

@@ -20,11 +20,13 @@ from scanner.cluster.labels import parse_selector
 from scanner.cluster.lists import PagedList
 from scanner.cluster.openapi import ServedSchemas
 from scanner.cluster.patience import Pace, Watch
+from scanner.cluster.rights import allowed
 from scanner.cluster.session import Answer, Session, Unanswered
-from scanner.errors import ClusterError
+from scanner.errors import ClusterError, ListFailed
 from scanner.model.json import JsonObject, as_object, as_text, dig, texts
 from scanner.model.resource import Kind, Page, UserInfo
 from scanner.model.scan import ClusterIdentity
+from scanner.needs import Need
 from scanner.scan import Discovery
 
 CHUNK_SIZE: Final = 500
@@ -146,7 +148,13 @@ class LiveCluster:
         """Begin to fetch lists that are going to be read: of `concurrency` lists, up to two pages each."""
         self._ahead.expect(Wanted(*wanted) for wanted in lists)
 
-    def _list(self, wanted: Wanted) -> PagedList:
+    def allows(self, need: Need) -> bool:
+        """Whether this identity has a right. Raises ClusterError when the server does not say."""
+        return allowed(self._session, need)
+
+    def _list(self, wanted: Wanted) -> Iterator[Page]:
+        if wanted.namespace and wanted.kind.resource == "namespaces":
+            return self._namespace(wanted)
         narrowed = {"labelSelector": wanted.selector} if wanted.selector else {}
         return PagedList(
             self._session,
@@ -156,6 +164,22 @@ class LiveCluster:
             watch=Watch(self._kind_timeout),
             username=self._username,
         )
+
+    def _namespace(self, wanted: Wanted) -> Iterator[Page]:
+        """One Namespace as a list of one: reading it takes a right in that namespace only."""
+        kind, name = wanted.kind, wanted.namespace
+        try:
+            answer = self._session.get(f"{kind.path}/{quote(name, safe='')}", watch=Watch(self._kind_timeout))
+        except (Unanswered, ClusterError) as error:
+            raise ListFailed(
+                "failed", f"cannot get namespace {name}: {error}. Scan again when that is mended"
+            ) from error
+        if answer.status == _FORBIDDEN:
+            why = f"cannot get namespace {name}: forbidden for {self._username()}. Grant `get` on it"
+            raise ListFailed("forbidden", why)
+        if answer.status not in (_OK, _NOT_FOUND):
+            raise ListFailed("failed", f"cannot get namespace {name}: the server answered {answer.status}")
+        yield Page(kind, 1, b'{"items":[%b]}' % (answer.data if answer.status == _OK else b""))
 
     def _username(self) -> str:
         try:

@@ -81,7 +81,12 @@ class FakeCluster:
     def _pages(self, kind: Kind, namespace: str, selector: str) -> list[bytes]:
         if kind.resource in self.raw:
             return self.raw[kind.resource]
-        items = [it for it in self._items(kind, selector) if namespace in ("", it["metadata"].get("namespace"))]
+        here = ("", *([] if kind.namespaced else [namespace]))
+        items = [
+            it
+            for it in self._items(kind, selector)
+            if namespace in here or namespace == it["metadata"].get("namespace")
+        ]
         starts = range(0, max(len(items), 1), self.page_size)
         return [json.dumps({"items": items[start : start + self.page_size]}).encode() for start in starts]
 

@@ -1,0 +1,220 @@
+"""Rights: what a scan needs is known before it, generated roles are enough for it, and nothing in them is too much."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+import yaml
+
+from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig
+from tests.cli.conftest import Assay
+from tests.command import Ran
+from tests.integration.apiserver import ApiServer, running
+from tests.integration.faults import wait_until
+from tests.integration.made import binding, judged, namespace, policy
+from tests.integration.manifests import apply, delete
+
+AUDITOR, GUEST = "auditor", "guest"
+RBAC = "rbac.authorization.k8s.io"
+Scan = Callable[..., Ran]
+
+
+@pytest.fixture(scope="module")
+def server(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+    """Two teams with objects that violate policies; one policy takes its params from a namespace of its own."""
+    with running(assets, tmp_path_factory.mktemp("rights")) as found:
+        apply(found, [namespace(name) for name in ("team", "other", "settings")])
+        limits = judged("ConfigMap", "", "limits", namespace="settings", data={"ranges": "none"})
+        apply(found, [limits])
+        apply(found, [judged("Secret", "keys", "key", namespace=name) for name in ("team", "other")])
+        apply(found, [judged("LimitRange", "ranges", "range", namespace=name) for name in ("team", "other")])
+        apply(found, policies())
+        yield found
+
+
+def policies() -> list[JsonObject]:
+    """One about a kind alone, one with params, one about a kind of the whole cluster."""
+    reference = {"name": "limits", "namespace": "settings", "parameterNotFoundAction": "Deny"}
+    return [
+        policy("keys", "secrets"),
+        binding("keys"),
+        policy(
+            "ranges", "limitranges", expression="!has(params.data)", paramKind={"apiVersion": "v1", "kind": "ConfigMap"}
+        ),
+        binding("ranges", paramRef=reference),
+        policy("disks", "persistentvolumes"),
+        binding("disks"),
+    ]
+
+
+@pytest.fixture
+def ran(server: ApiServer, assay: Assay) -> Scan:
+    """Run a command as one of the server's users."""
+
+    def run(user: str, *arguments: str) -> Ran:
+        return assay(*arguments, "--kubeconfig", server.kubeconfig_for(user))
+
+    return run
+
+
+def generated(ran: Scan, *flags: str) -> list[JsonObject]:
+    """The roles that an administrator is told."""
+    out = ran("admin", "rbac", "generate", *flags)
+    assert 0 == out.code, out.stderr
+    return [as_object(it) for it in yaml.safe_load_all(out.stdout)]
+
+
+def rules(documents: list[JsonObject]) -> dict[str, Json]:
+    """The rules by kind and namespace of the role."""
+    return {
+        f"{it['kind']} {as_text(dig(it, 'metadata', 'namespace'))}".strip(): it["rules"]
+        for it in documents
+        if "rules" in it
+    }
+
+
+def rule(group: str, *resources: str, verb: str = "list", name: str = "") -> JsonObject:
+    """One rule as it is printed."""
+    named = {"resourceNames": [name]} if name else {}
+    return {"apiGroups": [group], "resources": [*resources], **named, "verbs": [verb]}
+
+
+def give(server: ApiServer, documents: list[JsonObject], user: str) -> None:
+    """Store roles, and wait until the authorizer knows them."""
+    apply(server, documents)
+    for right in rights_of(documents):
+        wait_until(partial(may, server, user, right))
+
+
+def may(server: ApiServer, user: str, right: JsonObject) -> bool:
+    """What the authorizer says."""
+    path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+    answer = server.request("POST", path, {"spec": {"resourceAttributes": right}}, token=server.tokens[user])
+    return dig(answer.body, "status", "allowed") is True
+
+
+def rights_of(documents: list[JsonObject]) -> Iterator[JsonObject]:
+    """The resource attributes that the roles allow."""
+    for document in documents:
+        for it in as_list(document.get("rules")):
+            for resource in as_list(dig(it, "resources")):
+                yield {
+                    "group": as_list(dig(it, "apiGroups"))[0],
+                    "resource": resource,
+                    "verb": as_list(dig(it, "verbs"))[0],
+                    "namespace": as_text(dig(document, "metadata", "namespace")),
+                    "name": as_text(next(iter(as_list(dig(it, "resourceNames"))), "")),
+                }
+
+
+def found(out: Ran) -> list[str]:
+    """Where the findings are."""
+    return sorted(
+        f"{dig(it, 'object', 'namespace')}/{dig(it, 'object', 'name')}" for it in as_list(out.report["findings"])
+    )
+
+
+def test_roles_name_exactly_what_the_policies_need(ran: Scan) -> None:
+    """One rule for each group, verb and object; the params are read in their own namespace."""
+    admission = rule("admissionregistration.k8s.io", "validatingadmissionpolicies", "validatingadmissionpolicybindings")
+    lists = rule("", "limitranges", "namespaces", "persistentvolumes", "secrets")
+    assert {
+        "ClusterRole": [lists, admission],
+        "Role kube-system": [rule("", "namespaces", verb="get", name="kube-system")],
+        "Role settings": [rule("", "configmaps")],
+    } == rules(generated(ran))
+
+
+def test_roles_for_one_namespace(ran: Scan) -> None:
+    """Outside of it there are only policies, bindings and params; kinds of the whole cluster are left out."""
+    found = rules(generated(ran, "--namespace", "team"))
+    assert {"ClusterRole", "Role kube-system", "Role settings", "Role team"} == {*found}
+    expected = [rule("", "namespaces", verb="get", name="team"), rule("", "limitranges", "secrets")]
+    assert expected == sorted(as_list(found["Role team"]), key=lambda it: as_text(str(dig(it, "verbs"))))
+    assert ["admissionregistration.k8s.io"] == as_list(dig(as_list(found["ClusterRole"])[0], "apiGroups"))
+
+
+def test_what_is_left_out_needs_no_right(ran: Scan) -> None:
+    """--skip-kind secrets takes the right to read Secrets out of the role."""
+    assert "secrets" not in str(rules(generated(ran, "--skip-kind", "secrets")))
+
+
+def test_generated_roles_are_enough(server: ApiServer, ran: Scan) -> None:
+    """An identity with just these roles sees what the administrator sees, and the preflight says so before."""
+    before = ran(AUDITOR, "rbac", "check")
+    roles = generated(ran, "--for", f"user:{AUDITOR}")
+    give(server, roles, AUDITOR)
+    after = ran(AUDITOR, "rbac", "check")
+    admin, auditor = (ran(user, "scan", "-o", "json", "--db", f"{user}.db") for user in ("admin", AUDITOR))
+    for document in roles:
+        delete(server, document)
+
+    assert (3, 0) == (before.code, after.code)
+    assert b"A scan will miss nothing" in after.stdout
+    assert (0, 0, []) == (admin.code, auditor.code, auditor.report["gaps"])
+    assert found(admin) == found(auditor)
+    assert ["other/key", "other/range", "team/key", "team/range"] == found(auditor)
+
+
+def test_roles_for_one_namespace_are_enough_for_it(server: ApiServer, ran: Scan) -> None:
+    """Whoever is confined to a namespace scans it completely, and hears before that everything would be more."""
+    roles = generated(ran, "-n", "team", "--for", f"user:{GUEST}")
+    give(server, roles, GUEST)
+    checked = ran(GUEST, "rbac", "check", "-n", "team")
+    scanned = ran(GUEST, "scan", "-n", "team", "-o", "json", "--db", "team.db")
+    all_checked = ran(GUEST, "rbac", "check", "-o", "json")
+    everything = ran(GUEST, "scan", "-o", "json", "--db", "all.db")
+    for document in roles:
+        delete(server, document)
+
+    assert (0, 0, ["team/key", "team/range"]) == (checked.code, scanned.code, found(scanned))
+    refused = [as_text(dig(it, "resource")) for it in as_list(all_checked.report["rights"]) if not dig(it, "allowed")]
+    assert (3, ["limitranges", "namespaces", "persistentvolumes", "secrets"]) == (all_checked.code, refused)
+    gaps = {as_text(dig(gap, "where")) for gap in as_list(everything.report["gaps"])}
+    assert (3, {"v1/LimitRange", "v1/Namespace", "v1/PersistentVolume", "v1/Secret"}) == (everything.code, gaps)
+
+
+def test_every_right_is_needed(server: ApiServer, ran: Scan) -> None:
+    """Without any single one of them, but the one that only tells clusters apart, the scan is not complete."""
+    roles = generated(ran, "--for", f"user:{AUDITOR}")
+    give(server, roles, AUDITOR)
+    outcomes = {}
+    for document in roles:
+        for left_out in range(len(as_list(document.get("rules")))):
+            outcomes[f"{as_text(dig(document, 'metadata', 'namespace'))}{left_out}"] = without(
+                server, document, left_out, ran
+            )
+    for document in roles:
+        delete(server, document)
+
+    assert {"0": 3, "1": 3, "kube-system0": 0, "settings0": 3} == outcomes
+
+
+def without(server: ApiServer, role: JsonObject, left_out: int, ran: Scan) -> int:
+    """The exit code of a scan that lacks one rule of a role."""
+    kept = [it for number, it in enumerate(as_list(role["rules"])) if number != left_out]
+    lost = {**role, "rules": [as_list(role["rules"])[left_out]]}
+    right = next(rights_of([lost]))
+    apply(server, [{**role, "rules": kept}])
+    wait_until(lambda: not may(server, AUDITOR, right))
+    code = ran(AUDITOR, "scan", "-o", "json", "--db", f"{left_out}.db").code
+    give(server, [role], AUDITOR)
+    return code
+
+
+def test_policies_from_files_need_rights_too(server: ApiServer, ran: Scan, home: Path) -> None:
+    """A policy that is not in the cluster yet is counted in, without the right to read those that are."""
+    path = home / "new.yaml"
+    path.write_text(yaml.safe_dump_all([policy("nodes", "nodes"), binding("nodes")]))
+    documents = generated(ran, "-f", str(path), "--no-cluster-policies")
+    assert {"ClusterRole": [rule("", "namespaces", "nodes")]} == {"ClusterRole": rules(documents)["ClusterRole"]}
+
+
+def test_a_subject_that_is_none_is_refused(ran: Scan) -> None:
+    """A typing error binds nobody."""
+    out = ran("admin", "rbac", "generate", "--for", "auditor")
+    assert (2, b"") == (out.code, out.stdout)
+    assert "write user:NAME, group:NAME or serviceaccount:NAMESPACE:NAME" in out.stderr
