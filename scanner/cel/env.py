@@ -26,6 +26,8 @@ from scanner.cel.type_system import (
     TIMESTAMP,
     TYPE,
     UINT,
+    A,
+    B,
     Type,
     list_of,
     map_of,
@@ -102,6 +104,8 @@ _OBJECTS: dict[str, Fields] = {
         ("reason", STRING),
     ),
     VARIABLES.name: (),
+    "duration": (),
+    "timestamp": (),
 }
 _TYPE_NAMES: dict[str, Type] = {
     known.name: known for known in (BOOL, BYTES, DOUBLE, DURATION, INT, LIST, MAP, NULL, STRING, TIMESTAMP, TYPE, UINT)
@@ -228,11 +232,15 @@ def _type_values(version: Version, features: Version) -> dict[str, Type]:
     return _TYPE_NAMES | {known.name: known for known in types_of(version, features)}
 
 
+_GENERIC_NAMES = {LIST.name: type_of_type(list_of(A)), MAP.name: type_of_type(map_of(A, B))}
+
+
 @cache
 def _identifiers(environment: Environment) -> dict[str, Type]:
     names = {
         name: type_of_type(denoted) for name, denoted in _type_values(environment.version, environment.features).items()
     }
+    names |= _GENERIC_NAMES
     names |= {name: type_of_type(object_type(name)) for name in _objects(environment)}
     return names | dict(environment.variables)
 

@@ -255,9 +255,10 @@ class _Planner:
 
     def _struct(self, node: StructLiteral) -> Evaluate:
         entries = tuple((entry.name, self.plan(entry.value), entry.optional) for entry in node.entries)
-        if self._structs is None:
-            return _struct_of(entries, lambda fields: fields)
-        made, make = self._checked.types[node.id], self._structs.make
+        made = self._checked.types[node.id]
+        if self._structs is None or self._structs.type_named(made.name) is None:
+            return _struct_of(entries, lambda _fields: _unknown_type(made.name))
+        make = self._structs.make
         return _struct_of(entries, lambda fields: make(made, fields))
 
     # --- comprehensions
@@ -665,6 +666,11 @@ def _map_of(entries: tuple[tuple[Evaluate, Evaluate, bool], ...]) -> Evaluate:
 def _not_optional(key: Value, value: Value) -> EvaluationError:
     shown = runtime.printed(key), runtime.printed(value)
     return EvaluationError(f"cannot initialize optional entry '{shown[0]}' from non-optional value {shown[1]}")
+
+
+def _unknown_type(name: str) -> Value:
+    """Raise for a type whose fields are declared but of which no values can be made."""
+    raise EvaluationError(f"unknown type '{name}'")
 
 
 def _struct_of(entries: tuple[tuple[str, Evaluate, bool], ...], make: Callable[[dict[str, Value]], Value]) -> Evaluate:

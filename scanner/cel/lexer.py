@@ -38,22 +38,48 @@ class Token(NamedTuple):
 
 
 class UnknownCharacter(Exception):
-    """No token begins at this offset."""
+    """No token begins at this offset; `before` are those that end there."""
 
-    def __init__(self, offset: int) -> None:
+    def __init__(self, offset: int, before: list[Token]) -> None:
         super().__init__(offset)
         self.offset = offset
+        self.before = before
 
 
-def tokens(text: str) -> list[Token]:
+_PART_OF_ESCAPE = r"\\(?:[0-3][0-7]?|[xX][0-9a-fA-F]?|u[0-9a-fA-F]{0,3}|U[0-9a-fA-F]{0,7})?"
+_UNFINISHED = re.compile(
+    rf"""(?:"(?:{_ESCAPE}|[^\\"\n\r])*(?:{_PART_OF_ESCAPE})?|'(?:{_ESCAPE}|[^\\'\n\r])*(?:{_PART_OF_ESCAPE})?
+  |`[A-Za-z0-9_.\-/\ ]*|&|\||=)?.?""",
+    re.VERBOSE | re.DOTALL,
+)
+"""What could have become a token, and the character with which that hope ended."""
+
+
+def scan(text: str) -> tuple[list[Token], list[tuple[int, str]]]:
+    """Return the tokens of an expression and an `<EOF>`, and the texts in it that are no tokens, with their offsets."""
+    found: list[Token] = []
+    unknown: list[tuple[int, str]] = []
+    offset = 0
+    while True:
+        try:
+            more = tokens(text, offset)
+        except UnknownCharacter as at:
+            found += at.before
+            unfinished = _UNFINISHED.match(text, at.offset)
+            offset = at.offset + 1 if unfinished is None else unfinished.end()
+            unknown.append((at.offset, text[at.offset : offset]))
+        else:
+            return found + more, unknown
+
+
+def tokens(text: str, offset: int = 0) -> list[Token]:
     """Return the tokens of an expression and an `<EOF>`; raise `UnknownCharacter` where there is none."""
     found: list[Token] = []
     match_at = _TOKEN.match
-    offset = 0
     while offset < len(text):
         match = match_at(text, offset)
         if match is None:
-            raise UnknownCharacter(offset)
+            raise UnknownCharacter(offset, found)
         kind = match.lastgroup
         if kind != "blank":
             token = match.group()

@@ -135,7 +135,7 @@ class Parser:
         self._more = more
         self._version = version
         self._at = 0
-        self._kind = found[0].kind
+        self._kind = found[0].kind if found else END
         self._open = {"expr": 0, "relation": 0, "calc": 0, "member": 0}
         self.last_id = 0
         self.issues: list[Issue] = []
@@ -260,10 +260,10 @@ class Parser:
         if self._kind == "?":
             self._next()
             number = self.new_id()
-            name = self._field_name()
+            name = self._field()
             key = Literal(self.new_id(), name.offset, name.text)
             return Call(number, dot.offset, "_?._", (operand, key), depth=operand.depth + 1)
-        name = self._field_name()
+        name = self._field()
         if self._kind == "(" and name.kind == "name":
             bracket = self._next()
             number = self.new_id()
@@ -271,14 +271,19 @@ class Parser:
             return self.macro_or_call(number, bracket.offset, name.text, operand, arguments)
         return Select(self.new_id(), dot.offset, operand, name.text, depth=operand.depth + 1)
 
-    def _field_name(self) -> Token:
-        if self._kind == "quoted":
-            if self._version >= _QUOTED_FIELDS_SINCE:
-                token = self._next()
-                return Token(token.kind, token.text[1:-1], token.offset)
-            self.issues.append(Issue(self._tokens[self._at].offset, "unsupported syntax: '`'"))
-            return self._next()
-        return self._expect("name")
+    def _field(self, at: int | None = None) -> Token:
+        """Return the token of a field's name, without quotes; `at` is what a complaint points at."""
+        token = self._next() if self._kind == "quoted" else self._expect("name")
+        if self.is_field_name(token, token.offset if at is None else at) and token.kind == "quoted":
+            return Token(token.kind, token.text[1:-1], token.offset)
+        return token
+
+    def is_field_name(self, token: Token, at: int) -> bool:
+        """Return whether a token may name a field; quotes are an issue in the releases that do not know them."""
+        if token.kind != "quoted" or self._version >= _QUOTED_FIELDS_SINCE:
+            return True
+        self.issues.append(Issue(at, "unsupported syntax: '`'"))
+        return False
 
     def _index(self, operand: Node) -> Node:
         bracket = self._next()
@@ -312,22 +317,22 @@ class Parser:
         if self._kind in _KEYWORDS:
             token = self._next()
             return Literal(self.new_id(), token.offset, _KEYWORDS[token.kind])
-        read = _CONSTANTS.get(self._kind)
-        if read is None:
+        if self._kind not in _CONSTANTS:
             raise NotInGrammar(self._at)
         token = self._next()
-        return self._literal(token.offset, token.text, read)
+        return self.literal(token.offset, token.text, token.kind)
 
     def _negative(self) -> Node:
         if self._ahead(1) not in ("int", "float"):
             raise NotInGrammar(self._at)
         sign = self._next()
         number = self._next()
-        return self._literal(sign.offset, "-" + number.text, _CONSTANTS[number.kind])
+        return self.literal(sign.offset, "-" + number.text, number.kind)
 
-    def _literal(self, offset: int, text: str, read: Callable[[str], Value]) -> Node:
+    def literal(self, offset: int, text: str, kind: str) -> Node:
+        """Return the constant that a token of this kind is."""
         try:
-            return Literal(self.new_id(), offset, read(text))
+            return Literal(self.new_id(), offset, _CONSTANTS[kind](text))
         except literals.BadLiteral as bad:
             self.issues.append(Issue(offset, str(bad)))
             return Literal(self.new_id(), offset, None)
@@ -337,13 +342,22 @@ class Parser:
         if self._is_struct():
             return self._struct(dot, name)
         if name.text in RESERVED:
-            self.issues.append(Issue(offset, f"reserved identifier: {name.text}"))
+            return self._reserved(name, offset)
         if self._kind != "(":
             return Identifier(self.new_id(), name.offset, dot + name.text)
         bracket = self._next()
         number = self.new_id()
         arguments = self._arguments()
         return self.macro_or_call(number, bracket.offset, dot + name.text, None, arguments)
+
+    def _reserved(self, name: Token, offset: int) -> Node:
+        """Complain about a name; what is wrong with its arguments is nobody's business then."""
+        self.issues.append(Issue(offset, f"reserved identifier: {name.text}"))
+        known = len(self.issues)
+        if self._accept("("):
+            self._arguments()
+        del self.issues[known:]
+        return Literal(self.new_id(), offset, None)
 
     def _arguments(self) -> tuple[Node, ...]:
         if self._accept(")"):
@@ -403,12 +417,17 @@ class Parser:
             names.append(self._expect("name").text)
         brace = self._expect("{")
         number = self.new_id()
+        start = self._tokens[self._at].offset
         entries: list[FieldEntry] = []
         while self._kind not in ("}", ","):
             optional = self._accept("?")
-            name = self._field_name()
+            before = len(self.issues)
+            name = self._field(start)
+            known = len(self.issues)
             colon = self._expect(":")
             entries.append(FieldEntry(self.new_id(), colon.offset, name.text, self.expression(), optional))
+            if known > before:
+                del self.issues[known:]
             if not self._accept(","):
                 break
         else:
@@ -441,7 +460,7 @@ class Parser:
             node = expand(writer, target or arguments[0], arguments)
         except macros.BadMacro as bad:
             self.issues.append(Issue(bad.offset, str(bad)))
-            return Literal(number, offset, None)
+            return Literal(number, bad.offset, None)
         node.depth = max(operand.depth for operand in operands) + (target is not None)
         return node
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from scanner.cel import bounds, exact, metered, parser, reads
+from scanner.cel import bounds, exact, metered, parser, reads, salvage, syntax
 from scanner.cel.checker import check
 from scanner.cel.cost import PER_CALL_LIMIT
 from scanner.cel.depth import with_room
@@ -143,17 +143,20 @@ def _parse(source: Source, env: Environment) -> Node:
         raise _failed(source, [issue])
     try:
         root, issues = parser.parse(source.text, env.version, env.features, env.macros)
-    except UnknownCharacter as unknown:
-        character = source.text[unknown.offset]
-        message = f"Syntax error: token recognition error at: '{character}'"
-        raise _failed(source, [Issue(unknown.offset, message)]) from None
-    except NotInGrammar as unexpected:
-        raise _failed(source, [Issue(unexpected.position, "Syntax error: mismatched input")]) from None
+    except (UnknownCharacter, NotInGrammar):
+        raise _failed(source, _syntax_issues(source.text, env)) from None
     except TooDeep as deep:
         raise _failed(source, [Issue(NOWHERE, str(deep))]) from None
     if issues:
         raise _failed(source, issues)
     return root
+
+
+def _syntax_issues(text: str, env: Environment) -> list[Issue]:
+    tree, issues = syntax.explain(text)
+    if tree is None:
+        return issues
+    return [*issues, *salvage.complaints(tree, parser.Parser([], env.version, env.features, env.macros))]
 
 
 def _failed(source: Source, issues: list[Issue]) -> CompileError:

@@ -13,10 +13,12 @@ from typing import NamedTuple
 LONGEST_EXCERPT = 16_384
 MOST_ERRORS = 100
 NOWHERE = -1
+BEFORE = -2
+"""Of nodes that upstream makes for what is missing: one column before the first."""
 
 
 class Place(NamedTuple):
-    """A line, from 1, and a column, from 0; `(-1, -1)` is nowhere."""
+    """A line, from 1, and a column, from 0; `(-1, -1)` is nowhere, `(1, -1)` before everything."""
 
     line: int
     column: int
@@ -24,7 +26,7 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """One thing wrong with an expression, at a code point offset (`NOWHERE` when it is about all of it)."""
+    """One thing wrong with an expression, at a code point offset (`NOWHERE` when it is about all of it, `BEFORE` about what is missing)."""
 
     offset: int
     message: str
@@ -41,8 +43,10 @@ class Source:
 
     def place(self, offset: int) -> Place:
         """Return where an offset is."""
-        if offset < 0:
+        if offset == NOWHERE:
             return Place(-1, -1)
+        if offset == BEFORE or not self.text:
+            return Place(1, -1)
         line = bisect_right(self._starts, offset)
         return Place(line, offset - self._starts[line - 1])
 
@@ -67,9 +71,9 @@ class Source:
     def _describe(self, place: Place, message: str) -> str:
         headline = f"ERROR: <input>:{place.line}:{place.column + 1}: {message}"
         line = self.line(place.line)
-        if line is None or len(line.encode()) > LONGEST_EXCERPT:
+        if not self.text or line is None or len(line.encode()) > LONGEST_EXCERPT:
             return headline
         line = line.replace("\t", " ")
-        dots = "".join("." if character.isascii() else "\uff0e" for character in line[: place.column])
-        caret = "\uff3e" if place.column < len(line) and not line[place.column].isascii() else "^"
+        dots = "".join("." if character.isascii() else "\uff0e" for character in line[: max(place.column, 0)])
+        caret = "\uff3e" if 0 <= place.column < len(line) and not line[place.column].isascii() else "^"
         return f"{headline}\n | {line}\n | {dots}{caret}"

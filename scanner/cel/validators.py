@@ -78,7 +78,7 @@ def _inside_format(root: Node) -> frozenset[int]:
     """Return the ids of the nodes below calls of `format`, whose literals may be mixed."""
     found: set[int] = set()
     for node in walk(root):
-        if isinstance(node, Call) and node.function == _EXEMPT and node.id not in found:
+        if isinstance(node, Call) and node.function.removeprefix(".") == _EXEMPT and node.id not in found:
             found.update(below.id for child in children(node) for below in walk(child))
     return frozenset(found)
 
@@ -99,13 +99,14 @@ _ARGUMENTS: dict[str, Callable[[Value], object]] = {
 
 
 def _argument_issues(node: Call) -> Iterator[Issue]:
-    check = _ARGUMENTS.get(node.function)
+    name = node.function.removeprefix(".")
+    check = _ARGUMENTS.get(name)
     if check is not None and node.arguments and isinstance(node.arguments[0], Literal):
         argument = node.arguments[0]
         try:
             check(argument.value)
         except EvaluationError:
-            yield Issue(argument.offset, f"invalid {node.function} argument")
+            yield Issue(argument.offset, f"invalid {name} argument")
 
 
 def _format_call_issues(node: Call, checked: Checked) -> Iterator[Issue]:
