@@ -7,11 +7,13 @@ one for its match conditions when those erred, or one for its configuration.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import assert_never
 
 from scanner import cel
+from scanner.budget import CONDITIONS, EXHAUSTED, RUNTIME, Fault, Outlay, Purse, Share, Variables, run, run_all
 from scanner.model.json import JsonObject, as_object, dig
 from scanner.model.outcome import (
     Check,
@@ -77,6 +79,7 @@ class CompiledPolicy:
     annotations: tuple[Expression, ...]
     mutations: tuple[Expression, ...] = ()
     checks: tuple[Check, ...] = field(default=())
+    outlay: Outlay | None = None
 
     def expressions(self) -> Iterator[tuple[str, Expression]]:
         """Every expression with its path in the manifest, in the order in which they are compiled."""
@@ -94,11 +97,15 @@ class CompiledPolicy:
             body = "jsonPatch" if self.policy.mutations[index].patch_type == "JSONPatch" else "applyConfiguration"
             yield f"spec.mutations[{index}].{body}.expression", expression
 
-    def activation(self, base: Mapping[str, object]) -> dict[str, object]:
+    def activation(self, base: Mapping[str, object], *, metered: bool = False) -> dict[str, object]:
         """A fresh activation: variables are evaluated anew in each."""
         activation = dict(base)
-        activation["variables"] = _Variables(self.variables, activation)
+        activation["variables"] = Variables(self.variables, activation, metered=metered)
         return activation
+
+    def has_to_count(self, inputs: Mapping[str, object]) -> bool:
+        """Whether its expressions could come to a limit of cost, as far as can be told without counting."""
+        return self.outlay is None or not self.outlay.is_within_limits(inputs)
 
     def reads(self, check: Check) -> frozenset[tuple[str, ...]]:
         """The access paths of what decides a check, those of the variables it uses included."""
@@ -166,7 +173,7 @@ def compile_policy(policy: Policy, rules: Minor = NEWEST, *, new: bool = False) 
         )
         for validation in policy.validations
     )
-    return CompiledPolicy(
+    compiled = CompiledPolicy(
         policy=policy,
         variables=variables,
         conditions=tuple(
@@ -181,6 +188,22 @@ def compile_policy(policy: Policy, rules: Minor = NEWEST, *, new: bool = False) 
         mutations=tuple(_compile_mutation(mutation, authorized, variables) for mutation in policy.mutations),
         checks=checks_of(policy),
     )
+    return replace(compiled, outlay=_outlay(compiled))
+
+
+def _outlay(compiled: CompiledPolicy) -> Outlay:
+    judged = [one for _, expression, message in compiled.validations for one in (expression, message)]
+    shares = (
+        _share(CONDITIONS, [expression for _, expression in compiled.conditions]),
+        _share(RUNTIME, judged),
+        _share(RUNTIME, compiled.annotations),
+        *(_share(RUNTIME, [expression]) for expression in compiled.mutations),
+    )
+    return Outlay(compiled.variables, shares)
+
+
+def _share(budget: int, expressions: Sequence[Expression | None]) -> Share:
+    return Share(budget, tuple(one.program for one in expressions if one is not None and one.program is not None))
 
 
 def checks_of(policy: Policy) -> tuple[Check, ...]:
@@ -221,54 +244,70 @@ def _paths(program: cel.Program, variables: Mapping[str, Expression]) -> frozens
     return program.reads.union(*(variables[name].paths for name in used if name in variables))
 
 
-class _Variables(cel.Lazy):
-    """The composited variables of one activation: evaluated on first use, value or error remembered."""
-
-    __slots__ = ("_activation", "_expressions", "_known")
-
-    def __init__(self, expressions: Mapping[str, Expression], activation: dict[str, object]) -> None:
-        self._expressions = expressions
-        self._activation = activation
-        self._known: dict[str, cel.Value | cel.EvaluationError] = {}
-
-    def names(self) -> Iterable[str]:
-        return self._expressions
-
-    def find(self, name: str) -> tuple[cel.Value] | None:
-        """The value of a variable. Raises EvaluationError, the same one every time."""
-        if name not in self._expressions:
-            return None
-        if name not in self._known:
-            self._known[name] = self._evaluate(name)
-        known = self._known[name]
-        if isinstance(known, cel.EvaluationError):
-            raise known
-        return (known,)
-
-    def _evaluate(self, name: str) -> cel.Value | cel.EvaluationError:
-        expression = self._expressions[name]
-        if expression.program is None:
-            return cel.EvaluationError(f'composited variable "{name}" fails to compile: {expression.fault}')
-        try:
-            return expression.program.evaluate(self._activation)
-        except cel.EvaluationError as error:
-            return cel.EvaluationError(f'composited variable "{name}" fails to evaluate: {error}')
-
-
 def evaluate(compiled: CompiledPolicy, request: Request, param: Resource | None) -> tuple[Judgement, ...]:
     """Every check of a matched invocation, decided as the API server would decide it."""
     if stopped := before_checks(compiled, request, param):
         return stopped
-    base = _activation(compiled.policy, request, param)
-    authorization = _authorization(request)
-    visible = {**base, "namespaceObject": _filtered(request.namespace_object)}
-    filtered, messages = compiled.activation({**visible, **authorization}), compiled.activation(visible)
-    full = compiled.activation({**base, "namespaceObject": request.namespace_object})
+    base = {**_activation(compiled.policy, request, param), "namespaceObject": request.namespace_object}
+    if compiled.has_to_count(base):
+        return _evaluate_within_budget(compiled, request, base)
+    filtered, messages = (compiled.activation(visible) for visible in _visible(request, base))
+    full = compiled.activation(base)
     outcomes = (
         *(_validate(compiled, entry, filtered, messages) for entry in compiled.validations),
-        *(_annotate(compiled, expression, full) for expression in compiled.annotations),
+        *(_annotation(compiled, expression, run(expression, full)) for expression in compiled.annotations),
     )
     return tuple(map(Judgement, compiled.checks, outcomes))
+
+
+def _visible(request: Request, base: Mapping[str, object]) -> tuple[dict[str, object], dict[str, object]]:
+    """What validations may see, and what their messages may."""
+    visible = {**base, "namespaceObject": _filtered(request.namespace_object)}
+    return {**visible, **_authorization(request)}, visible
+
+
+def _evaluate_within_budget(
+    compiled: CompiledPolicy, request: Request, base: Mapping[str, object]
+) -> tuple[Judgement, ...]:
+    """Count: validations and then all their messages out of one budget, annotations out of another."""
+    filtered, visible = (compiled.activation(one, metered=True) for one in _visible(request, base))
+    purse = Purse(RUNTIME)
+    asked = [expression for _, expression, _ in compiled.validations if _is_asked(expression, filtered)]
+    values = run_all(asked, filtered, purse)
+    if isinstance(values, Fault):
+        return _exhausted(compiled)
+    texts = run_all((message for _, _, message in compiled.validations), visible, purse)
+    annotations = run_all(compiled.annotations, compiled.activation(base, metered=True), Purse(RUNTIME))
+    if isinstance(annotations, Fault):
+        return _exhausted(compiled)
+    found = iter(values)
+    outcomes = [
+        *(
+            _counted(compiled, entry, next(found), texts if isinstance(texts, Fault) else texts[index])
+            if _is_asked(entry[1], filtered)
+            else _NOT_ASKED
+            for index, entry in enumerate(compiled.validations)
+        ),
+        *map(partial(_annotation, compiled), compiled.annotations, annotations),
+    ]
+    return tuple(map(Judgement, compiled.checks, outcomes))
+
+
+def _exhausted(compiled: CompiledPolicy) -> tuple[Judgement, ...]:
+    """The one judgement of an invocation that has run out of its budget: it takes the place of all others."""
+    return (Judgement(Check(CheckKind.CONFIGURATION), _errored(compiled.policy, EXHAUSTED)),)
+
+
+def _counted(
+    compiled: CompiledPolicy,
+    entry: tuple[Validation, Expression, Expression | None],
+    value: cel.Value | Fault,
+    text: cel.Value | Fault,
+) -> Outcome:
+    """The outcome of a validation; when the messages have run out of budget, one that passes errs as well."""
+    if not isinstance(value, Fault) and isinstance(text, Fault) and text.ends:
+        return _errored(compiled.policy, f"failed messageExpression: {text.text}")
+    return _validation(compiled, entry[0], value, lambda: text)
 
 
 def before_checks(compiled: CompiledPolicy, request: Request, param: Resource | None) -> tuple[Judgement, ...]:
@@ -368,22 +407,30 @@ def _filtered(namespace: JsonObject | None) -> JsonObject | None:
 
 
 def _conditions(compiled: CompiledPolicy, base: Mapping[str, object], request: Request) -> Skipped | Errored | None:
-    """None when all conditions hold. One false condition beats every error."""
+    """None when all conditions hold. One false condition beats every error, but not an exhausted budget."""
     if not compiled.conditions:
         return None
     original = {**as_object(request_map(request)), "resource": _group_version_resource(request.original)}  # type: ignore[arg-type]
-    activation = compiled.activation({**base, "request": original})
+    counts = compiled.has_to_count(base)
+    activation = compiled.activation({**base, "request": original}, metered=counts)
+    purse = Purse(CONDITIONS) if counts else None
     faults: dict[str, None] = {}
-    undecided = ""
+    undecided, unmet = "", ""
     for condition, expression in compiled.conditions:
-        if "authorizer" not in activation and expression.reads("authorizer"):
+        if not _is_asked(expression, activation):
             undecided = undecided or f"match condition {condition.name} asks the authorizer"
             continue
-        value = _run(expression, activation)
-        if isinstance(value, _Fault):
+        value = run(expression, activation, purse)
+        if isinstance(value, Fault):
+            if value.ends:
+                return _errored(compiled.policy, value.text)
             faults[value.text] = None
         elif value is not True:
-            return Skipped(SkipReason.CONDITION_FALSE, condition.name)
+            unmet = unmet or condition.name
+            if not counts:
+                break
+    if unmet:
+        return Skipped(SkipReason.CONDITION_FALSE, unmet)
     if undecided:
         return Skipped(SkipReason.NOT_AUDITABLE, undecided)
     if not faults:
@@ -392,18 +439,9 @@ def _conditions(compiled: CompiledPolicy, base: Mapping[str, object], request: R
     return _errored(compiled.policy, text)
 
 
-@dataclass(frozen=True, slots=True)
-class _Fault:
-    text: str
-
-
-def _run(expression: Expression, activation: Mapping[str, object]) -> cel.Value | _Fault:
-    if expression.program is None:
-        return _Fault(f"compilation error: {expression.fault}")
-    try:
-        return expression.program.evaluate(activation)
-    except cel.EvaluationError as error:
-        return _Fault(f"expression '{expression.text}' resulted in error: {error}")
+def _is_asked(expression: Expression, activation: Mapping[str, object]) -> bool:
+    """Whether everything is there that an expression may ask."""
+    return "authorizer" in activation or not expression.reads("authorizer")
 
 
 def _errored(policy: Policy, text: str, *, always: bool = False) -> Errored:
@@ -413,6 +451,9 @@ def _errored(policy: Policy, text: str, *, always: bool = False) -> Errored:
     return Errored(text, would_deny=denies, always=always and denies)
 
 
+_NOT_ASKED = Skipped(SkipReason.NOT_AUDITABLE, "the expression asks the authorizer")
+
+
 def _validate(
     compiled: CompiledPolicy,
     entry: tuple[Validation, Expression, Expression | None],
@@ -420,24 +461,28 @@ def _validate(
     messages: Mapping[str, object],
 ) -> Outcome:
     validation, expression, message = entry
-    if "authorizer" not in activation and expression.reads("authorizer"):
-        return Skipped(SkipReason.NOT_AUDITABLE, "the expression asks the authorizer")
-    value = _run(expression, activation)
-    if isinstance(value, _Fault):
+    if not _is_asked(expression, activation):
+        return _NOT_ASKED
+    value = run(expression, activation)
+    return _validation(compiled, validation, value, lambda: None if message is None else run(message, messages))
+
+
+def _validation(
+    compiled: CompiledPolicy, validation: Validation, value: cel.Value | Fault, text: Callable[[], cel.Value | Fault]
+) -> Outcome:
+    if isinstance(value, Fault):
         return _errored(compiled.policy, value.text)
     if value is True:
         return Passed()
     reason = validation.reason or "Invalid"
-    return Violated(_message(validation, message, messages), reason, _CODES.get(reason, 422))
+    return Violated(_message(validation, text()), reason, _CODES.get(reason, 422))
 
 
-def _message(validation: Validation, expression: Expression | None, activation: Mapping[str, object]) -> str:
+def _message(validation: Validation, value: cel.Value | Fault) -> str:
     """What the violation says: the messageExpression, else the message, else the failed expression itself."""
-    if expression is not None:
-        value = _run(expression, activation)
-        text = value.strip(_BLANKS) if isinstance(value, str) else ""
-        if text and "\n" not in text and len(text.encode("utf-8", "surrogatepass")) <= _LONGEST_MESSAGE:
-            return text
+    text = value.strip(_BLANKS) if isinstance(value, str) else ""
+    if text and "\n" not in text and len(text.encode("utf-8", "surrogatepass")) <= _LONGEST_MESSAGE:
+        return text
     return written_message(validation)
 
 
@@ -446,9 +491,8 @@ def written_message(validation: Validation) -> str:
     return validation.message.strip(_BLANKS) or f"failed expression: {validation.expression.strip(_BLANKS)}"
 
 
-def _annotate(compiled: CompiledPolicy, expression: Expression, activation: Mapping[str, object]) -> Outcome:
-    value = _run(expression, activation)
-    if isinstance(value, _Fault):
+def _annotation(compiled: CompiledPolicy, expression: Expression, value: cel.Value | Fault) -> Outcome:
+    if isinstance(value, Fault):
         return _errored(compiled.policy, value.text, always=True)
     if value is None:
         return Passed()

@@ -1,14 +1,16 @@
 """A compiler for CEL as kube-apiserver 1.36 runs it; it has never heard of policies.
 
-`compile(text, environment)` gives a `Program`, `Program.evaluate(activation)` a value. Refusals and run-time errors carry the
-texts of kube-apiserver.
+`compile(text, environment)` gives a `Program`, `Program.evaluate(activation)` a value, `Program.measure(activation)` its cost as
+well, and `Program.bound(extents)` what that can be at most. Refusals and run-time errors carry the texts of kube-apiserver.
 """
 
+from scanner.cel.cost import PER_CALL_LIMIT
 from scanner.cel.env import AUTHORIZATION, PARAMS, Environment
 from scanner.cel.errors import CompileError, CostExceeded, EvaluationError
+from scanner.cel.extent import NOTHING, Extent, extent_of_document, widest_of
 from scanner.cel.functions.authorizer import Answer, Authorizer, Decider, Question, Remembering, Subject
 from scanner.cel.patches import JSON_PATCH, OBJECT, PATCH_LIST, for_patches
-from scanner.cel.program import Program, compile
+from scanner.cel.program import Measured, Program, compile
 from scanner.cel.type_system import BOOL, DYN, NULL, STRING, Type
 from scanner.cel.values import Duration, KeyedMap, Lazy, Optional, Struct, Timestamp, UInt, Value, type_name
 
@@ -17,10 +19,12 @@ __all__ = [
     "BOOL",
     "DYN",
     "JSON_PATCH",
+    "NOTHING",
     "NULL",
     "OBJECT",
     "PARAMS",
     "PATCH_LIST",
+    "PER_CALL_LIMIT",
     "STRING",
     "Answer",
     "Authorizer",
@@ -30,8 +34,10 @@ __all__ = [
     "Duration",
     "Environment",
     "EvaluationError",
+    "Extent",
     "KeyedMap",
     "Lazy",
+    "Measured",
     "Optional",
     "Program",
     "Question",
@@ -43,6 +49,8 @@ __all__ = [
     "UInt",
     "Value",
     "compile",
+    "extent_of_document",
     "for_patches",
     "type_name",
+    "widest_of",
 ]

@@ -1,0 +1,246 @@
+"""What the expressions of an invocation may cost together, and evaluating them within that.
+
+Source of truth: `evaluationActivation.Evaluate` and the limits in `apiserver/pkg/apis/cel` of kube-apiserver 1.36 (part F of the
+admission semantics). Nearly always a bound proves beforehand that the limits are far away; then nothing is counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from scanner import cel
+from scanner.cel import Extent
+
+RUNTIME = 10_000_000
+"""For the validations and their messages; as much again for the audit annotations, and for each mutation."""
+CONDITIONS = 2_500_000
+EXHAUSTED = "validation failed due to running out of cost budget, no further validation rules will be run"
+_LARGEST = Extent(float(1 << 26), float(1 << 26), float(1 << 26))
+"""More than any document that a scan can hold: what is cheap on this is cheap on anything."""
+_ROOTS = ("object", "oldObject", "params", "request", "namespaceObject")
+_ASKED = ("authorizer", "authorizer.requestResource")
+
+
+class Purse:
+    """What is left of a budget."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+
+    def pay(self, amount: int) -> bool:
+        """Take an amount out, or say that there is not enough."""
+        if amount > self.left:
+            return False
+        self.left -= amount
+        return True
+
+
+class Expression(Protocol):
+    """The text of an expression and its program, or the reason why it has none."""
+
+    @property
+    def text(self) -> str:
+        """The expression as it is written."""
+        ...
+
+    @property
+    def program(self) -> cel.Program | None:
+        """Its program, None when it does not compile."""
+        ...
+
+    @property
+    def fault(self) -> str:
+        """Why it does not compile."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why an expression has no value; `ends`: the budget is exhausted, and with it whatever shares it."""
+
+    text: str
+    ends: bool = False
+
+
+class Variables(cel.Lazy):
+    """The composited variables of one activation: evaluated on first use, value or error remembered.
+
+    With `metered`, what they cost waits for the expression that reads them: it pays.
+    """
+
+    __slots__ = ("_activation", "_expressions", "_known", "_owed", "metered")
+
+    def __init__(
+        self, expressions: Mapping[str, Expression], activation: dict[str, object], *, metered: bool = False
+    ) -> None:
+        super().__init__()
+        self._expressions = expressions
+        self._activation = activation
+        self._known: dict[str, cel.Value | cel.EvaluationError] = {}
+        self._owed = 0
+        self.metered = metered
+
+    def names(self) -> Iterable[str]:
+        """The names of the variables."""
+        return self._expressions
+
+    def find(self, name: str) -> tuple[cel.Value] | None:
+        """The value of a variable. Raises EvaluationError, the same one every time."""
+        if name not in self._expressions:
+            return None
+        if name not in self._known:
+            self._known[name] = self._evaluate(name)
+        known = self._known[name]
+        if isinstance(known, cel.EvaluationError):
+            raise known
+        return (known,)
+
+    def owed(self) -> int:
+        """What variables have cost since this was last asked."""
+        owed, self._owed = self._owed, 0
+        return owed
+
+    def _evaluate(self, name: str) -> cel.Value | cel.EvaluationError:
+        expression = self._expressions[name]
+        if expression.program is None:
+            return cel.EvaluationError(f'composited variable "{name}" fails to compile: {expression.fault}')
+        outcome = self._outcome(expression.program)
+        if isinstance(outcome, cel.EvaluationError):
+            return cel.EvaluationError(f'composited variable "{name}" fails to evaluate: {outcome}')
+        return outcome
+
+    def _outcome(self, program: cel.Program) -> cel.Value | cel.EvaluationError:
+        if self.metered:
+            measured = program.measure(self._activation)
+            self._owed += measured.cost
+            return measured.outcome
+        try:
+            return program.evaluate(self._activation)
+        except cel.EvaluationError as error:
+            return error
+
+
+def run(expression: Expression, activation: Mapping[str, object], purse: Purse | None = None) -> cel.Value | Fault:
+    """The value of an expression; it is counted when there is a purse to pay from."""
+    if expression.program is None:
+        return Fault(f"compilation error: {expression.fault}")
+    if purse is not None:
+        return _paid(expression.text, expression.program, activation, purse)
+    try:
+        return expression.program.evaluate(activation)
+    except cel.EvaluationError as error:
+        return _failed(expression.text, error)
+
+
+def _paid(text: str, program: cel.Program, activation: Mapping[str, object], purse: Purse) -> cel.Value | Fault:
+    measured = program.measure(activation)
+    variables = activation.get("variables")
+    owed = variables.owed() if isinstance(variables, Variables) else 0
+    if not (purse.pay(owed) and purse.pay(measured.cost)):
+        return Fault(EXHAUSTED, ends=True)
+    if isinstance(measured.outcome, cel.EvaluationError):
+        return _failed(text, measured.outcome)
+    return measured.outcome
+
+
+def _failed(text: str, error: cel.EvaluationError) -> Fault:
+    return Fault(f"expression '{text}' resulted in error: {error}")
+
+
+def run_all(
+    expressions: Iterable[Expression | None], activation: Mapping[str, object], purse: Purse
+) -> list[cel.Value | Fault] | Fault:
+    """The value of each expression, None for none; the fault that ends them all when the budget does not last."""
+    values: list[cel.Value | Fault] = []
+    for expression in expressions:
+        value = None if expression is None else run(expression, activation, purse)
+        if isinstance(value, Fault) and value.ends:
+            return value
+        values.append(value)
+    return values
+
+
+# --- when nothing has to be counted
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Programs that share one budget."""
+
+    budget: int
+    programs: tuple[cel.Program, ...]
+
+
+class _Latest:
+    """The extents of the last documents: many policies look at one object."""
+
+    __slots__ = ("_extents", "_narrowed")
+
+    def __init__(self) -> None:
+        self._extents: dict[str, tuple[object, Extent]] = {}
+        self._narrowed: dict[str, tuple[object, Extent]] = {}
+
+    def of(self, root: str, document: object) -> Extent:
+        """The extent of a document, quickly."""
+        known = self._extents.get(root)
+        if known is None or known[0] is not document:
+            known = self._extents[root] = (document, cel.extent_of_document(document))
+        return known[1]
+
+    def narrowed(self, root: str, document: object) -> Extent:
+        """The extent of a document, all of which has been looked at."""
+        known = self._narrowed.get(root)
+        if known is None or known[0] is not document:
+            extent = self.of(root, document)
+            known = self._narrowed[root] = (document, extent._replace(widest=cel.widest_of(document)))
+        return known[1]
+
+
+_EXTENTS = _Latest()
+
+
+class Outlay:
+    """What the expressions of a policy cost at most, as far as that can be known from the size of their inputs."""
+
+    def __init__(self, variables: Mapping[str, Expression], shares: Sequence[Share]) -> None:
+        self._variables = {name: one.program for name, one in variables.items() if one.program is not None}
+        self._shares = tuple(share for share in shares if share.programs)
+        programs = (*self._variables.values(), *(program for share in self._shares for program in share.programs))
+        self._roots = tuple(root for root in _ROOTS if any(path[0] == root for one in programs for path in one.reads))
+        self._known: dict[tuple[Extent, ...], bool] = {}
+        self._always = self._fits(tuple(_LARGEST for _ in self._roots))
+
+    def is_within_limits(self, activation: Mapping[str, object]) -> bool:
+        """Whether no limit can be exceeded with these inputs; False when that cannot be told without counting."""
+        if self._always:
+            return True
+        documents = [(root, activation.get(root)) for root in self._roots]
+        return self._fits(tuple(_EXTENTS.of(*one).rounded() for one in documents)) or self._fits(
+            tuple(_EXTENTS.narrowed(*one).rounded() for one in documents)
+        )
+
+    def _fits(self, extents: tuple[Extent, ...]) -> bool:
+        known = self._known.get(extents)
+        if known is None:
+            known = self._known[extents] = self._adds_up(dict(zip(self._roots, extents, strict=True)))
+        return known
+
+    def _adds_up(self, extents: dict[str, Extent]) -> bool:
+        extents.update(dict.fromkeys(_ASKED, cel.NOTHING))
+        common = list(self._variable_costs(extents))
+        total = sum(common)
+        for share in self._shares:
+            costs = [program.bound(extents).cost for program in share.programs]
+            if max(costs) > cel.PER_CALL_LIMIT or sum(costs) + 2 * total > share.budget:
+                return False
+        return max(common, default=0.0) <= cel.PER_CALL_LIMIT
+
+    def _variable_costs(self, extents: dict[str, Extent]) -> Iterator[float]:
+        """What each variable costs; what is in it is made known to those after it, and to the rest."""
+        for name, program in self._variables.items():
+            cost, extents[f"variables.{name}"] = program.bound(extents)
+            yield cost
