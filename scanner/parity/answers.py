@@ -17,6 +17,7 @@ from scanner.model.policy import Operation
 
 MOST: Final = 4096
 CUT: Final = 256
+GONE: Final = "the object changed or went while it was replayed"
 _WARNING: Final = "Validation failed for ValidatingAdmissionPolicy '{}' with binding '{}': {}"
 _WARNED: Final = re.compile(r"Validation failed for ValidatingAdmissionPolicy '([^']*)'(?: with binding '([^']*)')?")
 _REFUSED: Final = re.compile(
@@ -100,7 +101,8 @@ def aside_of(said: Said, operation: Operation, resource: str) -> Aside | None:
         right = f"{operation.lower()} on {resource}"
         return Aside(f"the right to {right} is missing", permission=right)
     if said.status in (_CONFLICT, _NOT_FOUND):
-        return Aside("the object changed or went while it was replayed", stale=True)
+        return Aside(GONE, stale=True)
     if said.status == _NOT_ALLOWED:
         return Aside(f"the server takes no {operation} of {resource}")
-    return Aside(f"the server refuses the write for a reason of its own ({said.status} {said.reason or 'unknown'})")
+    why = f"{said.status} {said.reason}".strip()
+    return Aside(f"the server refuses the {operation} of {resource} for a reason of its own ({why})")

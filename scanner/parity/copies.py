@@ -47,11 +47,12 @@ _SIGNED: Final[dict[tuple[str, str], tuple[Path, ...]]] = {
 }
 
 
-def made_anew(kind: Kind) -> tuple[Path, ...]:
-    """The paths of an object of this kind whose values a CREATE does not take from what is sent."""
+def made_anew(kind: Kind, body: JsonObject) -> tuple[Path, ...]:
+    """The paths of an object whose values a CREATE does not take from what is sent."""
     family = (kind.group, kind.kind)
     metadata = tuple(("metadata", name) for name in _DROPPED)
-    return (*metadata, ("status",), *_ALLOCATED.get(family, ()), *_SIGNED.get(family, ()))
+    allocated = (path for path in _ALLOCATED.get(family, ()) if _without(body, path) != body)
+    return (*metadata, ("status",), *allocated, *_SIGNED.get(family, ()))
 
 
 def copy_of(kind: Kind, body: JsonObject) -> JsonObject:

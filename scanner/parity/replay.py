@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
@@ -21,7 +21,7 @@ from scanner.model.outcome import Gap, GapKind
 from scanner.model.policy import Operation
 from scanner.model.resource import Kind, Resource, resource_of
 from scanner.model.scan import ClusterIdentity
-from scanner.parity.answers import Aside, Said, aside_of
+from scanner.parity.answers import GONE, Aside, Said, aside_of
 from scanner.parity.compare import SILENCE, Comparison, Difference, compared
 from scanner.parity.copies import changed_paths, copy_of, reads_any
 from scanner.parity.verdicts import Verdict, verdicts_of
@@ -29,6 +29,7 @@ from scanner.policies.validating import LANGUAGE, Bound, Ruling, judge
 from scanner.scan import Outlook
 
 _MUTATED: Final = "admission changes what the policy reads before policies see it"
+_BLIND: Final = "Assay could not evaluate the policy"
 _FOREIGN: Final = "another server behind the API server serves {}, and may not know dry runs"
 
 
@@ -168,42 +169,44 @@ class _Replay:
         self._world = outlook.world
         self._writer = writer
         self._parity = parity
-        self._plans = outlook.plans
-        bounds = (bound for plan in outlook.plans for bound, _ in plan.policies)
-        self._compiled = {bound.policy.name: bound.compiled for bound in bounds}
+        self._seen = frozenset(plan.kind for plan in outlook.plans)
+        found = {bound.policy.name: bound for plan in outlook.plans for bound, _ in plan.policies}
+        self._bounds = tuple(bound for bound in found.values() if bound.policy.language == LANGUAGE)
+        self._compiled = {bound.policy.name: bound.compiled for bound in self._bounds}
 
     def object(self, subject: _Subject) -> None:
         """Replay every verdict about one object."""
-        for operation in self._world.operations:
-            bounds = tuple(self._bounds(subject.kind, operation))
-            if not bounds:
-                continue
-            try:
-                attempt = self._attempt(subject, operation, bounds)
+        operations = [it for it in self._world.operations if self._reached(subject.kind, it)]
+        try:
+            views = self._views(subject) if operations else {}
+            for operation in operations:
+                attempt = self._attempt(subject, operation, views)
                 if attempt.doubtful:
-                    attempt = self._attempt(subject, operation, bounds)
-            except ListFailed as error:
-                gap = Gap(GapKind.LIST, f"{subject.kind.api_version}/{subject.kind.kind}", error.why)
-                self._parity.gaps.extend([gap] if gap not in self._parity.gaps else [])
-                return
-            self._count(subject, operation, attempt)
+                    views = self._views(subject)
+                    attempt = self._attempt(subject, operation, views)
+                self._count(subject, operation, attempt)
+        except ListFailed as error:
+            gap = Gap(GapKind.LIST, f"{subject.kind.api_version}/{subject.kind.kind}", error.why)
+            self._parity.gaps.extend([gap] if gap not in self._parity.gaps else [])
 
-    def _bounds(self, kind: Kind, operation: Operation) -> Iterator[tuple[Bound, Kind]]:
-        """The policies that a request may reach, each with the kind that it evaluates."""
-        for plan in self._plans:
-            for bound, original in plan.policies:
-                if original == kind and bound.policy.language == LANGUAGE and _named(bound, operation, kind, plan.kind):
-                    yield bound, plan.kind
+    def _reached(self, kind: Kind, operation: Operation) -> bool:
+        """Whether a request can reach some policy."""
+        return any(_named(bound, operation, self._family(kind)) for bound in self._bounds)
 
-    def _attempt(self, subject: _Subject, operation: Operation, bounds: tuple[tuple[Bound, Kind], ...]) -> _Attempt:
-        views = {
-            kind: self._view(subject, kind) for kind in dict.fromkeys((subject.kind, *(seen for _, seen in bounds)))
-        }
-        resources = {kind: resource for kind, resource in views.items() if resource is not None}
-        if len(resources) < len(views):
-            return _Attempt(aside=Aside("the object changed or went while it was replayed", stale=True))
-        world = self._world.on((operation,))
-        rulings = tuple(it for bound, kind in bounds for it in judge(bound, resources[kind], subject.kind, world))
+    def _family(self, kind: Kind) -> tuple[Kind, ...]:
+        """The kind of a request, and the other kinds of the same objects that some policy evaluates."""
+        return (kind, *(other for other in self._world.equivalents.get(kind, ()) if other in self._seen))
+
+    def _views(self, subject: _Subject) -> dict[Kind, Resource]:
+        """The object as it is now, in every kind in which some policy may want it; empty when it is gone."""
+        views = {kind: self._view(subject, kind) for kind in self._family(subject.kind)}
+        found = {kind: resource for kind, resource in views.items() if resource is not None}
+        return found if len(found) == len(views) else {}
+
+    def _attempt(self, subject: _Subject, operation: Operation, resources: Mapping[Kind, Resource]) -> _Attempt:
+        if not resources:
+            return _Attempt(aside=Aside(GONE, stale=True))
+        rulings = self._rulings(subject, operation, resources)
         verdicts = verdicts_of(rulings, self._compiled)
         said = self._said(subject, operation, resources[subject.kind])
         self._parity.writes += 1
@@ -214,6 +217,20 @@ class _Replay:
         if comparison.differences:
             self._explain(comparison, said, resources[subject.kind], rulings)
         return _Attempt(verdicts, comparison)
+
+    def _rulings(
+        self, subject: _Subject, operation: Operation, resources: Mapping[Kind, Resource]
+    ) -> tuple[Ruling, ...]:
+        world = self._world.on((operation,))
+        found: list[Ruling] = []
+        for bound in self._bounds:
+            try:
+                for resource in resources.values():
+                    found.extend(judge(bound, resource, subject.kind, world))
+            except Exception as error:  # noqa: BLE001 - a fault of ours must not pass for a verdict, nor end the replay
+                why = f"internal error while it was evaluated: {type(error).__name__}; please report it"
+                self._parity.gaps.append(Gap(GapKind.EVALUATION, f"policy {bound.policy.name}", why))
+        return tuple(found)
 
     def _view(self, subject: _Subject, kind: Kind) -> Resource | None:
         body = self._writer.read(kind, subject.namespace, subject.name)
@@ -230,9 +247,12 @@ class _Replay:
         """Take out what admission itself explains, and every secret from what is left."""
         changed = changed_paths(sent.body, said.body) if said.body else ()
         params = tuple(ruling.invocation.param for ruling in rulings)
+        blind = {gap.where.removeprefix("policy ") for gap in self._parity.gaps if gap.where.startswith("policy ")}
         left = []
         for difference in comparison.differences:
-            if changed and reads_any(_all_reads(self._compiled.get(difference.policy)), changed):
+            if difference.policy in blind:
+                comparison.unseen[_BLIND] += 1
+            elif changed and reads_any(_all_reads(self._compiled.get(difference.policy)), changed):
                 comparison.unseen[_MUTATED] += 1
             else:
                 left.append(replace(difference, server=_shown(difference.server, sent, params)))
@@ -248,14 +268,14 @@ class _Replay:
             )
             for difference in attempt.comparison.differences
         )
-        if aside:
+        if aside and attempt.verdicts:
             parity.unseen[aside.why] += len(attempt.verdicts)
         if aside and aside.permission:
             parity.missing[aside.permission] += 1
 
 
-def _named(bound: Bound, operation: Operation, *kinds: Kind) -> bool:
-    """Whether some rule names the operation for the kind of the request, or for the kind that is evaluated."""
+def _named(bound: Bound, operation: Operation, kinds: tuple[Kind, ...]) -> bool:
+    """Whether some rule names the operation for one of these kinds."""
     rules = bound.policy.match.rules if bound.policy.match else ()
     return not rules or any(could_match(rule, kind, (operation,)) for rule in rules for kind in kinds)
 

@@ -87,7 +87,8 @@ def _unseen(ruling: Ruling, judgement: Judgement, compiled: CompiledPolicy) -> s
 def _anew(ruling: Ruling, check: Check, compiled: CompiledPolicy) -> str:
     if ruling.operation != "CREATE" or check.kind is CheckKind.CONFIGURATION:
         return ""
-    return ANEW if reads_any(_reads(check, compiled), made_anew(ruling.resource.kind)) else ""
+    anew = made_anew(ruling.resource.kind, ruling.resource.body)
+    return ANEW if reads_any(_reads(check, compiled), anew) else ""
 
 
 def _reads(check: Check, compiled: CompiledPolicy) -> Iterator[tuple[str, ...]]:
