@@ -34,7 +34,7 @@ class InvalidManifest(AssayError):
     exit_code = 2
 
     def __init__(self, reasons: tuple[str, ...]) -> None:
-        super().__init__(", ".join(reasons))
+        super().__init__(reasons[0] if len(reasons) == 1 else f"[{', '.join(reasons)}]")
         self.reasons = reasons
 
 

@@ -143,8 +143,8 @@ class Binding:
         return self.source != "cluster" and self.name.endswith(STATIC)
 
     def joins(self, policy: Policy) -> bool:
-        """Whether it puts a policy into force: the control plane's manifests and the API's objects keep to themselves."""
-        return self.policy_name == policy.name and self.static == policy.static
+        """Whether it puts a policy into force: languages, the control plane's manifests and the API's objects keep apart."""
+        return (self.language, self.policy_name, self.static) == (policy.language, policy.name, policy.static)
 
 
 @dataclass(frozen=True, slots=True)

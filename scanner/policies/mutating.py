@@ -14,7 +14,7 @@ from typing import Protocol
 
 from scanner import cel
 from scanner.errors import InvalidManifest, SchemaUnknown
-from scanner.evaluate import CompiledPolicy, Expression, Request, before_checks, compile_policy, inputs
+from scanner.evaluate import CompiledPolicy, Expression, Request, before_checks, inputs
 from scanner.model.json import EMPTY, JsonObject
 from scanner.model.outcome import (
     Change,
@@ -38,7 +38,7 @@ from scanner.mutate.settling import settled
 from scanner.mutate.values import RequestFault
 from scanner.policies import manifest, validation
 from scanner.policies.reading import AUDITABLE
-from scanner.policies.validating import Bound, bound_by, expression_faults
+from scanner.policies.validating import Bound, bound_by
 
 LANGUAGE = "MutatingAdmissionPolicy"
 POLICIES = "mutatingadmissionpolicies"
@@ -78,14 +78,8 @@ def read_policy(document: JsonObject, *, source: str = "cluster", rules: Minor =
     """The policy of a manifest. From a file (`source` is not `cluster`), InvalidManifest when the API would refuse it."""
     policy = manifest.read_policy(document, language=LANGUAGE, source=source)
     if source != "cluster":
-        _refuse(validation.mutating_policy_faults(document))
-        _refuse(tuple(expression_faults(compile_policy(_trimmed(policy), rules, new=True))))
+        _refuse(validation.mutating_policy_faults(document, validation.written(policy, rules)))
     return policy
-
-
-def _trimmed(policy: Policy) -> Policy:
-    """The policy as the API compiles it before it stores it."""
-    return replace(policy, mutations=tuple(replace(one, expression=one.expression.strip()) for one in policy.mutations))
 
 
 def read_binding(document: JsonObject, *, source: str = "cluster") -> Binding:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from scanner.cel import Decider
-from scanner.cel.text import quoted
 from scanner.errors import ConfigurationError, InvalidManifest
 from scanner.evaluate import CompiledPolicy, Request, compile_policy, evaluate, misconfigured
 from scanner.match import Target, applies
@@ -101,8 +100,7 @@ def read_policy(document: JsonObject, *, source: str = "cluster", rules: Minor =
     """The policy of a manifest. From a file (`source` is not `cluster`), InvalidManifest when the API would refuse it."""
     policy = manifest.read_policy(document, language=LANGUAGE, source=source)
     if source != "cluster":
-        _refuse(validation.policy_faults(document))
-        _refuse(tuple(expression_faults(compile_policy(policy, rules, new=True))))
+        _refuse(validation.policy_faults(document, validation.written(policy, rules)))
     return policy
 
 
@@ -116,15 +114,6 @@ def read_binding(document: JsonObject, *, source: str = "cluster") -> Binding:
 def _refuse(faults: tuple[str, ...]) -> None:
     if faults:
         raise InvalidManifest(faults)
-
-
-def expression_faults(compiled: CompiledPolicy) -> Iterator[str]:
-    """What the API says to expressions that do not compile, each with its path."""
-    for path, expression in compiled.expressions():
-        if expression.fault.startswith("program instantiation failed: "):
-            yield f"{path}: Internal error: {expression.fault}"
-        elif expression.fault:
-            yield f"{path}: Invalid value: {quoted(expression.text)}: {expression.fault}"
 
 
 def assume_bound(policy: Policy, action: Action) -> Binding:
