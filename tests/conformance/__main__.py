@@ -58,7 +58,10 @@ def score(results: Iterable[Result], report: Path) -> Score:
         skipped += result.skipped
         metered |= result.cost is not None
         cost += result.cost is True
-        if not (result.right and result.same_text) and len(differences) < _MOST_DIFFERENCES:
+        if (
+            not (result.right and result.same_text and result.cost is not False)
+            and len(differences) < _MOST_DIFFERENCES
+        ):
             differences.append(asdict(result))
     report.parent.mkdir(parents=True, exist_ok=True)
     report.write_text(json.dumps(differences, indent=1, default=repr))

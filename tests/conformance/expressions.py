@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from scanner import cel
+from scanner.budget import Variables
 from scanner.evaluate import CompiledPolicy, Request, compile_policy, request_map
 from scanner.model.resource import Kind, UserInfo, resource_of
 from scanner.policies.manifest import read_policy
@@ -22,7 +23,7 @@ DEPLOYMENT = Kind("apps", "v1", "Deployment", "deployments", namespaced=True)
 
 
 def compare_evaluations(data: Any) -> Iterator[Result]:
-    """Value or error of one expression on one object."""
+    """Value or error of one expression on one object, and its cost; what is refused has none."""
     cases = {case["name"]: case for case in data["cases"]}
     compiled = {name: _compiled(case) for name, case in cases.items()}
     activations = [_activation(document) for document in data["objects"]]
@@ -33,9 +34,8 @@ def compare_evaluations(data: Any) -> Iterator[Result]:
         if "compileError" in recorded:
             number = 1 if "obj" in recorded else len(data["objects"])
             for _ in range(number):
-                yield Result(
-                    bool(refusal), refusal == recorded["compileError"], recorded["compileError"], refusal, subject
-                )
+                same = refusal == recorded["compileError"]
+                yield Result(bool(refusal), same, recorded["compileError"], refusal, subject, cost=bool(refusal))
             continue
         if program is None:
             yield Result(right=False, same_text=False, expected=recorded, actual=refusal, subject=subject, cost=False)
@@ -73,19 +73,22 @@ def _activation(document: Any) -> dict[str, object]:
 def _evaluated(
     program: cel.Program, policy: CompiledPolicy, activation: Mapping[str, object], text: str
 ) -> dict[str, object]:
-    try:
-        value = program.evaluate(policy.activation(activation))
-    except cel.EvaluationError as error:
-        return {"error": f"expression '{text}' resulted in error: {error}"}
-    return {"type": cel.type_name(value), "value": value}
+    metered = policy.activation(activation, metered=True)
+    measured = program.measure(metered)
+    variables = metered["variables"]
+    cost = measured.cost + (variables.owed() if isinstance(variables, Variables) else 0)
+    if isinstance(measured.outcome, cel.EvaluationError):
+        return {"error": f"expression '{text}' resulted in error: {measured.outcome}", "cost": cost}
+    return {"type": cel.type_name(measured.outcome), "value": measured.outcome, "cost": cost}
 
 
 def _compared(recorded: Any, actual: dict[str, object], subject: object) -> Result:
+    cost = recorded["cost"] == actual["cost"]
     if "error" in recorded:
         right = "error" in actual
-        return Result(right, actual.get("error") == recorded["error"], recorded["error"], actual, subject, cost=False)
+        return Result(right, actual.get("error") == recorded["error"], recorded, actual, subject, cost=cost)
     right = actual.get("type") == recorded["type"] and _same(recorded["value"], actual.get("value"), recorded["type"])
-    return Result(right, right, recorded, repr(actual), subject, cost=False)
+    return Result(right, right, recorded, repr(actual), subject, cost=cost)
 
 
 def _same(recorded: object, actual: object, kind: str) -> bool:

@@ -29,3 +29,4 @@ def test_no_recorded_verdict_is_lost(name: str, tmp_path: Path) -> None:
     assert floor["cases"] == actual["cases"]
     assert floor["class"] <= actual["class"]
     assert floor["text"] <= actual["text"]
+    assert floor.get("cost", 0) <= (found.cost or 0)

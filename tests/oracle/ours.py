@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from scanner import cel
+from scanner.budget import EXHAUSTED, RUNTIME, Variables
 from scanner.cel.functions.authorizer import Answer, Authorizer, Question, Subject
 from scanner.cel.functions.quantity import Quantity
 from scanner.cel.times import printed
@@ -20,6 +21,7 @@ from scanner.policies.manifest import read_policy
 from tests.oracle.subjects import ATTRIBUTES, NAMESPACE
 
 _SLOWEST_SECONDS = 20
+_UNKNOWN_COST = -1
 
 
 class Refusing:
@@ -33,8 +35,8 @@ def reply(expression: str, variables: tuple[tuple[str, str], ...], objects: list
     """Our reply to a request."""
     try:
         with _limited():
-            compiled, program = _compiled(expression, variables)
-            outcomes = [_outcome(program, compiled, _activation(document)) for document in objects]
+            compiled, program = compiled_with(expression, variables)
+            outcomes = [_outcome(program, compiled, activation_of(document)) for document in objects]
     except cel.CompileError as error:
         return {"refused": error.detail}
     except Exception as error:  # noqa: BLE001 (any crash is a finding)
@@ -56,7 +58,8 @@ def _limited() -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def _compiled(expression: str, variables: tuple[tuple[str, str], ...]) -> tuple[CompiledPolicy, cel.Program]:
+def compiled_with(expression: str, variables: tuple[tuple[str, str], ...]) -> tuple[CompiledPolicy, cel.Program]:
+    """A policy with these variables, and an expression that may read them."""
     entries = [{"name": name, "expression": text} for name, text in variables]
     policy = compile_policy(read_policy({"spec": {"variables": entries}}, language="test"))
     environment = cel.Environment()
@@ -66,7 +69,8 @@ def _compiled(expression: str, variables: tuple[tuple[str, str], ...]) -> tuple[
     return policy, cel.compile(expression, environment.extend(cel.AUTHORIZATION))
 
 
-def _activation(document: Any) -> dict[str, object]:
+def activation_of(document: Any) -> dict[str, object]:
+    """What an expression may name when the object is this one."""
     kind = Kind("apps", "v1", "Thing", "things", namespaced=True)
     user = ATTRIBUTES["user"]
     info = UserInfo(user["username"], uid=user["uid"], groups=tuple(user["groups"]))
@@ -85,11 +89,15 @@ def _activation(document: Any) -> dict[str, object]:
 
 
 def _outcome(program: cel.Program, policy: CompiledPolicy, activation: Mapping[str, object]) -> dict[str, Any]:
-    try:
-        value = program.evaluate(policy.activation(activation))
-    except cel.EvaluationError as error:
-        return {"error": str(error)}
-    return {"value": tagged(value)}
+    metered = policy.activation(activation, metered=True)
+    measured = program.measure(metered)
+    variables = metered["variables"]
+    cost = measured.cost + (variables.owed() if isinstance(variables, Variables) else 0)
+    if cost > RUNTIME:
+        return {"error": EXHAUSTED, "cost": _UNKNOWN_COST}
+    if isinstance(measured.outcome, cel.EvaluationError):
+        return {"error": str(measured.outcome), "cost": cost}
+    return {"value": tagged(measured.outcome), "cost": cost}
 
 
 def tagged(value: cel.Value) -> dict[str, Any]:
