@@ -1,0 +1,123 @@
+"""JSON patch as the API server applies it, with its deviations from RFC 6902 and its words."""
+
+from __future__ import annotations
+
+import pytest
+
+from scanner.mutate.native import PatchFault
+from scanner.mutate.operations import Node, Operation, TestFailed, apply
+
+DOCUMENT: Node = {"a": {"b": 1}, "l": [1, 2, 3], "s": "x", "a/b": 0, "m~n": 0, "n": None}
+
+
+@pytest.mark.parametrize(
+    ("operation", "path", "expected"),
+    [
+        (Operation("add", "/a/c", 2), "a", {"b": 1, "c": 2}),
+        (Operation("add", "/a/b", 2), "a", {"b": 2}),
+        (Operation("add", "/l/0", 0), "l", [0, 1, 2, 3]),
+        (Operation("add", "/l/3", 4), "l", [1, 2, 3, 4]),
+        (Operation("add", "/l/-", 4), "l", [1, 2, 3, 4]),
+        (Operation("add", "/l/-1", 4), "l", [1, 2, 3, 4]),
+        (Operation("add", "/l/-2", 4), "l", [1, 2, 4, 3]),
+        (Operation("add", "dropped/s", "y"), "s", "y"),
+        (Operation("add", "/s", given=False), "s", None),
+        (Operation("remove", "/l/-1"), "l", [1, 2]),
+        (Operation("replace", "/new", 1), "new", 1),
+        (Operation("replace", "/l/1", 9), "l", [1, 9, 3]),
+        (Operation("replace", "/a~1b", 9), "a/b", 9),
+        (Operation("replace", "/m~0n", 9), "m~n", 9),
+        (Operation("move", "/z", source="/s"), "z", "x"),
+        (Operation("copy", "/z", source="/absent"), "z", None),
+        (Operation("copy", "/z", source="/a"), "z", {"b": 1}),
+    ],
+)
+def test_operations_change_what_they_name(operation: Operation, path: str, expected: Node) -> None:
+    """What stands at a path after one operation."""
+    changed = apply([operation], DOCUMENT)
+
+    assert isinstance(changed, dict)
+    assert expected == changed[path]
+
+
+@pytest.mark.parametrize(
+    ("operation", "expected"),
+    [
+        (Operation("add", "/x/y", 1), 'add operation does not apply: doc is missing path: "/x/y": missing value'),
+        (Operation("add", "/n/y", 1), 'add operation does not apply: doc is missing path: "/n/y": missing value'),
+        (Operation("add", "/s/y", 1), 'add operation does not apply: doc is missing path: "/s/y": missing value'),
+        (
+            Operation("add", "/l/5", 1),
+            "error in add for path: '/l/5': Unable to access invalid index: 5: invalid index referenced",
+        ),
+        (
+            Operation("add", "/l/x", 1),
+            "error in add for path: '/l/x': value was not a proper array index: 'x': strconv.Atoi: parsing \"x\": invalid syntax",
+        ),
+        (Operation("add", "nothing", 1), 'add operation does not apply: doc is missing path: "nothing": missing value'),
+        (
+            Operation("remove", "/x"),
+            "error in remove for path: '/x': Unable to remove nonexistent key: x: missing value",
+        ),
+        (Operation("remove", "/x/y"), 'remove operation does not apply: doc is missing path: "/x/y": missing value'),
+        (
+            Operation("remove", "/l/9"),
+            "error in remove for path: '/l/9': Unable to access invalid index: 9: invalid index referenced",
+        ),
+        (Operation("replace", "/x/y", 1), "replace operation does not apply: doc is missing path: /x/y: missing value"),
+        (Operation("replace", "/l/3", 1), "replace operation does not apply: doc is missing key: /l/3: missing value"),
+        (Operation("replace", "", 1), "replace operation value must be object or array: %!w(<nil>)"),
+        (
+            Operation("move", "/z", source="/x/y"),
+            "move operation does not apply: doc is missing from path: /x/y: missing value",
+        ),
+        (Operation("move", "/z"), "move operation failed to decode from: operation, missing from field: missing value"),
+        (
+            Operation("move", "/x/y", source="/s"),
+            "move operation does not apply: doc is missing destination path: /x/y: missing value",
+        ),
+        (
+            Operation("copy", "/z", source="/x/y"),
+            "copy operation does not apply: doc is missing from path: /x/y: missing value",
+        ),
+        (Operation("test", "/x/y", 1), "test operation does not apply: is missing path: /x/y: missing value"),
+        (Operation("frobnicate", "/s"), "Unexpected kind: frobnicate"),
+    ],
+)
+def test_what_does_not_apply_is_said_in_the_servers_words(operation: Operation, expected: str) -> None:
+    """A patch that does not apply says why, as the Go library does."""
+    with pytest.raises(PatchFault) as fault:
+        apply([operation], DOCUMENT)
+
+    assert expected == str(fault.value)
+
+
+@pytest.mark.parametrize(
+    ("operation", "holds"),
+    [
+        (Operation("test", "/a", {"b": 1}), True),
+        (Operation("test", "/a/b", 1.0), True),
+        (Operation("test", "/a/b", value=True), False),
+        (Operation("test", "/a/b", "1"), False),
+        (Operation("test", "/absent", given=False), True),
+        (Operation("test", "/absent", None), False),
+        (Operation("test", "/l", [1, 2]), False),
+        (Operation("test", "", DOCUMENT), True),
+    ],
+)
+def test_a_test_that_fails_leaves_the_object_alone(operation: Operation, holds: bool) -> None:  # noqa: FBT001 - a fact of the table
+    """A test compares values, not their spelling; one that does not hold is no fault."""
+    try:
+        apply([operation], DOCUMENT)
+    except TestFailed:
+        assert not holds
+    else:
+        assert holds
+
+
+def test_the_document_itself_is_never_changed() -> None:
+    """A patch works on a copy, whatever it does."""
+    before: Node = {"a": {"b": [1]}}
+    apply([Operation("add", "/a/b/-", 2), Operation("remove", "/a")], before)
+
+    assert {"a": {"b": [1]}} == before

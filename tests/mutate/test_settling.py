@@ -1,0 +1,117 @@
+"""What is left of a change once the server has stored the object: what only restates what is there is no change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from scanner.cluster.schemas import builtin_schemas
+from scanner.model.json import Json
+from scanner.model.outcome import Change
+from scanner.mutate.difference import difference
+from scanner.mutate.operations import Node, Operation, apply
+from scanner.mutate.quantities import canonical
+from scanner.mutate.settling import settled
+
+POD = builtin_schemas()["", "v1", "Pod"]
+STORED: dict[str, Node] = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "p", "uid": "u", "creationTimestamp": "2026-01-01T00:00:00Z", "labels": {"a": "b"}},
+    "spec": {
+        "restartPolicy": "Always",
+        "dnsPolicy": "ClusterFirst",
+        "containers": [
+            {
+                "name": "c",
+                "image": "x:1",
+                "imagePullPolicy": "IfNotPresent",
+                "terminationMessagePath": "/dev/termination-log",
+                "resources": {"limits": {"memory": "1Gi", "cpu": "1"}},
+            }
+        ],
+    },
+    "status": {"phase": "Running"},
+}
+
+
+def left_of(*operations: Operation) -> tuple[Change, ...]:
+    """What operations change of the stored pod."""
+    after: Any = apply(operations, STORED)
+    found: Any = settled(POD, STORED, after)
+    return difference(STORED, found)
+
+
+CONTAINER = "/spec/containers/0"
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        Operation("replace", f"{CONTAINER}/resources/limits/memory", "1024Mi"),
+        Operation("replace", f"{CONTAINER}/resources/limits/cpu", "1000m"),
+        Operation("replace", f"{CONTAINER}/resources/limits/cpu", 1),
+        Operation("remove", "/spec/restartPolicy"),
+        Operation("remove", f"{CONTAINER}/imagePullPolicy"),
+        Operation(
+            "replace", CONTAINER, {"name": "c", "image": "x:1", "resources": {"limits": {"memory": "1Gi", "cpu": "1"}}}
+        ),
+        Operation("add", "/spec/hostNetwork", value=False),
+        Operation("add", "/spec/nodeSelector", {}),
+        Operation("add", "/spec/tolerations", []),
+        Operation("add", "/spec/nodeName", ""),
+        Operation("add", "/spec/volumes", None),
+        Operation("replace", "/metadata/uid", "other"),
+        Operation("replace", "/status/phase", "Failed"),
+        Operation("remove", "/metadata/creationTimestamp"),
+    ],
+)
+def test_what_only_restates_is_no_change(operation: Operation) -> None:
+    """Equal quantities, empty values, defaults and what is the server's own come out as they were."""
+    assert () == left_of(operation)
+
+
+@pytest.mark.parametrize(
+    ("operation", "expected"),
+    [
+        (Operation("add", "/spec/hostNetwork", value=True), Change("add", "/spec/hostNetwork", value=True)),
+        (Operation("replace", "/spec/restartPolicy", "Never"), Change("replace", "/spec/restartPolicy", "Never")),
+        (
+            Operation("replace", f"{CONTAINER}/resources/limits/memory", "2048Mi"),
+            Change("replace", f"{CONTAINER}/resources/limits/memory", "2Gi"),
+        ),
+        (Operation("replace", "/metadata/labels", None), Change("remove", "/metadata/labels")),
+        (Operation("add", "/metadata/labels/x", ""), Change("add", "/metadata/labels/x", "")),
+        (Operation("add", "/spec/securityContext", {}), Change("add", "/spec/securityContext", {})),
+        (
+            Operation("add", "/spec/shareProcessNamespace", value=False),
+            Change("add", "/spec/shareProcessNamespace", value=False),
+        ),
+    ],
+)
+def test_what_the_server_keeps_is_a_change(operation: Operation, expected: Change) -> None:
+    """Values that differ stay, written as the server writes them."""
+    assert (expected,) == left_of(operation)
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("1024Mi", "1Gi"),
+        ("1000m", "1"),
+        ("1500m", "1500m"),
+        ("1e3", "1e3"),
+        ("0.5", "500m"),
+        ("1.5Gi", "1536Mi"),
+        ("0.1Gi", "107374182400m"),
+        ("1000000", "1M"),
+        ("512Ki", "512Ki"),
+        ("0", "0"),
+        ("-1500m", "-1500m"),
+        (5, "5"),
+    ],
+)
+def test_quantities_are_written_with_the_smallest_mantissa(written: Json, expected: str) -> None:
+    """The canonical form keeps the family of the suffix."""
+    assert expected == canonical(written)
