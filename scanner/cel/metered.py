@@ -12,6 +12,7 @@ A closure takes the frame and the meter. The frame is a list: the declared varia
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from copy import copy
 from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 from scanner.cel import cost, runtime, tracked
@@ -657,6 +658,9 @@ def _map_of(entries: tuple[tuple[Measure, Measure, bool], ...]) -> Measure:
             key = key_of(frame, meter)
             if isinstance(key, EvaluationError):
                 return key
+            if type(key) is dict or type(key) is list:
+                # Upstream makes another list or map each time it reads one in an object, and tells keys apart by identity.
+                key = copy(key)
             value = _entry(key, value_of(frame, meter), optional=optional)
             if isinstance(value, EvaluationError):
                 return value
