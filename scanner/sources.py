@@ -17,13 +17,14 @@ from scanner.model.policy import Action, Binding, ParamKind, ParamRef, Policy
 from scanner.model.release import NEWEST, Minor
 from scanner.model.resource import Kind, Resource, resource_of
 from scanner.model.scan import Health, HealthKind, Scope
-from scanner.policies import manifest, validating
+from scanner.policies import manifest, mutating, validating
 from scanner.policies.kyverno import spec
 from scanner.policies.kyverno.exceptions import PLURAL, PolicyException, is_exception, read_exception
 from scanner.policies.kyverno.spec import KyvernoPolicy
 from scanner.policies.validating import Bound
 
 _ACTIONS = ("Deny", "Warn", "Audit")
+_LANGUAGES = (validating.LANGUAGE, mutating.LANGUAGE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +68,13 @@ class Rulebook:
 
 def is_policy(document: JsonObject) -> bool:
     """Whether a document is a policy or a binding of a language that Assay speaks, or what its policies lean on."""
-    kinds = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
-    ours = any(manifest.is_a(document, kind) for kind in kinds)
+    ours = any(manifest.is_a(document, kind) for name in _LANGUAGES for kind in (name, f"{name}Binding"))
     return ours or spec.is_policy(document) or is_exception(document) or spec.is_entry(document)
 
 
 def policy_kinds(kinds: Iterable[Kind]) -> Iterator[Kind]:
     """The kinds to list policies and bindings from, each in the newest version that is served."""
-    for plural in (validating.POLICIES, validating.BINDINGS):
+    for plural in (validating.POLICIES, validating.BINDINGS, mutating.POLICIES, mutating.BINDINGS):
         served = {kind.version: kind for kind in kinds if (kind.group, kind.plural) == (manifest.GROUP, plural)}
         newest = next((served[version] for version in manifest.VERSIONS if version in served), None)
         if newest:
@@ -99,12 +99,15 @@ def rulebook(
     reader = _Reader(kinds, home_namespace(wishes.scope), rules)
     for document in documents:
         reader.read(document)
-    policies = {policy.name: policy for policy in reader.policies}
-    assumed = tuple(_assumed(name, action, policies, reader) for name, action in wishes.assume_bound)
+    policies = {(policy.language, policy.name): policy for policy in reader.policies}
+    assumed = tuple(
+        binding for name, action in wishes.assume_bound for binding in _assumed(name, action, policies, reader)
+    )
     bindings = (*reader.bindings, *assumed)
     scope = wishes.scope
     if reader.knows_all:
-        _reject_unknown(scope.policies, {*policies, *(one.full_name for one in reader.kyverno)}, "--policy")
+        names = {*(name for _, name in policies), *(one.full_name for one in reader.kyverno)}
+        _reject_unknown(scope.policies, names, "--policy")
         _reject_unknown(scope.bindings, {binding.name for binding in bindings}, "--binding")
     kyverno = tuple(p for p in reader.kyverno if _chosen(p.full_name, scope.policies)) if not scope.bindings else ()
     copies = dict(_copies(policies.values(), kyverno))
@@ -116,7 +119,7 @@ def rulebook(
     )
     joining = (*_unbound(chosen, bindings), *_dangling(wanted, policies)) if reader.knows_all else ()
     return Rulebook(
-        policies=tuple(sorted(chosen, key=lambda policy: policy.name)),
+        policies=tuple(sorted(chosen, key=lambda policy: (policy.name, policy.language))),
         bindings=tuple(sorted(wanted, key=lambda binding: binding.name)),
         params=tuple(reader.params),
         gaps=tuple(reader.gaps),
@@ -175,16 +178,24 @@ class _Reader:
 
     def _sort(self, document: Manifest) -> None:
         body, source = document.body, document.source
-        if manifest.is_a(body, "ValidatingAdmissionPolicy"):
-            policy = validating.read_policy(body, source=source, rules=self._rules)
-            if self._first("policy", policy.name, source):
-                self.policies.append(policy)
-        elif manifest.is_a(body, "ValidatingAdmissionPolicyBinding"):
-            binding = validating.read_binding(body, source=source)
-            if self._first("binding", binding.name, source):
-                self.bindings.append(binding)
+        if manifest.is_a(body, validating.LANGUAGE):
+            self._policy(validating.read_policy(body, source=source, rules=self._rules))
+        elif manifest.is_a(body, mutating.LANGUAGE):
+            self._policy(mutating.read_policy(body, source=source, rules=self._rules))
+        elif manifest.is_a(body, f"{validating.LANGUAGE}Binding"):
+            self._binding(validating.read_binding(body, source=source))
+        elif manifest.is_a(body, f"{mutating.LANGUAGE}Binding"):
+            self._binding(mutating.read_binding(body, source=source))
         elif not self._of_kyverno(document) and source != "cluster":
             self._param(document)
+
+    def _policy(self, policy: Policy) -> None:
+        if self._first("policy", policy.name, policy.source, policy.language):
+            self.policies.append(policy)
+
+    def _binding(self, binding: Binding) -> None:
+        if self._first("binding", binding.name, binding.source, binding.language):
+            self.bindings.append(binding)
 
     def _of_kyverno(self, document: Manifest) -> bool:
         """Take what is Kyverno's, and tell whether it is."""
@@ -238,15 +249,21 @@ class _Reader:
         return False
 
 
-def _assumed(name: str, action: str, policies: Mapping[str, Policy], reader: _Reader) -> Binding:
-    if name not in policies and name in reader.refused:
+def _assumed(name: str, action: str, policies: Mapping[tuple[str, str], Policy], reader: _Reader) -> Iterator[Binding]:
+    """The bindings that are made up for the policies of a name, one for each language that has such a policy."""
+    found = [policies[language, name] for language in _LANGUAGES if (language, name) in policies]
+    if not found and name in reader.refused:
         why = next(gap.why for gap in reader.gaps if gap.where == reader.refused[name])
         raise UsageError(f"--assume-bound {name}: the API would refuse this policy ({reader.refused[name]}): {why}")
-    if name not in policies:
+    if not found:
         raise UsageError(f"--assume-bound names policy {name}, which is neither in the cluster nor in the policy files")
     if action not in _ACTIONS:
         raise UsageError(f"--assume-bound {name}={action}: the action must be Deny, Warn or Audit")
-    return validating.assume_bound(policies[name], cast("Action", action))
+    for policy in found:
+        if policy.language == mutating.LANGUAGE:
+            yield mutating.assume_bound(policy)
+        else:
+            yield validating.assume_bound(policy, cast("Action", action))
 
 
 def _reject_unknown(patterns: Iterable[str], names: Iterable[str], flag: str) -> None:
@@ -269,9 +286,9 @@ def _unbound(policies: Iterable[Policy], bindings: Iterable[Binding]) -> Iterato
             yield Health(HealthKind.UNBOUND, policy.name, "", detail)
 
 
-def _dangling(bindings: Iterable[Binding], policies: Mapping[str, Policy]) -> Iterator[Health]:
+def _dangling(bindings: Iterable[Binding], policies: Mapping[tuple[str, str], Policy]) -> Iterator[Health]:
     for binding in bindings:
-        policy = policies.get(binding.policy_name)
+        policy = policies.get((binding.language, binding.policy_name))
         if policy is None or not binding.joins(policy):
             detail = "the policy does not exist: the server ignores this binding"
             yield Health(HealthKind.DANGLING_BINDING, binding.policy_name, binding.name, detail)
