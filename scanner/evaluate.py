@@ -13,7 +13,7 @@ from functools import partial
 from typing import assert_never
 
 from scanner import cel
-from scanner.budget import CONDITIONS, EXHAUSTED, RUNTIME, Fault, Outlay, Purse, Share, Variables, run, run_all
+from scanner.budget import CONDITIONS, EXHAUSTED, RUNTIME, Fault, Outlay, Purse, Share, Strain, Variables, run, run_all
 from scanner.model.json import JsonObject, as_object, dig
 from scanner.model.outcome import (
     Check,
@@ -134,7 +134,7 @@ class Request:
     """A simulated admission request on a stored object. `matched` is the kind the object is evaluated in.
 
     `decider` answers what expressions ask the authorizer; without one they are not auditable. `current` is the object as
-    mutations have left it so far, None before any.
+    mutations have left it so far, None before any. `strain` feels how near the evaluation comes to its limits.
     """
 
     operation: Operation
@@ -146,6 +146,7 @@ class Request:
     user: UserInfo
     decider: cel.Decider | None = None
     current: JsonObject | None = None
+    strain: Strain | None = None
 
 
 def compile_policy(policy: Policy, rules: Minor = NEWEST, *, new: bool = False) -> CompiledPolicy:
@@ -271,13 +272,13 @@ def _evaluate_within_budget(
 ) -> tuple[Judgement, ...]:
     """Count: validations and then all their messages out of one budget, annotations out of another."""
     filtered, visible = (compiled.activation(one, metered=True) for one in _visible(request, base))
-    purse = Purse(RUNTIME)
+    purse = Purse(RUNTIME, request.strain)
     asked = [expression for _, expression, _ in compiled.validations if _is_asked(expression, filtered)]
     values = run_all(asked, filtered, purse)
     if isinstance(values, Fault):
         return _exhausted(compiled)
     texts = run_all((message for _, _, message in compiled.validations), visible, purse)
-    annotations = run_all(compiled.annotations, compiled.activation(base, metered=True), Purse(RUNTIME))
+    annotations = run_all(compiled.annotations, compiled.activation(base, metered=True), Purse(RUNTIME, request.strain))
     if isinstance(annotations, Fault):
         return _exhausted(compiled)
     found = iter(values)
@@ -413,7 +414,7 @@ def _conditions(compiled: CompiledPolicy, base: Mapping[str, object], request: R
     original = {**as_object(request_map(request)), "resource": _group_version_resource(request.original)}  # type: ignore[arg-type]
     counts = compiled.has_to_count(base)
     activation = compiled.activation({**base, "request": original}, metered=counts)
-    purse = Purse(CONDITIONS) if counts else None
+    purse = Purse(CONDITIONS, request.strain) if counts else None
     faults: dict[str, None] = {}
     undecided, unmet = "", ""
     for condition, expression in compiled.conditions:

@@ -201,7 +201,7 @@ class _Planner:
         return tuple(terms)
 
     def _branch(self, node: Node) -> Evaluate:
-        """Plan a branch of a conditional: what is no selection itself is read as one, see `_reread`."""
+        """Plan a branch of a conditional: what is no selection itself is read as one, see `reread`."""
         if isinstance(node, Select) and node.test and node.id not in self._checked.names:
             return _has(*self._path(node.operand), node.field, self._again, keep=True)
         evaluate = self.plan(node)
@@ -343,7 +343,7 @@ def _variable(slot: int, again: Rewrap) -> Evaluate:
         value = frame[slot]
         if isinstance(value, EvaluationError):
             raise value
-        return _reread(value, again) if type(value) is Optional else value
+        return reread(value, again) if type(value) is Optional else value
 
     return evaluate
 
@@ -351,12 +351,12 @@ def _variable(slot: int, again: Rewrap) -> Evaluate:
 def _reading(operand: Evaluate, again: Rewrap) -> Evaluate:
     def evaluate(frame: Frame) -> Value:
         value = operand(frame)
-        return _reread(value, again) if type(value) is Optional else value
+        return reread(value, again) if type(value) is Optional else value
 
     return evaluate
 
 
-def _reread(optional: Optional, again: Rewrap) -> Optional:
+def reread(optional: Optional, again: Rewrap) -> Optional:
     """Return an optional as it is after upstream, until 1.36, has unwrapped it to a Go value and wrapped it again."""
     return Optional(again(optional.value)) if optional.present else optional
 
@@ -528,15 +528,7 @@ def _equal(left: Evaluate, right: Evaluate) -> Evaluate:
 
 
 def _unequal(left: Evaluate, right: Evaluate) -> Evaluate:
-    """Negate equality; what cannot be compared is unequal."""
-
-    def differ(one: Value, other: Value) -> bool:
-        try:
-            return not runtime.equal(one, other)
-        except EvaluationError:
-            return True
-
-    return _apply_to_both(differ, left, right)
+    return _apply_to_both(runtime.unequal, left, right)
 
 
 def _either(optional: Evaluate, other: Evaluate, *, strict: bool) -> Evaluate:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from scanner.cel import bounds, exact, metered, parser, reads, salvage, syntax
+from scanner.cel import bounds, exact, fast, metered, parser, reads, salvage, syntax
 from scanner.cel.checker import check
 from scanner.cel.cost import PER_CALL_LIMIT
 from scanner.cel.depth import with_room
@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from scanner.cel.tree import Node
     from scanner.cel.type_system import Type
     from scanner.cel.values import Value
+
+
+_WORTH_GENERATING = 3
+"""How often an expression is evaluated by closures before its function is generated: many are never evaluated again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +60,18 @@ class Program:
     `measure` does, and takes a few times as long.
     """
 
-    __slots__ = ("_analysis", "_metered", "_planned", "_room", "reads", "result_type", "text")
+    __slots__ = (
+        "_analysis",
+        "_evaluated",
+        "_fast",
+        "_metered",
+        "_planned",
+        "_room",
+        "_watch",
+        "reads",
+        "result_type",
+        "text",
+    )
 
     def __init__(self, text: str, analysis: Analysis, planned: exact.Planned) -> None:
         root, checked, declared = analysis.root, analysis.checked, analysis.environment.variables
@@ -64,12 +79,40 @@ class Program:
         self.result_type: Type = checked.types[root.id]
         self.reads = reads.paths(root, checked, frozenset(name for name, _ in declared))
         self._analysis = analysis
+        self._evaluated = 0
+        self._fast: fast.Fast | None = None
+        self._watch = fast.Watch(None)
         self._metered: metered.Planned | None = None
         self._planned = planned
         self._room: list[Value] = [None] * (planned.size - len(planned.roots))
 
     def evaluate(self, activation: Mapping[str, object]) -> Value:
         """Return the value for these variables; raise `EvaluationError` with upstream's text."""
+        if self._fast is not None:
+            try:
+                return self._fast(activation)
+            except Exception:  # noqa: BLE001 - whatever it is, the closures decide
+                self._fast = self._watch.fell_back()
+        elif self._evaluated < _WORTH_GENERATING:
+            self._evaluated += 1
+            if self._evaluated == _WORTH_GENERATING:
+                self.generate()
+        return self.evaluate_exactly(activation)
+
+    def generate(self) -> fast.Fast | None:
+        """Return the generated function, used from now on; None for what only the closures can evaluate."""
+        analysis = self._analysis
+        self._fast = fast.build(self.text, analysis.root, analysis.checked, analysis.folded, analysis.environment)
+        self._watch = fast.Watch(self._fast)
+        return self._fast
+
+    def python(self) -> str:
+        """Return the generated function as people read it; empty when there is none."""
+        analysis = self._analysis
+        return fast.python_of(self.text, analysis.root, analysis.checked, analysis.folded, analysis.environment)
+
+    def evaluate_exactly(self, activation: Mapping[str, object]) -> Value:
+        """Return the same by the closures alone."""
         planned = self._planned
         read = activation.get
         frame = [read(name, MISSING) for name in planned.roots] + self._room

@@ -88,6 +88,14 @@ def equal(left: Value, right: Value) -> bool:
     return _equal_alike(left, right)
 
 
+def unequal(left: Value, right: Value) -> bool:
+    """Return whether two values are not equal; what cannot be compared is unequal."""
+    try:
+        return not equal(left, right)
+    except EvaluationError:
+        return True
+
+
 def _equal_unlike(left: Value, right: Value) -> bool:
     """Compare values of different classes: maps come in two shapes, and opaque types refuse."""
     if type(left) in (dict, KeyedMap) and type(right) in (dict, KeyedMap):

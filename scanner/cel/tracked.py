@@ -7,6 +7,7 @@ A tracker is found by overload, so only calls that the checker has resolved to a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TypeAlias
 
 from scanner.cel.errors import EvaluationError, EvaluationStopped
@@ -40,6 +41,17 @@ _CAN_ADD = frozenset({int, UInt, float, str, bytes, Timestamp, Duration})
 def is_tracked(overload_ids: tuple[str, ...]) -> bool:
     """Return whether a call with these candidate overloads can end in a panic of its tracker."""
     return len(overload_ids) == 1 and (overload_ids[0] in _LISTS or overload_ids[0] in _INTS)
+
+
+def watched(overload_id: str, run: Callable[..., Value]) -> Callable[..., Value]:
+    """Return a function with its tracker looking at the calls that succeed."""
+
+    def call(*arguments: Value) -> Value:
+        outcome = run(*arguments)
+        look_at(overload_id, arguments)
+        return outcome
+
+    return call
 
 
 def look_at(overload_id: str, arguments: tuple[Seen, ...]) -> None:

@@ -41,7 +41,7 @@ from scanner.cel.type_system import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import ItemsView, Iterable, Iterator, Mapping
+    from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping
 
 Value: TypeAlias = object
 """Any of the shapes in the table above."""
@@ -130,10 +130,34 @@ class Opaque:
         return (type(self), id(self))
 
 
-class Lazy(Opaque):
-    """The value of `variables`: evaluates and remembers one entry at a time."""
+class _Entries(dict[str, Value]):
+    """The entries of a lazy map that somebody has read."""
 
-    __slots__ = ()
+    __slots__ = ("_find",)
+
+    def __init__(self, find: Callable[[str], tuple[Value] | None]) -> None:
+        super().__init__()
+        self._find = find
+
+    def __missing__(self, name: str) -> Value:
+        found = self._find(name)
+        if found is None:
+            raise KeyError(name)
+        self[name] = found[0]
+        return found[0]
+
+
+class Lazy(Opaque):
+    """The value of `variables`: evaluates and remembers one entry at a time.
+
+    `entries` holds those that were read: `entries[name]` evaluates the others, and raises what `find` raises.
+    """
+
+    __slots__ = ("entries",)
+
+    def __init__(self) -> None:
+        self.entries = _Entries(self.find)
+
     TYPE: ClassVar[Type] = object_type("kubernetes.variables")
     GO_TYPE: ClassVar[str] = "*lazy.MapValue"
 

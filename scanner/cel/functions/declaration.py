@@ -80,6 +80,10 @@ class Function:
             return self._single_runner(next(one for one in self.overloads if one.id == overload_ids[0]))
         return self._dispatch
 
+    def unguarded(self, overload_id: str) -> Run | None:
+        """Return what an overload does with arguments that are of its types for certain."""
+        return next((one.run for one in self.overloads if one.id == overload_id), None)
+
     def _shared_runner(self, shared: Run) -> Run:
         operands = self.operands
         if operands is None:

@@ -63,6 +63,8 @@ class Quantity(Opaque):
 
 def compare(left: Quantity, right: Quantity) -> int:
     """Return -1, 0 or 1, exactly."""
+    if left.exponent == right.exponent:
+        return (left.unscaled > right.unscaled) - (left.unscaled < right.unscaled)
     if _sign(left.unscaled) != _sign(right.unscaled) or left.unscaled == 0:
         return _sign(_sign(left.unscaled) - _sign(right.unscaled))
     if abs(left.exponent - right.exponent) > _WIDEST_ALIGNMENT:

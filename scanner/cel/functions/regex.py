@@ -15,6 +15,7 @@ import re2
 
 from scanner.cel.errors import EvaluationError
 from scanner.cel.functions.declaration import Function, Library, member
+from scanner.cel.remembered import Remembered
 from scanner.cel.runtime import no_overload
 from scanner.cel.type_system import INT, STRING, list_of
 from scanner.cel.values import Value
@@ -55,16 +56,20 @@ class Occurrence:
 class Pattern:
     """A compiled pattern."""
 
-    __slots__ = ("_regex", "search")
+    __slots__ = ("_regex", "answers")
 
     def __init__(self, regex: re2._Regexp) -> None:
         self._regex = regex
+        self.answers = Remembered(self._matches)
 
-        @lru_cache(maxsize=4096)
-        def search(subject: str) -> bool:
-            return regex.search(subject) is not None
+    def search(self, subject: str) -> bool:
+        """Return whether there is a match."""
+        return self.answers[subject]
 
-        self.search = search
+    def _matches(self, subject: str) -> bool:
+        if type(subject) is not str:
+            raise no_overload()
+        return self._regex.search(subject) is not None
 
     def first(self, subject: str) -> str:
         """Return the first match, or an empty text."""

@@ -84,6 +84,7 @@ class _Variables(cel.Lazy):
     __slots__ = ("_activation", "_expressions", "_known")
 
     def __init__(self, expressions: Mapping[str, Expression], values: dict[str, object]) -> None:
+        super().__init__()
         self._expressions = expressions
         self._activation = values
         self._known: dict[str, cel.Value | cel.EvaluationError] = {}

@@ -1,0 +1,149 @@
+"""Generated functions: when they answer, when the closures do, and what people see of them."""
+
+from __future__ import annotations
+
+import traceback
+
+import pytest
+
+from scanner.cel import DYN, Environment, EvaluationError, Program, compile
+from scanner.cel.fast import Watch
+
+ENVIRONMENT = Environment()
+
+
+def generated(text: str) -> Program:
+    """A program that asks its generated function first."""
+    program = compile(text, ENVIRONMENT.returning(DYN) if text.startswith("dyn") else ENVIRONMENT)
+    program.generate()
+    return program
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "expected"),
+    [
+        ("object.x == 1", True, False),
+        ("object.x != 1", True, True),
+        ("object.x == 0", False, False),
+        ("object.x == 1", 1.0, True),
+        ("object.x == 9007199254740993", 9007199254740992.0, True),
+        ("object.x == 'a'", ["a"], False),
+        ("object.x == true", 1, False),
+        ("object.x in ['a', 'b']", 1, False),
+        ("object.x in [1, 2]", True, False),
+        ("object.x + 1 == 2", 1, True),
+        ("has(object.x.y)", "text", False),
+        ("has(object.x.y)", None, False),
+        ("has(object.x.y) && object.x.y == 'a'", {"y": "a"}, True),
+        ("!has(object.x.y) || object.x.y == 'a'", {}, True),
+        ("object.x.all(k, k == 'a')", {"a": 1}, True),
+        ("object.x.exists(k, v, k == 'a' && v == 1)", {"a": 1}, True),
+        ("object.x.exists_one(v, v > 1)", [1, 2, 3], False),
+        ("object.x.filter(v, v > 1).map(v, v * 2) == [4, 6]", [1, 2, 3], True),
+        ("object.?x.?y.orValue('none') == 'none'", {}, True),
+        ("object.x.size() > 2 ? object.x.all(c, c == 'a') : false", ["a", "a", "a"], True),
+        ("string(object.x) == '1'", 1, True),
+        ("object.x % 3 == -1", -4, True),
+        ("object.x / 3 == -1", -4, True),
+    ],
+)
+def test_answers_are_those_of_the_closures(text: str, value: object, expected: object) -> None:
+    """Where Python and CEL differ about plain values."""
+    program = generated(text)
+    assert (expected, expected) == (
+        program.evaluate({"object": {"x": value}}),
+        program.evaluate_exactly({"object": {"x": value}}),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "error"),
+    [
+        ("object.x[0] == 'a'", "abc", "no such key: 0"),
+        ("object.x[-1] == 1", [1], "index out of bounds: -1"),
+        ("object.x[true] == 1", [0, 1], "unsupported index type 'bool' in list"),
+        ("object.x + 1 > 1", True, "no such overload"),
+        ("object.x + 1 > 1", 2**63 - 1, "integer overflow"),
+        ("object.x.contains('a')", ["a"], "no such overload"),
+        ("object.x.all(c, c == 'a')", "aaa", "got 'types.String', expected iterable type"),
+        ("object.x && true", 1, "no such overload"),
+        ("has(object.x.y.z)", {}, "no such key: y"),
+        ("object.y == 1", 1, "no such key: y"),
+        ("object.x % 0 == 1", 1, "modulus by zero"),
+    ],
+)
+def test_errors_are_those_of_the_closures(text: str, value: object, error: str) -> None:
+    """Where Python would have an answer, or another error."""
+    program = generated(text)
+    with pytest.raises(EvaluationError, match=rf"^{error}"):
+        program.evaluate({"object": {"x": value}})
+
+
+def test_an_error_that_another_operand_absorbs() -> None:
+    """The function raises; the closures find the operand that decides."""
+    assert generated("object.missing == 1 || object.x == 1").evaluate({"object": {"x": 1}}) is True
+
+
+def test_a_function_that_mostly_raises_is_asked_no_more() -> None:
+    """After two rounds of failures the closures decide alone."""
+    watch = Watch(lambda _: True)
+    assert [False] * 127 + [True] == [watch.fell_back() is None for _ in range(128)]
+
+
+def test_a_function_that_raises_now_and_then_is_kept() -> None:
+    """As often as not it has an answer."""
+    watch = Watch(lambda _: True)
+    for _ in range(1000):
+        ask = watch.fell_back()
+        assert ask is not None
+        ask({})
+
+
+def test_what_only_closures_can_evaluate() -> None:
+    """It has no function, and a value all the same."""
+    program = compile("{'a': 1}.transformMap(k, v, v + object.x) == {'a': 2}", ENVIRONMENT)
+    assert program.generate() is None
+    assert "" == program.python()
+    assert program.evaluate({"object": {"x": 1}}) is True
+
+
+def test_the_python_of_an_expression() -> None:
+    """People can read it."""
+    assert (
+        "def cel(activation):\n    object_1 = activation['object']\n    return object_1['spec']['replicas'] == 5"
+        == compile("object.spec.replicas == 5", ENVIRONMENT).python()
+    )
+
+
+@pytest.mark.parametrize(
+    "text", ["object.x == '\\'); import os; (\\''", "object.x == '\\u0000'", 'object.x == """\n"""']
+)
+def test_no_text_becomes_python(text: str) -> None:
+    """Whatever is in the literals of an expression, they stay literals."""
+    assert generated(text).evaluate({"object": {"x": 1}}) is False
+
+
+def test_names_of_variables_may_be_anything() -> None:
+    """Python's own words too."""
+    assert generated("[1].all(lambda, lambda == 1) && [1].exists(None, None == 1)").evaluate({}) is True
+
+
+def test_a_traceback_shows_the_expression() -> None:
+    """The line of CEL that failed, not generated Python."""
+    function = generated("object.spec.replicas == 5 ||\n object.spec.nodes == 3").generate()
+    assert function is not None
+    try:
+        function({"object": {"spec": {"replicas": 1}}})
+    except KeyError:
+        shown = traceback.format_exc()
+    assert "\n    object.spec.nodes == 3\n" in shown
+
+
+def test_loops_nested_deeper_than_python_allows() -> None:
+    """Twenty-one loops."""
+    text = "true"
+    for depth in range(21):
+        text = f"[{depth}].all(v{depth}, {text})"
+    program = compile(f"object.x == 1 || {text}", ENVIRONMENT)
+    assert program.generate() is None or program.evaluate({"object": {"x": 2}}) is True
+    assert program.evaluate({"object": {"x": 2}}) is True

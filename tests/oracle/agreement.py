@@ -1,0 +1,166 @@
+"""The three evaluators agree: generated function, closures and counting closures, on random expressions.
+
+`python -m tests.oracle.agreement --pairs 100000 --seed 1`. Compared are values, error texts, and what was reached: which
+variables of the policy and which questions to the authorizer. No oracle is needed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from scanner import cel
+from scanner.cel.errors import CostExceeded, Interrupted
+from scanner.cel.functions.authorizer import Answer, Authorizer, Question, Subject
+from tests.oracle import ours
+from tests.oracle.grammar import Generator
+from tests.oracle.subjects import objects
+
+_OBJECTS = 6
+_ENDLESS = 100_000
+_FAULTS = (NameError, UnboundLocalError, SyntaxError)
+"""What a generated function never raises of itself: the closures behind it would hide a defect of the generator."""
+
+
+@dataclass(slots=True)
+class Seen:
+    """What one evaluator came to, and what it reached on the way."""
+
+    outcome: Any
+    reached: frozenset[str]
+
+
+class _Listening:
+    """A decider that notes what it is asked."""
+
+    def __init__(self, reached: set[str]) -> None:
+        self._reached = reached
+
+    def decide(self, question: Question) -> Answer:
+        self._reached.add(f"asks {question}")
+        return Answer(allowed=False)
+
+
+class _Noting(cel.Lazy):
+    """The variables of a policy, noting which of them are read."""
+
+    def __init__(self, variables: cel.Lazy, reached: set[str]) -> None:
+        super().__init__()
+        self._variables = variables
+        self._reached = reached
+
+    def names(self) -> Iterable[str]:
+        return self._variables.names()
+
+    def find(self, name: str) -> tuple[cel.Value] | None:
+        self._reached.add(name)
+        return self._variables.find(name)
+
+
+@dataclass(slots=True)
+class Agreement:
+    """What a run has seen."""
+
+    pairs: int = 0
+    fast: int = 0
+    fell_back: int = 0
+    only_closures: int = 0
+    differences: list[str] = field(default_factory=list)
+    causes: Counter[str] = field(default_factory=Counter)
+
+
+def compare(seed: int, pairs: int) -> Agreement:
+    """Evaluate random expressions, three times each, on so many pairs of expression and object."""
+    chance = random.Random(seed)
+    generator, documents = Generator(chance), objects(chance, _OBJECTS)
+    agreement = Agreement()
+    while agreement.pairs < pairs:
+        case = generator.case()
+        try:
+            policy, program = ours.compiled_with(str(case.term), case.variables)
+        except cel.CompileError:
+            continue
+        for document in documents:
+            agreement.differences += _differences(program, policy.activation, document, agreement)
+    return agreement
+
+
+_Activate = Callable[[Mapping[str, object]], dict[str, object]]
+
+
+def _differences(program: cel.Program, activate: _Activate, document: Any, agreement: Agreement) -> Iterator[str]:
+    agreement.pairs += 1
+    meter = program.count(_heard(activate, document)[0], _ENDLESS)
+    if isinstance(meter.stopped, CostExceeded | Interrupted):
+        return
+    exact = _seen(program.evaluate_exactly, activate, document)
+    if ours.tagged(meter.outcome) != exact.outcome:
+        yield f"{program.text}\n  counted {ours.tagged(meter.outcome)}\n  exact   {exact.outcome}"
+    function = program.generate()
+    if function is None:
+        agreement.only_closures += 1
+        return
+    try:
+        fast = _seen(function, activate, document)
+    except _FAULTS as fault:
+        yield f"{program.text}\n  {fault!r} in\n{program.python()}"
+        return
+    except Exception as error:  # noqa: BLE001 - the closures would decide
+        agreement.fell_back += 1
+        if exact.outcome["type"] != "error":
+            agreement.causes[f"{type(error).__name__} {str(error)[:40]}"] += 1
+        return
+    agreement.fast += 1
+    if fast != exact:
+        yield f"{program.text}\n  fast  {fast}\n  exact {exact}\n{program.python()}"
+
+
+def _seen(evaluate: Callable[[Mapping[str, object]], cel.Value], activate: _Activate, document: Any) -> Seen:
+    activation, reached = _heard(activate, document)
+    try:
+        outcome = ours.tagged(evaluate(activation))
+    except cel.EvaluationError as error:
+        if evaluate.__name__ != "evaluate_exactly":
+            raise
+        outcome = ours.tagged(error)
+    return Seen(outcome, frozenset(reached))
+
+
+def _heard(activate: _Activate, document: Any) -> tuple[dict[str, object], set[str]]:
+    """An activation in which it is noted what is read and asked, and the notes."""
+    reached: set[str] = set()
+    authorizer = Authorizer(_Listening(reached), Subject("alice", ("system:authenticated",), "1"))
+    resource = authorizer.request_resource(group="apps", resource="things", namespace="team-1", name="web")
+    asking = {"authorizer": authorizer, "authorizer.requestResource": resource}
+    activation = activate({**ours.activation_of(document), **asking})
+    variables = activation["variables"]
+    if isinstance(variables, cel.Lazy):
+        activation["variables"] = _Noting(variables, reached)
+    return activation, reached
+
+
+def main() -> None:
+    """Print what differs, and how often the closures had to decide. Exit code 1 when something differs."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--pairs", type=int, default=100_000)
+    parser.add_argument("--seed", type=int, default=random.randrange(10**6))
+    arguments = parser.parse_args()
+    agreement = compare(arguments.seed, arguments.pairs)
+    for difference in agreement.differences[:20]:
+        sys.stdout.write(f"{difference}\n")
+    for cause, number in agreement.causes.most_common(10):
+        sys.stdout.write(f"  {number} needless fallbacks: {cause}\n")
+    sys.stdout.write(
+        f"seed={arguments.seed} pairs={agreement.pairs} fast={agreement.fast} fell_back={agreement.fell_back} "
+        f"only_closures={agreement.only_closures} different={len(agreement.differences)}\n"
+    )
+    sys.exit(bool(agreement.differences))
+
+
+if __name__ == "__main__":
+    main()
