@@ -23,16 +23,32 @@ _ROOTS = ("object", "oldObject", "params", "request", "namespaceObject")
 _ASKED = ("authorizer", "authorizer.requestResource")
 
 
+@dataclass(slots=True)
+class Strain:
+    """How near evaluations came to a limit: the largest share of a budget, or of what one expression may cost."""
+
+    worst: float = 0.0
+
+    def feel(self, share: float) -> None:
+        """Remember a share if it is the largest so far."""
+        self.worst = max(self.worst, share)
+
+
 class Purse:
     """What is left of a budget."""
 
-    __slots__ = ("left",)
+    __slots__ = ("_strain", "_whole", "left")
 
-    def __init__(self, left: int) -> None:
+    def __init__(self, left: int, strain: Strain | None = None) -> None:
         self.left = left
+        self._whole = left
+        self._strain = strain
 
     def pay(self, amount: int) -> bool:
         """Take an amount out, or say that there is not enough."""
+        if self._strain:
+            spent = self._whole - self.left + amount
+            self._strain.feel(min(1.0, max(spent / self._whole, amount / cel.PER_CALL_LIMIT)))
         if amount > self.left:
             return False
         self.left -= amount

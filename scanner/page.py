@@ -10,13 +10,14 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import assert_never
 
 import orjson
 
 from scanner import redact
+from scanner.budget import Strain
 from scanner.errors import AuthorizerFailed, SchemaUnknown
 from scanner.model.json import Json
 from scanner.model.outcome import (
@@ -58,8 +59,8 @@ class Judge:
             items = decode(page)
         except ValueError as error:
             why = f"the page could not be decoded: {error}"
-            return _result(page, (), _Sheet(gaps=[Gap(GapKind.OBJECT, _where(page.kind), why)]))
-        sheet = _Sheet(gaps=[])
+            return _result(page, (), _Sheet(self.world, gaps=[Gap(GapKind.OBJECT, _where(page.kind), why)]))
+        sheet = _Sheet(self.world, gaps=[])
         resources = tuple(_once(self._resources(page.kind, items, sheet), known, sheet))
         for resource in resources:
             self._object(resource, plan, sheet)
@@ -88,8 +89,9 @@ class Judge:
         sheet.evaluated += matched
 
     def _policy(self, resource: Resource, bound: Bound, original: Kind, sheet: _Sheet) -> bool:
+        sheet.strain.worst = 0.0
         try:
-            rulings = tuple(judge(bound, resource, original, self.world))
+            rulings = tuple(judge(bound, resource, original, sheet.world))
             findings = tuple(finding for ruling in rulings for finding in self._findings(ruling, bound))
         except SchemaUnknown as error:
             sheet.blind(Gap(GapKind.EVALUATION, _where(resource.kind), f"policy {bound.policy.name}: {error}"))
@@ -102,6 +104,8 @@ class Judge:
             why = f"internal error while policy {bound.policy.name} was evaluated: {type(error).__name__}; please report it"
             sheet.gaps.append(Gap(GapKind.EVALUATION, _where(resource.kind, resource), why))
             return False
+        if sheet.strain.worst > sheet.strained.get(bound.policy.name, 0.0):
+            sheet.strained[bound.policy.name] = sheet.strain.worst
         sheet.findings.extend(findings)
         sheet.matched.update({(bound.policy.name, ruling.invocation.binding.name) for ruling in rulings})
         sheet.tallies.update(_tally(ruling, judgement, bound) for ruling in rulings for judgement in ruling.judgements)
@@ -141,13 +145,16 @@ class Judge:
 
 
 class _Sheet:
-    """What a page adds up to while it is judged."""
+    """What a page adds up to while it is judged. `world` is the world of the page, which feels its strain."""
 
-    def __init__(self, gaps: list[Gap]) -> None:
+    def __init__(self, world: World, gaps: list[Gap]) -> None:
+        self.strain = Strain()
+        self.world = replace(world, strain=self.strain)
         self.gaps = gaps
         self.findings: list[Finding] = []
         self.tallies: Counter[TallyKey] = Counter()
         self.matched: Counter[tuple[str, str]] = Counter()
+        self.strained: dict[str, float] = {}
         self.evaluated = 0
         self.identities: dict[str, None] = {}
         self.repeated = 0
@@ -168,6 +175,7 @@ def _result(page: Page, resources: tuple[Resource, ...], sheet: _Sheet) -> PageR
         findings=tuple(sheet.findings),
         tallies=dict(sheet.tallies),
         matched=dict(sheet.matched),
+        strained=sheet.strained,
         gaps=tuple(sheet.gaps),
         identities=tuple(sheet.identities),
         repeated=sheet.repeated,

@@ -9,16 +9,21 @@ from dataclasses import dataclass, field
 from scanner.model.scan import Coverage, CoverageState, Health, HealthKind, OutcomeName, PageResult
 from scanner.policies.validating import Bound
 
+_NEAR = 0.8
 _SEEN = (CoverageState.LISTED, CoverageState.INCONSISTENT)
 
 
 @dataclass(slots=True)
 class Counted:
-    """What a scan has counted under each (policy, binding): objects matched, outcomes, errors that admission ignores."""
+    """What a scan has counted under each (policy, binding): objects matched, outcomes, errors that admission ignores.
+
+    `strained` has, by policy, the largest share of its budgets that an evaluation used.
+    """
 
     matched: Counter[tuple[str, str]] = field(default_factory=Counter)
     outcomes: Counter[tuple[str, str]] = field(default_factory=Counter)
     ignored: Counter[tuple[str, str]] = field(default_factory=Counter)
+    strained: dict[str, float] = field(default_factory=dict)
 
     def add(self, result: PageResult) -> None:
         """Add one page."""
@@ -27,6 +32,8 @@ class Counted:
             self.outcomes[key.policy, key.binding] += number
             if key.outcome is OutcomeName.ERRORED_ADMIT:
                 self.ignored[key.policy, key.binding] += number
+        for policy, share in result.strained.items():
+            self.strained[policy] = max(share, self.strained.get(policy, 0.0))
 
 
 def health_after(bound: Iterable[Bound], counted: Counted, coverage: Iterable[Coverage]) -> Iterator[Health]:
@@ -35,6 +42,7 @@ def health_after(bound: Iterable[Bound], counted: Counted, coverage: Iterable[Co
     for entry in bound:
         if entry.reading.reason:
             continue
+        yield from _cost(entry.policy.name, counted.strained.get(entry.policy.name, 0.0))
         for binding in entry.bindings:
             yield from _binding(entry.policy.name, binding.name, counted, complete=complete)
 
@@ -52,6 +60,12 @@ def _binding(policy: str, binding: str, counted: Counted, *, complete: bool) -> 
         checks = "1 check" if ignored == 1 else f"{ignored:,} checks"
         detail = f"{checks} failed to evaluate, and failurePolicy Ignore lets the objects pass"
         yield Health(HealthKind.HIDDEN_ERRORS, policy, binding, detail)
+
+
+def _cost(policy: str, share: float) -> Iterator[Health]:
+    if share >= _NEAR:
+        detail = f"an evaluation used {share:.0%} of what it may cost; beyond that the API server calls it an error"
+        yield Health(HealthKind.NEAR_LIMIT, policy, "", detail)
 
 
 def _objects(number: int) -> str:

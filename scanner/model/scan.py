@@ -188,7 +188,8 @@ class PageResult:
     """Everything that came out of one page of objects; committed to the store as a whole or not at all.
 
     `identities` name the objects that were judged, by UID or else by place, and are not stored; `repeated` counts those
-    that had been judged before and were passed over.
+    that had been judged before and were passed over; `strained` has the largest share of its budgets that an evaluation
+    of a policy used, for policies that had to be counted.
     """
 
     api_version: str
@@ -202,6 +203,7 @@ class PageResult:
     gaps: tuple[Gap, ...] = ()
     identities: tuple[str, ...] = ()
     repeated: int = 0
+    strained: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
+from scanner.budget import Strain
 from scanner.cel import Decider
 from scanner.errors import ConfigurationError, InvalidManifest
 from scanner.evaluate import CompiledPolicy, Request, compile_policy, evaluate, misconfigured
@@ -35,7 +36,8 @@ class World:
 
     `namespaces` maps names to Namespace objects; with `implied_namespaces` (files) one that is not there exists with
     its name label only. `equivalents` maps a kind to the same objects' other served kinds. `authorizer` answers what
-    expressions ask about permissions; without one they are not auditable.
+    expressions ask about permissions; without one they are not auditable. `strain` feels how near evaluations come to
+    what they may cost.
     """
 
     params: ParamSource
@@ -45,6 +47,7 @@ class World:
     user: UserInfo = field(default_factory=UserInfo)
     operations: tuple[Operation, ...] = AUDITABLE
     authorizer: Decider | None = None
+    strain: Strain | None = None
 
     def on(self, operations: tuple[Operation, ...]) -> World:
         """The same world, asked about other operations."""
@@ -277,4 +280,5 @@ def _request(target: Target, matched: Kind, resource: Resource, world: World) ->
         namespace_object=world.namespace(target.namespace) if namespaced else None,
         user=world.user,
         decider=world.authorizer,
+        strain=world.strain,
     )

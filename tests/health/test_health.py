@@ -219,6 +219,28 @@ def test_a_condition_that_is_not_met_is_said() -> None:
     assert [("statusCondition", "", "Ready is False (Broken: oops)")] == said(conditioned, binding("b", "p"))
 
 
+@pytest.mark.parametrize(
+    ("repeats", "expected"),
+    [
+        (30, []),
+        (
+            120,
+            [
+                (
+                    "nearCostLimit",
+                    "",
+                    "an evaluation used 85% of what it may cost; beyond that the API server calls it an error",
+                )
+            ],
+        ),
+    ],
+)
+def test_cost_near_the_limit_is_said(repeats: int, expected: list[tuple[str, str, str]]) -> None:
+    """While it is still no error: the object only has to grow a little."""
+    slow = "lists.range(1000).all(a, [" + ",".join(["1"] * repeats) + "].all(b, b + a >= 0))"
+    assert expected == said(policy("p", slow), binding("b", "p"))
+
+
 def test_the_status_of_a_policy_that_nothing_binds_is_shown_too() -> None:
     """It may be bound tomorrow."""
     stale = on_server(policy("p", "true"), observedGeneration=1)
