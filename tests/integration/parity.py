@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig
@@ -47,7 +47,7 @@ def verdict_of_server(server: ApiServer, documents: Iterable[JsonObject]) -> Ver
     warned: Counter[Failure] = Counter()
     refused: Counter[Failure] = Counter()
     for document in documents:
-        where, answer = _where(document), dry_run(server, _unallocated(document))
+        where, answer = where_of(document), dry_run(server, _unallocated(document))
         texts = answer.warnings()
         assert sum(map(len, texts)) < MOST_WARNED, f"the server may have cut the warnings about {where}"
         warned.update(Failure(where, it.policy, it.binding, it.message) for it in violations(texts))
@@ -63,22 +63,27 @@ def verdict_of_report(report: JsonObject) -> Verdict:
     found = [as_object(finding) for finding in as_list(report["findings"])]
     heard = [it for it in found if it["outcome"] == "violated" or it["policy"] not in lenient]
     return Verdict(
-        warned=Counter(_failure(it) for it in heard if not it["wouldDeny"]),
-        refused=Counter(_failure(it) for it in heard if it["wouldDeny"]),
+        warned=Counter(failure_of(it) for it in heard if not it["wouldDeny"]),
+        refused=Counter(failure_of(it) for it in heard if it["wouldDeny"]),
     )
 
 
-def stored(server: ApiServer) -> Iterator[JsonObject]:
-    """Every object that the server holds, in the preferred version of its kind, as the server returns it."""
+def stored(server: ApiServer, plurals: Container[str] | None = None) -> Iterator[JsonObject]:
+    """Every object that the server holds, in the preferred version of its kind, as the server returns it.
+
+    `plurals` names the resources to look at, by default all.
+    """
     for root in _group_versions(server):
         for resource in map(as_object, as_list(dig(server.request("GET", root).body, "resources"))):
+            if plurals is not None and resource["name"] not in plurals:
+                continue
             if {"list", "create"} <= set(as_list(resource["verbs"])) and "/" not in as_text(resource["name"]):
                 yield from _items(server, root, resource)
 
 
 def failures_of(findings: Iterable[Json]) -> Counter[Failure]:
     """The findings as failures."""
-    return Counter(_failure(as_object(finding)) for finding in findings)
+    return Counter(failure_of(as_object(finding)) for finding in findings)
 
 
 def _group_versions(server: ApiServer) -> Iterator[str]:
@@ -92,6 +97,12 @@ def _items(server: ApiServer, root: str, resource: JsonObject) -> Iterator[JsonO
     api_version = root.removeprefix("/apis/").removeprefix("/api/")
     for item in map(as_object, as_list(dig(answer.body, "items"))):
         yield {"apiVersion": api_version, "kind": resource["kind"], **item}
+
+
+def copy_of(document: JsonObject) -> JsonObject:
+    """What is sent to create an object a second time."""
+    metadata = {key: value for key, value in as_object(document["metadata"]).items() if key != "resourceVersion"}
+    return _unallocated({**document, "metadata": metadata})
 
 
 def _unallocated(document: JsonObject) -> JsonObject:
@@ -112,7 +123,8 @@ def _refusals(where: str, answer: Answer) -> Iterator[Failure]:
     yield Failure(where, **match.groupdict())
 
 
-def _failure(finding: JsonObject) -> Failure:
+def failure_of(finding: JsonObject) -> Failure:
+    """A finding of a report as a failure."""
     where = _where_found(as_object(finding["object"]))
     policy, binding, message = (as_text(finding[key]) for key in ("policy", "binding", "message"))
     return Failure(where, policy, binding, message)
@@ -122,6 +134,7 @@ def _where_found(found: JsonObject) -> str:
     return f"{found['kind']} {as_text(found['namespace'])}/{found['name']}"
 
 
-def _where(document: JsonObject) -> str:
+def where_of(document: JsonObject) -> str:
+    """Which object a document is."""
     metadata = as_object(document["metadata"])
     return f"{document['kind']} {as_text(metadata.get('namespace'))}/{metadata['name']}"

@@ -1,0 +1,188 @@
+"""A seeded random set of policies, bindings and objects: a scan says what the server says, about creates and updates.
+
+The policies come in batches, so that the warnings of one request stay below what a server cuts. Each batch is compared
+twice: the findings of two scans with the answers to writes that this module sends, and by `assay verify-parity`.
+RANDOM_SEED and RANDOM_POLICIES choose another set, or a larger one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from scanner.model.json import JsonObject, as_list, as_object, as_text, dig
+from scanner.model.policy import Operation
+from tests.cli.conftest import Assay
+from tests.integration import generated
+from tests.integration.apiserver import ApiServer, running
+from tests.integration.client import Answer
+from tests.integration.manifests import apply, collection_path, delete, violations, wait_until_enforced
+from tests.integration.parity import MOST_WARNED, Failure, copy_of, failure_of, stored, where_of
+
+SEED = int(os.environ.get("RANDOM_SEED", "20261121"))
+POLICIES = int(os.environ.get("RANDOM_POLICIES", "104"))
+BATCH = 26
+OPERATIONS: tuple[Operation, ...] = ("CREATE", "UPDATE")
+NEW_EVENTS = "events.k8s.io/v1"
+VERSIONED = ("HorizontalPodAutoscaler", "Event", "Gizmo")
+REFUSED = re.compile(
+    r".*: ValidatingAdmissionPolicy '(?P<policy>[^']*)'(?: with binding '(?P<binding>[^']*)')? denied request: (?P<message>.*)",
+    re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What a write of one object brings: warnings, and of what refuses it, the one that the server names."""
+
+    warned: frozenset[Failure]
+    refused: frozenset[Failure]
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """An object as the server returns it, and where others of its kind are created."""
+
+    document: JsonObject
+    collection: str
+
+    @property
+    def where(self) -> str:
+        """Which object it is."""
+        return where_of(self.document)
+
+    def written(self, server: ApiServer, operation: Operation) -> Answer:
+        """The answer to a dry-run create of a copy, or to a dry-run update that changes nothing."""
+        params = {"dryRun": "All"}
+        if operation == "CREATE":
+            return server.request("POST", self.collection, copy_of(self.document), params)
+        name = as_text(dig(self.document, "metadata", "name"))
+        return server.request("PUT", f"{self.collection}/{name}", self.document, params)
+
+
+@pytest.fixture(scope="module")
+def server(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+    """A server of our own."""
+    with running(assets, tmp_path_factory.mktemp("random")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def objects(server: ApiServer) -> list[Stored]:
+    """The random objects, in the version that the server prefers."""
+    documents = list(generated.objects(Random(SEED)))
+    apply(server, [generated.definition(), *documents])
+    ours = {where_of(document) for document in documents}
+    found = (it for it in stored(server, generated.SPECIAL) if where_of(it) in ours and it["apiVersion"] != NEW_EVENTS)
+    return [Stored(it, collection_path(server, it)) for it in found]
+
+
+@pytest.fixture(scope="module", params=range(0, POLICIES, BATCH))
+def batch(server: ApiServer, objects: list[Stored], request: pytest.FixtureRequest) -> Iterator[list[JsonObject]]:
+    """Some of the policies with their bindings, in force while they are looked at."""
+    first: int = request.param
+    names = [f"p{number}" for number in range(first, min(first + BATCH, POLICIES))]
+    documents = list(generated.policies(Random(SEED + first), names))
+    apply(server, documents)
+    wait_until_enforced(server)
+    yield documents
+    for document in reversed(documents):
+        delete(server, document)
+    wait_until_enforced(server)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_a_scan_says_what_the_server_says(
+    server: ApiServer, objects: list[Stored], batch: list[JsonObject], operation: Operation, assay: Assay
+) -> None:
+    """The same warnings about the same objects, refusals of the same objects, and the reason that the server names."""
+    exact = exact_ones(batch)
+    heard = {it.where: answered(it, it.written(server, operation), exact) for it in objects}
+    ran = assay("scan", "--kubeconfig", server.kubeconfig, "-o", "json", "-q", "--operation", operation.lower())
+    found = {where: it for where, it in expected(ran.report, exact).items() if where in heard}
+
+    nothing = Heard(frozenset(), frozenset())
+    print(figures(operation, batch, heard))  # noqa: T201 - what `pytest -s` is for
+    assert {where: it.warned for where, it in heard.items() if it.warned} == {
+        where: it.warned for where, it in found.items() if it.warned
+    }
+    plain = [where for where in heard if where.split()[0] not in VERSIONED]
+    assert {it for it in plain if heard[it].refused} == {it for it in plain if found.get(it, nothing).refused}
+    assert all(it.refused <= found.get(where, nothing).refused for where, it in heard.items())
+    assert sum(len(it.warned) for it in heard.values()) >= 40
+    assert len(objects) >= 50
+
+
+def test_verify_parity_finds_no_difference(server: ApiServer, batch: list[JsonObject], assay: Assay) -> None:
+    """Whatever a client can notice agrees, the objects in other versions included."""
+    ran = assay("verify-parity", "--kubeconfig", server.kubeconfig, "-o", "json", "-q", "--sample", "40")
+
+    print({key: ran.report[key] for key in ("objects", "writes", "comparable", "agreed")})  # noqa: T201 - for `pytest -s`
+    assert [] == ran.report["differences"]
+    assert 0 == ran.code
+    assert isinstance(ran.report["comparable"], int)
+    assert ran.report["comparable"] >= 100
+
+
+def answered(asked: Stored, answer: Answer, exact: frozenset[str]) -> Heard:
+    """What an answer says. What `exact` policies say of a kind with several versions is left out."""
+    warnings, where = answer.warnings(), asked.where
+    assert sum(map(len, warnings)) < MOST_WARNED, f"the server may have cut the warnings about {where}"
+    refusal = REFUSED.fullmatch(as_text(dig(answer.body, "message")))
+    assert refusal or answer.status in (200, 201, 409), f"{where}: {answer.status} {answer.body}"
+    refused = [Failure(where, refusal["policy"], refusal["binding"] or "", refusal["message"])] if refusal else []
+    warned = [Failure(where, it.policy, it.binding, it.message) for it in violations(warnings)]
+    return Heard(kept(warned, exact), kept(refused, exact))
+
+
+def expected(report: JsonObject, exact: frozenset[str]) -> dict[str, Heard]:
+    """What a scan says that the server should say, by object."""
+    warned: dict[str, list[Failure]] = {}
+    refused: dict[str, list[Failure]] = {}
+    lenient = {dig(it, "name") for it in as_list(report["policies"]) if dig(it, "failurePolicy") == "Ignore"}
+    for finding in map(as_object, as_list(report["findings"])):
+        if finding["outcome"] == "errored" and finding["policy"] in lenient:
+            continue
+        failure = failure_of(finding)
+        if finding["wouldDeny"]:
+            refused.setdefault(failure.where, []).append(unbound(failure))
+        elif "Warn" in as_list(finding["actions"]):
+            warned.setdefault(failure.where, []).append(failure)
+    return {
+        where: Heard(kept(warned.get(where, []), exact), kept(refused.get(where, []), exact))
+        for where in {*warned, *refused}
+    }
+
+
+def unbound(failure: Failure) -> Failure:
+    """What is wrong with a policy itself is refused without naming a binding."""
+    return replace(failure, binding="") if failure.message.startswith("failed to configure policy: ") else failure
+
+
+def kept(failures: Iterable[Failure], exact: frozenset[str]) -> frozenset[Failure]:
+    """Without what depends on the version that the request names."""
+    return frozenset(it for it in failures if not (it.policy in exact and it.where.split()[0] in VERSIONED))
+
+
+def exact_ones(batch: Iterable[JsonObject]) -> frozenset[str]:
+    """The policies that see a request in one version only."""
+    return frozenset(
+        as_text(dig(it, "metadata", "name"))
+        for it in batch
+        if dig(it, "spec", "matchConstraints", "matchPolicy") == "Exact"
+    )
+
+
+def figures(operation: Operation, batch: Sequence[JsonObject], heard: Mapping[str, Heard]) -> str:
+    """What was compared."""
+    policies = sum(as_text(it["kind"]).endswith("Policy") for it in batch)
+    warned, refused = (sum(len(getattr(it, name)) for it in heard.values()) for name in ("warned", "refused"))
+    return (
+        f"\n{operation}: {policies} policies, {len(heard)} objects, {warned} warnings and {refused} refusals compared"
+    )
