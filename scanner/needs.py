@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Final
 
 from scanner.model.outcome import Gap
@@ -16,12 +17,14 @@ from scanner.model.reading import Auditability
 from scanner.model.resource import Kind
 from scanner.plan import plan
 from scanner.policies.validating import Bound, bind
-from scanner.scan import Cluster, Options, outlook
+from scanner.scan import Cluster, Options, Outlook, outlook
 from scanner.sources import ParamTable, policy_kinds
 
 _NAMESPACES: Final = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
 _REVIEWS: Final = Kind("authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews", namespaced=False)
 _HOME: Final = "kube-system"
+_ANY_MOMENT: Final = datetime(2000, 1, 1, tzinfo=UTC)
+"""Rights do not depend on the time, as a policy exception does."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -50,16 +53,17 @@ class Needs:
 
 def needs(cluster: Cluster, options: Options) -> Needs:
     """What a scan with these options needs. Raises like a scan that has not yet begun to judge."""
-    seen = outlook(cluster, options)
+    seen = outlook(cluster, options, _ANY_MOMENT)
     kinds = cluster.discover().kinds
     operations, rules = seen.viewer.operations, seen.viewer.rules
-    bound = bind(seen.rules.policies, seen.rules.bindings, operations, rules)
+    bound = (*bind(seen.rules.policies, seen.rules.bindings, operations, rules), *seen.kyverno)
     wanted = [
         *_documents(kinds, options),
         *_identity(),
         *_namespaces(options.scope.namespaces),
         *_params(kinds, bound, options.scope.namespaces),
         *_authorizer(bound),
+        *_inventory(seen),
     ]
     for line in plan(kinds, bound, operations):
         if not seen.listing.left_out(line.kind):
@@ -99,6 +103,13 @@ def _authorizer(bound: Iterable[Bound]) -> Iterator[Need]:
     if asking:
         why = f"policy {', '.join(asking)} asks the authorizer"
         yield Need(_REVIEWS.group, _REVIEWS.plural, "create", why=why, optional=True)
+
+
+def _inventory(seen: Outlook) -> Iterator[Need]:
+    """What the expressions of Kyverno's policies read of the cluster."""
+    for entry in seen.kyverno:
+        for kind, places in seen.inventory.wanted(entry).items() if not entry.reading.reason else ():
+            yield from _lists(kind, places, f"expressions of policy {entry.policy.name}")
 
 
 def _lists(kind: Kind, namespaces: Iterable[str], why: str) -> Iterator[Need]:

@@ -17,6 +17,7 @@ from scanner.cel import Decider, Remembering
 from scanner.errors import ListFailed, UsageError
 from scanner.evaluate import compile_policy
 from scanner.health import Counted, health_after, health_before
+from scanner.inventory import Inventory, Parse
 from scanner.model.json import JsonObject
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.policy import Operation
@@ -39,6 +40,9 @@ from scanner.model.scan import (
 from scanner.page import Judge, decode
 from scanner.plan import KindPlan, equivalents, plan
 from scanner.policies import mutating
+from scanner.policies.kyverno import bind as kyverno
+from scanner.policies.kyverno.bind import Circumstances
+from scanner.policies.kyverno.manner import MANNERS
 from scanner.policies.mutating import Schemas
 from scanner.policies.reading import OPERATIONS, reading
 from scanner.policies.validating import Bound, World, bind
@@ -129,7 +133,8 @@ class Options:
 
     `manifests` come from policy files: policies, bindings and params; `gaps` are the documents among them that could
     not be read. `assume_bound` names policies and the action to preview them with. `user` makes the simulated requests
-    instead of the identity that scans.
+    instead of the identity that scans. `kyverno_compat` says in whose manner Kyverno's policies judge: as admission does, or as
+    Kyverno's `controller` or `cli` report; `parse` reads YAML for them.
     """
 
     scope: Scope = field(default_factory=Scope)
@@ -138,6 +143,8 @@ class Options:
     cluster_policies: bool = True
     assume_bound: tuple[tuple[str, str], ...] = ()
     user: UserInfo | None = None
+    kyverno_compat: str = ""
+    parse: Parse | None = None
 
 
 Progress = Callable[[Coverage], None]
@@ -158,26 +165,29 @@ def run(
     options that name what does not exist. Everything else that goes wrong is in the scan.
     """
     started = clock()
-    seen = outlook(cluster, options)
-    store.begin(_start(scan_id, started, seen.rules, seen.viewer))
+    seen = outlook(cluster, options, started)
+    store.begin(_start(scan_id, started, seen))
     course = _Course(store, scan_id, progress)
     course.gaps = [*seen.gaps]
     course.judge(seen.setting, seen.listing)
     return store.finish(scan_id, course.end(seen.setting, clock()))
 
 
-def outlook(cluster: Cluster, options: Options) -> Outlook:
-    """What a scan with these options would judge, and by what. Raises like `run`."""
+def outlook(cluster: Cluster, options: Options, now: datetime) -> Outlook:
+    """What a scan with these options would judge at a moment, and by what. Raises like `run`."""
     identity = cluster.identity()
     discovery = cluster.discover()
     listing = _Listing(cluster, options.scope)
     documents = _policy_documents(listing, discovery, options)
     rules = rulebook(documents, options, discovery.kinds, identity.release.rules)
     viewer = _Viewer(identity, options.user or cluster.requester(), options.scope)
-    setting = _setting(listing, discovery, rules, viewer)
+    inventory = Inventory(discovery.kinds, rules.entries, options.parse)
+    manner = MANNERS[options.kyverno_compat]
+    kyvernos = kyverno.bind(rules.kyverno, rules.exceptions, Circumstances(now, manner, inventory, viewer.operations))
+    setting = _setting(listing, discovery, rules, viewer, kyvernos, inventory)
     _reject_unknown(options.scope, discovery, setting)
     gaps = (*options.gaps, *discovery.gaps, *rules.gaps, *setting.gaps)
-    return Outlook(viewer, rules, setting, listing, gaps)
+    return Outlook(viewer, rules, setting, listing, gaps, kyvernos, inventory)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +199,8 @@ class Outlook:
     setting: _Setting
     listing: _Listing
     gaps: tuple[Gap, ...]
+    kyverno: tuple[Bound, ...]
+    inventory: Inventory
 
     @property
     def cluster(self) -> ClusterIdentity:
@@ -238,21 +250,28 @@ class _Viewer:
         return OPERATIONS[self.scope.operation]
 
 
-def _start(scan_id: str, started: datetime, rules: Rulebook, viewer: _Viewer) -> ScanStart:
+def _start(scan_id: str, started: datetime, seen: Outlook) -> ScanStart:
     """What is known when the scan begins: policies that nothing puts into force are read as well."""
+    rules, viewer = seen.rules, seen.viewer
+    readings = {
+        policy.name: reading(compile_policy(policy, viewer.rules), viewer.operations) for policy in rules.policies
+    }
     return ScanStart(
         id=scan_id,
         cluster=viewer.cluster,
         started_at=started,
         scope=viewer.scope,
         tool_version=__version__,
-        policies=rules.policies,
-        bindings=rules.bindings,
+        policies=(*rules.policies, *(entry.policy for entry in seen.kyverno if _is_written(entry))),
+        bindings=(*rules.bindings, *(binding for entry in seen.kyverno for binding in entry.bindings)),
         requester=viewer.user,
-        readings={
-            policy.name: reading(compile_policy(policy, viewer.rules), viewer.operations) for policy in rules.policies
-        },
+        readings={**readings, **{entry.policy.name: entry.reading for entry in seen.kyverno if _is_written(entry)}},
     )
+
+
+def _is_written(entry: Bound) -> bool:
+    """Whether this is a policy as it is written, and not a form that autogen gave it."""
+    return all(not binding.name for binding in entry.bindings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -467,14 +486,22 @@ def _policy_documents(listing: _Listing, discovery: Discovery, options: Options)
                 yield Gap(GapKind.LIST, f"{kind.api_version}/{kind.kind}", why)
 
 
-def _setting(listing: _Listing, discovery: Discovery, rules: Rulebook, viewer: _Viewer) -> _Setting:
+def _setting(
+    listing: _Listing,
+    discovery: Discovery,
+    rules: Rulebook,
+    viewer: _Viewer,
+    kyvernos: tuple[Bound, ...],
+    inventory: Inventory,
+) -> _Setting:
     kinds = discovery.kinds
-    bound = _bound(listing, rules, viewer)
+    bound = (*_bound(listing, rules, viewer), *kyvernos)
     params = ParamTable(kinds)
     namespaces, trouble = _load_namespaces(listing, kinds)
     blind = (
         *_unknown_param_kinds(bound, params, discovery),
         *_load_params(listing, params, bound, rules),
+        *_load_inventory(listing, inventory, kyvernos),
         *(
             _blind(entry, "it needs namespaces, which could not be listed")
             for entry in bound
@@ -565,6 +592,27 @@ def _load_params(listing: _Listing, params: ParamTable, bound: Iterable[Bound], 
             )
     for param in rules.params:
         params.put(param)
+
+
+def _load_inventory(listing: _Listing, inventory: Inventory, bound: Iterable[Bound]) -> Iterator[Gap]:
+    """List what expressions read; a policy that reads what cannot be listed could only be judged wrongly."""
+    listed: dict[tuple[Kind, str], str] = {}
+    for entry in bound:
+        wanted = [(kind, place) for kind, places in inventory.wanted(entry).items() for place in places]
+        for kind, place in wanted if not entry.reading.reason else ():
+            if (kind, place) not in listed:
+                listed[kind, place] = _listed(listing, inventory, kind, place)
+            if why := listed[kind, place]:
+                yield _blind(entry, f"it reads {kind.resource}, which could not be listed: {why}")
+
+
+def _listed(listing: _Listing, inventory: Inventory, kind: Kind, place: str) -> str:
+    """Why the objects that expressions read could not be listed, or an empty string."""
+    try:
+        inventory.put(kind, place, listing.everything(kind, (place,)))
+    except (ListFailed, ValueError) as error:
+        return str(error)
+    return ""
 
 
 def _load_namespaces(listing: _Listing, kinds: Iterable[Kind]) -> tuple[dict[str, JsonObject], Gap | None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from datetime import UTC, datetime
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -56,6 +57,13 @@ _INCOMPLETE = 3
 _EVERYTHING = 100
 _SCOPE = "Scope"
 _POLICIES = "Policies"
+
+
+class KyvernoCompat(StrEnum):
+    """Whose reports to reproduce."""
+
+    CONTROLLER = "controller"
+    CLI = "cli"
 
 
 def command(
@@ -162,6 +170,15 @@ def command(
             rich_help_panel=_POLICIES,
         ),
     ] = None,
+    kyverno_compat: Annotated[
+        KyvernoCompat | None,
+        typer.Option(
+            "--kyverno-compat",
+            help="Judge by Kyverno's policies as its controller or its cli report, and not as admission does.",
+            rich_help_panel=_POLICIES,
+            show_default=False,
+        ),
+    ] = None,
     operation: OperationOption = Operation.AUTO,
     user: UserOption = "",
     user_groups: GroupsOption = None,
@@ -240,6 +257,7 @@ def command(
         cluster_policies=not no_cluster_policies,
         assume_bound=assume_bound or [],
         user=requester(user, user_groups, user_uid, user_extra),
+        kyverno_compat=kyverno_compat,
     )
     if source:
         cluster, options = _from_files(source, options, cluster_name, kubernetes_version(version))
@@ -281,9 +299,16 @@ def _scope(*, selector: str, operation: str, **names: list[str]) -> Scope:
 
 
 def _options(
-    scope: Scope, files: list[Path], *, cluster_policies: bool, assume_bound: list[str], user: UserInfo | None
+    scope: Scope,
+    files: list[Path],
+    *,
+    cluster_policies: bool,
+    assume_bound: list[str],
+    user: UserInfo | None,
+    kyverno_compat: KyvernoCompat | None,
 ) -> Options:
-    from scanner.scan import Options  # noqa: PLC0415 - nothing is imported before it is needed
+    from scanner.cluster.yaml import load  # noqa: PLC0415 - nothing is imported before it is needed
+    from scanner.scan import Options  # noqa: PLC0415
 
     manifests, gaps = policy_files(files)
     return Options(
@@ -293,6 +318,8 @@ def _options(
         cluster_policies=cluster_policies,
         assume_bound=tuple(assumption(text) for text in assume_bound),
         user=user,
+        kyverno_compat=kyverno_compat.value if kyverno_compat else "",
+        parse=load,
     )
 
 

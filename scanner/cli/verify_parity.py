@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -122,7 +123,7 @@ def _verified(cluster: LiveCluster, scope: Scope, sample: int, seed: int, progre
     from scanner.parity import verify  # noqa: PLC0415 - nothing is imported before it is needed
     from scanner.scan import Options, outlook  # noqa: PLC0415
 
-    seen = outlook(cluster, Options(scope=scope))
+    seen = outlook(cluster, Options(scope=scope), datetime.now(UTC))
     progress.say(f"Writing up to {sample:,} objects of {seen.cluster.name} as dry runs; nothing is changed")
     return verify(seen, cluster.dry_runs(), sample=sample, seed=seed)
 

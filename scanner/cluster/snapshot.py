@@ -40,6 +40,14 @@ PAGE_SIZE: Final = 500
 _NAME_LABEL: Final = "kubernetes.io/metadata.name"
 _ADMISSION: Final = "admissionregistration.k8s.io"
 _POLICIES: Final = ("ValidatingAdmissionPolicy", "MutatingAdmissionPolicy")
+_CEL: Final = "policies.kyverno.io"
+_KYVERNO: Final = (
+    (_CEL, ("v1", "v1beta1", "v1alpha1"), "ValidatingPolicy", "validatingpolicies", False),
+    (_CEL, ("v1", "v1beta1"), "NamespacedValidatingPolicy", "namespacedvalidatingpolicies", True),
+    (_CEL, ("v1", "v1beta1", "v1alpha1"), "PolicyException", "policyexceptions", True),
+    ("kyverno.io", ("v2", "v2beta1", "v2alpha1"), "GlobalContextEntry", "globalcontextentries", False),
+)
+"""Group, versions, kind, plural and whether it is namespaced."""
 _NAMESPACES: Final = ("", "Namespace")
 _COHABITANTS: Final = {("events.k8s.io", "Event"): ("", "Event")}
 
@@ -85,8 +93,10 @@ class SnapshotCluster:
         self._default_namespace = default_namespace
         self._version = kubernetes_version or shown(NEWEST)
         custom, broken = _definitions(self.documents)
-        self._relabelled = frozenset(_family(kind) for found in custom if found.relabels for kind in found.kinds)
-        self._kinds = _served(custom)
+        kyverno = _kyverno_kinds(self.documents)
+        relabelled = (*(kind for found in custom if found.relabels for kind in found.kinds), *kyverno)
+        self._relabelled = frozenset(map(_family, relabelled))
+        self._kinds = _served(custom, kyverno)
         objects, refused = self._store()
         self._objects = {family: tuple(found) for family, found in groupby(objects, key=attrgetter("family"))}
         self._gaps = (*gaps, *broken, *refused)
@@ -178,11 +188,23 @@ def _definitions(documents: Iterable[Document]) -> tuple[tuple[Definition, ...],
     return tuple(found), tuple(gaps)
 
 
-def _served(custom: Iterable[Definition]) -> tuple[Kind, ...]:
+def _served(custom: Iterable[Definition], kyverno: Iterable[Kind]) -> tuple[Kind, ...]:
     builtin = builtin_kinds()
     taken = {(kind.group, kind.version, kind.kind) for kind in builtin}
-    added = (kind for found in custom for kind in found.kinds)
+    defined = {kind: None for found in custom for kind in found.kinds}
+    added = defined | dict.fromkeys(kyverno)
     return (*builtin, *in_registration_order(k for k in added if (k.group, k.version, k.kind) not in taken))
+
+
+def _kyverno_kinds(documents: Iterable[Document]) -> tuple[Kind, ...]:
+    """Kyverno's own kinds, if any document is of one: its policies are read without the definitions of them."""
+    groups = {as_text(document.body.get("apiVersion")).partition("/")[0] for document in documents}
+    return tuple(
+        Kind(group, version, kind, plural, namespaced)
+        for group, versions, kind, plural, namespaced in _KYVERNO
+        if group in groups
+        for version in versions
+    )
 
 
 def _stored(document: Document, kind: Kind, default_namespace: str) -> _Stored:

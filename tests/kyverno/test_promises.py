@@ -45,7 +45,10 @@ def _combined(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 
 
 EXPRESSIONS = st.recursive(ATOMS, _combined, max_leaves=4)
-CONDITIONS = st.lists(EXPRESSIONS.filter(lambda text: "variables" not in text), max_size=2)
+# Match conditions of an admission policy see no namespace, and those of Kyverno no variables.
+CONDITIONS = st.lists(
+    EXPRESSIONS.filter(lambda text: "variables" not in text and "namespaceObject" not in text), max_size=2
+)
 SELECTORS = st.sampled_from(
     [{}, {"matchLabels": {"a": "b"}}, {"matchExpressions": [{"key": "a", "operator": "Exists"}]}]
 )

@@ -75,7 +75,8 @@ def _variant(
     reason = "" if manner.all_modes and not policy.elsewhere else policy.unauditable()
     read = reading(compiled, ("CREATE",) if manner.creates else circumstances.operations)
     if reason:
-        read = replace(read, reason=reason, classes=(*read.classes, Auditability.OPERATIONS))
+        classes = (known for known in read.classes if known is not Auditability.FULL)
+        read = replace(read, reason=reason, classes=(*classes, Auditability.OPERATIONS))
     match = None if read.reason else _match(compiled.policy, manner)
     form = replace(compiled, policy=replace(compiled.policy, match=match))
     requester = frozenset(it.check for it in read.checks if Auditability.REQUESTER in it.classes)
