@@ -6,6 +6,7 @@ admission semantics). Nearly always a bound proves beforehand that the limits ar
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -19,6 +20,8 @@ CONDITIONS = 2_500_000
 EXHAUSTED = "validation failed due to running out of cost budget, no further validation rules will be run"
 _LARGEST = Extent(float(1 << 26), float(1 << 26), float(1 << 26))
 """More than any document that a scan can hold: what is cheap on this is cheap on anything."""
+# What looks like an escaped field name is unescaped before it is looked up, and then there is no such variable.
+_ESCAPED = re.compile("__[^_]+__")
 _ROOTS = ("object", "oldObject", "params", "request", "namespaceObject")
 _ASKED = ("authorizer", "authorizer.requestResource")
 
@@ -106,9 +109,9 @@ class Variables(cel.Lazy):
 
     def find(self, name: str) -> tuple[cel.Value] | None:
         """The value of a variable. Raises EvaluationError, the same one every time."""
-        if name not in self._expressions:
-            return None
         if name not in self._known:
+            if name not in self._expressions or _ESCAPED.search(name):
+                return None
             self._known[name] = self._evaluate(name)
         known = self._known[name]
         if isinstance(known, cel.EvaluationError):

@@ -333,6 +333,8 @@ def inputs(compiled: CompiledPolicy, request: Request, param: Resource | None) -
 def misconfigured(policy: Policy, text: str) -> Judgement:
     """The one judgement of an invocation whose configuration is at fault: it denies whatever the actions are."""
     denies = policy.failure_policy != "Ignore"
+    if policy.failure_policy not in ("Fail", "Ignore"):
+        text = f"unrecognized failure policy: '{policy.failure_policy}'"
     reason, code = ("Forbidden", 403) if policy.mutations else ("Invalid", 422)
     outcome = Errored(text, would_deny=denies, always=denies, reason=reason, code=code)
     return Judgement(Check(CheckKind.CONFIGURATION), outcome)
