@@ -327,7 +327,7 @@ def inputs(compiled: CompiledPolicy, request: Request, param: Resource | None) -
     """A fresh activation with all that a mutation may name: the whole namespace, the authorizer, variables of its own."""
     base = _activation(compiled.policy, request, param)
     full = {**base, "namespaceObject": request.namespace_object, **_authorization(request)}
-    return compiled.activation(full)
+    return compiled.activation(full, metered=compiled.has_to_count(full))
 
 
 def misconfigured(policy: Policy, text: str) -> Judgement:

@@ -10,11 +10,11 @@ from scanner.cel import cost
 from scanner.cel.errors import CostExceeded, EvaluationError, EvaluationStopped, Interrupted
 from scanner.cel.values import KeyedMap, Optional
 
-MOST_WORK = 20_000_000
-"""Iterations of loops, and values compared or printed inside other values."""
-_COPIED_AT_ONCE = 5
-"""Two to this power characters or elements are copied in the time that one value takes to be looked at."""
-_LENGTHY = frozenset({str, bytes, list})
+MOST_WORK = 10_000_000
+"""Iterations of loops, and values compared or printed inside other values. Upstream may do ten times as much in its time."""
+LONGEST_TEXT = 1 << 24
+"""Characters of a text that an evaluation makes; a text that is paid for has at most ten million."""
+LONGEST_LIST = 1 << 22
 
 
 class Meter:
@@ -42,32 +42,37 @@ class Meter:
     def labour(self, amount: int) -> None:
         """Add to the work."""
         self.work += amount
-        if self.work > MOST_WORK:
+        if self.work >= MOST_WORK:
             raise Interrupted
 
     def hold(self, value: cost.Seen) -> cost.Seen:
-        """Return a new value; making a long one is work."""
-        if type(value) in _LENGTHY:
-            self.labour(len(value) >> _COPIED_AT_ONCE)  # type: ignore[arg-type]
+        """Return a new value; making a long one is work, and there is a limit."""
+        if type(value) is str or type(value) is bytes:
+            self._make_text(len(value))
+        elif type(value) is list:
+            self.labour(len(value) >> 1 if len(value) <= LONGEST_LIST else MOST_WORK)
         return value
+
+    def _make_text(self, length: int) -> None:
+        self.labour(length >> 3 if length <= LONGEST_TEXT else MOST_WORK)
 
     def foresee(self, function: str, values: tuple[cost.Seen, ...]) -> None:
         """Refuse a replacement whose result would be too long to make."""
         if function == "replace":
-            self.labour(_replaced(values) >> _COPIED_AT_ONCE)
+            self._make_text(_replaced(values))
 
-    def walk(self, values: tuple[cost.Seen, ...]) -> None:
+    def walk(self, values: tuple[cost.Seen, ...], weight: int = 1) -> None:
         """Count the values inside values as work, before something looks at all of them."""
         waiting = [*values]
         while waiting:
             part = waiting.pop()
             if type(part) is str:
-                self.labour(len(part) >> _COPIED_AT_ONCE)
+                self.labour(weight * len(part) >> 3)
             elif type(part) is list:
-                self.labour(len(part))
+                self.labour(weight * len(part))
                 waiting.extend(part)
             elif type(part) is dict or type(part) is KeyedMap:
-                self.labour(len(part))
+                self.labour(weight * len(part))
                 waiting.extend(item for _, item in part.items())
             elif type(part) is Optional and not isinstance(part.value, EvaluationError):
                 waiting.append(part.value)

@@ -64,6 +64,8 @@ _DEEP = frozenset(
     ]
 )
 """Functions that may look at everything inside their arguments."""
+_PRINTING = 4
+"""How much slower than comparing a value it is to print it."""
 
 
 class _Unset:
@@ -569,10 +571,11 @@ class _Applied:
 
     def _called(self, values: tuple[Value, ...], meter: Meter) -> Seen:
         if self._is_deep:
-            meter.walk(values)
+            meter.walk(values, _PRINTING if self._name == "format" else 1)
         meter.foresee(self._name, values)
         try:
-            return meter.hold(self._run(*values))
+            value = self._run(*values)
+            return value if self._run is _grown else meter.hold(value)
         except EvaluationStopped:
             raise
         except EvaluationError as error:

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Protocol
 
 from scanner import cel
+from scanner.budget import RUNTIME, Fault, Purse, Variables, run
 from scanner.errors import InvalidManifest, SchemaUnknown
 from scanner.evaluate import CompiledPolicy, Expression, Request, before_checks, inputs
 from scanner.model.json import EMPTY, JsonObject
@@ -256,12 +257,15 @@ class _Undecided(Exception):
 
 
 def _evaluated(expression: Expression, activation: dict[str, object]) -> cel.Value:
+    """The value of a mutation, which has a budget of its own; PatchFault when it has none."""
     if expression.program is None:
         raise PatchFault(expression.fault)
-    try:
-        return expression.program.evaluate(activation)
-    except cel.EvaluationError as error:
-        raise PatchFault(f"expression '{expression.text}' resulted in error: {error}") from None
+    variables = activation["variables"]
+    counts = isinstance(variables, Variables) and variables.metered
+    value = run(expression, activation, Purse(RUNTIME) if counts else None)
+    if isinstance(value, Fault):
+        raise PatchFault(value.text)
+    return value
 
 
 def refused(policy: Policy, fault: PatchFault) -> Errored:
