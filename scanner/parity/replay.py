@@ -30,7 +30,7 @@ from scanner.scan import Outlook
 
 _MUTATED: Final = "admission changes what the policy reads before policies see it"
 _BLIND: Final = "Assay could not evaluate the policy"
-_FOREIGN: Final = "another server behind the API server serves {}, and may not know dry runs"
+_FOREIGN: Final = "another server behind the API server serves {}, or may, and it may not know dry runs"
 
 
 class Writer(Protocol):

@@ -1,0 +1,88 @@
+"""What is read out of an answer to a dry-run write."""
+
+from __future__ import annotations
+
+import pytest
+
+from scanner.parity.answers import Refusal, Said, aside_of, refusal_of, speaker_of, unsendable, warning_of
+
+DENIED = (
+    "deployments.apps \"web\" is forbidden: ValidatingAdmissionPolicy 'limit' with binding 'limit-prod' denied request: "
+    "failed expression: a\n&& b"
+)
+MISCONFIGURED = (
+    "pods \"web\" is forbidden: ValidatingAdmissionPolicy 'p' denied request: failed to configure policy: no"
+)
+RBAC = 'pods is forbidden: User "guest" cannot create resource "pods" in API group "" in the namespace "shop"'
+
+
+def test_a_refusal_names_policy_binding_and_reason() -> None:
+    """The reason is everything after the words, line ends included."""
+    assert Refusal("limit", "limit-prod", "failed expression: a\n&& b") == refusal_of(Said(422, "Invalid", DENIED))
+
+
+def test_a_policy_that_is_at_fault_itself_is_named_without_a_binding() -> None:
+    """Its bindings are not looked at."""
+    assert Refusal("p", "", "failed to configure policy: no") == refusal_of(Said(422, "Invalid", MISCONFIGURED))
+
+
+@pytest.mark.parametrize(
+    "said", [Said(200), Said(201), Said(409, "AlreadyExists", "exists"), Said(422, "Invalid", DENIED)]
+)
+def test_admission_was_asked(said: Said) -> None:
+    """Admitted, refused by a policy, or there already: all of them tell what admission decided."""
+    assert aside_of(said, "CREATE", "pods") is None
+
+
+@pytest.mark.parametrize(
+    ("said", "operation", "why"),
+    [
+        (Said(409, "Conflict", "modified"), "UPDATE", "the object changed or went while it was replayed"),
+        (Said(404, "NotFound", "not found"), "UPDATE", "the object changed or went while it was replayed"),
+        (Said(405, "MethodNotAllowed", "no"), "CREATE", "the server takes no CREATE of pods"),
+        (
+            Said(422, "Invalid", "spec.x: Required value"),
+            "CREATE",
+            "the server refuses the CREATE of pods for a reason of its own (422 Invalid)",
+        ),
+        (
+            Said(403, "Forbidden", 'admission webhook "w" denied the request'),
+            "UPDATE",
+            "the server refuses the UPDATE of pods for a reason of its own (403 Forbidden)",
+        ),
+        (Said(500), "UPDATE", "the server refuses the UPDATE of pods for a reason of its own (500)"),
+    ],
+)
+def test_admission_was_not_asked(said: Said, operation: str, why: str) -> None:
+    """What the server says then is no verdict."""
+    aside = aside_of(said, operation, "pods")  # type: ignore[arg-type]
+
+    assert aside is not None
+    assert (why, "") == (aside.why, aside.permission)
+
+
+def test_a_missing_right_is_named() -> None:
+    """So that somebody can grant it."""
+    aside = aside_of(Said(403, "Forbidden", RBAC), "CREATE", "pods")
+
+    assert aside is not None
+    assert ("create on pods", False) == (aside.permission, aside.stale)
+
+
+def test_an_object_that_exists_answers_an_update_with_a_conflict() -> None:
+    """Only a CREATE takes that for consent."""
+    assert aside_of(Said(409, "AlreadyExists", "exists"), "UPDATE", "pods") is not None
+
+
+def test_a_warning_tells_who_speaks() -> None:
+    """Warnings of other origin have no such speaker."""
+    assert ("p", "b") == speaker_of(warning_of("p", "b", "no"))
+    assert speaker_of("metadata.finalizers: prefer a domain-qualified name") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "dropped"), [("plain", False), ("é\u2028", False), ("a\nb", True), ("\x07", True), ("\x85", True)]
+)
+def test_control_characters_keep_a_warning_from_being_sent(text: str, dropped: bool) -> None:  # noqa: FBT001 - data
+    """A header cannot hold them, in any alphabet."""
+    assert dropped == unsendable(warning_of("p", "b", text))

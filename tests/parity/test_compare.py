@@ -1,0 +1,136 @@
+"""Verdicts beside what a server said."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from scanner.model.outcome import Check, CheckKind
+from scanner.parity.answers import Said, warning_of
+from scanner.parity.compare import DROPPED, OTHER_REFUSAL, SILENCE, UNSENDABLE, Difference, compared
+from scanner.parity.verdicts import Verdict
+
+CHECK = Check(CheckKind.VALIDATION, 0, "e")
+FAILS = Verdict("p", "b", CHECK, "no", "no", warns=True, denies=False)
+PASSES = replace(FAILS, text="", shown="")
+DENIES = Verdict("d", "e", CHECK, "never", "never", warns=False, denies=True)
+LETS = replace(DENIES, text="", shown="")
+AUDITS = replace(PASSES, warns=False, unseen="audit")
+REFUSED = "pods \"w\" is forbidden: ValidatingAdmissionPolicy '{}' with binding '{}' denied request: {}"
+
+
+def warned(*texts: str, policy: str = "p", binding: str = "b") -> Said:
+    """An admitted write with warnings."""
+    return Said(201, warnings=tuple(warning_of(policy, binding, text) for text in texts))
+
+
+def refused(policy: str = "d", binding: str = "e", text: str = "never") -> Said:
+    """A refused write."""
+    return Said(422, "Invalid", REFUSED.format(policy, binding, text))
+
+
+def test_a_warning_agrees_with_a_failure() -> None:
+    """In the same words."""
+    assert (1, []) == (compared([FAILS], warned("no")).agreed, compared([FAILS], warned("no")).differences)
+
+
+def test_silence_agrees_with_a_pass() -> None:
+    """Both for a binding that would warn and for one that would deny."""
+    assert (2, []) == (compared([PASSES, LETS], Said(201)).agreed, compared([PASSES, LETS], Said(201)).differences)
+
+
+def test_a_failure_that_the_server_does_not_see() -> None:
+    """Admission was asked, and said nothing."""
+    assert [Difference("p", "b", "no", SILENCE)] == compared([FAILS], Said(201)).differences
+    assert [Difference("d", "e", "never", SILENCE)] == compared([DENIES], Said(409, "AlreadyExists")).differences
+
+
+def test_a_failure_that_only_the_server_sees() -> None:
+    """It takes the place of the pass."""
+    found = compared([PASSES], warned("no"))
+
+    assert (0, [Difference("p", "b", SILENCE, warning_of("p", "b", "no"))]) == (found.agreed, found.differences)
+
+
+def test_other_words_are_two_differences() -> None:
+    """What Assay says is missing, what the server says is too much."""
+    assert 2 == len(compared([FAILS], warned("nope")).differences)
+
+
+def test_a_failure_of_a_policy_that_was_not_judged() -> None:
+    """The server matches it, and Assay does not."""
+    found = compared([PASSES], warned("no", policy="other"))
+
+    assert (1, ["other"]) == (found.agreed, [it.policy for it in found.differences])
+
+
+def test_a_refusal_agrees_with_the_failure_it_names() -> None:
+    """The warnings that come with it count as well."""
+    found = compared([DENIES, FAILS], replace(refused(), warnings=warned("no").warnings))
+
+    assert (2, []) == (found.agreed, found.differences)
+
+
+def test_a_refusal_hides_the_others() -> None:
+    """Which of several refusals a client hears is chance; a pass that would deny cannot be told either."""
+    others = [replace(DENIES, binding="other"), replace(DENIES, text="never ever"), LETS]
+    found = compared([DENIES, *others], refused())
+
+    assert (1, [], 3) == (found.agreed, found.differences, found.unseen[OTHER_REFUSAL])
+
+
+def test_a_refusal_of_what_should_pass() -> None:
+    """The one thing nobody should miss."""
+    assert [Difference("d", "e", SILENCE, "never")] == compared([LETS], refused()).differences
+
+
+def test_what_no_client_sees_is_counted_by_its_reason() -> None:
+    """And never as agreement."""
+    found = compared([AUDITS, AUDITS, PASSES], Said(201))
+
+    assert (1, {"audit": 2}) == (found.agreed, dict(found.unseen))
+
+
+def test_a_policy_with_a_check_that_cannot_be_compared_may_say_more() -> None:
+    """What it says cannot be told from what the unseen check would say."""
+    anew = replace(PASSES, unseen="anew")
+
+    assert [] == compared([anew, PASSES], warned("something")).differences
+
+
+def test_a_message_that_no_header_can_hold() -> None:
+    """The server drops the warning in silence."""
+    found = compared([replace(FAILS, text="a\nb")], Said(201))
+
+    assert (0, [], {UNSENDABLE: 1}) == (found.agreed, found.differences, dict(found.unseen))
+
+
+def test_warnings_that_are_cut() -> None:
+    """Past 4,096 characters each is cut to 256, which still tells them apart; what is dropped is not comparable."""
+    texts = [f"{number} " + "x" * 300 for number in range(20)]
+    verdicts = [replace(FAILS, text=text) for text in texts]
+    said = Said(201, warnings=tuple(warning_of("p", "b", text)[:256] for text in texts[:16]))
+    found = compared(verdicts, said)
+
+    assert (16, [], {DROPPED: 4}) == (found.agreed, found.differences, dict(found.unseen))
+
+
+def test_warnings_that_fit_are_not_cut() -> None:
+    """A text that is shorter than ours is another text."""
+    long = "x" * 300
+
+    assert 2 == len(
+        compared([replace(FAILS, text=long)], Said(201, warnings=(warning_of("p", "b", long)[:256],))).differences
+    )
+
+
+def test_warnings_of_others_count_for_the_total() -> None:
+    """4,000 characters of deprecations leave no room for ours."""
+    said = Said(201, warnings=("d" * 256, *(f"{number}" + "d" * 255 for number in range(15))))
+    found = compared([replace(FAILS, text="x" * 100)], said)
+
+    assert ([], {DROPPED: 1}) == (found.differences, dict(found.unseen))
+
+
+def test_failures_with_one_text_are_one_warning() -> None:
+    """Two params that say the same are heard once, and agree both."""
+    assert 2 == compared([FAILS, FAILS], warned("no")).agreed

@@ -1,0 +1,85 @@
+"""The copy that a dry-run create sends."""
+
+from __future__ import annotations
+
+import pytest
+
+from scanner.model.json import JsonObject
+from scanner.model.resource import Kind
+from scanner.parity.copies import changed_paths, copy_of, made_anew, reads_any
+from tests.core.documents import CONFIG_MAPS
+
+SERVICES = Kind("", "v1", "Service", "services", namespaced=True)
+JOBS = Kind("batch", "v1", "Job", "jobs", namespaced=True)
+METADATA: JsonObject = {
+    "name": "a",
+    "namespace": "shop",
+    "labels": {"x": "y"},
+    "uid": "u",
+    "resourceVersion": "7",
+    "creationTimestamp": "2026-03-01T12:00:00Z",
+    "generation": 2,
+    "managedFields": [],
+    "deletionTimestamp": "2026-03-01T12:00:00Z",
+    "ownerReferences": [{"name": "o"}],
+}
+
+
+def test_a_copy_is_without_what_a_server_sets() -> None:
+    """What the user wrote stays, owners and labels included."""
+    kept = {"name": "a", "namespace": "shop", "labels": {"x": "y"}, "ownerReferences": [{"name": "o"}]}
+
+    assert {"metadata": kept, "data": {"k": "v"}} == copy_of(CONFIG_MAPS, {"metadata": METADATA, "data": {"k": "v"}})
+
+
+def test_a_second_service_gets_addresses_and_ports_of_its_own() -> None:
+    """Everything else of the spec is sent."""
+    spec: JsonObject = {
+        "clusterIP": "10.0.0.1",
+        "clusterIPs": ["10.0.0.1"],
+        "ports": [{"port": 80, "nodePort": 30000}, {"port": 81}],
+    }
+
+    assert {"spec": {"ports": [{"port": 80}, {"port": 81}]}} == copy_of(SERVICES, {"spec": spec})
+
+
+def test_a_second_job_gets_a_selector_of_its_own() -> None:
+    """The label that ties pods to the first one goes with it."""
+    labels = {"controller-uid": "u", "batch.kubernetes.io/controller-uid": "u", "app": "x"}
+    body: JsonObject = {"spec": {"selector": {"matchLabels": {}}, "template": {"metadata": {"labels": labels}}}}
+
+    assert {"spec": {"template": {"metadata": {"labels": {"app": "x"}}}}} == copy_of(JOBS, body)
+
+
+@pytest.mark.parametrize(
+    ("read", "seen"),
+    [
+        (("object", "metadata", "uid"), True),
+        (("object", "metadata"), True),
+        (("object",), True),
+        (("oldObject", "status", "phase"), True),
+        (("object", "metadata", "name"), False),
+        (("object", "spec", "replicas"), False),
+        (("params", "metadata", "uid"), False),
+    ],
+)
+def test_what_reads_a_field_that_is_made_anew(read: tuple[str, ...], seen: bool) -> None:  # noqa: FBT001 - data
+    """A path that leads there, beyond or to something around it; params are not copied."""
+    assert seen == reads_any([read], made_anew(CONFIG_MAPS, {}))
+
+
+@pytest.mark.parametrize(("port", "seen"), [({"port": 80}, False), ({"port": 80, "nodePort": 30000}, True)])
+def test_only_what_was_allocated_is_made_anew(port: JsonObject, seen: bool) -> None:  # noqa: FBT001 - data
+    """A service without node ports is sent with all of its ports."""
+    anew = made_anew(SERVICES, {"spec": {"ports": [port]}})
+
+    assert seen == reads_any([("object", "spec", "ports")], anew)
+
+
+def test_what_admission_changed() -> None:
+    """The outermost differences; managedFields tell who wrote, and that is us."""
+    before: JsonObject = {"metadata": {"managedFields": [1], "labels": {"a": "1"}}, "spec": {"list": [1]}}
+    after: JsonObject = {"metadata": {"managedFields": [2], "labels": {"a": "1", "b": "2"}}, "spec": {"list": [1, 2]}}
+
+    assert (("metadata", "labels", "b"), ("spec", "list")) == changed_paths(before, after)
+    assert () == changed_paths(before, before)

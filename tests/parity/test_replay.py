@@ -1,0 +1,290 @@
+"""A sample of a cluster's objects, written as dry runs, and what it comes to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from scanner.errors import ListFailed
+from scanner.model.json import JsonObject
+from scanner.model.outcome import GapKind
+from scanner.model.resource import Kind
+from scanner.model.scan import Scope
+from scanner.parity import Parity, Said, verify
+from scanner.parity.answers import warning_of
+from scanner.scan import Options, outlook
+from tests.core import documents
+from tests.core.documents import CONFIG_MAPS, SECRETS, binding, namespace, pod, policy, thing
+from tests.scan.fakes import NOON, FakeCluster, forbidden
+
+WARNED = warning_of("p", "b", "no")
+STALE = Said(409, "Conflict", "the object has been modified")
+SECRET = "c2VjcmV0LXZhbHVl"
+ANSWERS = Callable[[str, JsonObject], Said]
+
+
+@dataclass
+class FakeWriter:
+    """Reads from documents, and says the same to every write or what `answer` makes of it."""
+
+    documents: list[documents.Document]
+    answer: ANSWERS = lambda operation, body: Said(201 if operation == "CREATE" else 200, body=body)
+    elsewhere: frozenset[str] = frozenset()
+    refused: ListFailed | None = None
+    written: list[tuple[str, str, JsonObject]] = field(default_factory=list)
+
+    def foreign(self, kind: Kind) -> bool:
+        return kind.resource in self.elsewhere
+
+    def read(self, kind: Kind, namespace: str, name: str) -> JsonObject | None:
+        if self.refused:
+            raise self.refused
+        for document in self.documents:
+            if (document["kind"], document["metadata"]["name"]) == (kind.kind, name):
+                return document
+        return None
+
+    def create(self, kind: Kind, body: JsonObject) -> Said:
+        self.written.append(("CREATE", kind.resource, body))
+        return self.answer("CREATE", body)
+
+    def update(self, kind: Kind, body: JsonObject) -> Said:
+        self.written.append(("UPDATE", kind.resource, body))
+        return self.answer("UPDATE", body)
+
+
+def objects(*names: str) -> list[documents.Document]:
+    """Pods with a UID."""
+    return [
+        {**(made := pod(name)), "metadata": {**made["metadata"], "uid": f"u-{name}", "resourceVersion": "7"}}
+        for name in names
+    ]
+
+
+def replayed(
+    writer: FakeWriter,
+    *rules: documents.Document,
+    sample: int = 10,
+    seed: int = 0,
+    scope: Scope | None = None,
+    **fields: Any,
+) -> Parity:
+    """Replay what is in the writer, by these policies and bindings."""
+    cluster = FakeCluster([namespace("default"), *writer.documents, *rules], **fields)
+    return verify(outlook(cluster, Options(scope=scope or Scope()), NOON), writer, sample=sample, seed=seed)
+
+
+def test_both_operations_are_replayed() -> None:
+    """A create of a copy without UID and resourceVersion, an update of the object as it is."""
+    writer = FakeWriter(objects("web"))
+    replayed(writer, policy("p", "true"), binding("b", "p", "Warn"))
+
+    [create, update] = writer.written
+    assert ("CREATE", {"name": "web", "namespace": "default"}) == (create[0], create[2]["metadata"])
+    assert ("UPDATE", "7") == (update[0], update[2]["metadata"]["resourceVersion"])  # type: ignore[index, call-overload]
+
+
+def test_only_the_operations_of_rules_are_replayed() -> None:
+    """Nothing is written that no policy would see."""
+    writer = FakeWriter(objects("web"))
+    rule = documents.rule("pods", operations=["UPDATE", "DELETE"])
+    replayed(writer, policy("p", "true", matchConstraints={"resourceRules": [rule]}), binding("b", "p", "Warn"))
+
+    assert ["UPDATE"] == [operation for operation, _, _ in writer.written]
+
+
+def test_agreement_is_counted() -> None:
+    """Two verdicts on two operations on two objects."""
+    writer = FakeWriter(objects("web", "db"))
+    parity = replayed(writer, policy("p", "true", "1 == 1"), binding("b", "p", "Warn"))
+
+    assert (2, 4, 8, []) == (parity.objects, parity.writes, parity.agreed, parity.differences)
+    assert parity.complete
+
+
+def test_a_difference_is_shown_with_the_write_that_showed_it() -> None:
+    """It is looked at twice before it is believed."""
+    writer = FakeWriter(
+        objects("web"), lambda operation, body: Said(201, warnings=(WARNED,) if operation == "CREATE" else ())
+    )
+    parity = replayed(writer, policy("p", "true"), binding("b", "p", "Warn"))
+
+    [found] = parity.differences
+    assert ("CREATE", "v1", "Pod", "default", "web") == (
+        found.operation,
+        found.api_version,
+        found.kind,
+        found.namespace,
+        found.name,
+    )
+    assert ("p", "b", "(nothing)", WARNED) == (
+        found.difference.policy,
+        found.difference.binding,
+        found.difference.assay,
+        found.difference.server,
+    )
+    assert ["CREATE", "CREATE", "UPDATE"] == [operation for operation, _, _ in writer.written]
+
+
+def test_what_changes_meanwhile_is_tried_again() -> None:
+    """A conflict once is no difference."""
+    answers = [STALE, Said(200)]
+    writer = FakeWriter(objects("web"), lambda *_: answers.pop(0))
+    parity = replayed(writer, policy("p", "true"), binding("b", "p", "Warn"), scope=Scope(operation="update"))
+
+    assert (1, [], {}) == (parity.agreed, parity.differences, dict(parity.unseen))
+
+
+def test_what_is_gone_is_passed_over() -> None:
+    """It was listed, and cannot be read any more."""
+    writer = FakeWriter(objects("web"))
+    cluster = FakeCluster(
+        [namespace("default"), *objects("web", "gone"), policy("p", "true"), binding("b", "p", "Warn")]
+    )
+    parity = verify(outlook(cluster, Options(), NOON), writer, sample=10, seed=0)
+
+    assert (2, 2, []) == (parity.objects, parity.writes, parity.differences)
+    assert parity.complete
+
+
+def test_a_missing_right_makes_it_incomplete() -> None:
+    """It is named once, with the writes that it cost."""
+    message = 'pods is forbidden: User "me" cannot create resource "pods" in API group ""'
+    writer = FakeWriter(objects("web", "db"), lambda *_: Said(403, "Forbidden", message))
+    parity = replayed(writer, policy("p", "true"), binding("b", "p", "Warn"), scope=Scope(operation="create"))
+
+    assert ({"create on pods": 2}, 0, False) == (dict(parity.missing), parity.agreed, parity.complete)
+    assert {"the right to create on pods is missing": 2} == dict(parity.unseen)
+
+
+def test_an_object_that_cannot_be_read_is_a_gap() -> None:
+    """One for its kind, however many objects it has."""
+    writer = FakeWriter(objects("web", "db"), refused=forbidden("pods"))
+    parity = replayed(writer, policy("p", "true"), binding("b", "p", "Warn"))
+
+    assert [(GapKind.LIST, "v1/Pod")] == [(gap.kind, gap.where) for gap in parity.gaps]
+    assert not parity.complete
+
+
+def test_a_kind_that_cannot_be_listed_is_a_gap() -> None:
+    """The other kinds are replayed."""
+    writer = FakeWriter([*objects("web"), thing(CONFIG_MAPS, "map", "default")])
+    on_both = {"resourceRules": [documents.rule("pods", "configmaps")]}
+    parity = replayed(
+        writer,
+        policy("p", "true", matchConstraints=on_both),
+        binding("b", "p", "Warn"),
+        refused={"configmaps": forbidden("configmaps")},
+    )
+
+    assert (["v1/ConfigMap"], 2) == ([gap.where for gap in parity.gaps], parity.agreed)
+
+
+def test_kinds_of_other_servers_are_never_written() -> None:
+    """Their servers may not know dry runs; it is said which they are."""
+    writer = FakeWriter(objects("web"), elsewhere=frozenset({"pods"}))
+    parity = replayed(writer, policy("p", "true"), binding("b", "p", "Warn"))
+
+    why = ["another server behind the API server serves pods, or may, and it may not know dry runs"]
+    assert ([], why) == (writer.written, parity.left_out)
+
+
+def test_a_sample_takes_from_every_kind_in_turn() -> None:
+    """However many objects one of them has."""
+    names = [f"web-{number}" for number in range(20)]
+    writer = FakeWriter([*objects(*names), thing(CONFIG_MAPS, "map", "default")])
+    on_both = {"resourceRules": [documents.rule("pods", "configmaps")]}
+    rules = policy("p", "true", matchConstraints=on_both), binding("b", "p", "Warn")
+    replayed(writer, *rules, sample=3, scope=Scope(operation="create"))
+
+    assert ["configmaps", "pods", "pods"] == sorted(resource for _, resource, _ in writer.written)
+
+
+def test_a_seed_chooses_the_sample() -> None:
+    """The same one the same objects, another one others."""
+    names = [f"web-{number}" for number in range(50)]
+
+    def written(seed: int) -> list[object]:
+        writer = FakeWriter(objects(*names))
+        replayed(writer, policy("p", "true"), binding("b", "p", "Warn"), sample=5, seed=seed)
+        return [body["metadata"]["name"] for _, _, body in writer.written]  # type: ignore[index, call-overload]
+
+    assert written(1) == written(1)
+    assert written(1) != written(2)
+
+
+def test_what_admission_changed_is_not_comparable() -> None:
+    """The policy saw another label than the one that is stored."""
+
+    def mutated(_: str, body: JsonObject) -> Said:
+        return Said(200, warnings=(WARNED,), body={**body, "metadata": {"name": "web", "labels": {"set": "here"}}})
+
+    writer = FakeWriter(objects("web"), mutated)
+    rules = policy("p", "!has(object.metadata.labels)"), binding("b", "p", "Warn")
+    parity = replayed(writer, *rules, scope=Scope(operation="update"))
+
+    assert ([], {"admission changes what the policy reads before policies see it": 1}) == (
+        parity.differences,
+        dict(parity.unseen),
+    )
+
+
+@pytest.mark.parametrize("said", [SECRET, "secret-value"])
+def test_a_secret_is_in_no_difference(said: str) -> None:
+    """Neither what Assay would say nor what the server did say."""
+    secret = {**thing(SECRETS, "s", "default"), "data": {"password": SECRET}}
+    writer = FakeWriter([secret], lambda *_: Said(200, warnings=(warning_of("p", "b", f"it is {said}"),)))
+    about = {"resourceRules": [documents.rule("secrets")]}
+    parity = replayed(
+        writer,
+        policy(
+            "p",
+            matchConstraints=about,
+            validations=[{"expression": "false", "messageExpression": "object.data.password"}],
+        ),
+        binding("b", "p", "Warn"),
+    )
+
+    assert parity.differences
+    assert said not in str(parity.differences)
+    assert SECRET not in str(parity.differences)
+
+
+def test_a_policy_that_could_not_be_evaluated_makes_no_difference() -> None:
+    """Its params could not be listed: the gap says so."""
+    writer = FakeWriter(objects("web"), lambda *_: Said(201, warnings=(WARNED,)))
+    param_kind = {"apiVersion": "v1", "kind": "ConfigMap"}
+    reference = {"name": "c", "namespace": "default", "parameterNotFoundAction": "Allow"}
+    parity = replayed(
+        writer,
+        policy("p", "true", paramKind=param_kind),
+        binding("b", "p", "Warn", paramRef=reference),
+        policy("q", "true"),
+        binding("c", "q", "Warn"),
+        refused={"configmaps": forbidden("configmaps")},
+    )
+
+    assert ([], 2, False) == (parity.differences, parity.agreed, parity.complete)
+    assert {"Assay could not evaluate the policy": 2} == dict(parity.unseen)
+
+
+def test_policies_about_nothing_replay_nothing() -> None:
+    """Without a bound policy there is nothing to write."""
+    writer = FakeWriter(objects("web"))
+    parity = replayed(writer, policy("p", "true"))
+
+    assert (0, 0, True) == (parity.objects, parity.writes, parity.complete)
+    assert [] == writer.written
+
+
+def test_kinds_left_out_are_not_written() -> None:
+    """The scope is that of a scan."""
+    writer = FakeWriter(objects("web"))
+    parity = replayed(
+        writer, policy("p", "true"), binding("b", "p", "Warn"), scope=replace(Scope(), skip_kinds=("pods",))
+    )
+
+    assert (0, []) == (parity.objects, writer.written)
