@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 CASES ?=
 ONLY ?=
 
-.PHONY: help setup demo test check lint format types layers conformance apiserver oracle fuzz clean
+.PHONY: help setup demo test check lint format types layers conformance bench apiserver oracle fuzz clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 16
@@ -54,6 +54,9 @@ fuzz: setup ## compare random expressions with Kubernetes' own CEL: make fuzz [S
 
 conformance: setup ## recorded verdicts of real servers: make conformance [CASES=DIR] [ONLY=NAME]
 	@$(BIN)/python -m tests.conformance $(if $(CASES),--cases $(CASES)) $(if $(ONLY),--only $(ONLY))
+
+bench: setup ## measure one row of benchmarks/README.md: make bench ROW=n [OBJECTS=20000,100000] [ROUNDS=5]
+	@OBJECTS=$(or $(OBJECTS),20000,100000) ROUNDS=$(or $(ROUNDS),5) $(BIN)/python -m benchmarks $(ROW)
 
 apiserver: ## build kube-apiserver and etcd for the integration tests; prints KUBEBUILDER_ASSETS
 	@.ci/apiserver

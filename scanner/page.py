@@ -41,7 +41,8 @@ from scanner.model.scan import OutcomeName, PageResult, TallyKey
 from scanner.plan import KindPlan
 from scanner.policies.validating import Bound, Ruling, World, judge
 
-_LONG_NUMBER = re.compile(rb"[0-9]{19}")
+# Where an integer of JSON may begin; the digits within a checksum are none.
+_LONG_NUMBER = re.compile(rb"[\s:,\[-][0-9]{19}")
 _INT64 = 2**63
 
 

@@ -10,7 +10,7 @@ from shutil import get_terminal_size
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
 
-from scanner.report.words import visible
+from scanner.cli.show import visible
 
 if TYPE_CHECKING:
     from scanner.model.scan import Coverage

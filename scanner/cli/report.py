@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from scanner.cli.database import ClusterNameOption, DbOption, existing
-from scanner.cli.render import to_folder, to_stdout
 
 
 class Output(StrEnum):
@@ -36,6 +35,8 @@ def command(
     cluster_name: ClusterNameOption = "",
 ) -> None:
     """Render a stored scan again; the cluster is not asked."""
+    from scanner.cli.render import to_folder, to_stdout  # noqa: PLC0415 - nothing is imported before it is needed
+
     with existing(db) as store:
         record = store.record(store.find_scan(scan, cluster_name or None).id)
         to_stdout(record, output.value)

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from scanner.cli.output import standard_output
-from scanner.report.words import visible
+
+
+def visible(line: str) -> str:
+    """Text without what would steer a terminal; see `scanner.report.words`."""
+    from scanner.report import words  # noqa: PLC0415 - nothing is imported before it is needed
+
+    return words.visible(line)
 
 
 def text(lines: Iterable[str]) -> None:
