@@ -123,6 +123,9 @@ def serving() -> Iterator[FakeApi]:
         def do_POST(self) -> None:
             self._answer(self.rfile.read(int(self.headers.get("Content-Length", 0))))
 
+        def do_PUT(self) -> None:
+            self.do_POST()
+
         def _answer(self, body: bytes = b"") -> None:
             url = urlsplit(self.path)
             headers = tuple((name.lower(), value) for name, value in self.headers.items())

@@ -1,0 +1,140 @@
+"""Writes that change nothing, as they leave and as their answers are read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from scanner.cluster.dryrun import DryRuns
+from scanner.cluster.live import LiveCluster
+from scanner.errors import ListFailed
+from scanner.model.json import Json, JsonObject
+from scanner.model.resource import Kind
+from tests.cluster.server import FakeApi, Reply, refusal
+from tests.core.documents import DEPLOYMENTS, NAMESPACES, PODS
+
+METRICS = Kind("metrics.k8s.io", "v1beta1", "PodMetrics", "pods", namespaced=True)
+GIZMOS = Kind("example.com", "v1", "Gizmo", "gizmos", namespaced=True)
+SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
+WEB: JsonObject = {"kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"}}
+
+
+@pytest.fixture
+def dry_runs(cluster: LiveCluster) -> DryRuns:
+    """Dry runs against the prepared server."""
+    return cluster.dry_runs()
+
+
+def test_a_create_is_posted_to_its_collection(api: FakeApi, dry_runs: DryRuns) -> None:
+    """With dryRun=All and nothing else in the query."""
+    api.says("/apis/apps/v1/namespaces/shop/deployments", Reply({"kind": "Deployment"}, 201))
+    dry_runs.create(DEPLOYMENTS, WEB)
+
+    [asked] = api.asked
+    assert ("POST", {"dryRun": "All"}) == (asked.method, asked.query)
+
+
+def test_an_update_is_put_to_the_object(api: FakeApi, dry_runs: DryRuns) -> None:
+    """With dryRun=All and nothing else in the query."""
+    api.says("/apis/apps/v1/namespaces/shop/deployments/web", Reply({"kind": "Deployment"}))
+    dry_runs.update(DEPLOYMENTS, WEB)
+
+    [asked] = api.asked
+    assert ("PUT", {"dryRun": "All"}) == (asked.method, asked.query)
+
+
+def test_a_cluster_scoped_object_is_in_no_namespace(api: FakeApi, dry_runs: DryRuns) -> None:
+    """Names are part of the path, whatever they hold."""
+    api.says("/api/v1/namespaces", Reply({}, 201))
+    api.says("/api/v1/namespaces/a%2Fb", Reply({}))
+    dry_runs.create(NAMESPACES, {"metadata": {"name": "a/b"}})
+    dry_runs.update(NAMESPACES, {"metadata": {"name": "a/b"}})
+
+    assert ["/api/v1/namespaces", "/api/v1/namespaces/a%2Fb"] == [asked.path for asked in api.asked]
+
+
+def test_no_write_leaves_without_dry_run(api: FakeApi, dry_runs: DryRuns) -> None:
+    """Tried again because the server is busy, it is still a dry run."""
+    busy = refusal(503, "busy")
+    api.says("/api/v1/namespaces/shop/pods", busy, busy, Reply({}, 201))
+    api.says("/api/v1/namespaces/shop/pods/web", busy, Reply({}))
+    dry_runs.create(PODS, {"metadata": {"name": "web", "namespace": "shop"}})
+    dry_runs.update(PODS, {"metadata": {"name": "web", "namespace": "shop"}})
+
+    assert 5 == len(api.asked)
+    assert {"All"} == {asked.query["dryRun"] for asked in api.asked}
+
+
+def test_an_admitted_write_brings_the_object_and_warnings(api: FakeApi, dry_runs: DryRuns) -> None:
+    """A warning is unquoted, and its UTF-8 put together again."""
+    text = '299 - "Validation failed: \\"na\u00efve\\" \\\\ no", 299 - "second"'.encode().decode("latin-1")
+    api.says("/apis/apps/v1/namespaces/shop/deployments", Reply(WEB, 201, headers={"Warning": text}))
+    said = dry_runs.create(DEPLOYMENTS, WEB)
+
+    assert (201, WEB, "") == (said.status, said.body, said.message)
+    assert ('Validation failed: "na\u00efve" \\ no', "second") == said.warnings
+
+
+def test_a_refusal_keeps_its_words(api: FakeApi, dry_runs: DryRuns) -> None:
+    """Line ends are part of a message."""
+    status: JsonObject = {"kind": "Status", "apiVersion": "v1", "reason": "Invalid", "message": "a\n b", "code": 422}
+    api.says("/apis/apps/v1/namespaces/shop/deployments", Reply(status, 422))
+    said = dry_runs.create(DEPLOYMENTS, WEB)
+
+    assert (422, "Invalid", "a\n b", {}) == (said.status, said.reason, said.message, said.body)
+
+
+def test_an_object_is_read(api: FakeApi, dry_runs: DryRuns) -> None:
+    """One that is gone is None."""
+    api.says("/apis/apps/v1/namespaces/shop/deployments/web", Reply(WEB))
+
+    assert WEB == dry_runs.read(DEPLOYMENTS, "shop", "web")
+    assert dry_runs.read(DEPLOYMENTS, "shop", "gone") is None
+
+
+@pytest.mark.parametrize(("status", "state"), [(403, "forbidden"), (500, "failed")])
+def test_an_object_that_cannot_be_read(api: FakeApi, dry_runs: DryRuns, status: int, state: str) -> None:
+    """It is said which right is missing, or what the server answered."""
+    api.says("/apis/apps/v1/namespaces/shop/deployments/web", refusal(status, "no"))
+
+    with pytest.raises(ListFailed, match=r"cannot get deployments\.apps") as failed:
+        dry_runs.read(DEPLOYMENTS, "shop", "web")
+    assert state == failed.value.state
+
+
+def test_a_server_that_does_not_answer(api: FakeApi, dry_runs: DryRuns) -> None:
+    """A write whose answer is lost is no verdict."""
+    api.says("/apis/apps/v1/namespaces/shop/deployments", Reply(WEB, 201, cut=True))
+
+    with pytest.raises(ListFailed, match=r"no answer about deployments\.apps web"):
+        dry_runs.create(DEPLOYMENTS, WEB)
+
+
+def test_kinds_of_other_servers_are_foreign(api: FakeApi, dry_runs: DryRuns) -> None:
+    """An APIService with a service is served by that; the list is asked for once."""
+    items: list[Json] = [
+        {"spec": {"group": "metrics.k8s.io", "version": "v1beta1", "service": {"name": "metrics-server"}}},
+        {"spec": {"group": "example.com", "version": "v1"}},
+        {"spec": {"version": "v1"}},
+    ]
+    api.says(SERVICES, Reply({"items": items}))
+
+    assert [True, False, False] == [dry_runs.foreign(kind) for kind in (METRICS, GIZMOS, PODS)]
+    assert 1 == len(api.asked_for(SERVICES))
+
+
+def test_without_the_list_only_builtin_kinds_are_known(api: FakeApi, dry_runs: DryRuns) -> None:
+    """Better to write too little than to a server that may not know dry runs."""
+    api.says(SERVICES, refusal(403, "no"))
+
+    assert [True, True, False] == [dry_runs.foreign(kind) for kind in (METRICS, GIZMOS, DEPLOYMENTS)]
+
+
+def test_nothing_but_dry_runs_writes() -> None:
+    """Of all that talks to a cluster, only this and the one method under it know a verb that changes things."""
+    source = Path(__file__).parents[2] / "scanner" / "cluster"
+    verbs = ('"PUT"', '"PATCH"', '"DELETE"')
+    writing = {path.name for path in source.glob("*.py") if any(verb in path.read_text() for verb in verbs)}
+
+    assert {"session.py", "dryrun.py"} == writing
