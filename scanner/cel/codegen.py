@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from enum import StrEnum
 from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, assert_never
@@ -28,13 +29,14 @@ from scanner.cel.tree import (
     Node,
     Select,
     StructLiteral,
+    children,
     walk,
 )
 from scanner.cel.type_system import BOOL, DOUBLE, INT, NULL, STRING, Type
 from scanner.cel.values import INT_MAX, INT_MIN, NONE, Optional, Value, make_map
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from scanner.cel.checker import Checked
     from scanner.cel.env import Environment
@@ -183,6 +185,7 @@ class _Generator:
         for name in sorted(set(self._checked.names.values()) & self._declared):
             local = self._roots[name] = self._local(name)
             roots.append(_assign(local, _item(_name(ARGUMENT), name)))
+        self._hoist(root)
         result = self._term(root)
         self._block.append(ast.Return(result.code))
         module = ast.parse(f"def {FUNCTION}({ARGUMENT}): ...")
@@ -347,6 +350,31 @@ class _Generator:
                 return (bound.local,) if bound.kind is Kind.JSON else None
             return (self._roots[name],) if name in _DOCUMENTS and name in self._roots else None
         return None
+
+    def _hoist(self, root: Node) -> None:
+        """Read beforehand, once, what is read several times and at least once whatever happens."""
+        often = Counter(path for node in walk(root) for path in self._prefixes(node))
+        certain = {path for node in _certainly(root) for path in self._prefixes(node)} - set(self._known)
+        for path in sorted(certain, key=len):
+            longer = any(often[other] == often[path] for other in certain if other[:-1] == path)
+            if often[path] > 1 and not longer:
+                local = self._local(path[-1])
+                self._block.append(_assign(local, self._chain(path)))
+                self._known[path] = local
+
+    def _prefixes(self, node: Node) -> Iterator[tuple[str, ...]]:
+        """Yield the path of a selection whose operand is read as it stands: each selection of a chain yields its own."""
+        path = self._path(node)
+        if path is not None and len(path) > 1:
+            yield path
+
+    def _chain(self, path: tuple[str, ...]) -> ast.expr:
+        """Return the selections of a path, from the longest part of it that is held already."""
+        held = next((at_ for at_ in range(len(path) - 1, 1, -1) if path[:at_] in self._known), 1)
+        code: ast.expr = _name(self._known[path[:held]] if held > 1 else path[0])
+        for field in path[held:]:
+            code = _item(code, field)
+        return code
 
     def _has(self, node: Select) -> Term:
         if self._is_optional(node.operand):
@@ -854,13 +882,17 @@ class _Generator:
     def _quantified(
         self, node: Comprehension, result: str, *, stop: bool
     ) -> tuple[Term, list[ast.stmt], list[ast.stmt]]:
-        test, block = self._inside(lambda: self._truth(_required(node.predicate)))
+        test, block = self._inside(lambda: self._tested(_required(node.predicate)))
         found_it: list[ast.stmt] = [_assign(result, ast.Constant(stop)), ast.Break()]
         block.append(ast.If(test if stop else ast.UnaryOp(ast.Not(), test), found_it, []))
         return Term(_name(result), Kind.BOOL), [_assign(result, ast.Constant(not stop))], block
 
+    def _tested(self, predicate: Node) -> ast.expr:
+        self._hoist(predicate)
+        return self._truth(predicate)
+
     def _counted(self, node: Comprehension, result: str) -> tuple[Term, list[ast.stmt], list[ast.stmt]]:
-        test, block = self._inside(lambda: self._truth(_required(node.predicate)))
+        test, block = self._inside(lambda: self._tested(_required(node.predicate)))
         add = ast.AugAssign(target=ast.Name(result, ast.Store()), op=ast.Add(), value=ast.Constant(1))
         block.append(ast.If(test, [add], []))
         is_one = ast.Compare(_name(result), [ast.Eq()], [ast.Constant(1)])
@@ -931,6 +963,25 @@ def _terms(node: Call) -> list[Node]:
         else:
             terms.append(term)
     return terms
+
+
+def _certainly(root: Node) -> Iterator[Node]:
+    """Yield the nodes that are evaluated whatever the others come to, unless one of them raises."""
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        match node:
+            case Call(function="_&&_" | "_||_" | "_?_:_"):
+                waiting.append(node.arguments[0])
+            case Call(function="orValue" | "or", target=Select() | Call() | Identifier() as target):
+                waiting.append(target)
+            case Comprehension(fold="bind"):
+                waiting.append(node.start)
+            case Comprehension():
+                waiting.append(node.range)
+            case _:
+                waiting.extend(children(node))
 
 
 def _negated(node: Node) -> Node | None:

@@ -1,0 +1,29 @@
+"""`make bench ROW=n`: one row of the table of what must be fast. Prints what it compared, and the ratio with its goal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+from benchmarks import expressions, live_memory, live_time
+
+ROWS: dict[str, Callable[[], None]] = {
+    "1": expressions.against_go,
+    "2": expressions.against_the_second_engine,
+    "4": live_time.main,
+    "5": live_memory.main,
+}
+
+
+def main() -> None:
+    """Run the rows that are named, or all."""
+    rows = sys.argv[1:] or list(ROWS)
+    unknown = [row for row in rows if row not in ROWS]
+    if unknown:
+        sys.exit(f"there is no row {', '.join(unknown)}: the rows are {', '.join(ROWS)}")
+    for row in rows:
+        ROWS[row]()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""The recorded corpus of 21 expressions on 200 Deployments, and how long one evaluation of each takes."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from scanner import cel
+from scanner.cel.functions import quantity, regex
+from scanner.evaluate import CompiledPolicy, Request, compile_policy, request_map
+from scanner.model.resource import Kind, UserInfo, resource_of
+from scanner.policies.manifest import read_policy
+
+_DEPLOYMENT = Kind("apps", "v1", "Deployment", "deployments", namespaced=True)
+_CONTROLLER = UserInfo(
+    "system:serviceaccount:kube-system:deployment-controller",
+    uid="abc",
+    groups=("system:serviceaccounts", "system:authenticated"),
+)
+_SHORTEST_SECONDS = 0.03
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """An expression that can be evaluated; `policy` holds its variables."""
+
+    name: str
+    program: cel.Program
+    policy: CompiledPolicy
+
+
+@cache
+def recorded() -> Any:
+    """The recorded file. Ends the benchmark, saying why, where it is not there."""
+    folder = Path(os.environ.get("ASSAY_CONFORMANCE", "../shared/conformance"))
+    path = folder / "costs.json.gz"
+    if not path.is_file():
+        sys.exit(f"skipped: {path} is not there; name the folder of the recorded verdicts with ASSAY_CONFORMANCE")
+    with gzip.open(path) as file:
+        return json.load(file)
+
+
+@cache
+def activations() -> tuple[dict[str, object], ...]:
+    """What the expressions may name, for each of the objects."""
+    return tuple(_activation(document) for document in recorded()["objects"])
+
+
+def _activation(document: Any) -> dict[str, object]:
+    resource = resource_of(_DEPLOYMENT, document)
+    request = Request("CREATE", _DEPLOYMENT, _DEPLOYMENT, resource, resource.namespace, None, _CONTROLLER)
+    return {"object": document, "oldObject": None, "request": request_map(request), "namespaceObject": None}
+
+
+def compiled_anew() -> list[Case]:
+    """The corpus with nothing remembered of earlier rounds."""
+    cel.compile.cache_clear()
+    regex.compiled.cache_clear()
+    quantity.parse.cache_clear()
+    return [_compiled(case) for case in recorded()["cases"]]
+
+
+def _compiled(case: Any) -> Case:
+    entries = [{"name": entry["name"], "expression": entry["expr"]} for entry in case["variables"]]
+    policy = compile_policy(read_policy({"spec": {"variables": entries}}, language="test"))
+    environment = cel.Environment()
+    for name, variable in policy.variables.items():
+        if variable.program is not None:
+            variable.program.generate()
+            environment = environment.with_variable(name, variable.program.result_type)
+    program = cel.compile(case["expr"], environment)
+    program.generate()
+    return Case(case["name"], program, policy)
+
+
+def nanoseconds(case: Case) -> float:
+    """How long one evaluation takes: all objects, again and again until the clock can tell."""
+    evaluate, policy = case.program.evaluate, case.policy
+    if not policy.variables:
+        return timed(lambda: _pass(evaluate, activations()))
+    return timed(lambda: _pass(evaluate, map(policy.activation, activations())))
+
+
+def _pass(evaluate: Callable[[Mapping[str, object]], object], inputs: Any) -> None:
+    for activation in inputs:
+        with contextlib.suppress(cel.EvaluationError):
+            evaluate(activation)
+
+
+def timed(once: Callable[[], None]) -> float:
+    """Nanoseconds per object of what looks at every object once."""
+    passes, started = 0, time.perf_counter()
+    while (taken := time.perf_counter() - started) < _SHORTEST_SECONDS:
+        once()
+        passes += 1
+    return taken / (passes * len(activations())) * 1e9
