@@ -117,14 +117,14 @@ class Judge:
             match judgement.outcome:
                 case Violated() | WouldChange() | Errored() as outcome:
                     safe = redact.safe(outcome, judgement.check, ruling, bound.compiled)
-                    yield self._finding(ruling, judgement.check, safe)
+                    yield self._finding(ruling, judgement, safe)
                 case Passed() | Skipped():
                     pass
                 case _ as never:
                     assert_never(never)
 
-    def _finding(self, ruling: Ruling, check: Check, outcome: Violated | WouldChange | Errored) -> Finding:
-        invocation, resource = ruling.invocation, ruling.resource
+    def _finding(self, ruling: Ruling, judgement: Judgement, outcome: Violated | WouldChange | Errored) -> Finding:
+        invocation, resource, check = ruling.invocation, ruling.resource, judgement.check
         return Finding(
             fingerprint=fingerprint(invocation, check, resource, by_name=self.by_name),
             policy=invocation.policy.name,
@@ -141,7 +141,8 @@ class Judge:
             resource_version=resource.resource_version,
             operation=ruling.operation,
             actions=invocation.binding.actions,
-            denies=denies(outcome, invocation),
+            denies=not judgement.excepted_by and denies(outcome, invocation),
+            excepted_by=judgement.excepted_by,
         )
 
 
@@ -260,6 +261,13 @@ def denies(outcome: Violated | WouldChange | Errored, invocation: Invocation) ->
     return outcome.would_deny and (outcome.always or "Deny" in invocation.binding.actions)
 
 
+def counted_as(judgement: Judgement) -> OutcomeName:
+    """Under which name a judgement is counted: what an exception takes the effect from is apart from all else."""
+    if judgement.excepted_by and isinstance(judgement.outcome, Violated | Errored):
+        return OutcomeName.EXCEPTED
+    return outcome_name(judgement.outcome)
+
+
 def outcome_name(outcome: Outcome) -> OutcomeName:
     """Under which name an outcome is counted."""
     match outcome:
@@ -290,7 +298,7 @@ def _tally(ruling: Ruling, judgement: Judgement, bound: Bound) -> TallyKey:
         api_version=resource.kind.api_version,
         kind=resource.kind.kind,
         namespace=resource.namespace,
-        outcome=outcome_name(judgement.outcome),
+        outcome=counted_as(judgement),
         requester=judgement.check in bound.requester,
     )
 

@@ -17,6 +17,7 @@ from scanner.cel import Decider, Remembering
 from scanner.errors import ListFailed, UsageError
 from scanner.evaluate import compile_policy
 from scanner.health import Counted, health_after, health_before
+from scanner.health import kyverno as kyverno_health
 from scanner.inventory import Inventory, Parse
 from scanner.model.json import JsonObject
 from scanner.model.outcome import Gap, GapKind
@@ -323,7 +324,8 @@ class _Course:
     def end(self, setting: _Setting, finished: datetime) -> ScanEnd:
         """What the store is told last."""
         incomplete = bool(self.gaps) or any(_incomplete(entry) for entry in self._coverage)
-        health = {*setting.health, *health_after(setting.bound, self._counted, self._coverage)}
+        after = health_after(setting.bound, self._counted, self._coverage)
+        health = {*setting.health, *kyverno_health.without_noise(after, setting.bound)}
         return ScanEnd(
             finished_at=finished,
             state=ScanState.PARTIAL if incomplete else ScanState.COMPLETE,
@@ -520,7 +522,12 @@ def _setting(
         authorizer=_authorizer(listing, sighted, viewer),
     )
     judge = Judge(world, viewer.scope.exclude_namespaces, by_name=viewer.files)
-    health = (*rules.health, *health_before(rules.policies, sighted, kinds, world))
+    others = [entry for entry in sighted if not kyverno_health.is_kyverno(entry)]
+    health = (
+        *rules.health,
+        *health_before(rules.policies, others, kinds, world),
+        *kyverno_health.of_policies(rules.kyverno, kyvernos, kinds),
+    )
     return _Setting(
         judge=judge,
         plans=plan(kinds, sighted, viewer.operations),

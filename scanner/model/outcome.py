@@ -183,6 +183,7 @@ class Finding:
     operation: Operation
     actions: tuple[Action, ...]
     denies: bool
+    excepted_by: str = ""
 
 
 class GapKind(StrEnum):

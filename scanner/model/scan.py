@@ -51,6 +51,7 @@ class OutcomeName(StrEnum):
     SKIPPED = "skipped"
     NOT_AUDITABLE = "notAuditable"
     WOULD_CHANGE = "wouldChange"
+    EXCEPTED = "excepted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +209,7 @@ class PageResult:
 
 @dataclass(frozen=True, slots=True)
 class ScanStart:
-    """What is known when a scan begins: `requester` makes the simulated requests; `readings` go by policy name."""
+    """What is known when a scan begins: `requester` makes the simulated requests; `readings` go by language and name of the policies."""
 
     id: str
     cluster: ClusterIdentity
@@ -218,7 +219,7 @@ class ScanStart:
     policies: tuple[Policy, ...]
     bindings: tuple[Binding, ...]
     requester: UserInfo = field(default_factory=UserInfo)
-    readings: Mapping[str, Reading] = field(default_factory=dict)
+    readings: Mapping[tuple[str, str], Reading] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

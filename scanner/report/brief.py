@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from scanner.model.scan import StoredFinding
 from scanner.report.rows import RowForm
-from scanner.report.words import check_title, minute, object_name, result_word, visible
+from scanner.report.words import check_title, minute, object_name, result_word, told, visible
 
 _LONGEST = 240
 
@@ -31,7 +31,7 @@ def brief_row(form: RowForm, stored: StoredFinding, place: Place) -> str:
         _brief(object_name(it)),
         _brief(it.policy),
         check_title(it.check),
-        _brief(it.outcome.message),
+        _brief(told(it)),
         minute(stored.first_seen),
         minute(stored.resolved_at) if stored.resolved_at else "",
     )

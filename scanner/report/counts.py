@@ -20,7 +20,8 @@ class Counts:
     """How many checks had which outcome. The field names are those of `OutcomeName`, in Python's spelling.
 
     `skipped` checks were not asked, because a match condition is false; `not_auditable` ones could not be decided here.
-    `would_change` is drift: mutations that would change the object, which is no violation.
+    `would_change` is drift: mutations that would change the object, which is no violation. `excepted` checks would not pass
+    without the policy exceptions that apply to their objects.
     """
 
     passed: int = 0
@@ -30,6 +31,7 @@ class Counts:
     skipped: int = 0
     not_auditable: int = 0
     would_change: int = 0
+    excepted: int = 0
 
     @property
     def errored(self) -> int:
@@ -44,7 +46,7 @@ class Counts:
     @property
     def total(self) -> int:
         """Every counted check."""
-        return self.passed + self.failing + self.unanswered + self.would_change
+        return self.passed + self.failing + self.unanswered + self.would_change + self.excepted
 
     @property
     def unanswered(self) -> int:
@@ -73,6 +75,7 @@ def _counts(sums: Counter[OutcomeName]) -> Counts:
         skipped=sums[OutcomeName.SKIPPED],
         not_auditable=sums[OutcomeName.NOT_AUDITABLE],
         would_change=sums[OutcomeName.WOULD_CHANGE],
+        excepted=sums[OutcomeName.EXCEPTED],
     )
 
 

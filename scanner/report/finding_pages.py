@@ -17,7 +17,7 @@ from scanner.report.rows import RowForm, joined
 from scanner.report.site import Site, pager
 from scanner.report.spill import Spill
 from scanner.report.templates import NAME
-from scanner.report.words import check_title, cut, minute, object_name, param_name, result_word, visible
+from scanner.report.words import check_title, cut, minute, object_name, param_name, result_word, told, visible
 
 NEW = "new"
 _SHOWN = 240
@@ -66,7 +66,7 @@ def _write_policy(site: Site, spill: Spill, section: PolicySection, findings: It
 
 def _weigh(stored: StoredFinding) -> int:
     it = stored.finding
-    return weight(it.outcome.message, it.kind, it.namespace, it.name, it.binding, it.check.expression[:_SHOWN])
+    return weight(told(it), it.kind, it.namespace, it.name, it.binding, it.check.expression[:_SHOWN])
 
 
 def _group_key(stored: StoredFinding) -> tuple[object, ...]:
@@ -94,7 +94,7 @@ def _row(form: RowForm, stored: StoredFinding) -> str:
     it = stored.finding
     words = (result_word(it.outcome), it.denies, it.operation, stored.status)
     name = visible(cut(object_name(it), NAME))
-    return form.row(words, (stored.id, cut(it.kind, NAME), name, it.outcome.message, minute(stored.first_seen)))
+    return form.row(words, (stored.id, cut(it.kind, NAME), name, told(it), minute(stored.first_seen)))
 
 
 def _put_aside(site: Site, spill: Spill, batch: Batch[StoredFinding], path: str) -> None:

@@ -93,6 +93,7 @@ def finding_json(stored: StoredFinding, *, depends_on_requester: bool) -> dict[s
         "operation": it.operation,
         "actions": list(it.actions),
         "wouldDeny": it.denies,
+        "exceptedBy": it.excepted_by.split(", ") if it.excepted_by else [],
         "dependsOnRequester": depends_on_requester,
     }
 

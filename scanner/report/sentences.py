@@ -88,6 +88,16 @@ def findings_line(document: Document) -> str:
     return f"{plural(total.total, 'finding')} ({parts}); admission would refuse {total.would_deny:,} of them"
 
 
+def excepted_line(document: Document) -> str:
+    """What would not pass without policy exceptions, or an empty string."""
+    number = document.totals.excepted
+    return (
+        f"{plural(number, 'check')} would not pass without a policy exception: nothing is refused for them"
+        if number
+        else ""
+    )
+
+
 def changes_line(document: Document) -> str:
     """What was fixed, and what this scan cannot tell."""
     changes = document.changes

@@ -21,6 +21,7 @@ from scanner.report.document import Document
 from scanner.report.sentences import (
     changes_line,
     coverage_line,
+    excepted_line,
     findings_line,
     headline_of,
     namespace_title,
@@ -130,6 +131,8 @@ def _closing(console: Console, document: Document) -> None:
     _say(console, f"Changes   {changes_line(document)}")
     _say(console, f"Coverage  {coverage_line(document)}")
     _say(console, f"Score     {score_line(document)}")
+    if excepted := excepted_line(document):
+        _say(console, f"Excepted  {excepted}")
     if requester := requester_line(document):
         _say(console, f"Requester {requester}")
     if outside := outside_line(document):

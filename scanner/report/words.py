@@ -261,6 +261,12 @@ def binding_note(binding: Binding) -> str:
     return "" if binding.source == "cluster" else f"from {binding.source}"
 
 
+def told(finding: Finding) -> str:
+    """What a finding says, and which policy exceptions keep it from having any effect."""
+    message = finding.outcome.message
+    return f"{message} [excepted by {finding.excepted_by}]" if finding.excepted_by else message
+
+
 def result_word(outcome: Violated | WouldChange | Errored) -> str:
     """The word for what does not pass."""
     match outcome:

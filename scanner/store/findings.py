@@ -79,6 +79,7 @@ class _Verdict:
     operation: Operation
     actions: tuple[Action, ...]
     denies: bool
+    excepted_by: str
 
 
 def select_findings() -> Select[*tuple[Any, ...]]:
@@ -170,7 +171,7 @@ def _verdicts(connection: Connection, numbers: set[int]) -> dict[int, _Verdict]:
 
 def _verdict(row: Row[*tuple[Any, ...]]) -> _Verdict:
     actions = tuple(row.actions.split(",")) if row.actions else ()
-    return _Verdict(_outcome(row), row.operation, cast("tuple[Action, ...]", actions), row.denies)
+    return _Verdict(_outcome(row), row.operation, cast("tuple[Action, ...]", actions), row.denies, row.excepted_by)
 
 
 def _outcome(row: Row[*tuple[Any, ...]]) -> Violated | WouldChange | Errored:
@@ -207,4 +208,5 @@ def _finding(row: FindingRow, verdict: _Verdict) -> Finding:
         operation=verdict.operation,
         actions=verdict.actions,
         denies=verdict.denies,
+        excepted_by=verdict.excepted_by,
     )

@@ -25,7 +25,8 @@ CHUNK = 1000
 class Interned:
     """The ids of the rows of one table, as far as a transaction has asked for them.
 
-    A key holds the values of the table's columns in order, after `id` and `digest`, which come first.
+    A key holds the values of the table's columns in order, after `id` and `digest`, which come first. A column that a migration
+    added counts for the digest only when something is in it: what was written before is found again.
     """
 
     def __init__(self, connection: Connection, table: Table) -> None:
@@ -33,6 +34,7 @@ class Interned:
         self._connection = connection
         self._table = table
         self._columns = [column.name for column in table.columns]
+        self._added = sum(column.server_default is not None for column in table.columns)
         self._known: dict[bytes, int] = {}
         self._next = (connection.execute(select(func.max(table.c.id))).scalar() or 0) + 1
 
@@ -40,10 +42,13 @@ class Interned:
         """The ids of some keys, in their order; keys not stored yet are stored."""
         if len(self._known) > _REMEMBERED:
             self._known.clear()
-        named = {digest(key): key for key in keys}
+        named = {self._digest(key): key for key in keys}
         self._find([name for name in named if name not in self._known])
         self._add({name: key for name, key in named.items() if name not in self._known})
-        return [self._known[digest(key)] for key in keys]
+        return [self._known[self._digest(key)] for key in keys]
+
+    def _digest(self, key: Key) -> bytes:
+        return digest(key[: -self._added] if self._added and not any(key[-self._added :]) else key)
 
     def _find(self, names: list[bytes]) -> None:
         table = self._table.c

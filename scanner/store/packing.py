@@ -95,13 +95,17 @@ def _sighting(finding: Finding, checks: _Places, verdicts: _Places, kinds: _Plac
     return (
         finding.fingerprint,
         _check(checks, finding),
-        verdicts(*_outcome(finding.outcome), finding.operation, ",".join(finding.actions), finding.denies),
+        verdicts(*_outcome(finding.outcome), *_circumstances(finding)),
         kinds(finding.api_version, finding.kind),
         finding.namespace,
         finding.name,
         finding.uid,
         finding.resource_version,
     )
+
+
+def _circumstances(finding: Finding) -> tuple[str, str, bool, str]:
+    return finding.operation, ",".join(finding.actions), finding.denies, finding.excepted_by
 
 
 def _tallies(tallies: Mapping[TallyKey, int], checks: _Places, kinds: _Places) -> list[object]:

@@ -204,6 +204,7 @@ VERDICTS = Table(
     _text("operation"),
     _text("actions"),
     _flag("denies"),
+    _added_text("excepted_by"),
 )
 
 FINDINGS = Table(

@@ -1,0 +1,183 @@
+"""A whole scan by Kyverno's policies: what is listed, what is counted, what is said of policies and exceptions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scanner.model.resource import Kind
+from scanner.model.scan import HealthKind, OutcomeName
+from scanner.scan import Options
+from tests.core.documents import KINDS
+from tests.kyverno.made import deployment, exception, pod, policy
+from tests.scan.fakes import FakeCluster, Told, forbidden, scanned
+
+GROUP = "policies.kyverno.io"
+KYVERNO = (
+    Kind(GROUP, "v1", "ValidatingPolicy", "validatingpolicies", namespaced=False),
+    Kind(GROUP, "v1beta1", "ValidatingPolicy", "validatingpolicies", namespaced=False),
+    Kind(GROUP, "v1", "NamespacedValidatingPolicy", "namespacedvalidatingpolicies", namespaced=True),
+    Kind(GROUP, "v1", "PolicyException", "policyexceptions", namespaced=True),
+    Kind("kyverno.io", "v2", "GlobalContextEntry", "globalcontextentries", namespaced=False),
+)
+TEAM = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}}
+SETTINGS = {
+    "apiVersion": "v1",
+    "kind": "ConfigMap",
+    "metadata": {"name": "settings", "namespace": "team", "labels": {"a": "b"}},
+    "data": {"mode": "strict"},
+}
+
+
+def _in_v1beta1(document: Any) -> Any:
+    return {**document, "apiVersion": document["apiVersion"].replace(f"{GROUP}/v1", f"{GROUP}/v1beta1")}
+
+
+def _scanned(*documents: Any, refused: Any = None, **options: Any) -> Told:
+    """A scan of a cluster that has Kyverno in it. Policies are listed in the last served version."""
+    shown = [_in_v1beta1(one) if one["kind"] == "ValidatingPolicy" else one for one in (TEAM, *documents)]
+    return scanned(FakeCluster(shown, kinds=(*KINDS, *KYVERNO), refused=refused or {}), Options(**options))
+
+
+def test_the_clusters_own_policies_judge_it() -> None:
+    """Policies are found by themselves, and no kind that none of them is about is listed."""
+    told = _scanned(policy("object.metadata.name == 'web'"), pod(), pod("other"))
+    assert ["team/other: CEL expression validation failed at index 0"] == told.said
+    assert {"Pod", "Deployment"} <= {line.kind for line in told.end.coverage}
+    assert "ConfigMap" not in {line.kind for line in told.end.coverage}
+
+
+def test_each_form_of_a_policy_is_counted() -> None:
+    """The tallies say which form spoke; the policy is recorded once."""
+    told = _scanned(policy("false"), pod(), deployment())
+    assert {("checks", ""): 1, ("checks", "autogen-defaults"): 1} == {
+        (key.policy, key.binding): number for key, number in told.tallies.items()
+    }
+    assert ["checks"] == [one.name for one in told.start.policies]
+
+
+def test_excepted_checks_are_counted_apart() -> None:
+    """The finding is there with the exception's name, refuses nothing, and is neither passed nor violated."""
+    by_name = [{"name": "n", "expression": "object.metadata.name == 'web'"}]
+    told = _scanned(policy("false"), exception(matchConditions=by_name), pod(), pod("other"))
+    assert {"web": ("team/let-be", False), "other": ("", True)} == {
+        one.name: (one.excepted_by, one.denies) for one in told.findings
+    }
+    assert (1, 1, 2) == (told.counted(OutcomeName.EXCEPTED), told.counted(OutcomeName.VIOLATED), told.counted())
+
+
+def test_in_kyvernos_manner_an_exempted_object_is_skipped() -> None:
+    """Nothing is found on it."""
+    told = _scanned(policy("false"), exception(), pod(), kyverno_compat="controller")
+    assert ([], 1) == (told.said, told.counted(OutcomeName.SKIPPED))
+
+
+READING = policy(
+    "resource.Get('v1', 'configmaps', 'team', 'settings').data.mode == 'strict'",
+    "resource.List('v1', 'configmaps', 'team', {'a': 'b'}).items.size() == 1",
+    "resource.Get('v1', 'configmaps', 'team', 'none') == {}",
+    "resource.List(resource.ToGVR('v1', 'ConfigMap'), '').items.all(one, one.kind == 'ConfigMap')",
+)
+
+
+def test_what_expressions_read_is_listed_before() -> None:
+    """Objects are found by name, by namespace and by label; one that is not there is null."""
+    told = _scanned(READING, SETTINGS, pod())
+    assert {"passed": 3, "violated": 1} == {str(key.outcome): _sum(told, key.outcome) for key in told.tallies}
+
+
+def _sum(told: Told, name: OutcomeName) -> int:
+    return told.counted(name)
+
+
+def test_a_policy_that_reads_what_may_not_be_listed_is_a_gap() -> None:
+    """It could only be judged wrongly."""
+    told = _scanned(READING, pod(), refused={"configmaps": forbidden("configmaps")})
+    (gap,) = told.gaps
+    assert ("policy checks", []) == (gap.where, told.said)
+    assert gap.why == "it reads configmaps, which could not be listed: cannot list configmaps: forbidden"
+
+
+def test_what_only_evaluation_names_is_not_auditable() -> None:
+    """Nobody could list it beforehand."""
+    told = _scanned(policy("resource.List('v1', object.metadata.name + 's', 'team').items.size() == 0"), pod("secret"))
+    assert 1 == told.counted(OutcomeName.NOT_AUDITABLE)
+
+
+def _entry(name: str, **spec: Any) -> Any:
+    return {"apiVersion": "kyverno.io/v2", "kind": "GlobalContextEntry", "metadata": {"name": name}, "spec": spec}
+
+
+def test_global_context_entries_project_the_cluster() -> None:
+    """An entry of a resource is its list; one of an API call is not auditable; one that is not there is null."""
+    resources = {"group": "", "version": "v1", "resource": "configmaps", "namespace": "team"}
+    told = _scanned(
+        policy(
+            "globalContext.Get('maps', '').exists(one, one.metadata.name == 'settings')",
+            "globalContext.Get('calls') == null",
+            "globalContext.Get('none') == null",
+        ),
+        _entry("maps", kubernetesResource=resources),
+        _entry("calls", apiCall={"urlPath": "/version"}),
+        SETTINGS,
+        pod(),
+    )
+    assert (2, 1) == (told.counted(OutcomeName.PASSED), told.counted(OutcomeName.NOT_AUDITABLE))
+
+
+def _health(told: Told) -> set[tuple[str, str]]:
+    return {(str(one.kind), one.detail) for one in told.end.health}
+
+
+def test_health_tells_what_a_policy_is_not() -> None:
+    """Unknown fields, what has no effect, what is not for stored objects: each is said once."""
+    told = _scanned(
+        policy(
+            "true", later=1, webhookConfiguration={"timeoutSeconds": 5}, evaluation={"background": {"enabled": False}}
+        ),
+        pod(),
+    )
+    assert {
+        ("note", "unknown fields, which nobody looks at: spec.later"),
+        ("note", "spec.webhookConfiguration has no effect on a scan: it is about the webhook alone"),
+        ("notAuditable", "it is not meant for stored objects: evaluation.background.enabled is false"),
+    } == _health(told)
+
+
+def test_a_policy_that_does_not_compile_is_said_once() -> None:
+    """Its forms fail alike; every object that it matches is told."""
+    told = _scanned(policy("object.nothing +"), pod())
+    assert [HealthKind.COMPILE] == [one.kind for one in told.end.health]
+    assert 1 == told.counted(OutcomeName.ERRORED_ADMIT)
+
+
+def test_an_expired_exception_is_said() -> None:
+    """It excepts nothing."""
+    told = _scanned(policy("false"), exception(expiresAt="2020-01-01T00:00:00Z"), pod())
+    assert ("note", "policy exception team/let-be has expired, and excepts nothing any more") in _health(told)
+
+
+def test_a_policy_that_matches_nothing_is_said_once() -> None:
+    """Not for every form of it."""
+    told = _scanned(policy("true"))
+    assert [("matchedNoObject", "checks", "")] == told.health
+
+
+def test_a_generated_copy_does_not_speak_twice() -> None:
+    """The admission policy that Kyverno made of a policy is left out, and that is said."""
+    owner = {"apiVersion": f"{GROUP}/v1beta1", "kind": "ValidatingPolicy", "name": "checks"}
+    spec = policy("false")["spec"]
+    copy = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": "vpol-checks", "ownerReferences": [owner]},
+        "spec": spec,
+    }
+    binding = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": "vpol-checks-binding"},
+        "spec": {"policyName": "vpol-checks", "validationActions": ["Deny"]},
+    }
+    told = _scanned(policy("false"), copy, binding, pod())
+    detail = "Kyverno generated ValidatingAdmissionPolicy vpol-checks from it; objects are judged by this one, once"
+    assert (["checks"], True) == ([one.policy for one in told.findings], ("note", detail) in _health(told))

@@ -1,0 +1,38 @@
+"""Policy exceptions in the database: kept with the verdict, and no change of what was written before there were any."""
+
+from __future__ import annotations
+
+from sqlalchemy import create_engine, insert
+
+from scanner.store import SqlStore
+from scanner.store.interning import Interned, digest
+from scanner.store.tables import VERDICTS
+from tests.store.made import Round, finding, told
+
+KNOWN = finding("a", excepted_by="team/let-be", denies=False)
+
+
+def test_a_finding_keeps_its_exceptions(store: SqlStore) -> None:
+    """It comes back as it was told."""
+    Round((KNOWN,)).record(store, 1)
+
+    assert [KNOWN] == [item.finding for item in store.record("scan-1").findings()]
+
+
+def test_a_finding_that_becomes_excepted_stays_open(store: SqlStore) -> None:
+    """An exception is a change of the verdict and no new finding."""
+    Round((finding("a"),)).record(store, 1)
+    Round((KNOWN,)).record(store, 2)
+
+    assert {"a": "open"} == told(store.record("scan-2").findings())
+
+
+def test_verdicts_of_older_databases_are_found_again() -> None:
+    """What is not excepted has the digest that it had before exceptions were known."""
+    older = ("violated", "m", "Invalid", 422, False, False, "CREATE", "Deny", True)
+    names = [column.name for column in VERDICTS.columns]
+    engine = create_engine("sqlite://")
+    with engine.begin() as connection:
+        VERDICTS.create(connection)
+        connection.execute(insert(VERDICTS).values(dict(zip(names, (7, digest(older), *older, ""), strict=True))))
+        assert [7, 8] == Interned(connection, VERDICTS).ids([(*older, ""), (*older, "team/let-be")])
