@@ -1,0 +1,57 @@
+"""An object to measure expressions on, and everything else that they may name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scanner.cel import AUTHORIZATION, Answer, Authorizer, Environment, Measured, Question, Subject, compile
+
+OBJECT: dict[str, Any] = {
+    "metadata": {"name": "web", "labels": {"app": "web", "tier": "front"}},
+    "spec": {
+        "replicas": 3,
+        "ratio": 1.5,
+        "paused": False,
+        "nothing": None,
+        "index": 1,
+        "key": "app",
+        "text": "abcdefghijklmnopqrstuvwxyz",
+        "accents": "éàü😀",
+        "numbers": [3, 1, 2],
+        "names": ["b", "a", "abcdefghijkl"],
+        "mixed": [1, "a", None, 2.5, True, [1], {"a": 1}],
+        "empty": [],
+        "nested": [[1, 2], [], [3, [4]]],
+        "containers": [{"name": "a", "image": "registry.example.com/a:1", "ports": [{"port": 80}]}, {"name": "b"}],
+    },
+}
+
+
+class Refusing:
+    """A decider that allows nothing."""
+
+    def decide(self, question: Question) -> Answer:
+        del question
+        return Answer(allowed=False)
+
+
+_AUTHORIZER = Authorizer(Refusing(), Subject("bob", ("dev",)))
+ACTIVATION: dict[str, object] = {
+    "object": OBJECT,
+    "oldObject": None,
+    "request": {"operation": "CREATE", "userInfo": {"username": "bob"}},
+    "namespaceObject": {"metadata": {"name": "team-1"}},
+    "authorizer": _AUTHORIZER,
+    "authorizer.requestResource": _AUTHORIZER.request_resource(group="apps", resource="things", namespace="team-1"),
+}
+ENVIRONMENT = Environment().extend(AUTHORIZATION)
+
+
+def measured(text: str, **activation: object) -> Measured:
+    """What becomes of an expression, and what it costs."""
+    return compile(text, ENVIRONMENT).measure(ACTIVATION | activation)
+
+
+def cost_of(text: str) -> int:
+    """What an expression costs on the object."""
+    return measured(text).cost
