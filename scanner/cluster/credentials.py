@@ -1,4 +1,4 @@
-"""Where the cluster is and who asks: read from a kubeconfig or from a pod's service account, by the official client.
+"""Where the cluster is and who asks: a kubeconfig or a pod's service account, read by the official client if need be.
 
 Source of truth: client-go's loading rules. Of several files the first that names a thing wins, missing ones are passed
 over unless the user named them, and only without any the pod's own credentials are used.
@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from scanner.cluster.plain import Entries, plain_account, plain_kubeconfig
 from scanner.errors import ClusterError
 from scanner.model.json import Json, as_list, as_text, dig, texts
 
@@ -25,9 +26,9 @@ _LOGIN: Final = "check it with `kubectl config view`, or name another with --kub
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """How to reach one cluster. `configuration` is the official client's; its refresh hook keeps the token fresh.
+    """How to reach one cluster.
 
-    `as_user` and `as_groups` are the impersonation that the kubeconfig asks for. `own_proxy` tells that the proxy is
+    `configuration` is the official client's, or says the same; its refresh hook keeps the token fresh. `as_user` and `as_groups` are the impersonation that the kubeconfig asks for. `own_proxy` tells that the proxy is
     the kubeconfig's and not the environment's, `uncompressed` that it asks for plain answers.
     """
 
@@ -53,8 +54,10 @@ def load_credentials(kubeconfig: str, context: str) -> Credentials:
     if kubeconfig and not Path(kubeconfig).expanduser().is_file():
         raise ClusterError(f"there is no kubeconfig {kubeconfig}: check the path given with --kubeconfig")
     paths = kubeconfig or os.environ.get("KUBECONFIG") or _DEFAULT
-    if any(Path(path).expanduser().is_file() for path in paths.split(os.pathsep) if path):
-        return _from_files(paths, context)
+    files = [path for path in paths.split(os.pathsep) if path and Path(path).expanduser().is_file()]
+    if files:
+        plain = plain_kubeconfig(Path(files[0]).expanduser(), context) if [paths] == files else None
+        return _with(*plain) if plain else _from_files(paths, context)
     if os.environ.get("KUBERNETES_SERVICE_HOST"):
         return _in_cluster()
     raise ClusterError(
@@ -70,7 +73,21 @@ def _official_client() -> tuple[Any, Any]:
     return client, config
 
 
+def _with(configuration: Any, entries: Entries) -> Credentials:
+    user, cluster = dig(entries.user, "user"), dig(entries.cluster, "cluster")
+    return Credentials(
+        cluster=as_text(dig(entries.context, "context", "cluster")),
+        configuration=configuration,
+        as_user=as_text(dig(user, "as")),
+        as_groups=texts(dig(user, "as-groups")),
+        own_proxy=bool(dig(cluster, "proxy-url")),
+        uncompressed=dig(cluster, "disable-compression") is True,
+    )
+
+
 def _in_cluster() -> Credentials:
+    if plain := plain_account():
+        return Credentials("in-cluster", plain)
     client, loading = _official_client()
     configuration = client.Configuration()
     with _trouble_with("the pod's service account"):
@@ -91,14 +108,7 @@ def _from_files(paths: str, context: str) -> Credentials:
         user = _named(merged.config_files, "users", as_text(dig(wanted, "context", "user")))
         cluster = _named(merged.config_files, "clusters", as_text(dig(wanted, "context", "cluster")))
     _reject_failed_plugin(user, configuration, complaints)
-    return Credentials(
-        cluster=as_text(dig(wanted, "context", "cluster")),
-        configuration=configuration,
-        as_user=as_text(dig(user, "user", "as")),
-        as_groups=texts(dig(user, "user", "as-groups")),
-        own_proxy=bool(dig(cluster, "cluster", "proxy-url")),
-        uncompressed=dig(cluster, "cluster", "disable-compression") is True,
-    )
+    return _with(configuration, Entries(wanted, cluster, user))
 
 
 def _current_context(files: Mapping[str, Json]) -> str:

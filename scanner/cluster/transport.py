@@ -81,6 +81,8 @@ def _tls(configuration: Any) -> dict[str, Any]:
         "cert_file": configuration.cert_file,
         "key_file": configuration.key_file,
     }
+    if authority := getattr(configuration, "ca_cert_data", None):
+        settings["ca_cert_data"] = authority
     if configuration.tls_server_name:
         settings["server_hostname"] = configuration.tls_server_name
     if not configuration.verify_ssl:
@@ -91,14 +93,15 @@ def _tls(configuration: Any) -> dict[str, Any]:
 
 
 def _proxy(credentials: Credentials) -> str:
-    from kubernetes.client.rest import should_bypass_proxies  # noqa: PLC0415 - a second of imports, only needed here
-
     configuration = credentials.configuration
     proxy = str(configuration.proxy or "")
     if not proxy or credentials.own_proxy:
         return proxy
-    host = parse_url(str(configuration.host)).host or ""
-    if host in _LOOPBACK or should_bypass_proxies(configuration.host, configuration.no_proxy or ""):
+    from kubernetes.client.rest import should_bypass_proxies  # noqa: PLC0415 - half a second, only needed here
+
+    if _host(str(configuration.host)) in _LOOPBACK or should_bypass_proxies(
+        configuration.host, configuration.no_proxy or ""
+    ):
         return ""
     return proxy
 

@@ -1,0 +1,162 @@
+"""Plain credentials are read as the official client reads them, and everything else is left to it."""
+
+from __future__ import annotations
+
+import base64
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from kubernetes import client, config
+
+from scanner.cluster import plain
+from scanner.cluster.credentials import load_credentials
+from scanner.cluster.plain import Settings, plain_account, plain_kubeconfig
+from scanner.model.json import Json
+from tests.cluster.server import FakeApi, Reply
+
+PEM = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
+NAMES = ("host", "verify_ssl", "cert_file", "key_file", "tls_server_name")
+SERVER = {"server": "https://cluster.example:6443/"}
+
+
+@pytest.fixture
+def kubeconfig(tmp_path: Path, without_kubeconfig: Callable[[str, str], None]) -> Callable[..., Path]:
+    """Write a kubeconfig beside some files that it may name."""
+    for name in ("ca.crt", "me.crt", "me.key"):
+        (tmp_path / name).write_text(PEM)
+    (tmp_path / "token").write_text("from-a-file\n")
+
+    def written(cluster: dict[str, Json], user: dict[str, Json], **rest: Json) -> Path:
+        path = tmp_path / "config"
+        content: dict[str, Json] = {
+            "current-context": "here",
+            "contexts": [{"name": "here", "context": {"cluster": "shop", "user": "me"}}],
+            "clusters": [{"name": "shop", "cluster": cluster}],
+            "users": [{"name": "me", "user": user}],
+            **rest,
+        }
+        path.write_text(json.dumps(content))
+        return path
+
+    return written
+
+
+PLAIN: list[tuple[dict[str, Json], dict[str, Json]]] = [
+    ({**SERVER}, {"token": "t0ken"}),
+    ({**SERVER, "certificate-authority": "ca.crt"}, {"token": "t0ken"}),
+    ({**SERVER, "certificate-authority": "ca.crt"}, {"client-certificate": "me.crt", "client-key": "me.key"}),
+    ({**SERVER, "insecure-skip-tls-verify": True}, {"token": "t0ken"}),
+    ({**SERVER, "insecure-skip-tls-verify": False, "tls-server-name": "api.internal"}, {"token": "t0ken"}),
+    ({"server": "http://127.0.0.1:8080"}, {"token": "t0ken"}),
+    ({**SERVER, "disable-compression": True, "extensions": [{"name": "x"}]}, {"token": "t0ken", "as": "jane"}),
+]
+
+
+@pytest.mark.parametrize(("cluster", "user"), PLAIN)
+def test_plain_settings_are_those_of_the_official_client(
+    kubeconfig: Callable[..., Path], cluster: dict[str, Json], user: dict[str, Json]
+) -> None:
+    """Host, certificates, verification and token are the same, whoever reads them."""
+    path = kubeconfig(cluster, user)
+    official = client.Configuration()
+    config.load_kube_config(str(path), client_configuration=official)
+    found = plain_kubeconfig(path, "")
+    assert found is not None
+    assert {name: getattr(official, name) for name in NAMES} == {name: getattr(found[0], name) for name in NAMES}
+    assert official.api_key == found[0].api_key
+    if "certificate-authority" in cluster:
+        assert official.ssl_ca_cert == found[0].ssl_ca_cert
+
+
+def test_a_token_file_is_read_without_its_line_break(kubeconfig: Callable[..., Path]) -> None:
+    """A header cannot hold one."""
+    found = plain_kubeconfig(kubeconfig(SERVER, {"tokenFile": "token"}), "")
+    assert found is not None
+    assert {"BearerToken": "Bearer from-a-file"} == found[0].api_key
+
+
+def test_an_embedded_authority_needs_no_file(kubeconfig: Callable[..., Path]) -> None:
+    """It is used as it is."""
+    data = base64.b64encode(PEM.encode()).decode()
+    found = plain_kubeconfig(kubeconfig({**SERVER, "certificate-authority-data": data}, {"token": "t"}), "")
+    assert found is not None
+    assert (PEM, None) == (found[0].ca_cert_data, found[0].ssl_ca_cert)
+
+
+@pytest.mark.parametrize(
+    ("cluster", "user", "rest"),
+    [
+        (SERVER, {"exec": {"command": "aws"}}, {}),
+        (SERVER, {"auth-provider": {"name": "oidc"}}, {}),
+        (SERVER, {"username": "u", "password": "p"}, {}),
+        (SERVER, {"client-certificate-data": "eA==", "client-key-data": "eA=="}, {}),
+        (SERVER, {"client-certificate": "me.crt"}, {}),
+        (SERVER, {}, {}),
+        (SERVER, {"token": 7}, {}),
+        (SERVER, {"tokenFile": "missing"}, {}),
+        ({**SERVER, "proxy-url": "http://proxy.example"}, {"token": "t"}, {}),
+        ({**SERVER, "certificate-authority": "missing"}, {"token": "t"}, {}),
+        ({**SERVER, "certificate-authority-data": "!"}, {"token": "t"}, {}),
+        ({"server": "cluster.example"}, {"token": "t"}, {}),
+        ({"server": "http://127.0.0.1", "certificate-authority": "ca.crt"}, {"token": "t"}, {}),
+        ({}, {"token": "t"}, {}),
+        (SERVER, {"token": "t"}, {"current-context": ""}),
+        (SERVER, {"token": "t"}, {"contexts": "none"}),
+        (SERVER, {"token": "t"}, {"clusters": []}),
+    ],
+)
+def test_what_is_not_plain_is_left_to_the_official_client(
+    kubeconfig: Callable[..., Path], cluster: dict[str, Json], user: dict[str, Json], rest: dict[str, Json]
+) -> None:
+    """Plugins, proxies, passwords, embedded keys and everything that is missing or odd."""
+    assert plain_kubeconfig(kubeconfig(cluster, user, **rest), "") is None
+
+
+def test_a_proxy_in_the_environment_is_left_to_the_official_client(
+    kubeconfig: Callable[..., Path], without_kubeconfig: Callable[[str, str], None]
+) -> None:
+    """Which hosts it stands before is a matter of its own."""
+    without_kubeconfig("HTTPS_PROXY", "http://proxy.example")
+    assert plain_kubeconfig(kubeconfig(SERVER, {"token": "t"}), "") is None
+
+
+def test_a_pods_account_is_read_again_every_minute(
+    tmp_path: Path, without_kubeconfig: Callable[[str, str], None]
+) -> None:
+    """Its token is rotated in the file."""
+    (tmp_path / "ca.crt").write_text(PEM)
+    (tmp_path / "token").write_text("first")
+    without_kubeconfig("KUBERNETES_SERVICE_HOST", "fd00::1")
+    without_kubeconfig("KUBERNETES_SERVICE_PORT", "443")
+    settings = plain_account(tmp_path)
+    assert settings is not None
+    assert ("https://[fd00::1]:443", "Bearer first") == (settings.host, settings.api_key["BearerToken"])
+    (tmp_path / "token").write_text("second")
+    moments = iter([0.0, 59.0, 61.0, 61.0])
+    refresh = plain._rereading(tmp_path / "token", lambda: next(moments))
+    refresh(settings)
+    assert "Bearer first" == settings.api_key["BearerToken"]
+    refresh(settings)
+    assert "Bearer second" == settings.api_key["BearerToken"]
+
+
+def test_a_scan_with_plain_credentials_does_without_the_official_client(api: FakeApi, tmp_path: Path) -> None:
+    """Its import would take longer than many a scan."""
+    api.says("/version", Reply({"gitVersion": "v1.36.0"}))
+    program = (
+        "import sys; from scanner.cluster.live import LiveCluster; "
+        f"LiveCluster(kubeconfig={api.kubeconfig(tmp_path)!r}).identity(); print('kubernetes' in sys.modules)"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "False\n" == ran.stdout
+
+
+def test_settings_stand_for_a_configuration(kubeconfig: Callable[..., Path]) -> None:
+    """Whoever asks for credentials does not see the difference."""
+    found = load_credentials(str(kubeconfig(SERVER, {"token": "t0ken", "as": "jane"})), "")
+    assert isinstance(found.configuration, Settings)
+    assert ("shop", "Bearer t0ken", "jane") == (found.cluster, found.authorization(), found.as_user)
