@@ -254,9 +254,8 @@ class _Viewer:
 def _start(scan_id: str, started: datetime, seen: Outlook) -> ScanStart:
     """What is known when the scan begins: policies that nothing puts into force are read as well."""
     rules, viewer = seen.rules, seen.viewer
-    readings = {
-        policy.name: reading(compile_policy(policy, viewer.rules), viewer.operations) for policy in rules.policies
-    }
+    read = [(policy, reading(compile_policy(policy, viewer.rules), viewer.operations)) for policy in rules.policies]
+    read += [(entry.policy, entry.reading) for entry in seen.kyverno if _is_written(entry)]
     return ScanStart(
         id=scan_id,
         cluster=viewer.cluster,
@@ -266,7 +265,7 @@ def _start(scan_id: str, started: datetime, seen: Outlook) -> ScanStart:
         policies=(*rules.policies, *(entry.policy for entry in seen.kyverno if _is_written(entry))),
         bindings=(*rules.bindings, *(binding for entry in seen.kyverno for binding in entry.bindings)),
         requester=viewer.user,
-        readings={**readings, **{entry.policy.name: entry.reading for entry in seen.kyverno if _is_written(entry)}},
+        readings={(policy.language, policy.name): found for policy, found in read},
     )
 
 

@@ -105,6 +105,9 @@ def rulebook(
     )
     bindings = (*reader.bindings, *assumed)
     scope = wishes.scope
+    for name, _ in wishes.assume_bound:
+        if not _chosen(name, scope.policies):
+            raise UsageError(f"--assume-bound {name}: --policy leaves that policy out; name it there as well")
     if reader.knows_all:
         names = {*(name for _, name in policies), *(one.full_name for one in reader.kyverno)}
         _reject_unknown(scope.policies, names, "--policy")
@@ -115,7 +118,9 @@ def rulebook(
     wanted = tuple(
         b
         for b in bindings
-        if _chosen(b.name, scope.bindings) and _chosen(b.policy_name, scope.policies) and b.policy_name not in copies
+        if (b.assumed or _chosen(b.name, scope.bindings))
+        and _chosen(b.policy_name, scope.policies)
+        and b.policy_name not in copies
     )
     joining = (*_unbound(chosen, bindings), *_dangling(wanted, policies)) if reader.knows_all else ()
     return Rulebook(
@@ -250,7 +255,10 @@ class _Reader:
 
 
 def _assumed(name: str, action: str, policies: Mapping[tuple[str, str], Policy], reader: _Reader) -> Iterator[Binding]:
-    """The bindings that are made up for the policies of a name, one for each language that has such a policy."""
+    """The bindings that are made up for the policies of a name, one for each language that has such a policy.
+
+    Raises UsageError for what nothing would come of.
+    """
     found = [policies[language, name] for language in _LANGUAGES if (language, name) in policies]
     if not found and name in reader.refused:
         why = next(gap.why for gap in reader.gaps if gap.where == reader.refused[name])

@@ -12,11 +12,13 @@ import typer
 from scanner.cli.database import ClusterNameOption, DbOption, existing
 from scanner.errors import UsageError
 from scanner.model.outcome import CheckKind, Errored, Violated, WouldChange
+from scanner.model.reading import Auditability
 
 if TYPE_CHECKING:
     from scanner.model.policy import Binding, Policy, Validation
     from scanner.model.scan import PolicyRecord, ScanRecord, StoredFinding
     from scanner.store import SqlStore
+    from scanner.store.lookup import ExplainedFinding
 
 _FINDING = re.compile(r"[0-9a-f]{6,64}")
 
@@ -41,7 +43,7 @@ def _lines(store: SqlStore, what: str, cluster: str | None) -> Iterator[str]:
     if entry:
         return _policy(entry, record)
     if _FINDING.fullmatch(what):
-        return _finding(store.finding(what).stored)
+        return _finding(store.finding(what))
     names = ", ".join(found.policy.name for found in record.policies) or "none"
     raise UsageError(f"{what} is no policy of the last scan (there are: {names}) and no id of a finding")
 
@@ -123,9 +125,10 @@ def _binding(binding: Binding) -> str:
     return f"binding {binding.name}: {', '.join(binding.actions)}{made_up}{params}"
 
 
-def _finding(stored: StoredFinding) -> Iterator[str]:
+def _finding(explained: ExplainedFinding) -> Iterator[str]:
     from scanner.report.words import object_name, param_name  # noqa: PLC0415 - nothing is imported before it is needed
 
+    stored = explained.stored
     finding = stored.finding
     yield f"Finding {stored.id}: {finding.api_version} {finding.kind} {object_name(finding)}"
     yield f"Policy {finding.policy}, binding {finding.binding}, {_check(stored)}"
@@ -146,10 +149,21 @@ def _finding(stored: StoredFinding) -> Iterator[str]:
     yield ""
     effect = "would refuse" if finding.denies else "would admit"
     yield f"At a {finding.operation}, admission {effect} this object (actions: {', '.join(finding.actions)})."
+    yield from _limits(explained)
     if stored.status == "preview":
         yield f"It is a preview of {_stamp(stored.last_seen)}: nothing binds the policy, and the finding has no history."
         return
     yield f"First seen {_stamp(stored.first_seen)}, last seen {_stamp(stored.last_seen)}, now {stored.status}."
+
+
+def _limits(explained: ExplainedFinding) -> Iterator[str]:
+    """How far the finding can stand for admission, where its check is not fully auditable."""
+    from scanner.report import words  # noqa: PLC0415 - nothing is imported before it is needed
+
+    who = explained.scan.requester.username or "the identity that scanned"
+    for known in explained.reading.of(explained.stored.finding.check):
+        supposed = f" (here: {who})" if known is Auditability.REQUESTER else ""
+        yield f"The check {words.AUDITABILITY[known]}{supposed}: {words.AUDITABILITY_MEANINGS[known]}"
 
 
 def _stamp(moment: datetime) -> str:

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, func, select
 
 from scanner.errors import UsageError
 from scanner.model.policy import Policy
+from scanner.model.reading import UNKNOWN, Reading
 from scanner.model.scan import Scan, StoredFinding
 from scanner.store import codec
 from scanner.store.findings import (
@@ -34,11 +35,12 @@ _HEX = re.compile(r"[0-9a-f]{1,64}")
 
 @dataclass(frozen=True, slots=True)
 class ExplainedFinding:
-    """A finding as it stands now, the scan that saw it last, and the policy as that scan used it."""
+    """A finding as it stands now, the scan that saw it last, and the policy as that scan used and read it."""
 
     stored: StoredFinding
     scan: Scan
     policy: Policy | None
+    reading: Reading = UNKNOWN
 
 
 def scans(connection: Connection, limit: int) -> tuple[Scan, ...]:
@@ -120,19 +122,21 @@ def _explained(connection: Connection, cluster: int, row: FindingRow) -> Explain
         stored = resolved(row, finding, times)
     place = (SCANS.c.cluster == cluster) & (SCANS.c.revision == seen)
     scan = scan_of(connection.execute(select_scans().where(place)).one())
-    return ExplainedFinding(stored, scan, _policy(connection, scan.id, finding.policy))
+    return ExplainedFinding(stored, scan, *_policy(connection, scan.id, finding.policy))
 
 
-def _policy(connection: Connection, scan_id: str, name: str) -> Policy | None:
+def _policy(connection: Connection, scan_id: str, name: str) -> tuple[Policy | None, Reading]:
     used = (
-        select(POLICIES.c.document)
+        select(POLICIES.c.document, SCAN_POLICIES.c.reading)
         .select_from(SCAN_POLICIES.join(POLICIES).join(SCANS))
         .where(SCANS.c.id == scan_id, POLICIES.c.name == name)
         .order_by(SCAN_POLICIES.c.position)
         .limit(1)
     )
-    document = connection.execute(used).scalar()
-    return None if document is None else codec.from_text(Policy, document)
+    row = connection.execute(used).one_or_none()
+    if row is None:
+        return None, UNKNOWN
+    return codec.from_text(Policy, row.document), codec.from_text(Reading, row.reading) if row.reading else UNKNOWN
 
 
 def _what_there_is(connection: Connection) -> str:

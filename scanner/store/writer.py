@@ -47,7 +47,7 @@ def begin(engine: Engine, start: ScanStart, now: datetime) -> None:
         number = _insert_scan(connection, start, now)
         policies = Interned(connection, POLICIES).ids([_policy(item) for item in start.policies])
         bindings = Interned(connection, BINDINGS).ids([_binding(item) for item in start.bindings])
-        read = [codec.to_text(start.readings.get(item.name, UNKNOWN)) for item in start.policies]
+        read = [codec.to_text(start.readings.get((item.language, item.name), UNKNOWN)) for item in start.policies]
         used: list[dict[str, str | int]] = [
             {"policy": item, "reading": text} for item, text in zip(policies, read, strict=True)
         ]

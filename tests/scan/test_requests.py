@@ -78,7 +78,7 @@ def test_policies_are_classed_before_the_scan() -> None:
     cluster = changed(cluster, documents=[*cluster.documents, policy("unbound", "true")])
     readings = scanned(cluster).start.readings
     assert {"p": (Auditability.OLD_OBJECT,), "unbound": (Auditability.FULL,)} == {
-        name: it.classes for name, it in readings.items()
+        name: it.classes for (_, name), it in readings.items()
     }
 
 

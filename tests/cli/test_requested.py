@@ -1,0 +1,135 @@
+"""The simulated request on the command line, previews, and how far an audit can stand for admission."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from scanner.model.json import as_list, as_text, dig
+from tests.cli.conftest import Assay
+from tests.cli.manifests import bound, config_map, policy
+
+ONLY_BOB = "request.userInfo.username == 'bob'"
+
+
+@pytest.fixture
+def files(home: Path) -> Path:
+    """Two ConfigMaps and a policy that asks who makes the request."""
+    folder = home / "cluster"
+    folder.mkdir()
+    text = "---\n".join([bound("only-bob", expression=ONLY_BOB), config_map("a"), config_map("b")])
+    (folder / "all.yaml").write_text(text)
+    return folder
+
+
+def names(report: object) -> list[str]:
+    """The objects that have findings."""
+    return sorted(as_text(dig(it, "object", "name")) for it in as_list(dig(report, "findings")))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("flags", "found"), [([], ["a", "b"]), (["--as-user", "bob"], [])])
+def test_somebody_else_makes_the_requests(assay: Assay, files: Path, flags: list[str], found: list[str]) -> None:
+    """Whoever --as-user names; the report says who it was, and counts what depends on that apart."""
+    ran = assay("scan", "--from", files, *flags, "-o", "json")
+    who = flags[-1] if flags else "assay"
+    assert (found, who, 2) == (
+        names(ran.report),
+        dig(ran.report, "provenance", "requester", "username"),
+        sum(number for number in ran.report["requester"].values()),  # type: ignore[union-attr]
+    )
+
+
+def test_groups_uid_and_extra_belong_to_the_user(assay: Assay, home: Path, files: Path) -> None:
+    """All of them reach the policy."""
+    asked = (
+        "'dev' in request.userInfo.groups && 'ops' in request.userInfo.groups && request.userInfo.uid == 'u-1' && "
+        "request.userInfo.extra['scopes'] == ['a', 'b']"
+    )
+    (home / "policy.yaml").write_text(bound("asking", expression=asked))
+    user = ["--as-user", "bob", "--as-user-group", "dev", "--as-user-group", "ops", "--as-user-uid", "u-1"]
+    extra = ["--as-user-extra", "Scopes=a", "--as-user-extra", "scopes=b"]
+    ran = assay("scan", "--from", files, "-f", "policy.yaml", "--policy", "asking", *user, *extra, "-o", "json")
+    assert ([], 2) == (names(ran.report), dig(ran.report, "totals", "passed"))
+
+
+@pytest.mark.parametrize(
+    ("flags", "text"),
+    [
+        (["--as-user-group", "dev"], "--as-user-group needs --as-user: name the user that it is about"),
+        (["--as-user-uid", "1"], "--as-user-uid needs --as-user"),
+        (["--as-user-extra", "a=b"], "--as-user-extra needs --as-user"),
+        (["--as-user", "bob", "--as-user-extra", "a"], "--as-user-extra a: write KEY=VALUE"),
+        (["--operation", "delete"], "'delete' is not one of"),
+        (["--policy", "only-*", "--assume-bound", "new"], "--assume-bound names policy new, which is neither in"),
+    ],
+)
+def test_what_cannot_be_asked_is_a_usage_error(assay: Assay, files: Path, flags: list[str], text: str) -> None:
+    """Said in a sentence, with exit code 2."""
+    ran = assay("scan", "--from", files, *flags)
+    assert 2 == ran.code
+    assert text in " ".join(ran.stderr.split())
+
+
+def test_a_policy_that_is_left_out_cannot_be_previewed(assay: Assay, home: Path, files: Path) -> None:
+    """Nothing would come of it, and the report would look clean."""
+    (home / "new.yaml").write_text(policy("new"))
+    ran = assay("scan", "--from", files, "-f", "new.yaml", "--policy", "only-bob", "--assume-bound", "new")
+    assert 2 == ran.code
+    assert "--assume-bound new: --policy leaves that policy out; name it there as well" in " ".join(ran.stderr.split())
+
+
+def test_the_operation_can_be_chosen(assay: Assay, files: Path) -> None:
+    """A policy that names only CREATE has nothing to say about updates, and is listed with that reason."""
+    ran = assay("scan", "--from", files, "--operation", "update", "-o", "json")
+    (section,) = as_list(ran.report["policies"])
+    assert ([], 0, "update") == (names(ran.report), ran.code, dig(ran.report, "provenance", "operation"))
+    assert ["dependsOnRequester", "notAuditable"] == dig(section, "auditability")
+    assert "its rules name only CREATE" in as_text(dig(section, "notAuditable"))
+
+
+def test_a_preview_leaves_no_trace_in_the_history(assay: Assay, home: Path, files: Path) -> None:
+    """The scan that previews shows it; those after it know nothing of it, and what is in force goes on as ever."""
+    (home / "new.yaml").write_text(policy("new"))
+    flags = ["--from", files, "--cluster-name", "c", "-o", "json"]
+    first = assay("scan", *flags)
+    preview = assay("scan", *flags, "-f", "new.yaml", "--assume-bound", "new=Warn")
+    last = assay("scan", *flags)
+
+    assert [(2, 0), (0, 2), (0, 0)] == [
+        (dig(it.report, "changes", "new"), dig(it.report, "changes", "preview")) for it in (first, preview, last)
+    ]
+    assert [(0, 0), (0, 0), (0, 0)] == [
+        (dig(it.report, "changes", "resolved"), dig(it.report, "changes", "unchecked")) for it in (first, preview, last)
+    ]
+    assert [2, 4, 2] == [len(as_list(it.report["findings"])) for it in (first, preview, last)]
+    assert {"open"} == {as_text(dig(it, "status")) for it in as_list(last.report["findings"])}
+
+
+def test_a_previewed_finding_can_be_explained(assay: Assay, home: Path, files: Path) -> None:
+    """Later too: the scan that saw it is still there."""
+    (home / "new.yaml").write_text(policy("new"))
+    ran = assay("scan", "--from", files, "-f", "new.yaml", "--assume-bound", "new", "-o", "json")
+    found = next(it for it in as_list(ran.report["findings"]) if dig(it, "policy") == "new")
+    assay("scan", "--from", files)
+    said = assay("explain", as_text(dig(found, "id"))).stdout.decode()
+    assert "nothing binds the policy, and the finding has no history." in said
+
+
+def test_policies_are_listed_with_their_auditability(assay: Assay, files: Path) -> None:
+    """`assay policies` says it, and `assay explain` says what it means and for which checks."""
+    assay("scan", "--from", files)
+    assert "only-bob  depends on requester" in assay("policies").stdout.decode()
+    said = assay("explain", "only-bob").stdout.decode()
+    assert "Auditability: depends on requester\n" in said
+    assert "validations[0]: It reads who makes the request, or how." in said
+    assert "2 of its outcomes hold for requests by assay and can be different for others." in said
+
+
+def test_a_finding_tells_when_it_depends_on_the_requester(assay: Assay, files: Path) -> None:
+    """And who that was."""
+    ran = assay("scan", "--from", files, "-o", "json")
+    found = as_list(ran.report["findings"])[0]
+    said = assay("explain", as_text(dig(found, "id"))).stdout.decode()
+    assert True is dig(found, "dependsOnRequester")
+    assert "The check depends on requester (here: assay): It reads who makes the request" in said
