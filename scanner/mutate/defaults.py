@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from scanner.model.json import Json, JsonObject, as_text, dig
+from scanner.model.json import Json, JsonObject, as_object, as_text, dig
 
+_NAME_LABEL = "kubernetes.io/metadata.name"
 _CORE = "io.k8s.api.core.v1."
 _APPS = "io.k8s.api.apps.v1."
 _BATCH = "io.k8s.api.batch.v1."
@@ -122,6 +123,17 @@ def default_of(type_name: str, field: str, siblings: JsonObject) -> Json:
             return None
         case _:
             return _DEFAULTS.get(type_name, {}).get(field)
+
+
+def labels_of(document: JsonObject, given: JsonObject) -> JsonObject:
+    """The labels of an object that was given some: namespaces keep their name, jobs without any take their template's."""
+    match document.get("apiVersion"), document.get("kind"):
+        case ("v1", "Namespace"):
+            return {**given, _NAME_LABEL: dig(document, "metadata", "name")}
+        case ("batch/v1", "Job") | ("v1", "ReplicationController"):
+            return given or as_object(dig(document, "spec", "template", "metadata", "labels"))
+        case _:
+            return given
 
 
 def _pull_policy(image: str) -> Json:

@@ -92,6 +92,7 @@ class Compactor:
             "v": self._others(schema, preserve=preserve),
             "d": defaults,
             "w": _always_written(schema, defaults),
+            "n": [name for name, one in properties.items() if dig(one, "nullable") is True],
             "x": schema.get("x-kubernetes-map-type") == "atomic",
         }
         return {key: part for key, part in parts.items() if part}

@@ -17,7 +17,8 @@ from scanner.mutate.native import Native, PatchFault, misnamed, native_object
 from scanner.mutate.operations import Node, Operation, TestFailed, apply
 from scanner.mutate.origin import Data
 from scanner.mutate.schema import Schema
-from scanner.mutate.values import json_value
+from scanner.mutate.settling import settled
+from scanner.mutate.values import RequestFault, json_value
 
 
 def configured(value: cel.Value, live: JsonObject, schema: Schema, data: Data) -> JsonObject:
@@ -35,9 +36,14 @@ def configured(value: cel.Value, live: JsonObject, schema: Schema, data: Data) -
     if fault := typed.faults(schema, live, duplicates=True):
         raise PatchFault(f"error applying patch: failed to convert original object to typed object: {fault}")
     try:
-        return cast("JsonObject", merged(schema, live, patch))
+        found = cast("JsonObject", merged(schema, live, patch))
     except PatchFault as fault:
         raise PatchFault(f"error applying patch: failed to merge patch: {fault}") from None
+    try:
+        return settled(schema, live, found)
+    except PatchFault as fault:
+        named = f"{live.get('apiVersion')}, Kind={live.get('kind')}"
+        raise PatchFault(f"unable to convert unstructured object to {named}: {fault}") from None
 
 
 def _identity(live: JsonObject) -> dict[str, Native]:
@@ -55,7 +61,11 @@ def patched(value: cel.Value, live: JsonObject, schema: Schema, data: Data) -> J
         return live
     except PatchFault as fault:
         raise PatchFault(f"JSON Patch: {fault}") from None
-    return strictly_decoded(schema, cast("Json", changed), live)
+    decoded = strictly_decoded(schema, cast("Json", changed), live)
+    try:
+        return settled(schema, live, decoded)
+    except PatchFault as fault:
+        raise RequestFault(f"Internal error occurred: {fault}") from None
 
 
 def _operation(value: cel.Value, data: Data) -> Operation:

@@ -10,7 +10,7 @@ open. Schemas are kept as compact JSON and read type by type, when a patch first
 | `"*"`, `"?"` | anything, replaced whole; anything, maps in it merged |
 | `7` | the type of that number; `{"r": 7, "x": true}` the same, but atomic (or not) here |
 | `{"e": …}` | an atomic list of …, `{"e": …, "k": ["name"]}` one with keys, `{"e": …, "k": []}` a set |
-| `{"f": {…}, "v": …}` | an object with these fields, and values of this kind under any other name; `"x": true` atomic, `"d"` defaults, `"w"` written even when empty |
+| `{"f": {…}, "v": …}` | an object with these fields, and values of this kind under any other name; `"x": true` atomic, `"d"` defaults, `"w"` written even when empty, `"n"` nullable |
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ class MapType:
     atomic: bool = False
     defaults: JsonObject = field(default_factory=dict)
     written: frozenset[str] = frozenset()
+    nullable: frozenset[str] = frozenset()
 
     def of(self, name: str) -> Json:
         """The type of a field, or None when the object may have no field of this name."""
@@ -142,5 +143,6 @@ def _written(shape: JsonObject) -> Atom:
             atomic=shape.get("x") is True,
             defaults=as_object(shape.get("d")) or EMPTY,
             written=frozenset(texts(shape.get("w"))),
+            nullable=frozenset(texts(shape.get("n"))),
         ),
     )

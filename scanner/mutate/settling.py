@@ -13,12 +13,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from scanner.model.json import Json, JsonObject
-from scanner.mutate.defaults import default_of
+from scanner.mutate.defaults import default_of, labels_of
 from scanner.mutate.operations import same
 from scanner.mutate.paths import BadElement, element_key
 from scanner.mutate.quantities import canonical, same_quantity
 from scanner.mutate.schema import Atom, ListType, MapType, Schema
 
+_COMPILED = "io.k8s."
 # What clients cannot set on a stored object; the server puts it back.
 _SERVER_SET = (
     "creationTimestamp",
@@ -82,6 +83,8 @@ def settled(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject
 def _owned(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
     """The object with what is the server's own put back."""
     metadata = _kept(_part(before, "metadata"), _part(after, "metadata"), _SERVER_SET)
+    if labels := labels_of(after, _part(metadata, "labels")):
+        metadata = {**metadata, "labels": labels}
     return {
         **_kept(before, after, ("status",) if schema.builtin else ()),
         **({"metadata": metadata} if metadata else {}),
@@ -115,24 +118,27 @@ class _Settling:
     def _map(self, atom: Atom, of: MapType, before: JsonObject, after: JsonObject) -> JsonObject:
         known = {name: one for name, one in after.items() if of.of(name) is not None}
         found = {name: self.value(of.of(name), before.get(name), one) for name, one in known.items()}
-        kept = {name: one for name, one in found.items() if name in before or not self._is_nothing(of, name, one)}
-        kept = {name: one for name, one in kept.items() if one is not None or before.get(name, one) is None}
-        removed = {name: before[name] for name in before if name not in kept}
-        restored = {name: one for name, one in removed.items() if self._is_default(atom.name, of, name, one, after)}
-        return {**kept, **restored}
+        kept = {
+            name: one
+            for name, one in found.items()
+            if (name in before and same(before[name], one)) or not self._is_nothing(atom, of, name, one)
+        }
+        removed = {name: self._default(atom, of, name, after) for name in before if name not in kept}
+        return {**kept, **{name: default for name, default in removed.items() if default is not None}}
 
-    def _is_default(self, type_name: str, of: MapType, name: str, value: Json, siblings: JsonObject) -> bool:
-        """Whether a removed field comes back as it was."""
-        known = default_of(type_name, name, siblings) if self._schema.builtin else of.defaults.get(name)
-        return known is not None and same(value, known)
+    def _default(self, atom: Atom, of: MapType, name: str, siblings: JsonObject) -> Json:
+        """What comes back where a field was removed."""
+        return default_of(atom.name, name, siblings) if self._is_compiled(atom) else of.defaults.get(name)
 
-    def _is_nothing(self, of: MapType, name: str, value: Json) -> bool:
-        """Whether a field that was not there before is as if it were not given."""
-        if not self._schema.builtin:
-            return False
-        if value is None:
-            return True
-        if name not in of.fields or name in of.written:
+    def _is_compiled(self, atom: Atom) -> bool:
+        """Whether a Go type decodes it: in custom resources, that is their metadata."""
+        return self._schema.builtin or atom.name.startswith(_COMPILED)
+
+    def _is_nothing(self, owner: Atom, of: MapType, name: str, value: Json) -> bool:
+        """Whether a value that was given to a field is as if it were not given."""
+        if value is None and name in of.fields:
+            return name not in of.nullable
+        if not self._is_compiled(owner) or name not in of.fields or name in of.written:
             return False
         atom = self._schema.resolve(of.fields[name])
         match value:

@@ -35,7 +35,6 @@ from scanner.mutate.native import PatchFault
 from scanner.mutate.origin import Data
 from scanner.mutate.patch import configured, patched
 from scanner.mutate.schema import Schema
-from scanner.mutate.settling import settled
 from scanner.mutate.values import RequestFault
 from scanner.policies import manifest, validation
 from scanner.policies.reading import AUDITABLE
@@ -227,7 +226,7 @@ class _Run:
         value = _evaluated(expression, activation)
         data = self._data(body, activation)
         apply = patched if self.compiled.policy.mutations[index].patch_type == "JSONPatch" else configured
-        return settled(self.schema, body, apply(value, body, self.schema, data))
+        return apply(value, body, self.schema, data)
 
     def _data(self, body: JsonObject, activation: dict[str, object]) -> Data:
         sources = tuple(activation[name] for name in activation if name != "variables")

@@ -1,0 +1,147 @@
+"""What Assay predicts of a mutation is what the server answers to a dry-run update of the stored object.
+
+The example cluster is stored on a real API server beside more than forty mutating policies. Each of its objects is sent back
+as it is, once for each policy, and the answer compared with the prediction: the same object, or the same refusal.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import groupby, islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scanner.api import Auditor, Ruling
+from scanner.cluster.live import LiveCluster
+from scanner.model.json import JsonObject, as_object, as_text, dig
+from scanner.model.outcome import Errored, WouldChange
+from scanner.model.resource import Kind, UserInfo
+from scanner.mutate.operations import Operation, apply, same
+from scanner.policies.mutating import Schemas, refusal
+from tests.conformance.mutations import agrees
+from tests.integration import examples, mutations
+from tests.integration.apiserver import ApiServer, running
+from tests.integration.client import Answer
+from tests.integration.manifests import apply as store
+from tests.integration.manifests import wait_until_enforced
+from tests.integration.parity import stored, where_of
+
+SECONDS_TO_MUTATE = 45.0
+OF_A_KIND = 3
+LATER = 422
+"""Mutated, and then refused by the validation of the kind: no policy says so."""
+BOOKKEEPING = ("managedFields", "resourceVersion", "generation")
+COUNTER = "deprecated.daemonset.template.generation"
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A server that holds objects and policies, and what predictions need to know of it."""
+
+    server: ApiServer
+    objects: tuple[JsonObject, ...]
+    namespaces: tuple[JsonObject, ...]
+    kinds: tuple[Kind, ...]
+    schemas: Schemas
+
+
+@pytest.fixture(scope="module")
+def stage(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    """A server of our own: its policies act on every object."""
+    with running(assets, tmp_path_factory.mktemp("mutated")) as server:
+        store(server, examples.objects("after"))
+        names = {where_of(document) for document in examples.objects("after")}
+        found = [document for document in stored(server) if where_of(document) in names]
+        store(server, mutations.manifests())
+        wait_until_enforced(server)
+        _wait_until_mutating(server, next(it for it in found if it["kind"] == "ConfigMap"))
+        live = LiveCluster(kubeconfig=str(server.kubeconfig))
+        yield Stage(
+            server,
+            tuple(_some(found)),
+            tuple(document for document in found if document["kind"] == "Namespace"),
+            live.discover().kinds,
+            live.schemas(),
+        )
+
+
+def _some(documents: list[JsonObject]) -> Iterator[JsonObject]:
+    """A few objects of each kind."""
+    for _, group in groupby(sorted(documents, key=lambda it: as_text(it["kind"])), key=lambda it: it["kind"]):
+        yield from islice(group, OF_A_KIND)
+
+
+def _wait_until_mutating(server: ApiServer, probe: JsonObject) -> None:
+    """The plug-in for mutating policies reads them from streams of its own."""
+    deadline = time.monotonic() + SECONDS_TO_MUTATE
+    for name in ("label", "variables"):
+        while _untouched(mutations.updated(server, probe, mutations.user_of(name)), probe):
+            assert time.monotonic() < deadline, f"policy {name} does not act"
+            time.sleep(0.2)
+
+
+def _untouched(answer: Answer, before: JsonObject) -> bool:
+    return answer.status == 200 and same(_compared(as_object(answer.body)), _compared(before))
+
+
+@pytest.mark.parametrize("name", sorted(mutations.POLICIES))
+def test_the_prediction_is_what_the_server_makes_of_the_object(stage: Stage, name: str) -> None:
+    """Every object that the policy acts on comes out as predicted, or is refused in the predicted words."""
+    auditor = Auditor(
+        policies=[mutations.policy_of(name)],
+        bindings=[mutations.binding_of(name)],
+        namespaces=stage.namespaces,
+        kinds=stage.kinds,
+        user=UserInfo(mutations.user_of(name), groups=mutations.GROUPS),
+        schemas=stage.schemas,
+        kubernetes_version="1.36",
+    )
+    differing = {}
+    for document in stage.objects:
+        rulings = auditor.evaluate(document, operation="UPDATE")
+        if not rulings:
+            continue
+        answer = mutations.updated(stage.server, document, mutations.user_of(name))
+        if answer.status != LATER and not _as_predicted(rulings, document, answer):
+            differing[where_of(document)] = (answer.status, dig(answer.body, "message"), rulings[0].judgements)
+
+    assert {} == differing
+
+
+def _as_predicted(rulings: tuple[Ruling, ...], document: JsonObject, answer: Answer) -> bool:
+    if answer.status != 200:
+        return as_text(dig(answer.body, "message")) in set(_refusals(rulings))
+    predicted, made, before = (_compared(it) for it in (_after(rulings, document), as_object(answer.body), document))
+    return (
+        not [*_refusals(rulings)] and agrees(predicted, made, before) and same(made, before) is same(predicted, before)
+    )
+
+
+def _refusals(rulings: tuple[Ruling, ...]) -> Iterator[str]:
+    for ruling in rulings:
+        for judgement in ruling.judgements:
+            if isinstance(judgement.outcome, Errored) and judgement.outcome.would_deny:
+                yield judgement.outcome.message
+                yield refusal(ruling.invocation, judgement.outcome.message)
+
+
+def _after(rulings: tuple[Ruling, ...], document: JsonObject) -> JsonObject:
+    found: Any = document
+    for ruling in rulings:
+        for judgement in ruling.judgements:
+            if isinstance(judgement.outcome, WouldChange):
+                found = apply([Operation(it.op, it.path, it.value) for it in judgement.outcome.patch], found)  # type: ignore[arg-type]
+    return as_object(found)
+
+
+def _compared(document: JsonObject) -> JsonObject:
+    """An object without what a server counts and notes by itself."""
+    metadata = {key: value for key, value in as_object(document["metadata"]).items() if key not in BOOKKEEPING}
+    notes = as_object(metadata.get("annotations"))
+    if isinstance(notes, Mapping) and COUNTER in notes:
+        metadata["annotations"] = {key: value for key, value in notes.items() if key != COUNTER}
+    return {**document, "metadata": metadata}
