@@ -38,6 +38,7 @@ Frame: TypeAlias = "list[Value]"
 Evaluate: TypeAlias = "Callable[[Frame], Value]"
 OPTIONALS_KEPT_SINCE = (1, 37)
 Rewrap: TypeAlias = "Callable[[Value], Value]"
+Around: TypeAlias = "Callable[[Node, Evaluate], Evaluate]"
 _Step: TypeAlias = "tuple[Evaluate | None, Value, bool]"
 """One selection: a computed key or a constant one, and whether it is optional."""
 
@@ -64,15 +65,20 @@ class Planned:
         self.size = size
 
 
-def plan(root: Node, checked: Checked, folded: Folded, environment: Environment) -> Planned:
-    """Return the closures of a checked tree."""
-    planner = _Planner(checked, folded, environment)
+def plan(
+    root: Node, checked: Checked, folded: Folded, environment: Environment, around: Around | None = None
+) -> Planned:
+    """Return the closures of a checked tree; `around` may put another around that of each node."""
+    planner = _Planner(checked, folded, environment, around)
     evaluate = planner.plan(root)
     return Planned(evaluate, planner.roots, planner.size)
 
 
 class _Planner:
-    def __init__(self, checked: Checked, folded: Folded, environment: Environment) -> None:
+    def __init__(
+        self, checked: Checked, folded: Folded, environment: Environment, around: Around | None = None
+    ) -> None:
+        self._around = around
         self._checked = checked
         self._folded = folded
         self._again = as_it_is if environment.version >= OPTIONALS_KEPT_SINCE else runtime.rewrapped
@@ -87,6 +93,10 @@ class _Planner:
 
     def plan(self, node: Node) -> Evaluate:
         """Return the closure of a node."""
+        evaluate = self._planned(node)
+        return evaluate if self._around is None else self._around(node, evaluate)
+
+    def _planned(self, node: Node) -> Evaluate:
         if node.id in self._folded.constants:
             value = self._folded.constants[node.id]
             return lambda _frame: value

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from scanner.cel import bounds, exact, fast, metered, parser, reads, salvage, syntax
+from scanner.cel import bounds, exact, fast, metered, parser, reads, reasons, salvage, syntax
 from scanner.cel.checker import check
 from scanner.cel.cost import PER_CALL_LIMIT
 from scanner.cel.depth import with_room
@@ -105,6 +105,12 @@ class Program:
         self._fast = fast.build(self.text, analysis.root, analysis.checked, analysis.folded, analysis.environment)
         self._watch = fast.Watch(self._fast)
         return self._fast
+
+    def reasons(
+        self, activation: Mapping[str, object], sources: Mapping[str, str] | None = None
+    ) -> tuple[reasons.Reason, ...]:
+        """Return the values that decided an evaluation; `sources` are the paths that the policy's variables stand for."""
+        return reasons.reasons(self._analysis, activation, sources)
 
     def python(self) -> str:
         """Return the generated function as people read it; empty when there is none."""
