@@ -1,0 +1,148 @@
+"""The bound of an expression's cost: never below what it really costs, and seldom so high that counting is needed."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scanner.cel import DYN, NOTHING, CompileError, Environment, EvaluationError, Extent, compile, extent_of_document
+from scanner.cel.extent import widest_of
+from scanner.evaluate import CompiledPolicy
+from tests.cel.measuring import ACTIVATION, ENVIRONMENT
+from tests.cel.test_cost_core import CASES as CORE
+from tests.cel.test_cost_libraries import CASES as LIBRARIES
+from tests.oracle.grammar import Generator
+from tests.oracle.ours import activation_of, compiled_with
+from tests.oracle.subjects import objects
+
+ROOTS = ("object", "oldObject", "params", "request", "namespaceObject")
+CONTAINERS = "object.spec.template.spec.containers"
+
+
+def extents_of(activation: dict[str, Any], *, narrow: bool) -> dict[str, Extent]:
+    """How much there is in everything that an expression may read."""
+    found = {"authorizer": NOTHING, "authorizer.requestResource": NOTHING}
+    for root in ROOTS:
+        document = activation.get(root)
+        extent = extent_of_document(document)
+        found[root] = extent._replace(widest=widest_of(document)) if narrow else extent
+    return found
+
+
+def bound_with(policy: CompiledPolicy, program: Any, extents: dict[str, Extent]) -> float:
+    """The bound of an expression and of all the variables of its policy."""
+    total = 0.0
+    for name, variable in policy.variables.items():
+        if variable.program is not None:
+            cost, extents[f"variables.{name}"] = variable.program.bound(extents)
+            total += cost
+    return float(total + program.bound(extents).cost)
+
+
+@pytest.mark.parametrize("text", [text for cases in (CORE, LIBRARIES) for rows in cases.values() for text, _ in rows])
+@pytest.mark.parametrize("narrow", [False, True])
+def test_every_construct_is_bounded(text: str, narrow: bool) -> None:  # noqa: FBT001
+    """No construct and no function costs more than its bound."""
+    program = compile(text, ENVIRONMENT)
+    assert program.measure(ACTIVATION).cost <= program.bound(extents_of(ACTIVATION, narrow=narrow)).cost
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.integers(0, 2**32))
+def test_no_expression_costs_more_than_its_bound(seed: int) -> None:
+    """Whatever an expression and an object look like, the bound holds, and it is as high for larger objects."""
+    chance = random.Random(seed)
+    case = Generator(chance).case()
+    try:
+        policy, program = compiled_with(str(case.term), case.variables)
+    except CompileError:
+        return
+    for document in objects(chance, 3):
+        base = activation_of(document)
+        activation = policy.activation(base, metered=True)
+        cost = program.measure(activation).cost + activation["variables"].owed()  # type: ignore[attr-defined]
+        narrow = bound_with(policy, program, extents_of(base, narrow=True))
+        wide = bound_with(policy, program, extents_of(base, narrow=False))
+        assert cost <= narrow <= wide
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.integers(0, 2**32))
+def test_counting_follows_the_evaluation(seed: int) -> None:
+    """The counted evaluation comes to a value where the evaluation does, and to an error where it does not."""
+    chance = random.Random(seed)
+    case = Generator(chance).case()
+    try:
+        policy, program = compiled_with(str(case.term), case.variables)
+    except CompileError:
+        return
+    for document in objects(chance, 3):
+        base = activation_of(document)
+        meter = program.count(policy.activation(base, metered=True))
+        outcome = program.measure(policy.activation(base, metered=True)).outcome
+        assert isinstance(meter.outcome, EvaluationError) is isinstance(outcome, EvaluationError)
+
+
+def deployment(containers: int) -> dict[str, Any]:
+    """A deployment of the usual size for so many containers."""
+    container = {"name": "c", "image": "registry.example.com/team/app:1.2.3", "ports": [{"containerPort": 80}] * 3}
+    container["env"] = [{"name": f"VARIABLE_{index}", "value": "x" * 30} for index in range(20)]
+    spec = {"replicas": 3, "template": {"spec": {"containers": [container] * containers}}}
+    return {"metadata": {"name": "web", "labels": {"app": "web"}}, "spec": spec}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "object.spec.replicas <= 5",
+        f"{CONTAINERS}.all(c, has(c.image) && c.image.startsWith('registry.example.com/'))",
+        f"{CONTAINERS}.all(c, ['a.example.com/', 'b.example.com/'].exists(r, c.image.startsWith(r)))",
+        f"{CONTAINERS}.all(c, !has(c.env) || c.env.all(e, !(e.name in ['SECRET']) || !has(e.value)))",
+        f"{CONTAINERS}.filter(c, has(c.ports)).map(c, c.name).size() == 3",
+        f"{CONTAINERS}.all(c, c.image.matches('^registry[.]example[.]com/[a-z/]+:[0-9.]+$'))",
+        f"{CONTAINERS}.all(c, {CONTAINERS}.exists_one(d, d.name == c.name))",
+        "'Deployment ' + object.metadata.name + ' has ' + string(object.spec.replicas) + ' replicas'",
+    ],
+)
+def test_usual_expressions_need_no_counting(text: str) -> None:
+    """On a deployment with ten containers they are far from the limit of one evaluation."""
+    extents = extents_of({"object": deployment(10)}, narrow=True)
+    assert compile(text, Environment()).bound(extents).cost < 100_000
+
+
+def test_loops_in_a_document_add_up() -> None:
+    """A loop over parts of what an outer loop looks at costs no more than looking at everything once."""
+    text = f"{CONTAINERS}.all(c, c.ports.all(p, p.containerPort > 0))"
+    costs = [
+        compile(text, Environment()).bound(extents_of({"object": deployment(n)}, narrow=False)).cost for n in (10, 100)
+    ]
+    assert costs[1] < 11 * costs[0]
+
+
+def test_unrelated_loops_multiply() -> None:
+    """A loop over everything for each container costs its square."""
+    text = f"{CONTAINERS}.all(c, {CONTAINERS}.all(d, c == d))"
+    costs = [
+        compile(text, Environment()).bound(extents_of({"object": deployment(n)}, narrow=True)).cost for n in (10, 100)
+    ]
+    assert costs[1] > 40 * costs[0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "lists.range(object.spec.n) == []",
+        "object.spec.l.flatten(object.spec.n) == []",
+        "dyn(variables).x.all(y, y)",
+        "params.x.all(y, y)",
+    ],
+)
+def test_what_cannot_be_bounded_has_to_be_counted(text: str) -> None:
+    """A number from the document, or something of unknown size, can cost anything."""
+    environment = Environment().extend((("params", DYN),))
+    extents = {"object": Extent(10.0, 100.0, 10.0)}
+    assert compile(text, environment).bound(extents).cost > 1_000_000
