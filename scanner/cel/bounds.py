@@ -320,12 +320,12 @@ def _number(operand: _Operand) -> float:
 
 _COSTS: dict[str, _Estimate] = {
     **dict.fromkeys(("_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_"), _compared),
-    "_+_": _concatenated,
+    **dict.fromkeys(("_+_", "startsWith", "endsWith"), _concatenated),
     "@in": _membership,
     **dict.fromkeys(("matches", "find", "findAll"), _search),
     "contains": _contained,
     **dict.fromkeys(("isSorted", "sum", "max", "min"), _walked),
-    **dict.fromkeys(("indexOf", "lastIndexOf"), lambda operands: _walked(operands) + _printed(operands)),
+    **dict.fromkeys(("indexOf", "lastIndexOf", "includes"), lambda operands: _walked(operands) + _printed(operands)),
     **dict.fromkeys(("replace", "split", "ip.isCanonical"), _rewritten),
     "format": _printed,
     "join": _joined,
@@ -340,8 +340,6 @@ _COSTS: dict[str, _Estimate] = {
     **dict.fromkeys(("sets.contains", "sets.intersects", "sets.equivalent"), _crossed),
     **dict.fromkeys(
         (
-            "startsWith",
-            "endsWith",
             "bytes",
             "string",
             "strings.quote",

@@ -37,6 +37,8 @@ Seen: TypeAlias = "Value | EvaluationError"
 """An argument or a result as the tracker sees it: an error is a value like any other."""
 Rule: TypeAlias = "Callable[[tuple[Seen, ...], Seen], int]"
 
+_FUNCTIONS_COST_SINCE = (1, 32)
+_PREFIXES_COST_SINCE = (1, 37)
 _SIZED = frozenset({str, bytes, list, dict, KeyedMap})
 _REQUIREMENT_COST = LIST_COST + STRUCT_COST
 _LIST_CALL_COST = 1 + LIST_COST
@@ -79,8 +81,12 @@ def search_cost(characters: int, pattern: int) -> int:
     return math.ceil((1.0 + characters) * TRAVERSAL) * math.ceil(pattern * PATTERN)
 
 
-def price(function: str, overload_id: str) -> Price:
-    """Return the price of a call; `overload_id` is empty where several overloads are possible."""
+def price(function: str, overload_id: str, version: tuple[int, int] = (1, 36)) -> Price:
+    """Return the price of a call in a Kubernetes release; `overload_id` is empty where several overloads are possible."""
+    if version < _FUNCTIONS_COST_SINCE and function != "_==_" and _is_extension(function, overload_id):
+        return ONE
+    if version >= _PREFIXES_COST_SINCE and overload_id in _SINCE_1_37:
+        return _SINCE_1_37[overload_id]
     return (
         _BY_TRACKED_OVERLOAD.get(overload_id)
         or _BY_FUNCTION.get((function, overload_id))
@@ -88,6 +94,11 @@ def price(function: str, overload_id: str) -> Price:
         or _BY_OVERLOAD.get(overload_id)
         or ONE
     )
+
+
+def _is_extension(function: str, overload_id: str) -> bool:
+    """Return whether a function is none of CEL's own."""
+    return function in _BY_FUNCTION or (function, overload_id) in _BY_FUNCTION or overload_id in _BY_TRACKED_OVERLOAD
 
 
 # --- the standard functions
@@ -242,9 +253,25 @@ def _ranged(arguments: tuple[Seen, ...], _result: Seen) -> int:
     return _list_call(1.0, max(count, 0) if type(count) is int else 1)
 
 
+def _ranged_or_refused(arguments: tuple[Seen, ...], result: Seen) -> int:
+    """Charge for the list, or for the error that takes its place."""
+    return _list_call(1.0, 1) if isinstance(result, EvaluationError) else _ranged(arguments, result)
+
+
 def _flattened(arguments: tuple[Seen, ...], _result: Seen) -> int:
     depth = arguments[1] if len(arguments) > 1 else 1
     return _list_call(float(depth) if type(depth) is int else 1.0, size(arguments[0]))
+
+
+def _flattened_or_refused(arguments: tuple[Seen, ...], result: Seen) -> int:
+    depth = arguments[1]
+    if type(depth) is int and depth < 0:
+        return _list_call(1.0, size(arguments[0]))
+    return _flattened(arguments, result)
+
+
+def _affixed(arguments: tuple[Seen, ...], _result: Seen) -> int:
+    return tenth(inner_size(arguments[1]))
 
 
 def _self_compared(elements: Seen) -> int:
@@ -348,4 +375,12 @@ _BY_OVERLOAD = {
     "add_bytes": Price(_concatenated),
     "matches_string": Price(_matched),
     "contains_string": Price(_contained),
+}
+_SINCE_1_37 = {
+    "starts_with_string": Price(_affixed),
+    "ends_with_string": Price(_affixed),
+    "matches": Price(_matched),
+    "list_flatten_int": Price(_flattened_or_refused),
+    "lists_range": Price(_ranged_or_refused, late=True),
+    "dyn_includes": Price(_walked),
 }

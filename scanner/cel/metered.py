@@ -118,6 +118,7 @@ class _Planner:
     def __init__(self, checked: Checked, folded: Folded, environment: Environment) -> None:
         self._checked = checked
         self._folded = folded
+        self._version = environment.version
         self._kept = environment.version >= OPTIONALS_KEPT_SINCE
         self._again = as_it_is if self._kept else runtime.rewrapped
         self._structs = environment.structs
@@ -278,7 +279,7 @@ class _Planner:
             name=name,
             run=self._run(node) if pattern is None else lambda *values: regex.searching(name, pattern, values),
             tracked_overload=overload_id if tracked.is_tracked(ids) else "",
-            price=cost.price(name, overload_id),
+            price=cost.price(name, overload_id, self._version),
         )
         if pattern is not None or evaluates_in_turn(call):
             return _apply_in_turn(applied, arguments)

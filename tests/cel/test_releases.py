@@ -119,3 +119,25 @@ def test_a_quantity_is_read_anew_each_time() -> None:
     text = "quantity('8Ei').sub(1).compareTo(quantity('8Ei'))"
 
     assert [-1, -1] == [answer(text, (1, 36)) for _ in range(2)]
+
+
+def cost(text: str, release: tuple[int, int]) -> int:
+    """What an evaluation costs."""
+    return cel.compile(text, cel.Environment(version=release)).measure({}).cost
+
+
+@pytest.mark.parametrize(
+    ("text", "costs"),
+    [
+        ("'{long}'.lowerAscii().size()", {31: 2, 32: 4, 36: 4, 37: 4}),
+        ("'{long}'.startsWith('a')", {31: 3, 36: 3, 37: 1}),
+        ("'a'.endsWith('{long}')", {31: 1, 36: 1, 37: 3}),
+        ("matches('{long}', 'abcd')", {31: 1, 36: 1, 37: 4}),
+        ("[1, 2].includes(2)", {37: 2}),
+    ],
+)
+def test_what_calls_cost(text: str, costs: dict[int, int]) -> None:
+    """Kubernetes' own functions cost what they do since 1.32; since 1.37 a prefix counts and not what it is looked for in."""
+    written = text.replace("{long}", "a" * 30)
+
+    assert costs == {minor: cost(written, (1, minor)) for minor in costs}
