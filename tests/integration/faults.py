@@ -60,6 +60,7 @@ class Proxy:
     url: str = ""
     spoils: list[tuple[str, Callable[[int], bool], Spoil]] = field(default_factory=list)
     tokens: dict[str, str] = field(default_factory=dict)
+    headers: dict[str, str] = field(default_factory=dict)
     asked: list[Asked] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
     over: threading.Event = field(default_factory=threading.Event)
@@ -126,7 +127,7 @@ def spoiling(server: ApiServer) -> Iterator[Proxy]:
             asked = proxy.numbered(self.command, self.path)
             headers = {name: value for name, value in self.headers.items() if name.lower() in PASSED_ON}
             token = headers.get("Authorization", "").removeprefix("Bearer ")
-            headers["Authorization"] = f"Bearer {proxy.tokens.get(token, token)}"
+            headers |= {"Authorization": f"Bearer {proxy.tokens.get(token, token)}", **proxy.headers}
             answer = upstream.request(
                 self.command, f"{server.url}{self.path}", body=body or None, headers=headers, decode_content=False
             )

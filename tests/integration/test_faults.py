@@ -347,6 +347,19 @@ def test_an_api_group_whose_server_is_gone_is_a_gap(scan: Scan, proxy: Proxy) ->
     ]
 
 
+def test_an_older_server_is_asked_group_by_group(scan: Scan, proxy: Proxy) -> None:
+    """Without the aggregated form the older documents tell the same; a group that answers 503 is a gap."""
+    proxy.headers = {"Accept": "application/json"}
+    proxy.spoil("/apis/batch/v1", lambda _: True, faults.refused(503, "service unavailable", retry_after="0"))
+
+    seen = scan()
+
+    assert (3, "listed", OBJECTS + 1, NAMES) == (*seen.ledger, seen.names)
+    assert [("discovery", "batch/v1")] == [
+        (dig(gap, "kind"), dig(gap, "where")) for gap in as_list(seen.report["gaps"])
+    ]
+
+
 def test_discovery_that_has_a_bad_moment_is_asked_again(scan: Scan, proxy: Proxy) -> None:
     """503 on the root documents passes."""
     proxy.spoil("/apis", 1, faults.refused(503, "service unavailable"))
