@@ -250,3 +250,24 @@ def test_an_audit_annotation_is_an_outcome_with_its_value() -> None:
     assert [Passed(), Passed(annotation="web"), "Errored", "Errored"] == [
         one.outcome if isinstance(one.outcome, Passed) else type(one.outcome).__name__ for one in found
     ]
+
+
+HEAVY = "[1,2,3,4,5,6,7,8,9,10].all(a, " * 6 + "object.metadata.name != string(a)" + ")" * 6
+
+
+def test_an_expression_may_cost_a_million() -> None:
+    """Each has the limit for itself: what one costs takes nothing from the next."""
+    manifest = policy(
+        HEAVY,
+        "object.metadata.name == 'web'",
+        {"expression": "false", "messageExpression": "string(object.metadata.name)"},
+    )
+    found = [getattr(one.outcome, "message", "") for one in judgements(pod(), manifest)]
+    assert ["error: operation cancelled: actual cost limit exceeded", "", "web"] == found
+
+
+def test_a_variable_may_cost_a_million_too() -> None:
+    """Its error is that of whatever reads it."""
+    manifest = policy("variables.heavy", variables=[{"name": "heavy", "expression": HEAVY}])
+    (judgement,) = judgements(pod(), manifest)
+    assert getattr(judgement.outcome, "message", "") == "error: operation cancelled: actual cost limit exceeded"

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from scanner import cel
+from scanner.budget import Outlay, Share
 from scanner.cel import kyverno
 from scanner.cel.text import quoted
 from scanner.evaluate import CompiledPolicy, Expression, checks_of, compile_expression
@@ -40,7 +41,7 @@ def compile_policy(policy: Policy, *, namespaced: bool) -> CompiledPolicy:
         result = expression.program.result_type if expression.program else cel.DYN
         known = tuple(entry for entry in environment.composed if entry[0] != variable.name)
         environment = replace(environment, composed=(*known, (variable.name, result)))
-    return CompiledPolicy(
+    compiled = CompiledPolicy(
         policy=policy,
         variables=variables,
         conditions=conditions,
@@ -60,6 +61,13 @@ def compile_policy(policy: Policy, *, namespaced: bool) -> CompiledPolicy:
         ),
         checks=checks_of(policy),
     )
+    return replace(compiled, outlay=_outlay(compiled))
+
+
+def _outlay(compiled: CompiledPolicy) -> Outlay:
+    """What it costs at most: each expression has a limit of its own, and a policy has none."""
+    programs = [one.program for _, one in compiled.expressions() if one.program is not None]
+    return Outlay(compiled.variables, [Share(cel.PER_CALL_LIMIT, (program,)) for program in programs])
 
 
 def compile_conditions(

@@ -29,7 +29,7 @@ from scanner.model.resource import Resource
 from scanner.policies.kyverno.compile import CompiledException
 from scanner.policies.kyverno.exceptions import PolicyException
 from scanner.policies.kyverno.manner import Manner
-from scanner.policies.kyverno.request import activation, with_variables
+from scanner.policies.kyverno.request import METERED, activation, evaluated, with_variables
 
 _REFUSED = 400
 _NOT_REACHED = Skipped(SkipReason.NOT_REACHED, "Kyverno stops at the first validation that does not pass")
@@ -48,12 +48,10 @@ def run(expression: Expression, values: Values) -> cel.Value | Fault:
     """The value of an expression that compiles."""
     if expression.program is None:
         return Fault(expression.fault)
-    try:
-        return expression.program.evaluate(values)
-    except Unavailable as unknown:
-        return Fault(str(unknown), unavailable=True)
-    except cel.EvaluationError as error:
-        return Fault(str(error))
+    outcome = evaluated(expression.program, values)
+    if isinstance(outcome, cel.EvaluationError):
+        return Fault(str(outcome), unavailable=isinstance(outcome, Unavailable))
+    return outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +122,7 @@ class Decision:
         if self.fault:
             return (Judgement(Check(CheckKind.CONFIGURATION), Errored(self.fault, would_deny=False, code=_REFUSED)),)
         values = activation(request, self.manner, self.receivers)
+        values[METERED] = compiled.has_to_count(values)
         relief = self._relief(compiled, values)
         if relief.error:
             return (_broken(relief.error),)

@@ -14,6 +14,9 @@ from scanner.model.json import Json, JsonObject
 from scanner.model.resource import Kind
 from scanner.policies.kyverno.manner import Manner
 
+METERED = "@metered"
+"""Set among the values when evaluations have to be counted; expressions cannot name it."""
+
 
 def activation(request: Request, manner: Manner, receivers: Mapping[str, object]) -> dict[str, object]:
     """The values of the declared variables, apart from `variables` and `exceptions`."""
@@ -71,6 +74,16 @@ def _doubled(value: Json) -> Json:
     return value
 
 
+def evaluated(program: cel.Program, values: Mapping[str, object]) -> cel.Value | cel.EvaluationError:
+    """The value of a program, or its error. What may come to the limit of one evaluation is counted: there is no other limit."""
+    if values.get(METERED):
+        return program.measure(values).outcome
+    try:
+        return program.evaluate(values)
+    except cel.EvaluationError as error:
+        return error
+
+
 def with_variables(compiled: CompiledPolicy, base: Mapping[str, object]) -> dict[str, object]:
     """A fresh activation in which each variable is evaluated when it is first read."""
     complete = dict(base)
@@ -107,7 +120,4 @@ class _Variables(cel.Lazy):
     def _evaluate(self, expression: Expression) -> cel.Value | cel.EvaluationError:
         if expression.program is None:
             return cel.EvaluationError(expression.fault)
-        try:
-            return expression.program.evaluate(self._activation)
-        except cel.EvaluationError as error:
-            return error
+        return evaluated(expression.program, self._activation)
