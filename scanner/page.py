@@ -39,6 +39,7 @@ from scanner.model.policy import Invocation
 from scanner.model.resource import Kind, Page, Resource, resource_of
 from scanner.model.scan import OutcomeName, PageResult, TallyKey
 from scanner.plan import KindPlan
+from scanner.policies.mutating import Together, together
 from scanner.policies.validating import Bound, Ruling, World, judge
 
 # Where an integer of JSON may begin; the digits within a checksum are none.
@@ -85,15 +86,29 @@ class Judge:
             sheet.gaps.append(Gap(GapKind.OBJECT, _where(resource.kind, resource), why))
             return
         matched = False
+        sheet.changing.clear()
         for bound, original in plan.policies:
             matched |= self._policy(resource, bound, original, sheet)
+        self._drift(resource, sheet)
         sheet.evaluated += matched
+
+    def _drift(self, resource: Resource, sheet: _Sheet) -> None:
+        """What mutating policies would change, each by itself and all of them together."""
+        try:
+            joint = together(sheet.changing)
+            for bound, ruling in sheet.changing:
+                sheet.findings.extend(self._findings(_joined(ruling, joint), bound))
+        except Exception as error:  # noqa: BLE001 - see below
+            why = f"internal error while its mutating policies were combined: {type(error).__name__}; please report it"
+            sheet.gaps.append(Gap(GapKind.EVALUATION, _where(resource.kind, resource), why))
 
     def _policy(self, resource: Resource, bound: Bound, original: Kind, sheet: _Sheet) -> bool:
         sheet.strain.worst = 0.0
         try:
             rulings = tuple(judge(bound, resource, original, sheet.world))
-            findings = tuple(finding for ruling in rulings for finding in self._findings(ruling, bound))
+            changing = tuple((bound, ruling) for ruling in rulings if bound.policy.mutations)
+            judged = () if changing else rulings
+            findings = tuple(finding for ruling in judged for finding in self._findings(ruling, bound))
         except SchemaUnknown as error:
             sheet.blind(Gap(GapKind.EVALUATION, _where(resource.kind), f"policy {bound.policy.name}: {error}"))
             return False
@@ -108,6 +123,7 @@ class Judge:
         if sheet.strain.worst > sheet.strained.get(bound.policy.name, 0.0):
             sheet.strained[bound.policy.name] = sheet.strain.worst
         sheet.findings.extend(findings)
+        sheet.changing.extend(changing)
         sheet.matched.update({(bound.policy.name, ruling.invocation.binding.name) for ruling in rulings})
         sheet.tallies.update(_tally(ruling, judgement, bound) for ruling in rulings for judgement in ruling.judgements)
         return bool(rulings)
@@ -154,6 +170,7 @@ class _Sheet:
         self.world = replace(world, strain=self.strain)
         self.gaps = gaps
         self.findings: list[Finding] = []
+        self.changing: list[tuple[Bound, Ruling]] = []
         self.tallies: Counter[TallyKey] = Counter()
         self.matched: Counter[tuple[str, str]] = Counter()
         self.strained: dict[str, float] = {}
@@ -165,6 +182,19 @@ class _Sheet:
         """What no object of the page can be asked is said once."""
         if gap not in self.gaps:
             self.gaps.append(gap)
+
+
+def _joined(ruling: Ruling, joint: Together | None) -> Ruling:
+    """A ruling that says what other policies do to the same object."""
+    if joint is None:
+        return ruling
+    judgements = tuple(
+        replace(it, outcome=replace(it.outcome, together=joint.patch, order_matters=joint.order_matters))
+        if isinstance(it.outcome, WouldChange)
+        else it
+        for it in ruling.judgements
+    )
+    return replace(ruling, judgements=judgements)
 
 
 def _result(page: Page, resources: tuple[Resource, ...], sheet: _Sheet) -> PageResult:

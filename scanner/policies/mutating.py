@@ -7,9 +7,9 @@ patched anything. Each policy is judged on the stored object, whatever other pol
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from itertools import pairwise
 from typing import Protocol
 
 from scanner import cel
@@ -38,11 +38,12 @@ from scanner.mutate.schema import Schema
 from scanner.mutate.values import RequestFault
 from scanner.policies import manifest, validation
 from scanner.policies.reading import AUDITABLE
-from scanner.policies.validating import Bound, bound_by
+from scanner.policies.validating import Bound, Ruling, bound_by
 
 LANGUAGE = "MutatingAdmissionPolicy"
 POLICIES = "mutatingadmissionpolicies"
 BINDINGS = "mutatingadmissionpolicybindings"
+_SEVERAL = 2
 _NAMESPACE = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
 _WRAPPED_SINCE = (1, 37)
 _INTERNAL_ERROR = 500
@@ -118,13 +119,24 @@ def bind(
     rules: Minor = NEWEST,
 ) -> tuple[Bound, ...]:
     """Policies that some binding puts into force, compiled, ordered by name, to be asked about some operations."""
-    return bound_by(policies, bindings, operations, rules, partial(_judgements, schemas=schemas, rules=rules))
+    return bound_by(policies, bindings, operations, rules, Mutator(schemas, rules))
 
 
-def _judgements(
-    compiled: CompiledPolicy, request: Request, param: Resource | None, *, schemas: Schemas, rules: Minor
-) -> tuple[Judgement, ...]:
-    return predict(compiled, request, param, schemas, rules).judgements
+@dataclass(frozen=True, slots=True)
+class Mutator:
+    """How mutating policies judge a request: by the schemas of a cluster and the rules of a Kubernetes release."""
+
+    schemas: Schemas
+    rules: Minor
+
+    def __call__(self, compiled: CompiledPolicy, request: Request, param: Resource | None) -> tuple[Judgement, ...]:
+        """Every mutation of a matched invocation. Raises SchemaUnknown."""
+        return predict(compiled, request, param, self.schemas, self.rules).judgements
+
+    def once(self, compiled: CompiledPolicy, request: Request, param: Resource | None, body: JsonObject) -> JsonObject:
+        """The object after one run of the policy on what others have made of it; as it is when a condition is false."""
+        run = _run_of(compiled, request, param, self.schemas, self.rules)
+        return body if run.conditions(body) else run.mutations(body).after
 
 
 def predict(
@@ -134,15 +146,20 @@ def predict(
 
     Raises SchemaUnknown when the kind has no schema: then only a server can tell.
     """
-    run = _Run(compiled, request, _bare(param, schemas), _known(schemas, request.matched), schemas, rules)
+    run = _run_of(compiled, request, param, schemas, rules)
     stored = request.resource.body
     if stopped := run.conditions(stored):
         return Prediction(stopped, stored)
     first = run.mutations(stored)
     last = run.again(first) if compiled.policy.reinvocation_policy == "IfNeeded" and first.patched else first
-    converges = not difference_of(last.after, run.rewritten(last.after).after)
+    is_stable = last.after is stored or not difference_of(stored, last.after)
+    converges = is_stable or not difference_of(last.after, run.rewritten(last.after).after)
     outcomes = _outcomes(stored, first, last, converges=converges)
     return Prediction(tuple(map(Judgement, compiled.checks, outcomes)), last.after)
+
+
+def _run_of(compiled: CompiledPolicy, request: Request, param: Resource | None, schemas: Schemas, rules: Minor) -> _Run:
+    return _Run(compiled, request, _bare(param, schemas), _known(schemas, request.matched), schemas, rules)
 
 
 def difference_of(before: JsonObject, after: JsonObject) -> tuple[Change, ...]:
@@ -223,7 +240,7 @@ class _Run:
         activation = inputs(self.compiled, replace(self.request, current=body), self.param)
         if "authorizer" not in activation and expression.reads("authorizer"):
             raise _Undecided("the expression asks the authorizer")
-        value = _evaluated(expression, activation)
+        value = _evaluated(expression, activation, self.request)
         data = self._data(body, activation)
         apply = patched if self.compiled.policy.mutations[index].patch_type == "JSONPatch" else configured
         return apply(value, body, self.schema, data)
@@ -255,13 +272,13 @@ class _Undecided(Exception):
     """A mutation that asks what this scan cannot answer."""
 
 
-def _evaluated(expression: Expression, activation: dict[str, object]) -> cel.Value:
-    """The value of a mutation, which has a budget of its own; PatchFault when it has none."""
+def _evaluated(expression: Expression, activation: dict[str, object], request: Request) -> cel.Value:
+    """The value of a mutation's expression, which has a budget of its own."""
     if expression.program is None:
         raise PatchFault(expression.fault)
-    variables = activation["variables"]
+    variables = activation.get("variables")
     counts = isinstance(variables, Variables) and variables.metered
-    value = run(expression, activation, Purse(RUNTIME) if counts else None)
+    value = run(expression, activation, Purse(RUNTIME, request.strain) if counts else None)
     if isinstance(value, Fault):
         raise PatchFault(value.text)
     return value
@@ -291,6 +308,66 @@ def _outcomes(stored: JsonObject, first: _Pass, last: _Pass, *, converges: bool)
             yield WouldChange(patch, converges)
         else:
             yield outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """What several policies make of one object in the order of their names, and whether another order ends elsewhere."""
+
+    patch: tuple[Change, ...]
+    order_matters: bool
+
+
+def together(rulings: Iterable[tuple[Bound, Ruling]]) -> Together | None:
+    """What all mutating policies that act on an object do to it; None when fewer than two of them change anything.
+
+    A server runs them in an order of its own: the given one, its reverse and every exchange of two neighbours are tried.
+    """
+    steps = tuple(_Step(bound, ruling, bound.decide) for bound, ruling in rulings if isinstance(bound.decide, Mutator))
+    if len({step.bound.policy.name for step in steps if step.changes}) < _SEVERAL:
+        return None
+    stored = steps[0].ruling.resource.body
+    after = _sequence(steps, stored)
+    orders = (steps[::-1], *(_exchanged(steps, left, right) for left, right in pairwise(range(len(steps)))))
+    order_matters = any(difference_of(after, _sequence(order, stored)) for order in orders)
+    return Together(difference_of(stored, after), order_matters)
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """One invocation among several on the same object."""
+
+    bound: Bound
+    ruling: Ruling
+    mutator: Mutator
+
+    @property
+    def changes(self) -> bool:
+        """Whether it changes the stored object by itself."""
+        return any(isinstance(judgement.outcome, WouldChange) for judgement in self.ruling.judgements)
+
+    def after(self, body: JsonObject) -> JsonObject:
+        """The object after this invocation."""
+        request, param = self.ruling.request, self.ruling.invocation.param
+        return body if request is None else self.mutator.once(self.bound.compiled, request, param, body)
+
+
+def _sequence(steps: Sequence[_Step], body: JsonObject) -> JsonObject:
+    """The object after all invocations; those that want it run once more when anything changed."""
+    first = body
+    for step in steps:
+        first = step.after(first)
+    last = first
+    for step in steps:
+        if step.bound.policy.reinvocation_policy == "IfNeeded":
+            last = step.after(last)
+    return last
+
+
+def _exchanged(steps: tuple[_Step, ...], left: int, right: int) -> tuple[_Step, ...]:
+    order = [*steps]
+    order[left], order[right] = order[right], order[left]
+    return tuple(order)
 
 
 def refusal(invocation: Invocation, message: str) -> str:

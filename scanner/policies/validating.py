@@ -90,13 +90,15 @@ class Bound:
 class Ruling:
     """What one invocation says about one object. `resource` is the object in the kind it was evaluated in.
 
-    Without judgements it says that the binding matches but means no param here, so that nothing is evaluated.
+    Without judgements it says that the binding matches but means no param here, so that nothing is evaluated. `request` is
+    what was asked, None when nothing was.
     """
 
     invocation: Invocation
     operation: Operation
     resource: Resource
     judgements: tuple[Judgement, ...]
+    request: Request | None = None
 
 
 def read_policy(document: JsonObject, *, source: str = "cluster", rules: Minor = NEWEST) -> Policy:
@@ -260,7 +262,7 @@ def _rulings(
     request = _request(target, selection.matched, resource, world)
     for param in params:
         judgements = bound.decide(bound.compiled, request, param)
-        yield Ruling(Invocation(policy, binding, param), target.operation, resource, judgements)
+        yield Ruling(Invocation(policy, binding, param), target.operation, resource, judgements, request)
 
 
 def _matched(match: MatchResources | None, target: Target) -> Kind | None:

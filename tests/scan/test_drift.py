@@ -187,3 +187,26 @@ def test_the_values_of_a_secret_never_leave() -> None:
 
     assert told.findings
     assert "aHVudGVyMg" not in repr(told.findings)
+
+
+def test_what_several_policies_make_of_an_object_is_said_with_each() -> None:
+    """Each is judged on the stored object; what all of them do together is told beside it."""
+    one = policy("one", 'Object{metadata: Object.metadata{labels: {"one": "1"}}}')
+    two = policy("two", 'Object{metadata: Object.metadata{labels: {"two": "2"}}}')
+    first, second = scanned(cluster(one, binding("one"), two, binding("two"), config_map("a"))).findings
+    together = (Change("add", "/metadata/labels", {"one": "1", "two": "2"}),)
+
+    assert WouldChange((Change("add", "/metadata/labels", {"one": "1"}),), together=together) == first.outcome
+    assert WouldChange((Change("add", "/metadata/labels", {"two": "2"}),), together=together) == second.outcome
+
+
+def test_policies_that_fight_each_other_are_marked() -> None:
+    """Where the last word counts, the order of the policies matters, and on a server it is random."""
+    one = policy("one", 'Object{data: {"a": "one"}}')
+    two = policy("two", 'Object{data: {"a": "two"}}')
+    outcomes = [
+        it.outcome for it in scanned(cluster(one, binding("one"), two, binding("two"), config_map("a"))).findings
+    ]
+
+    assert [True, True] == [isinstance(it, WouldChange) and it.order_matters for it in outcomes]
+    assert all(isinstance(it, WouldChange) and it.together[0].value == "two" for it in outcomes)
