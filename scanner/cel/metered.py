@@ -572,7 +572,8 @@ class _Applied:
 
     def _called(self, values: tuple[Value, ...], meter: Meter) -> Seen:
         if self._is_deep:
-            meter.walk(values, _PRINTING if self._name == "format" else 1)
+            compares = self._name in ("_==_", "_!=_")
+            meter.walk(_shortest(values) if compares else values, _PRINTING if self._name == "format" else 1)
         meter.foresee(self._name, values)
         try:
             value = self._run(*values)
@@ -581,6 +582,11 @@ class _Applied:
             raise
         except EvaluationError as error:
             return error
+
+
+def _shortest(values: tuple[Value, ...]) -> tuple[Value, ...]:
+    """Return the operand of a comparison that ends it first."""
+    return (min(values, key=cost.size),)
 
 
 def _apply_to_all(applied: _Applied, arguments: tuple[Measure, ...]) -> Measure:
