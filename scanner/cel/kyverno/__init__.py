@@ -10,6 +10,7 @@ from functools import cache
 
 from scanner.cel.env import ADMISSION, Environment, Fields
 from scanner.cel.kyverno import (
+    certificates,
     documents,
     encodings,
     global_context,
@@ -57,6 +58,7 @@ _LIBRARIES = (
     records.LIBRARY,
     documents.LIBRARY,
     times.LIBRARY,
+    certificates.LIBRARY,
 )
 
 

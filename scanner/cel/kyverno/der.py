@@ -1,0 +1,102 @@
+"""The part of DER that certificates are written in: tags, lengths, integers, names of objects, times.
+
+Source of truth: X.690, as strict as Go's encoding/asn1 where certificates need it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+SEQUENCE, SET = 0x30, 0x31
+BOOLEAN, INTEGER, BIT_STRING, OCTET_STRING, OBJECT_ID = 1, 2, 3, 4, 6
+UTC_TIME = 0x17
+_LONG = 0x80
+_CONTEXT = 0xA0
+_SPLIT = 50
+_FORTY = 40
+
+
+class Malformed(ValueError):
+    """Bytes that are no DER."""
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """One element: its tag, its content, and all of it as it was written."""
+
+    tag: int
+    content: bytes
+    raw: bytes
+
+    def children(self) -> tuple[Element, ...]:
+        """The elements inside."""
+        return tuple(elements(self.content))
+
+    def context(self, number: int) -> bool:
+        """Whether it is tagged with a number of its context, simple or constructed."""
+        return self.tag in (_LONG | number, _CONTEXT | number)
+
+    def integer(self) -> int:
+        """The number in it."""
+        return int.from_bytes(self.content, "big", signed=True)
+
+    def bits(self) -> bytes:
+        """A bit string, without the count of its unused bits."""
+        return self.content[1:]
+
+    def text(self) -> str:
+        """A text."""
+        return self.content.decode("utf-8", "replace")
+
+    def object_id(self) -> tuple[int, ...]:
+        """The numbers of an object identifier."""
+        numbers: list[int] = []
+        value = 0
+        for byte in self.content:
+            value = value << 7 | byte & 0x7F
+            if not byte & _LONG:
+                numbers.append(value)
+                value = 0
+        if not numbers:
+            raise Malformed("an empty object identifier")
+        first = min(numbers[0] // _FORTY, 2)
+        return (first, numbers[0] - first * _FORTY, *numbers[1:])
+
+    def moment(self) -> str:
+        """A time, in UTC, as RFC 3339 writes it."""
+        text = self.content.decode("ascii", "replace")
+        if self.tag == UTC_TIME:
+            text = ("20" if int(text[:2]) < _SPLIT else "19") + text
+        return datetime.strptime(text, "%Y%m%d%H%M%SZ").replace(tzinfo=UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def elements(data: bytes) -> Iterator[Element]:
+    """The elements that follow each other."""
+    at = 0
+    while at < len(data):
+        element = _element(data, at)
+        yield element
+        at += len(element.raw)
+
+
+def only(data: bytes) -> Element:
+    """The one element that bytes are. Raises Malformed for what is none, or more than one."""
+    found = tuple(elements(data))
+    if len(found) != 1:
+        raise Malformed("trailing data")
+    return found[0]
+
+
+def _element(data: bytes, at: int) -> Element:
+    if at + 2 > len(data):
+        raise Malformed("truncated tag or length")
+    length, start = data[at + 1], at + 2
+    if length & _LONG:
+        size = length ^ _LONG
+        length, start = int.from_bytes(data[start : start + size], "big"), start + size
+    end = start + length
+    if end > len(data):
+        raise Malformed("data truncated")
+    return Element(data[at], data[start:end], data[at:end])
