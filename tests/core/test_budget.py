@@ -133,21 +133,21 @@ def test_a_message_above_the_limit_is_only_left_out() -> None:
     assert Violated("plain") == found.outcome
 
 
-def annotations(*expressions: str) -> list[Document]:
+def audited(*expressions: str) -> list[Document]:
     """Audit annotations."""
     return [{"key": f"k{index}", "valueExpression": expression} for index, expression in enumerate(expressions)]
 
 
 def test_annotations_have_a_budget_of_their_own() -> None:
     """As large as that of the validations."""
-    texts = annotations(*[f"string({TRUE})"] * 11)
+    texts = audited(*[f"string({TRUE})"] * 11)
     found = judgements(validations=validations(*[TRUE] * 11), auditAnnotations=texts)
     assert [*[Passed()] * 11, *[Passed(annotation="true")] * 11] == [one.outcome for one in found]
 
 
 def test_exhausting_annotations_replace_all_outcomes() -> None:
     """The decisions of the validations are lost with them."""
-    texts = annotations(*[f"string({TRUE})"] * 12)
+    texts = audited(*[f"string({TRUE})"] * 12)
     assert EXHAUSTED_ALL == only(judgements(validations=validations("false"), auditAnnotations=texts))
 
 
