@@ -71,7 +71,7 @@ class Source:
     def _describe(self, place: Place, message: str) -> str:
         headline = f"ERROR: <input>:{place.line}:{place.column + 1}: {message}"
         line = self.line(place.line)
-        if not self.text or line is None or len(line.encode()) > LONGEST_EXCERPT:
+        if not self.text or line is None or len(line.encode("utf-8", "surrogatepass")) > LONGEST_EXCERPT:
             return headline
         line = line.replace("\t", " ")
         dots = "".join("." if character.isascii() else "\uff0e" for character in line[: max(place.column, 0)])

@@ -64,7 +64,7 @@ _PARTS = 2
 
 def subdomain(value: str, unit: str = "characters") -> Iterator[str]:
     """A DNS subdomain, as names of objects and API groups are."""
-    if len(value.encode()) > _LONGEST:
+    if _size(value) > _LONGEST:
         yield f"must be no more than {_LONGEST} {unit}"
     if not _SUBDOMAIN.fullmatch(value):
         yield _SUBDOMAIN_RULE
@@ -72,7 +72,7 @@ def subdomain(value: str, unit: str = "characters") -> Iterator[str]:
 
 def dns_1035(value: str) -> Iterator[str]:
     """A DNS label that begins with a letter, as API versions are."""
-    if len(value.encode()) > _LONGEST_PART:
+    if _size(value) > _LONGEST_PART:
         yield f"must be no more than {_LONGEST_PART} characters"
     if not _DNS_1035.fullmatch(value):
         yield _DNS_1035_RULE
@@ -90,7 +90,7 @@ def qualified(value: str) -> Iterator[str]:
     name = parts[-1]
     if not name:
         yield "name part must be non-empty"
-    if len(name.encode()) > _LONGEST_PART:
+    if _size(name) > _LONGEST_PART:
         yield f"name part must be no more than {_LONGEST_PART} bytes"
     if not _QUALIFIED.fullmatch(name):
         yield f"name part {_QUALIFIED_RULE}"
@@ -98,7 +98,7 @@ def qualified(value: str) -> Iterator[str]:
 
 def label(value: str) -> Iterator[str]:
     """The value of a label."""
-    if len(value.encode()) > _LONGEST_PART:
+    if _size(value) > _LONGEST_PART:
         yield f"must be no more than {_LONGEST_PART} bytes"
     if value and not _QUALIFIED.fullmatch(value):
         yield _LABEL_RULE
@@ -110,6 +110,10 @@ def segment(value: str) -> Iterator[str]:
         yield f"may not be '{value}'"
         return
     yield from (f"may not contain '{mark}'" for mark in "/%" if mark in value)
+
+
+def _size(value: str) -> int:
+    return len(value.encode("utf-8", "surrogatepass"))
 
 
 def identifier(value: str) -> bool:
