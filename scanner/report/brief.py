@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from scanner.model.outcome import Finding, WouldChange
 from scanner.model.scan import StoredFinding
 from scanner.report.rows import RowForm
 from scanner.report.words import check_title, minute, object_name, result_word, told, visible
@@ -31,11 +32,17 @@ def brief_row(form: RowForm, stored: StoredFinding, place: Place) -> str:
         _brief(object_name(it)),
         _brief(it.policy),
         check_title(it.check),
-        _brief(told(it)),
+        _brief(_line(it)),
         minute(stored.first_seen),
         minute(stored.resolved_at) if stored.resolved_at else "",
     )
     return form.row(words, texts)
+
+
+def _line(finding: Finding) -> str:
+    """What a finding says; the lines of a diff one after the other."""
+    text = told(finding)
+    return text.replace("\n", "; ") if isinstance(finding.outcome, WouldChange) else text
 
 
 def _brief(text: str) -> str:

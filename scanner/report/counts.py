@@ -10,6 +10,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias, TypeVar
 
+from scanner.model.outcome import WouldChange
 from scanner.model.scan import OutcomeName, StoredFinding, TallyKey
 
 GroupT = TypeVar("GroupT", bound=Hashable)
@@ -87,6 +88,8 @@ def _order(name: Hashable) -> tuple[object, ...]:
 class FindingCounts:
     """Findings of one scan by status; `would_deny` counts those for which admission would refuse the object.
 
+    `drift` counts those that are no violation: a mutating policy would change the object.
+
     A `preview` is of a binding that was only assumed: it is neither new nor open.
     """
 
@@ -96,6 +99,7 @@ class FindingCounts:
     reopened: int = 0
     would_deny: int = 0
     preview: int = 0
+    drift: int = 0
 
 
 NO_FINDINGS = FindingCounts()
@@ -108,6 +112,7 @@ class Bucket(NamedTuple):
     namespace: str
     status: str
     denies: bool
+    drift: bool
 
 
 Census: TypeAlias = Mapping[Bucket, int]
@@ -115,7 +120,12 @@ Census: TypeAlias = Mapping[Bucket, int]
 
 def census_of(findings: Iterator[StoredFinding]) -> Census:
     """Count a stream of findings, once."""
-    return Counter(Bucket(it.finding.policy, it.finding.namespace, it.status, it.finding.denies) for it in findings)
+    return Counter(map(_bucket, findings))
+
+
+def _bucket(stored: StoredFinding) -> Bucket:
+    it = stored.finding
+    return Bucket(it.policy, it.namespace, stored.status, it.denies, isinstance(it.outcome, WouldChange))
 
 
 def findings_by(census: Census, group: Callable[[Bucket], str]) -> dict[str, FindingCounts]:
@@ -129,9 +139,10 @@ def findings_by(census: Census, group: Callable[[Bucket], str]) -> dict[str, Fin
 def finding_counts(buckets: Iterable[tuple[Bucket, int]]) -> FindingCounts:
     """Add up buckets."""
     by_status: Counter[str] = Counter()
-    denied = 0
+    denied = drift = 0
     for bucket, number in buckets:
         by_status[bucket.status] += number
         denied += number * bucket.denies
+        drift += number * bucket.drift
     new, known, reopened, preview = (by_status[it] for it in ("new", "open", "reopened", "preview"))
-    return FindingCounts(by_status.total(), new, known, reopened, denied, preview)
+    return FindingCounts(by_status.total(), new, known, reopened, denied, preview, drift)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
+from scanner.model.outcome import WouldChange
 from scanner.model.scan import StoredFinding
 from scanner.report.batches import Batch, batched, weight
 from scanner.report.brief import Place, brief_row
@@ -20,6 +21,7 @@ from scanner.report.templates import NAME
 from scanner.report.words import check_title, cut, minute, object_name, param_name, result_word, told, visible
 
 NEW = "new"
+DRIFT = "drift"
 _SHOWN = 240
 
 
@@ -105,6 +107,8 @@ def _put_aside(site: Site, spill: Spill, batch: Batch[StoredFinding], path: str)
         spill.add(of_namespace(stored.finding.namespace), row)
         if stored.status in ("new", "reopened") and not first_scan:
             spill.add(NEW, brief_row(site.brief_rows, stored, Place("", path, policy_path)))
+        if isinstance(stored.finding.outcome, WouldChange):
+            spill.add(DRIFT, brief_row(site.brief_rows, stored, Place("", path, policy_path)))
 
 
 def of_namespace(namespace: str) -> str:

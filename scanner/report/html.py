@@ -14,7 +14,7 @@ from scanner.model.scan import Health
 from scanner.report.batches import weight
 from scanner.report.brief import Place, brief_row
 from scanner.report.document import Document
-from scanner.report.finding_pages import NEW, of_namespace, write_policy_pages
+from scanner.report.finding_pages import DRIFT, NEW, of_namespace, write_policy_pages
 from scanner.report.folder import replaced
 from scanner.report.sentences import namespace_title, worst_namespaces, worst_policies
 from scanner.report.site import Site, site_of
@@ -56,6 +56,8 @@ def _write_changes(site: Site, spill: Spill) -> None:
     first = not site.document.provenance.previous_scan_id
     new = 0 if first else changes.new + changes.reopened
     site.write_rows("new.html", "New findings", spill.rows(NEW), total=new)
+    drift = site.document.findings_total.drift
+    site.write_rows("drift.html", "Drift", spill.rows(DRIFT), total=drift)
     site.write_rows("resolved.html", "Resolved findings", _resolved(site), total=changes.resolved)
 
 

@@ -85,7 +85,14 @@ def findings_line(document: Document) -> str:
     total, changes = document.findings_total, document.changes
     preview = f", {changes.preview:,} previewed" if changes.preview else ""
     parts = f"{changes.new:,} new, {changes.open:,} open before, {changes.reopened:,} reopened{preview}"
-    return f"{plural(total.total, 'finding')} ({parts}); admission would refuse {total.would_deny:,} of them"
+    drift = f"; {total.drift:,} of them are drift" if total.drift else ""
+    return f"{plural(total.total, 'finding')} ({parts}); admission would refuse {total.would_deny:,} of them{drift}"
+
+
+def drift_line(document: Document) -> str:
+    """What mutating policies would change, or an empty string where there are none or nothing drifts."""
+    number = document.totals.would_change
+    return f"{plural(number, 'mutation')} would change an object that is written today" if number else ""
 
 
 def excepted_line(document: Document) -> str:
@@ -188,6 +195,7 @@ class Spoken:
     nothing: str
     requester: str
     outside: str
+    drift: str
 
 
 def spoken(document: Document) -> Spoken:
@@ -207,4 +215,5 @@ def spoken(document: Document) -> Spoken:
         nothing=nothing_line(document),
         requester=requester_line(document),
         outside=outside_line(document),
+        drift=drift_line(document),
     )

@@ -23,6 +23,7 @@ _SECTIONS = (
     ("index.html", "Summary"),
     ("policies.html", "Policies"),
     ("namespaces.html", "Namespaces"),
+    ("drift.html", "Drift"),
     ("new.html", "New"),
     ("resolved.html", "Resolved"),
     ("gaps.html", "Not looked at"),

@@ -21,6 +21,7 @@ from scanner.report.document import Document
 from scanner.report.sentences import (
     changes_line,
     coverage_line,
+    drift_line,
     excepted_line,
     findings_line,
     headline_of,
@@ -98,7 +99,7 @@ def _policies(console: Console, document: Document) -> None:
     rows = [
         (
             it.name,
-            listed(it.actions) or "not bound",
+            listed(it.actions) or ("bound" if it.bindings else "not bound"),
             auditability(it.auditability),
             f"{it.matched:,}",
             *_numbers(it.counts),
@@ -133,6 +134,8 @@ def _closing(console: Console, document: Document) -> None:
     _say(console, f"Score     {score_line(document)}")
     if excepted := excepted_line(document):
         _say(console, f"Excepted  {excepted}")
+    if drift := drift_line(document):
+        _say(console, f"Drift     {drift}: no violation, and not in the score")
     if requester := requester_line(document):
         _say(console, f"Requester {requester}")
     if outside := outside_line(document):

@@ -63,7 +63,7 @@ def environment() -> Environment:
         percent_ceil=percent_ceil,
     )
     made.globals.update(
-        result_words={word: _word(made, word) for word in ("Violated", "Error")},
+        result_words={word: _word(made, word) for word in ("Violated", "Error", "Drift")},
         check_title=check_title,
         health_titles=HEALTH_TITLES,
         health_meanings=HEALTH_MEANINGS,

@@ -1,0 +1,90 @@
+"""What reports make of drift: counts of its own, a page of its own, a diff to read, and no part in the score."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from io import BytesIO, StringIO
+from pathlib import Path
+from typing import Any
+
+from scanner.model.outcome import Change, Check, CheckKind, WouldChange
+from scanner.model.scan import OutcomeName, ScanRecord, TallyKey
+from scanner.report import FORMATS, document_of
+
+from .records import finding, small_record
+
+MUTATION = Check(CheckKind.MUTATION, 0, "Object{spec: Object.spec{replicas: 3}}")
+PATCH = (Change("replace", "/spec/replicas", 3, was=1), Change("add", "/metadata/labels/<b>", "x"))
+DRIFT = replace(
+    finding("web", of="require-limits", asked=MUTATION, actions=()),
+    finding=replace(
+        finding("web", of="require-limits", asked=MUTATION, actions=()).finding,
+        outcome=WouldChange(PATCH, converges=False, together=PATCH[:1], order_matters=True),
+        denies=False,
+    ),
+)
+
+
+def drifting() -> ScanRecord:
+    """A small scan of which one object would be changed."""
+    small = small_record()
+    key = TallyKey("require-limits", "b", "", "", MUTATION, "apps/v1", "Deployment", "shop", OutcomeName.WOULD_CHANGE)
+    found = sorted([*small.findings(), DRIFT], key=lambda it: it.finding.policy)
+    return replace(small, findings=lambda: iter(found), tallies={**small.tallies, key: 1})
+
+
+def test_drift_has_counts_of_its_own_and_no_part_in_the_score() -> None:
+    """What would change neither passes nor fails."""
+    before, after = document_of(small_record()), document_of(drifting())
+
+    assert (before.score.value, before.totals.failing) == (after.score.value, after.totals.failing)
+    assert (1, 1) == (after.totals.would_change, after.findings_total.drift)
+    assert before.totals.total + 1 == after.totals.total
+
+
+def test_the_pages_show_a_diff(tmp_path: Path) -> None:
+    """Drift has a page, and the page of its policy shows each change, made harmless."""
+    FORMATS["html"].render(document_of(drifting()), tmp_path / "report")
+    listed = (tmp_path / "report" / "drift.html").read_text("utf-8")
+    told = (tmp_path / "report" / "policies" / "require-limits.html").read_text("utf-8")
+
+    for page in (listed, told):
+        assert "~ /spec/replicas: 1 → 3" in page
+        assert "+ /metadata/labels/&lt;b&gt;: &#34;x&#34;" in page
+        assert "would change it" in page
+    assert "applied a second time" in told
+    assert "depends on their order" in told
+
+
+def test_a_scan_without_drift_says_so(tmp_path: Path) -> None:
+    """The page is there in any case."""
+    FORMATS["html"].render(document_of(small_record()), tmp_path / "report")
+
+    assert "No mutating policy would change an object" in (tmp_path / "report" / "drift.html").read_text("utf-8")
+
+
+def test_json_has_the_patch_as_rfc_6902() -> None:
+    """A program can apply what the report says."""
+    out = BytesIO()
+    FORMATS["json"].render(document_of(drifting()), out)
+    (told,) = (it for it in json.loads(out.getvalue())["findings"] if it["outcome"] == "wouldChange")
+    expected: Any = {
+        "patch": [
+            {"op": "replace", "path": "/spec/replicas", "value": 3},
+            {"op": "add", "path": "/metadata/labels/<b>", "value": "x"},
+        ],
+        "converges": False,
+        "together": [{"op": "replace", "path": "/spec/replicas", "value": 3}],
+        "orderMatters": True,
+    }
+
+    assert expected == told["drift"]
+
+
+def test_the_table_counts_drift_apart() -> None:
+    """The summary names it in a line of its own."""
+    out = StringIO()
+    FORMATS["table"].render(document_of(drifting()), out)
+
+    assert "Drift     1 mutation would change an object that is written today" in out.getvalue()
