@@ -29,6 +29,7 @@ from scanner.cel.tree import (
     Node,
     Select,
     StructLiteral,
+    children,
 )
 
 if TYPE_CHECKING:
@@ -121,8 +122,16 @@ class _Bounds:
             return Bound(1.0, known.get(name, BOUNDLESS))
         if not node.test and self._is_variables(node.operand):
             return Bound(2.0, known.get(f"variables.{node.field}", BOUNDLESS))
+        if node.test and self._is_on_conditional(node.operand):
+            return Bound(UNKNOWN, BOUNDLESS)
         base = self._base(node.operand, known, depth)
         return Bound(base.cost + 1, NOTHING if node.test and not self._can_be_kept(node) else base.extent)
+
+    def _is_on_conditional(self, node: Node) -> bool:
+        """Return whether a path begins with a conditional: there a presence test takes back a cost, perhaps below zero."""
+        while is_selection(node, self._checked):
+            node = next(children(node))
+        return isinstance(node, Call) and node.function == "_?_:_"
 
     def _is_variables(self, node: Node) -> bool:
         return isinstance(node, Identifier) and self._checked.names.get(node.id) == "variables"

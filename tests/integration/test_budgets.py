@@ -1,0 +1,121 @@
+"""Where evaluations run out of cost, the server and Assay stop at the same place and say the same.
+
+Searching the text of the object for itself costs 900,601: one evaluation may cost a million, those of a policy ten million
+together, and its match conditions two and a half.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from scanner.api import Auditor
+from scanner.cel import Answer
+from scanner.cluster.definitions import builtin_kinds
+from scanner.model.json import JsonObject
+from scanner.model.outcome import Errored, Violated
+from tests.integration.apiserver import ApiServer
+from tests.integration.made import binding, judged, policy
+from tests.integration.manifests import Violation, apply, dry_run_create, violations, wait_until_enforced
+
+TRUE = "object.data.t.contains(object.data.t)"
+TOO_MUCH = "(object.data.t + object.data.t).contains(object.data.t)"
+
+
+def validated(*expressions: str, **fields: Any) -> dict[str, Any]:
+    """Validations, each with the same further fields."""
+    return {"validations": [{"expression": expression, **fields} for expression in expressions]}
+
+
+def variables(number: int) -> dict[str, Any]:
+    """Expensive variables, and a validation and a message that read each."""
+    names = [f"v{index}" for index in range(number)]
+    return {
+        "variables": [{"name": name, "expression": TRUE} for name in names],
+        "validations": [
+            {"expression": f"!variables.{name}", "messageExpression": f"'{name} ' + string(variables.{name})"}
+            for name in names
+        ],
+    }
+
+
+def conditions(*expressions: str) -> dict[str, Any]:
+    """Match conditions, and a validation that fails."""
+    named = [{"name": f"c{index}", "expression": expression} for index, expression in enumerate(expressions)]
+    return {"matchConditions": named, **validated("false")}
+
+
+def annotated(number: int) -> dict[str, Any]:
+    """Expensive audit annotations, and a validation that fails."""
+    named = [{"key": f"k{index}", "valueExpression": f"string({TRUE})"} for index in range(number)]
+    return {"auditAnnotations": named, **validated("false")}
+
+
+SPECS: dict[str, dict[str, Any]] = {
+    "validations-within": validated(*[f"!{TRUE}"] * 11),
+    "validations-beyond": validated("false", *[f"!{TRUE}"] * 12),
+    "validations-ignored": validated("false", *[TRUE] * 12) | {"failurePolicy": "Ignore"},
+    "one-too-expensive": validated(TOO_MUCH, "false"),
+    "stopped-is-paid": validated(*[TOO_MUCH] * 6, "false"),
+    "conditions-within": conditions(TRUE, TRUE),
+    "conditions-beyond": conditions(TRUE, TRUE, TRUE),
+    "conditions-false-and-beyond": conditions("false", TRUE, TRUE, TRUE),
+    "conditions-false": conditions(TRUE, "false", TOO_MUCH),
+    "conditions-too-expensive": conditions(TOO_MUCH),
+    "messages-beyond": validated(*[f"!{TRUE}"] * 6, messageExpression=f"string({TRUE})"),
+    "messages-beyond-of-passing": validated(*[TRUE] * 6, messageExpression=f"string({TRUE})"),
+    "message-too-expensive": validated("false", messageExpression=f"string({TOO_MUCH})", message="plain"),
+    "annotations-within": annotated(11),
+    "annotations-beyond": annotated(12),
+    "variables-within": variables(5),
+    "variables-beyond": variables(6),
+    "variables-far-beyond": variables(12),
+    "variable-too-expensive": {"variables": [{"name": "v", "expression": TOO_MUCH}], **validated("variables.v")},
+    "two-checks": validated(" || ".join(["!authorizer.path('/x').check('get').allowed()"] * 2)),
+    "free-below-zero": validated("has((true ? object : object).?missing.deeper)", "false"),
+    "memory": validated("[dyn(object.data.t)].map(x, x + x).map(x, x + x).size() == 0"),
+}
+
+
+def specs(**spec: Any) -> JsonObject:
+    """A spec whose repeated validations are told apart by their messages."""
+    for index, validation in enumerate(spec["validations"]):
+        if "messageExpression" not in validation:
+            validation.setdefault("message", f"validation {index}")
+    return spec
+
+
+def verdict_of_assay(document: JsonObject, name: str, spec: JsonObject) -> list[Violation]:
+    """What Assay warns of, each text once, as the server does."""
+    auditor = Auditor(
+        policies=[policy(name, "configmaps", **spec)],  # type: ignore[arg-type]
+        bindings=[binding(name)],
+        kinds=builtin_kinds(),
+        authorizer=AllowAll(),
+    )
+    found = (judgement for ruling in auditor.evaluate(document, operation="CREATE") for judgement in ruling.judgements)
+    outcomes = [one.outcome for one in found]
+    heard = [one for one in outcomes if isinstance(one, Violated) or (isinstance(one, Errored) and one.would_deny)]
+    return [Violation(name, name, message) for message in dict.fromkeys(one.message for one in heard)]
+
+
+class AllowAll:
+    """The authorizer of an administrator."""
+
+    def decide(self, question: object) -> Answer:
+        del question
+        return Answer(allowed=True)
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_assay_stops_where_the_server_stops(api_server: ApiServer, name: str) -> None:
+    """Every warning of the server is Assay's as well, in the same words, and the other way round."""
+    spec = specs(**SPECS[name])
+    document = judged("ConfigMap", name, "any", namespace="default", data={"t": "a" * 9490})
+    apply(api_server, [policy(name, "configmaps", **spec), binding(name)])  # type: ignore[arg-type]
+    wait_until_enforced(api_server)
+
+    expected = violations(dry_run_create(api_server, document))
+
+    assert sorted(expected) == sorted(verdict_of_assay(document, name, spec))
