@@ -61,6 +61,8 @@ def _policy(entry: PolicyRecord, record: ScanRecord) -> Iterator[str]:
         yield from _validation(index, validation)
     for annotation in policy.audit_annotations:
         yield from _expression(f"audit annotation {annotation.key} =", annotation.value_expression)
+    for index, mutation in enumerate(policy.mutations):
+        yield from _expression(f"mutation {index} ({mutation.patch_type}):", mutation.expression)
     yield ""
     yield from _auditability(entry)
     yield from _bindings(entry)
@@ -122,7 +124,8 @@ def _binding(binding: Binding) -> str:
 
     made_up = " (made up by --assume-bound)" if binding.assumed else ""
     params = f", params: {param_ref(binding.param_ref)}" if binding.param_ref else ""
-    return f"binding {binding.name}: {', '.join(binding.actions)}{made_up}{params}"
+    actions = f": {', '.join(binding.actions)}" if binding.actions else ""
+    return f"binding {binding.name}{actions}{made_up}{params}"
 
 
 def _finding(explained: ExplainedFinding) -> Iterator[str]:
@@ -172,5 +175,5 @@ def _stamp(moment: datetime) -> str:
 
 def _check(stored: StoredFinding) -> str:
     check = stored.finding.check
-    indexed = check.kind in (CheckKind.VALIDATION, CheckKind.AUDIT_ANNOTATION)
+    indexed = check.kind in (CheckKind.VALIDATION, CheckKind.AUDIT_ANNOTATION, CheckKind.MUTATION)
     return f"{check.kind.value} {check.index}" if indexed else check.kind.value

@@ -24,6 +24,7 @@ from scanner.cli.connection import (
     RequestTimeoutOption,
 )
 from scanner.cli.database import DbOption, opened
+from scanner.cli.gates import FailOn, failed
 from scanner.cli.inputs import files_as_cluster, policies_among, policy_files, reject_stdin_twice
 from scanner.cli.interruption import Interruption
 from scanner.cli.named import Named
@@ -216,6 +217,15 @@ def command(
             show_default=False,
         ),
     ] = "",
+    fail_on: Annotated[
+        list[FailOn] | None,
+        typer.Option(
+            "--fail-on",
+            metavar="drift",
+            help="Exit with code 1 when the scan finds this: drift, what a mutating policy would change.",
+            show_default=False,
+        ),
+    ] = None,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="No progress on stderr.")] = False,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Every page on stderr.")] = False,
 ) -> None:
@@ -266,7 +276,7 @@ def command(
     with Progress(quiet=quiet, verbose=verbose) as progress, opened(db) as store:
         with Interruption() as interruption:
             record = _run(Named(cluster, cluster_name, interruption), store, options, progress)
-        code = _exit_code(record, min_coverage)
+        code = _exit_code(record, min_coverage) or failed(record, fail_on or ())
         _tell_requests(cluster, progress)
         _show(record, output, html, progress, code)
     raise typer.Exit(code)
