@@ -17,6 +17,7 @@ from scanner.model.reading import Auditability
 from scanner.model.resource import Kind
 from scanner.plan import plan
 from scanner.policies.validating import Bound, bind
+from scanner.policies.webhooks import webhook_kinds
 from scanner.scan import Cluster, Options, Outlook, outlook
 from scanner.sources import ParamTable, policy_kinds
 
@@ -76,6 +77,9 @@ def _documents(kinds: tuple[Kind, ...], options: Options) -> Iterator[Need]:
     if options.cluster_policies:
         for kind in policy_kinds(kinds):
             yield from _lists(kind, ("",), "policies and bindings")
+    for kind in webhook_kinds(kinds):
+        why = "to name the webhooks that a scan does not evaluate"
+        yield Need(kind.group, kind.plural, "list", why=why, optional=True)
 
 
 def _identity() -> Iterator[Need]:

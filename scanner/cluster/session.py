@@ -261,7 +261,7 @@ class Session:
     def _explained(self, error: Exception, login: _Login, watch: Watch) -> Unanswered:
         server = without_password(login.root)
         match error:
-            case SSLError():
+            case SSLError() if not self._reached:
                 return Unanswered(f"TLS to {server} failed ({_reason(error)})")
             case NewConnectionError() if not self._reached:
                 return Unanswered(f"{server} cannot be reached ({_reason(error)})")
@@ -273,7 +273,7 @@ class Session:
                 )
             case ReadTimeoutError() | ConnectTimeoutError() | _Dripping():
                 return _Late(f"{server} did not answer in time; grant it more with --request-timeout")
-            case ProxyError():
+            case ProxyError() if not self._reached:
                 return Unanswered(f"the proxy before {server} failed ({_reason(error)})")
             case _:
                 return _Lost(f"the connection to {server} broke ({_reason(error)})")

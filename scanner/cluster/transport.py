@@ -47,7 +47,8 @@ def encoding_for(credentials: Credentials) -> str:
     """Whether to ask for compressed answers, as a value of Accept-Encoding.
 
     kubectl asks for them unless the kubeconfig says `disable-compression`. So does a scan, but not where the way to the
-    server is shorter than the work: packing costs the server more than sending over loopback.
+    server is shorter than the work. Measured on 67 MB of pods: packed they are 6.4 MB, for 0.3 to 1.3 s more of the
+    server's time and none of ours; that pays on links of up to about a gigabit a second, and not on loopback.
     """
     near = _host(str(credentials.configuration.host)) in _LOOPBACK
     return "identity" if credentials.uncompressed or near else "gzip"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import socket
+import ssl
 import struct
 import threading
 import time
@@ -77,7 +78,9 @@ class Proxy:
         config = {
             "apiVersion": "v1",
             "kind": "Config",
-            "clusters": [{"name": "test", "cluster": {"server": self.url}}],
+            "clusters": [
+                {"name": "test", "cluster": {"server": self.url, "certificate-authority": str(self.server.ca)}}
+            ],
             "users": [user],
             "contexts": [{"name": "me", "context": {"cluster": "test", "user": "me"}}],
             "current-context": "me",
@@ -108,8 +111,8 @@ class Proxy:
 
 
 @contextmanager
-def spoiling(server: ApiServer) -> Iterator[Proxy]:
-    """Run a proxy in front of a server for as long as the block lasts."""
+def spoiling(server: ApiServer, *, tls: bool = False) -> Iterator[Proxy]:
+    """Run a proxy in front of a server for as long as the block lasts, if wanted with the server's own certificate."""
     proxy = Proxy(server)
     upstream = urllib3.PoolManager(ca_certs=str(server.ca), retries=False, timeout=30.0, maxsize=8)
 
@@ -163,7 +166,11 @@ def spoiling(server: ApiServer) -> Iterator[Proxy]:
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as listening:
         listening.daemon_threads = True
-        proxy.url = f"http://127.0.0.1:{listening.server_port}"
+        proxy.url = f"{'https' if tls else 'http'}://127.0.0.1:{listening.server_port}"
+        if tls:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(server.ca, server.ca.with_suffix(".key"))
+            listening.socket = context.wrap_socket(listening.socket, server_side=True)
         thread = threading.Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
         thread.start()
         try:
@@ -194,6 +201,11 @@ def truncated(reply: Reply, _asked: Asked) -> Reply:
     """The body ends in the middle, and nothing says that it should go on."""
     headers = {**reply.headers, "Content-Length": "", "Connection": "close"}
     return replace(reply, headers=headers, sent=0.5, orderly=True)
+
+
+def unfinished(reply: Reply, _asked: Asked) -> Reply:
+    """The body ends in the middle, although its length was announced."""
+    return replace(reply, sent=0.5, orderly=True)
 
 
 def dripping(seconds: float) -> Spoil:

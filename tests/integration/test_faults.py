@@ -30,9 +30,9 @@ ONCE = dict.fromkeys(
         "/apis/authentication.k8s.io/v1/selfsubjectreviews",
         "/api",
         "/apis",
-        f"{ADMISSION}/validatingadmissionpolicies",
-        f"{ADMISSION}/validatingadmissionpolicybindings",
         "/api/v1/namespaces",
+        *(f"{ADMISSION}/{it}admissionpolic{end}" for it in ("validating", "mutating") for end in ("ies", "ybindings")),
+        *(f"{ADMISSION}/{it}webhookconfigurations" for it in ("validating", "mutating")),
     ),
     1,
 )
@@ -133,6 +133,19 @@ def test_what_passes_leaves_no_trace(scan: Scan, proxy: Proxy, number: int, how:
 
     assert (0, "listed", OBJECTS + 1, NAMES) == (*seen.ledger, seen.names)
     assert number in {asked.number for asked in proxy.asked_for(MAPS)}
+
+
+@pytest.mark.parametrize("how", [faults.reset, faults.truncated, faults.unfinished])
+def test_a_tls_connection_that_breaks_is_made_anew(
+    server: ApiServer, assay: Assay, home: Path, how: faults.Spoil
+) -> None:
+    """Whether it is torn down or ends without TLS saying so: it worked before, so it is no trouble with TLS."""
+    with spoiling(server, tls=True) as between:
+        between.spoil(MAPS, 3, how)
+        flags = ("--db", "tls.db", "-o", "json", "--chunk-size", str(PAGE))
+        ran = assay("scan", "--kubeconfig", between.kubeconfig(home), *flags)
+
+    assert (0, NAMES) == (ran.code, [dig(it, "object", "name") for it in as_list(ran.report["findings"])])
 
 
 def test_a_storm_of_429_is_waited_out(scan: Scan, proxy: Proxy) -> None:

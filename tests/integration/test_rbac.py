@@ -18,7 +18,8 @@ from tests.integration.made import binding, judged, namespace, policy
 from tests.integration.manifests import apply, delete
 
 AUDITOR, GUEST = "auditor", "guest"
-RBAC = "rbac.authorization.k8s.io"
+ADMISSION = "admissionregistration.k8s.io"
+WEBHOOKS = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
 Scan = Callable[..., Ran]
 
 
@@ -119,7 +120,8 @@ def found(out: Ran) -> list[str]:
 
 def test_roles_name_exactly_what_the_policies_need(ran: Scan) -> None:
     """One rule for each group, verb and object; the params are read in their own namespace."""
-    admission = rule("admissionregistration.k8s.io", "validatingadmissionpolicies", "validatingadmissionpolicybindings")
+    kinds = [f"{it}admissionpolic{end}" for it in ("mutating", "validating") for end in ("ies", "ybindings")]
+    admission = rule(ADMISSION, *sorted([*kinds, *WEBHOOKS]))
     lists = rule("", "limitranges", "namespaces", "persistentvolumes", "secrets")
     assert {
         "ClusterRole": [lists, admission],
@@ -210,7 +212,7 @@ def test_policies_from_files_need_rights_too(server: ApiServer, ran: Scan, home:
     path = home / "new.yaml"
     path.write_text(yaml.safe_dump_all([policy("nodes", "nodes"), binding("nodes")]))
     documents = generated(ran, "-f", str(path), "--no-cluster-policies")
-    assert {"ClusterRole": [rule("", "namespaces", "nodes")]} == {"ClusterRole": rules(documents)["ClusterRole"]}
+    assert [rule("", "namespaces", "nodes"), rule(ADMISSION, *WEBHOOKS)] == rules(documents)["ClusterRole"]
 
 
 def test_a_subject_that_is_none_is_refused(ran: Scan) -> None:
