@@ -332,7 +332,11 @@ class _Course:
             health=tuple(sorted(health)),
             gaps=tuple(dict.fromkeys(self.gaps)),
             outside=setting.outside,
-            evaluated_policies=tuple(entry.policy.name for entry in setting.bound if not entry.reading.reason),
+            evaluated_policies=tuple(
+                entry.policy.name
+                for entry in setting.bound
+                if not entry.reading.reason and not kyverno_health.follows_reports(entry)
+            ),
         )
 
     def _kind(self, line: KindPlan, judge: Judge, listing: _Listing) -> None:

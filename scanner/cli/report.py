@@ -16,6 +16,8 @@ class Output(StrEnum):
 
     TABLE = "table"
     JSON = "json"
+    POLICY_REPORT = "policyreport"
+    OPEN_REPORTS = "openreports"
 
 
 OutputOption = Annotated[Output, typer.Option("-o", "--output", help="What standard output carries, and nothing else.")]

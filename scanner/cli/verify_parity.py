@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from scanner.cli.progress import Progress
-from scanner.cli.report import Output, OutputOption
 from scanner.cli.requested import Operation
 from scanner.cli.values import reject_empty, seconds
 from scanner.model.scan import Scope
@@ -28,6 +28,13 @@ _DIFFERENT = 1
 _INCOMPLETE = 3
 _CONNECTION = "Connection"
 _SCOPE = "Scope"
+
+
+class Form(StrEnum):
+    """What standard output carries."""
+
+    TABLE = "table"
+    JSON = "json"
 
 
 def command(
@@ -89,7 +96,9 @@ def command(
             rich_help_panel=_CONNECTION,
         ),
     ] = "60s",
-    output: OutputOption = Output.TABLE,
+    output: Annotated[
+        Form, typer.Option("-o", "--output", help="What standard output carries, and nothing else.")
+    ] = Form.TABLE,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="No progress on stderr.")] = False,
 ) -> None:
     """Compare verdicts with the server's own: write a sample of objects as dry runs, and see what admission says."""
@@ -128,12 +137,12 @@ def _verified(cluster: LiveCluster, scope: Scope, sample: int, seed: int, progre
     return verify(seen, cluster.dry_runs(), sample=sample, seed=seed)
 
 
-def _show(parity: Parity, output: Output) -> None:
+def _show(parity: Parity, output: Form) -> None:
     from scanner.cli.output import standard_output  # noqa: PLC0415 - nothing is imported before it is needed
     from scanner.cli.show import text  # noqa: PLC0415
     from scanner.report.parity import json_of, lines_of  # noqa: PLC0415
 
-    if output is Output.TABLE:
+    if output is Form.TABLE:
         text(lines_of(parity))
         return
     with standard_output() as out:

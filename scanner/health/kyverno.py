@@ -15,12 +15,18 @@ from scanner.policies.kyverno.decide import Decision
 from scanner.policies.kyverno.spec import KyvernoPolicy
 from scanner.policies.validating import Bound
 
+_IN_ITS_MANNER = "judged as Kyverno's own reports judge (--kyverno-compat): a scan that asks every check finds more"
 _NO_EFFECT = "spec.webhookConfiguration has no effect on a scan: it is about the webhook alone"
 
 
 def is_kyverno(entry: Bound) -> bool:
     """Whether a policy is one of Kyverno's."""
     return isinstance(entry.decide, Decision)
+
+
+def follows_reports(entry: Bound) -> bool:
+    """Whether a policy is judged in the manner of Kyverno's reports, which do not ask every check: nothing counts as fixed."""
+    return isinstance(entry.decide, Decision) and entry.decide.manner.exempts
 
 
 def of_policies(
@@ -37,6 +43,8 @@ def of_policies(
 
 
 def _of_decision(name: str, decision: Decision) -> Iterator[Health]:
+    if decision.manner.exempts:
+        yield Health(HealthKind.NOTE, name, "", _IN_ITS_MANNER)
     if decision.fault:
         yield Health(HealthKind.COMPILE, name, "", decision.fault)
     for exception in dict.fromkeys(entry.exception for entry in decision.exceptions):

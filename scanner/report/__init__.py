@@ -35,5 +35,7 @@ class Format:
 FORMATS: Mapping[str, Format] = {
     "table": Format("scanner.report.table", "text"),
     "json": Format("scanner.report.json", "binary"),
+    "policyreport": Format("scanner.report.policyreport", "binary"),
+    "openreports": Format("scanner.report.openreports", "binary"),
     "html": Format("scanner.report.html", "folder"),
 }

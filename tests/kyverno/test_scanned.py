@@ -71,6 +71,13 @@ def test_in_kyvernos_manner_an_exempted_object_is_skipped() -> None:
     assert ([], 1) == (told.said, told.counted(OutcomeName.SKIPPED))
 
 
+def test_in_kyvernos_manner_nothing_counts_as_fixed() -> None:
+    """What was not reached may still be there: the scan does not say that it evaluated the policy."""
+    manner = _scanned(policy("false"), pod(), kyverno_compat="cli")
+    admission = _scanned(policy("false"), pod())
+    assert (set(), {"checks"}) == (set(manner.end.evaluated_policies), set(admission.end.evaluated_policies))
+
+
 READING = policy(
     "resource.Get('v1', 'configmaps', 'team', 'settings').data.mode == 'strict'",
     "resource.List('v1', 'configmaps', 'team', {'a': 'b'}).items.size() == 1",

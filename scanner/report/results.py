@@ -1,0 +1,147 @@
+"""Findings as policy reports, which the dashboards of the policy working group and of OpenReports read.
+
+One report for each namespace and one for what is in none, because a report may not grow without bound. Source of truth: the
+definitions of `wgpolicyk8s.io/v1alpha2` and `openreports.io/v1alpha1`, whose results are alike, and what Kyverno fills in. What
+passes is counted in the summary and not listed: a scan keeps no row for it.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import orjson
+
+from scanner.model.json import JsonObject, dig, text_map
+from scanner.model.outcome import CheckKind, Errored, Finding
+from scanner.model.scan import StoredFinding
+from scanner.report.by_policy import PolicySection
+from scanner.report.counts import Counts
+from scanner.report.document import Document
+from scanner.report.spill import Spill
+from scanner.report.words import check_title
+
+_SEVERITIES = frozenset({"critical", "high", "medium", "low", "info"})
+_KYVERNO = {"ValidatingPolicy": "KyvernoValidatingPolicy", "NamespacedValidatingPolicy": "KyvernoValidatingPolicy"}
+_ANNOTATION = "policies.kyverno.io/"
+_MANAGED = {"app.kubernetes.io/managed-by": "assay"}
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The API that reports are written in. `sourced` reports name their source themselves, too."""
+
+    api_version: str
+    namespaced: str
+    cluster_wide: str
+    sourced: bool = False
+
+
+def render(document: Document, out: BinaryIO, shape: Shape) -> None:
+    """Write a List of reports as JSON, one line for each result."""
+    policies = {policy.name: policy for policy in document.policies}
+    with tempfile.TemporaryDirectory() as folder:
+        spill = Spill(Path(folder) / "results")
+        listed: dict[str, Counter[str]] = {}
+        for stored in document.findings():
+            result = _result(stored, policies[stored.finding.policy])
+            listed.setdefault(stored.finding.namespace, Counter())[str(result["result"])] += 1
+            spill.add(f"namespace {stored.finding.namespace}", orjson.dumps(result).decode())
+        out.write(b'{"apiVersion": "v1", "kind": "List", "items": [')
+        separator = b"\n"
+        for section in document.namespaces:
+            numbers = listed.get(section.namespace, Counter())
+            head = _head(shape, section.namespace, _summary(section.counts, numbers))
+            rows = spill.rows(f"namespace {section.namespace}")
+            out.write(separator)
+            _write(out, head, rows)
+            separator = b",\n"
+        out.write(b"\n]}\n")
+
+
+def _write(out: BinaryIO, head: JsonObject, rows: Iterator[str]) -> None:
+    out.write(orjson.dumps(head)[:-1] + b', "results": [')
+    separator = b"\n"
+    for row in rows:
+        out.write(separator + row.encode())
+        separator = b",\n"
+    out.write(b"\n]}")
+
+
+def _head(shape: Shape, namespace: str, summary: Mapping[str, int]) -> JsonObject:
+    place = {"namespace": namespace} if namespace else {}
+    return {
+        "apiVersion": shape.api_version,
+        "kind": shape.namespaced if namespace else shape.cluster_wide,
+        "metadata": {"name": "assay", **place, "labels": _MANAGED},
+        **({"source": "assay"} if shape.sourced else {}),
+        "summary": summary,
+    }
+
+
+def _summary(counts: Counts, listed: Mapping[str, int]) -> dict[str, int]:
+    """All five numbers: of what is listed as listed, of the rest as counted."""
+    shown = {name: listed.get(name, 0) for name in ("fail", "warn", "error")}
+    return {"pass": counts.passed, **shown, "skip": counts.unanswered + counts.excepted}
+
+
+def _result(stored: StoredFinding, policy: PolicySection) -> dict[str, object]:
+    finding = stored.finding
+    annotations = text_map(dig(policy.manifest, "metadata", "annotations"))
+    scored = annotations.get(f"{_ANNOTATION}scored") != "false"
+    severity = annotations.get(f"{_ANNOTATION}severity", "")
+    texts = {
+        "category": annotations.get(f"{_ANNOTATION}category", ""),
+        "severity": severity if severity in _SEVERITIES else "",
+        "message": finding.outcome.message,
+    }
+    return {
+        "source": _KYVERNO.get(policy.language, policy.language or "assay"),
+        "policy": finding.policy,
+        **({} if policy.language in _KYVERNO else {"rule": finding.policy}),
+        **{key: text for key, text in texts.items() if text},
+        "timestamp": {"seconds": int(stored.last_seen.timestamp()), "nanos": 0},
+        "result": _status(finding, scored=scored),
+        **({"scored": True} if scored else {}),
+        "resources": [_reference(finding)],
+        "properties": _properties(stored),
+    }
+
+
+def _status(finding: Finding, *, scored: bool) -> str:
+    if finding.excepted_by:
+        return "skip"
+    if isinstance(finding.outcome, Errored):
+        return "error"
+    return "fail" if scored else "warn"
+
+
+def _reference(finding: Finding) -> dict[str, str]:
+    reference = {
+        "apiVersion": finding.api_version,
+        "kind": finding.kind,
+        "name": finding.name,
+        "namespace": finding.namespace,
+        "uid": finding.uid,
+        "resourceVersion": finding.resource_version,
+    }
+    return {key: text for key, text in reference.items() if text}
+
+
+def _properties(stored: StoredFinding) -> dict[str, str]:
+    finding = stored.finding
+    param = f"{finding.param_namespace}/{finding.param_name}" if finding.param_name else ""
+    own = {
+        "binding": finding.binding,
+        "param": param,
+        "check": check_title(finding.check),
+        "exceptions": finding.excepted_by,
+        "status": stored.status,
+        "process": "background scan",
+    }
+    index = {"cel.validationIndex": str(finding.check.index)} if finding.check.kind is CheckKind.VALIDATION else {}
+    return {**index, **{key: text for key, text in own.items() if text}}

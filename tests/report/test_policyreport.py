@@ -1,0 +1,168 @@
+"""Findings as policy reports: the shape that the definitions of both APIs ask for, and what Kyverno's users find in them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from io import BytesIO
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from scanner.model.outcome import Errored
+from scanner.model.scan import PolicyRecord, ScanRecord
+from scanner.report import FORMATS, document_of
+
+from .records import STARTED, finding, hostile_record, partial_record, policy, small_record, tally
+
+TEXT = {"type": "string"}
+WHOLE = {"type": "integer"}
+REFERENCE = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": dict.fromkeys(("apiVersion", "kind", "name", "namespace", "uid", "resourceVersion"), TEXT),
+}
+RESULT = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["policy"],
+    "properties": {
+        **dict.fromkeys(("source", "policy", "rule", "category", "message"), TEXT),
+        "severity": {"enum": ["critical", "high", "medium", "low", "info"]},
+        "timestamp": {
+            "type": "object",
+            "required": ["seconds", "nanos"],
+            "properties": {"seconds": WHOLE, "nanos": WHOLE},
+        },
+        "result": {"enum": ["pass", "fail", "warn", "error", "skip"]},
+        "scored": {"type": "boolean"},
+        "resources": {"type": "array", "items": REFERENCE},
+        "properties": {"type": "object", "additionalProperties": TEXT},
+    },
+}
+REPORT = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["apiVersion", "kind", "metadata", "summary", "results"],
+    "properties": {
+        **dict.fromkeys(("apiVersion", "kind", "source"), TEXT),
+        "metadata": {"type": "object"},
+        "summary": {
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["pass", "fail", "warn", "error", "skip"],
+            "properties": dict.fromkeys(("pass", "fail", "warn", "error", "skip"), WHOLE),
+        },
+        "results": {"type": "array", "items": RESULT},
+    },
+}
+
+
+def rendered(record: ScanRecord, name: str = "policyreport") -> list[Any]:
+    """The reports of a scan."""
+    out = BytesIO()
+    FORMATS[name].render(document_of(record), out)
+    document = json.loads(out.getvalue())
+    assert ("v1", "List") == (document["apiVersion"], document["kind"])
+    return list(document["items"])
+
+
+@pytest.mark.parametrize("name", ["policyreport", "openreports"])
+@pytest.mark.parametrize("record", [small_record(), partial_record(), hostile_record()])
+def test_reports_have_the_shape_of_their_definitions(record: ScanRecord, name: str) -> None:
+    """No field is unknown, none that is required is missing."""
+    validator = Draft202012Validator(REPORT)
+    assert [] == [error.message for report in rendered(record, name) for error in validator.iter_errors(report)]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "api_version", "name"),
+    [
+        ({"PolicyReport", "ClusterPolicyReport"}, "wgpolicyk8s.io/v1alpha2", "policyreport"),
+        ({"Report", "ClusterReport"}, "openreports.io/v1alpha1", "openreports"),
+    ],
+)
+def test_each_namespace_has_its_report(kinds: set[str], api_version: str, name: str) -> None:
+    """What is in no namespace is in a report of the cluster."""
+    record = _record(finding("a", namespace="shop"), finding("b", namespace=""))
+    reports = rendered(record, name)
+    assert {api_version} == {report["apiVersion"] for report in reports}
+    assert kinds == {report["kind"] for report in reports}
+    assert {"shop": ["a"], "": ["b"]} == {
+        report["metadata"].get("namespace", ""): [one["resources"][0]["name"] for one in report["results"]]
+        for report in reports
+        if report["results"]
+    }
+
+
+def _record(*found: Any, language: str = "ValidatingAdmissionPolicy", annotations: Any = None) -> ScanRecord:
+    small = small_record()
+    of = found[0].finding.policy
+    manifest = {"metadata": {"name": of, "annotations": annotations or {}}}
+    made = replace(policy(of, "true"), language=language, manifest=manifest)
+    tallies = {key: number for key, number in small.tallies.items() if not key.namespace}
+    return replace(
+        small,
+        policies=(PolicyRecord(made, (), 1),),
+        tallies={**tallies, **tally(found, {})},
+        findings=lambda: iter(found),
+    )
+
+
+def _result(*found: Any, **policy_facts: Any) -> Any:
+    (report,) = (report for report in rendered(_record(*found, **policy_facts)) if report["results"])
+    return report["results"][0]
+
+
+KYVERNO = "ValidatingPolicy"
+UNSCORED = {"policies.kyverno.io/scored": "false"}
+KNOWN = finding("a")
+
+
+@pytest.mark.parametrize(
+    ("expected", "stored", "annotations"),
+    [
+        ("fail", KNOWN, {}),
+        ("warn", KNOWN, UNSCORED),
+        ("error", finding("a", outcome=Errored("no such key", would_deny=True)), UNSCORED),
+        ("skip", replace(KNOWN, finding=replace(KNOWN.finding, excepted_by="team/let-be", denies=False)), {}),
+    ],
+)
+def test_the_result_is_one_of_five(expected: str, stored: Any, annotations: Any) -> None:
+    """Failures of an unscored policy are warnings; what an exception exempts is skipped."""
+    assert expected == _result(stored, language=KYVERNO, annotations=annotations)["result"]
+
+
+def test_a_result_says_what_kyvernos_say() -> None:
+    """Source, category, severity, index and time are where dashboards look for them."""
+    found = _result(
+        KNOWN,
+        language=KYVERNO,
+        annotations={"policies.kyverno.io/category": "Pods", "policies.kyverno.io/severity": "high"},
+    )
+    assert ("KyvernoValidatingPolicy", "Pods", "high", True) == tuple(
+        found[key] for key in ("source", "category", "severity", "scored")
+    )
+    assert {"seconds": int(STARTED.timestamp()), "nanos": 0} == found["timestamp"]
+    assert "0" == found["properties"]["cel.validationIndex"]
+    assert "rule" not in found
+
+
+def test_a_severity_that_nobody_knows_is_left_out() -> None:
+    """The definitions allow five words in lower case."""
+    assert "severity" not in _result(KNOWN, annotations={"policies.kyverno.io/severity": "Medium"})
+
+
+def test_the_rule_of_an_admission_policy_is_its_name() -> None:
+    """As Kyverno reports it."""
+    found = _result(KNOWN)
+    assert (found["policy"], "ValidatingAdmissionPolicy") == (found["rule"], found["source"])
+
+
+def test_the_summary_counts_what_passes() -> None:
+    """Passes are counted and not listed."""
+    reports = rendered(small_record())
+    totals = document_of(small_record()).totals
+    assert totals.passed == sum(report["summary"]["pass"] for report in reports)
+    assert totals.violated + totals.errored == sum(len(report["results"]) for report in reports)
