@@ -1,0 +1,91 @@
+"""The rights that are named before a scan are those that it makes use of: none is missing, none is too much."""
+
+from __future__ import annotations
+
+import pytest
+
+from scanner.model.scan import Scope
+from scanner.needs import Need, needs
+from scanner.scan import Options
+from tests.core.documents import CONFIG_MAPS, LIMITS, binding, namespace, pod, policy, rule, thing
+from tests.scan.fakes import FakeCluster, forbidden, scanned
+
+GROUP = "admissionregistration.k8s.io"
+POLICIES = ("validatingadmissionpolicies", "validatingadmissionpolicybindings")
+REFERENCE = {"name": "limits", "namespace": "settings", "parameterNotFoundAction": "Deny"}
+OF_ITS_OWN = {"name": "limits", "parameterNotFoundAction": "Deny"}
+CLUSTER = FakeCluster(
+    [
+        *(namespace(name) for name in ("default", "prod", "settings")),
+        pod("web", "default"),
+        thing(CONFIG_MAPS, "limits", "settings"),
+        thing(LIMITS, "limits"),
+        policy("plain", "true"),
+        binding("plain", "plain"),
+        policy("with-params", "true", paramKind={"apiVersion": "v1", "kind": "ConfigMap"}),
+        binding("with-params", "with-params", paramRef=REFERENCE),
+        policy("with-own-params", "true", paramKind={"apiVersion": "v1", "kind": "ConfigMap"}),
+        binding("with-own-params", "with-own-params", paramRef=OF_ITS_OWN),
+        policy("with-limits", "true", paramKind={"apiVersion": "example.com/v1", "kind": "Limit"}),
+        binding("with-limits", "with-limits", paramRef={"name": "limits", "parameterNotFoundAction": "Deny"}),
+        policy("nodes", "true", matchConstraints={"resourceRules": [rule("nodes")]}),
+        binding("nodes", "nodes"),
+        policy("unbound", "true", matchConstraints={"resourceRules": [rule("secrets")]}),
+    ]
+)
+SCOPES = [
+    Scope(),
+    Scope(namespaces=("default",)),
+    Scope(namespaces=("default", "prod")),
+    Scope(skip_kinds=("nodes",)),
+    Scope(kinds=("pods",)),
+]
+
+
+def used(cluster: FakeCluster) -> set[str]:
+    """The lists that were made, as `namespace/resource`; one Namespace by its name is read, not listed."""
+    return {f"namespaces {it.split('/')[0]}" if it.endswith("/namespaces") else it for it in cluster.listed}
+
+
+def named(need: Need) -> str:
+    """A right in the same words."""
+    resource = f"{need.resource}.{need.group}" if need.group else need.resource
+    if need.verb == "get":
+        return f"{need.resource} {need.name}"
+    return f"{need.namespace}/{resource}" if need.namespace else resource
+
+
+def covered(lists: set[str]) -> set[str]:
+    """Without the lists of one namespace that a list of all covers."""
+    return {it for it in lists if "/" not in it or it.split("/")[1] not in lists}
+
+
+@pytest.mark.parametrize("scope", SCOPES, ids=str)
+def test_what_is_needed_is_what_is_used(scope: Scope) -> None:
+    """Both ways, in every scope."""
+    cluster = FakeCluster(CLUSTER.documents)
+    scanned(cluster, Options(scope))
+    rights = {named(need) for need in needs(FakeCluster(CLUSTER.documents), Options(scope)).rights}
+    assert rights - {"namespaces kube-system"} == covered(used(cluster))
+
+
+def test_every_right_says_what_it_is_for() -> None:
+    """Whoever is asked to grant it wants to know."""
+    reasons = {named(need): need.why for need in needs(CLUSTER, Options()).rights}
+    assert "policy plain, with-limits, with-own-params, with-params" == reasons["pods"]
+    assert "params of policy with-own-params, with-params" == reasons["configmaps"]
+    assert "" not in reasons.values()
+
+
+def test_only_what_makes_scans_incomplete_is_vital() -> None:
+    """The UID of kube-system only tells clusters apart."""
+    optional = {named(need) for need in needs(CLUSTER, Options()).rights if need.optional}
+    assert {"namespaces kube-system"} == {it for it in optional if "webhook" not in it}
+
+
+def test_policies_that_cannot_be_listed_are_a_gap() -> None:
+    """Then nobody knows what else is needed."""
+    refused = FakeCluster(CLUSTER.documents, refused={f"{it}.{GROUP}": forbidden(it) for it in POLICIES})
+    found = needs(refused, Options())
+    assert set(POLICIES) <= {need.resource for need in found.rights}
+    assert 2 <= len(found.gaps)
