@@ -18,6 +18,7 @@ from scanner.errors import ListFailed, UsageError
 from scanner.evaluate import compile_policy
 from scanner.health import Counted, health_after, health_before
 from scanner.health import kyverno as kyverno_health
+from scanner.health import wrapped
 from scanner.inventory import Inventory, Parse
 from scanner.model.json import JsonObject
 from scanner.model.outcome import Gap, GapKind
@@ -529,6 +530,7 @@ def _setting(
     health = (
         *rules.health,
         *health_before(rules.policies, others, kinds, world),
+        *wrapped.of_policies(others, kinds, listing.schemas(), viewer.rules),
         *kyverno_health.of_policies(rules.kyverno, kyvernos, kinds),
     )
     return _Setting(

@@ -13,6 +13,7 @@ from scanner.cel.patches import JSON_PATCH, OBJECT, PATCH_LIST, for_patches
 from scanner.cel.program import Measured, Program, compile
 from scanner.cel.type_system import BOOL, DYN, NULL, STRING, Type
 from scanner.cel.values import Duration, KeyedMap, Lazy, Optional, Struct, Timestamp, UInt, Value, type_name
+from scanner.cel.wrapped import telling
 
 __all__ = [
     "AUTHORIZATION",
@@ -51,6 +52,7 @@ __all__ = [
     "compile",
     "extent_of_document",
     "for_patches",
+    "telling",
     "type_name",
     "widest_of",
 ]
