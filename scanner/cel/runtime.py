@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from scanner.cel.errors import EvaluationError
+from scanner.cel.natives import wrapped
 from scanner.cel.text import printed_double
 from scanner.cel.type_system import Type
 from scanner.cel.values import (
@@ -100,7 +101,7 @@ def _equal_unlike(left: Value, right: Value) -> bool:
     """Compare values of different classes: maps come in two shapes, and opaque types refuse."""
     if type(left) in (dict, KeyedMap) and type(right) in (dict, KeyedMap):
         return equal_maps(left, right)
-    if isinstance(left, Opaque):
+    if isinstance(left, Opaque) or (type(left) in (dict, list) and wrapped(left)):
         raise no_overload()
     return False
 
@@ -108,7 +109,7 @@ def _equal_unlike(left: Value, right: Value) -> bool:
 def _equal_alike(left: Operand, right: Operand) -> bool:
     """Compare values of one class that is neither plain nor a number."""
     if type(left) is list and type(right) is list:
-        return len(left) == len(right) and all(map(_not_unequal, left, right))
+        return len(left) == len(right) and all(map(_surely_equal if wrapped(left) else _not_unequal, left, right))
     if type(left) in (dict, KeyedMap):
         return equal_maps(left, right)
     if isinstance(left, Opaque) and isinstance(right, Opaque):
@@ -212,7 +213,7 @@ def _order_double(double: float, integer: Operand) -> int:
 def contains(container: Value, element: Value) -> bool:
     """Return `element in container`: a key of a map, or equal to an element of a list."""
     if type(container) is dict:
-        return type(element) is str and element in container
+        return element in container if type(element) is str else _has_no_key(container, element)
     if type(container) is list:
         return any(_surely_equal(element, candidate) for candidate in container)
     if type(container) is KeyedMap:
@@ -225,6 +226,13 @@ def is_key(key: Value, container: Value) -> bool:
     if type(container) is dict and container:
         map_key(key)
     return contains(container, key)
+
+
+def _has_no_key(container: Value, key: Value) -> bool:
+    """Return False for a key that is no text; a wrapped map refuses it."""
+    if wrapped(container):
+        raise EvaluationError(f"unsupported map key type: {go_type(key)}")
+    return False
 
 
 def _surely_equal(left: Value, right: Value) -> bool:
@@ -383,11 +391,17 @@ def look_up(container: Value, key: Value) -> tuple[Value] | None:
     require_key(key)
     if type(container) is list:
         at = list_index(key)
-        return (container[at],) if 0 <= at < len(container) else None
+        if not 0 <= at < len(container):
+            return None
+        if type(key) is not int and wrapped(container):
+            raise EvaluationError(f"unsupported index type: {go_type(key)}")
+        return (container[at],)
     if isinstance(container, Lazy):
         return _entry(container, key)
     if type(container) is Struct:
         return container.find(key)
+    if type(container) is dict and type(key) is not str:
+        return (None,) if _has_no_key(container, key) else None
     return find_key(container, key)
 
 

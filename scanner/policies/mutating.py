@@ -14,6 +14,7 @@ from typing import Protocol
 
 from scanner import cel
 from scanner.budget import RUNTIME, Fault, Purse, Variables, run
+from scanner.cel.natives import wrapping
 from scanner.errors import InvalidManifest, SchemaUnknown
 from scanner.evaluate import CompiledPolicy, Expression, Request, before_checks, inputs
 from scanner.model.json import EMPTY, JsonObject
@@ -240,8 +241,9 @@ class _Run:
         activation = inputs(self.compiled, replace(self.request, current=body), self.param)
         if "authorizer" not in activation and expression.reads("authorizer"):
             raise _Undecided("the expression asks the authorizer")
-        value = _evaluated(expression, activation, self.request)
         data = self._data(body, activation)
+        with wrapping(lambda one: bool(data.wrapping(one))):
+            value = _evaluated(expression, activation, self.request)
         apply = patched if self.compiled.policy.mutations[index].patch_type == "JSONPatch" else configured
         return apply(value, body, self.schema, data)
 
