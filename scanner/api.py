@@ -20,6 +20,7 @@ from datetime import UTC, datetime
 from scanner.cel import Decider, Remembering
 from scanner.convert import convert
 from scanner.errors import InvalidManifest, SchemaUnknown, UsageError
+from scanner.match import exempt
 from scanner.model.json import JsonObject, as_text, dig
 from scanner.model.policy import Operation
 from scanner.model.release import release_of
@@ -125,9 +126,8 @@ class Auditor:
             )
         world = self._world.on((operation,)) if operation else self._world.on(AUDITABLE)
         views = tuple(self._views(document, kind))
-        return tuple(
-            ruling for bound in self._bound for resource in views for ruling in judge(bound, resource, kind, world)
-        )
+        asked = [bound for bound in self._bound if not exempt(kind, static=bound.policy.static)]
+        return tuple(ruling for bound in asked for resource in views for ruling in judge(bound, resource, kind, world))
 
     def _views(self, document: JsonObject, kind: Kind) -> Iterator[Resource]:
         """The object in each of its kinds."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from scanner.model.scan import Health, HealthKind, ScanState
+from scanner.model.scan import Health, ScanState
 from scanner.scan import Options
 from scanner.sources import Manifest
 from tests.core.documents import CONFIG_MAPS, Document, binding, namespace, pod, policy, rule, thing
@@ -304,8 +304,3 @@ def test_a_file_that_was_never_on_a_server_has_no_status() -> None:
         Manifest("f.yaml, document 2", binding("new", "new")),
     )
     assert [] == health(options=Options(manifests=manifests))
-
-
-def test_health_is_of_a_closed_list_of_kinds() -> None:
-    """Each of them can come up, or a report would explain what never happens."""
-    assert 16 == len(HealthKind)

@@ -108,7 +108,7 @@ def faults(told: Told) -> list[str]:
     return [gap.why for gap in told.gaps if "internal error" in gap.why]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.tuples(*map(spoiled, (RICH, BOUND, PARAM, pod("a", labels={"a": "c"}), namespace("default")))))
 def test_nothing_in_a_cluster_breaks_a_scan(documents: tuple[Document, ...]) -> None:
     """Stored policies, bindings, params, objects and namespaces are judged as they are, or missed and named."""
@@ -117,7 +117,7 @@ def test_nothing_in_a_cluster_breaks_a_scan(documents: tuple[Document, ...]) -> 
     assert told.scan.state in (ScanState.COMPLETE, ScanState.PARTIAL)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.tuples(*map(spoiled, (RICH, BOUND, PARAM))))
 def test_nothing_in_a_file_breaks_a_scan(documents: tuple[Document, ...]) -> None:
     """What the API would refuse is a gap that says why, what it would store is judged."""
