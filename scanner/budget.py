@@ -18,8 +18,6 @@ RUNTIME = 10_000_000
 """For the validations and their messages; as much again for the audit annotations, and for each mutation."""
 CONDITIONS = 2_500_000
 EXHAUSTED = "validation failed due to running out of cost budget, no further validation rules will be run"
-_LARGEST = Extent(float(1 << 26), float(1 << 26), float(1 << 26))
-"""More than any document that a scan can hold: what is cheap on this is cheap on anything."""
 # What looks like an escaped field name is unescaped before it is looked up, and then there is no such variable.
 _ESCAPED = re.compile("__[^_]+__")
 _ROOTS = ("object", "oldObject", "params", "request", "namespaceObject")
@@ -195,35 +193,37 @@ class Share:
 
 
 class _Latest:
-    """The extents of the last documents: many policies look at one object."""
+    """How large the last documents are: many policies look at one object."""
 
-    __slots__ = ("_extents", "_narrowed")
+    __slots__ = ("_extents", "_sizes")
 
     def __init__(self) -> None:
+        self._sizes: dict[str, tuple[object, int]] = {}
         self._extents: dict[str, tuple[object, Extent]] = {}
-        self._narrowed: dict[str, tuple[object, Extent]] = {}
 
-    def of(self, root: str, document: object) -> Extent:
-        """The extent of a document, quickly."""
+    def size(self, root: str, document: object) -> int:
+        """The size of a document, quickly."""
+        known = self._sizes.get(root)
+        if known is None or known[0] is not document:
+            known = self._sizes[root] = (document, cel.size_of_document(document))
+        return known[1]
+
+    def extent(self, root: str, document: object) -> Extent:
+        """What there is in a document, all of which is looked at."""
         known = self._extents.get(root)
         if known is None or known[0] is not document:
-            known = self._extents[root] = (document, cel.extent_of_document(document))
-        return known[1]
-
-    def narrowed(self, root: str, document: object) -> Extent:
-        """The extent of a document, all of which has been looked at."""
-        known = self._narrowed.get(root)
-        if known is None or known[0] is not document:
-            extent = self.of(root, document)
-            known = self._narrowed[root] = (document, extent._replace(widest=cel.widest_of(document)))
+            extent = cel.extent_of_document(document)._replace(widest=cel.widest_of(document))
+            known = self._extents[root] = (document, extent.rounded())
         return known[1]
 
 
-_EXTENTS = _Latest()
+_LATEST = _Latest()
 
 
 class Outlay:
     """What the expressions of a policy cost at most, as far as that can be known from the size of their inputs."""
+
+    __slots__ = ("_known", "_largest", "_roots", "_shares", "_variables")
 
     def __init__(self, variables: Mapping[str, Expression], shares: Sequence[Share]) -> None:
         self._variables = {name: one.program for name, one in variables.items() if one.program is not None}
@@ -231,16 +231,30 @@ class Outlay:
         programs = (*self._variables.values(), *(program for share in self._shares for program in share.programs))
         self._roots = tuple(root for root in _ROOTS if any(path[0] == root for one in programs for path in one.reads))
         self._known: dict[tuple[Extent, ...], bool] = {}
-        self._always = self._fits(tuple(_LARGEST for _ in self._roots))
+        self._largest: int | None = None
 
     def is_within_limits(self, activation: Mapping[str, object]) -> bool:
         """Whether no limit can be exceeded with these inputs; False when that cannot be told without counting."""
-        if self._always:
+        largest = self._largest
+        if largest is None:
+            largest = self._largest = self._largest_size()
+        if largest >= cel.LARGEST_SIZE:
             return True
-        documents = [(root, activation.get(root)) for root in self._roots]
-        return self._fits(tuple(_EXTENTS.of(*one).rounded() for one in documents)) or self._fits(
-            tuple(_EXTENTS.narrowed(*one).rounded() for one in documents)
-        )
+        for root in self._roots:
+            if _LATEST.size(root, activation.get(root)) > largest:
+                return self._fits(tuple(_LATEST.extent(one, activation.get(one)) for one in self._roots))
+        return largest >= 0
+
+    def is_within(self, extents: Mapping[str, Extent]) -> bool:
+        """Whether no limit can be exceeded when there is no more than this in each variable of the environment."""
+        return self._fits(tuple(extents.get(root, cel.NOTHING).rounded() for root in self._roots))
+
+    def _largest_size(self) -> int:
+        """The largest size of documents with which no limit can be exceeded, whatever they look like; -1 for none."""
+        return next((size for size in range(cel.LARGEST_SIZE, -1, -1) if self._is_within_size(size)), -1)
+
+    def _is_within_size(self, size: int) -> bool:
+        return self._fits((cel.extent_of_size(size),) * len(self._roots))
 
     def _fits(self, extents: tuple[Extent, ...]) -> bool:
         known = self._known.get(extents)

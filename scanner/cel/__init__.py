@@ -7,7 +7,16 @@ well, and `Program.bound(extents)` what that can be at most. Refusals and run-ti
 from scanner.cel.cost import PER_CALL_LIMIT
 from scanner.cel.env import AUTHORIZATION, PARAMS, Environment
 from scanner.cel.errors import CompileError, CostExceeded, EvaluationError
-from scanner.cel.extent import NOTHING, Extent, extent_of_document, widest_of
+from scanner.cel.extent import (
+    BOUNDLESS,
+    LARGEST_SIZE,
+    NOTHING,
+    Extent,
+    extent_of_document,
+    extent_of_size,
+    size_of_document,
+    widest_of,
+)
 from scanner.cel.functions.authorizer import Answer, Authorizer, Decider, Question, Remembering, Subject
 from scanner.cel.patches import JSON_PATCH, OBJECT, PATCH_LIST, for_patches
 from scanner.cel.program import Measured, Program, compile
@@ -18,8 +27,10 @@ from scanner.cel.wrapped import telling
 __all__ = [
     "AUTHORIZATION",
     "BOOL",
+    "BOUNDLESS",
     "DYN",
     "JSON_PATCH",
+    "LARGEST_SIZE",
     "NOTHING",
     "NULL",
     "OBJECT",
@@ -51,7 +62,9 @@ __all__ = [
     "Value",
     "compile",
     "extent_of_document",
+    "extent_of_size",
     "for_patches",
+    "size_of_document",
     "telling",
     "type_name",
     "widest_of",

@@ -1,7 +1,6 @@
 """How much there is inside a value: what the cost of an expression can depend on.
 
-Counted from the JSON text of a document, which takes microseconds, and therefore from above: punctuation inside strings counts as
-structure.
+Known from the length of its JSON text, which takes microseconds, or counted there and in the document itself.
 """
 
 from __future__ import annotations
@@ -56,8 +55,28 @@ def together(extents: Iterable[Extent], *, entries: int = 0) -> Extent:
     )
 
 
+LARGEST_SIZE = 26
+"""The size of documents that are larger than any that a scan can hold."""
+
+
+def size_of_document(document: object) -> int:
+    """Return the number of binary digits in the length of what was JSON; more than `LARGEST_SIZE` when nobody knows."""
+    if document is None:
+        return 0
+    try:
+        return len(orjson.dumps(document)).bit_length()
+    except TypeError:
+        return LARGEST_SIZE + 1
+
+
+def extent_of_size(size: int) -> Extent:
+    """Return the most that there can be in a document of this size: an entry takes two characters."""
+    length = float(1 << size)
+    return Extent(length / 2, length, length / 2)
+
+
 def extent_of_document(document: object) -> Extent:
-    """Return the extent of what was JSON."""
+    """Return the extent of what was JSON; entries are counted by its punctuation, also inside strings."""
     try:
         text = orjson.dumps(document)
     except TypeError:
@@ -67,7 +86,7 @@ def extent_of_document(document: object) -> Extent:
 
 
 def widest_of(document: object) -> float:
-    """Return the number of entries of the largest list or map in a document."""
+    """Return the number of entries of the largest list or map in a document, all of which is looked at."""
     widest = 0
     waiting = [document]
     while waiting:

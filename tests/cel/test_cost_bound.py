@@ -9,8 +9,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scanner.cel import DYN, NOTHING, CompileError, Environment, EvaluationError, Extent, compile, extent_of_document
-from scanner.cel.extent import widest_of
+from scanner.cel import (
+    DYN,
+    NOTHING,
+    CompileError,
+    Environment,
+    EvaluationError,
+    Extent,
+    compile,
+    extent_of_document,
+    extent_of_size,
+    size_of_document,
+    widest_of,
+)
 from scanner.evaluate import CompiledPolicy
 from tests.cel.measuring import ACTIVATION, ENVIRONMENT
 from tests.cel.test_cost_core import CASES as CORE
@@ -28,8 +39,8 @@ def extents_of(activation: dict[str, Any], *, narrow: bool) -> dict[str, Extent]
     found = {"authorizer": NOTHING, "authorizer.requestResource": NOTHING}
     for root in ROOTS:
         document = activation.get(root)
-        extent = extent_of_document(document)
-        found[root] = extent._replace(widest=widest_of(document)) if narrow else extent
+        extent = extent_of_document(document)._replace(widest=widest_of(document))
+        found[root] = extent if narrow else extent_of_size(size_of_document(document))
     return found
 
 
@@ -54,7 +65,7 @@ def test_every_construct_is_bounded(text: str, narrow: bool) -> None:  # noqa: F
 @settings(max_examples=300, deadline=None)
 @given(st.integers(0, 2**32))
 def test_no_expression_costs_more_than_its_bound(seed: int) -> None:
-    """Whatever an expression and an object look like, the bound holds, and it is as high for larger objects."""
+    """Whatever an expression and an object look like, the bound holds, closely measured or by the size of the document."""
     chance = random.Random(seed)
     case = Generator(chance).case()
     try:
@@ -67,7 +78,7 @@ def test_no_expression_costs_more_than_its_bound(seed: int) -> None:
         cost = program.measure(activation).cost + activation["variables"].owed()  # type: ignore[attr-defined]
         narrow = bound_with(policy, program, extents_of(base, narrow=True))
         wide = bound_with(policy, program, extents_of(base, narrow=False))
-        assert cost <= narrow <= wide
+        assert cost <= min(narrow, wide)
 
 
 @settings(max_examples=300, deadline=None)
@@ -120,7 +131,7 @@ def test_loops_in_a_document_add_up() -> None:
     costs = [
         compile(text, Environment()).bound(extents_of({"object": deployment(n)}, narrow=False)).cost for n in (10, 100)
     ]
-    assert costs[1] < 11 * costs[0]
+    assert costs[1] < 20 * costs[0]
 
 
 def test_unrelated_loops_multiply() -> None:
