@@ -21,6 +21,8 @@ EXHAUSTED = "validation failed due to running out of cost budget, no further val
 # What looks like an escaped field name is unescaped before it is looked up, and then there is no such variable.
 _ESCAPED = re.compile("__[^_]+__")
 _ROOTS = ("object", "oldObject", "params", "request", "namespaceObject")
+_GENEROSITY = 3
+"""How many times twice as large documents are tried first: one answer for them is an answer for many."""
 _ASKED = ("authorizer", "authorizer.requestResource")
 
 
@@ -220,50 +222,68 @@ class _Latest:
 _LATEST = _Latest()
 
 
+def _is_no_more(extents: tuple[Extent, ...], than: tuple[Extent, ...]) -> bool:
+    """Whether nothing is larger than its counterpart."""
+    return all(one <= other for pair in zip(extents, than, strict=True) for one, other in zip(*pair, strict=True))
+
+
 class Outlay:
     """What the expressions of a policy cost at most, as far as that can be known from the size of their inputs."""
 
-    __slots__ = ("_known", "_largest", "_roots", "_shares", "_variables")
+    __slots__ = ("_fitting", "_largest", "_misfits", "_roots", "_shares", "_smallest_misfit", "_variables")
 
     def __init__(self, variables: Mapping[str, Expression], shares: Sequence[Share]) -> None:
         self._variables = {name: one.program for name, one in variables.items() if one.program is not None}
         self._shares = tuple(share for share in shares if share.programs)
         programs = (*self._variables.values(), *(program for share in self._shares for program in share.programs))
         self._roots = tuple(root for root in _ROOTS if any(path[0] == root for one in programs for path in one.reads))
-        self._known: dict[tuple[Extent, ...], bool] = {}
-        self._largest: int | None = None
+        self._largest = -1
+        self._smallest_misfit = cel.LARGEST_SIZE + 1
+        self._fitting: list[tuple[Extent, ...]] = []
+        self._misfits: list[tuple[Extent, ...]] = []
 
     def is_within_limits(self, activation: Mapping[str, object]) -> bool:
         """Whether no limit can be exceeded with these inputs; False when that cannot be told without counting."""
         largest = self._largest
-        if largest is None:
-            largest = self._largest = self._largest_size()
-        if largest >= cel.LARGEST_SIZE:
-            return True
         for root in self._roots:
             if _LATEST.size(root, activation.get(root)) > largest:
-                return self._fits(tuple(_LATEST.extent(one, activation.get(one)) for one in self._roots))
-        return largest >= 0
+                return self._is_within_closely(activation)
+        return largest >= 0 or self._is_within_size(0)
+
+    def _is_within_closely(self, activation: Mapping[str, object]) -> bool:
+        documents = [(root, activation.get(root)) for root in self._roots]
+        size = max(_LATEST.size(*one) for one in documents)
+        return self._is_within_size(size) or self._fits(tuple(_LATEST.extent(*one) for one in documents))
 
     def is_within(self, extents: Mapping[str, Extent]) -> bool:
         """Whether no limit can be exceeded when there is no more than this in each variable of the environment."""
         return self._fits(tuple(extents.get(root, cel.NOTHING).rounded() for root in self._roots))
 
-    def _largest_size(self) -> int:
-        """The largest size of documents with which no limit can be exceeded, whatever they look like; -1 for none."""
-        return next((size for size in range(cel.LARGEST_SIZE, -1, -1) if self._is_within_size(size)), -1)
-
     def _is_within_size(self, size: int) -> bool:
-        return self._fits((cel.extent_of_size(size),) * len(self._roots))
+        """Whether no limit can be exceeded with documents of this size, whatever they look like."""
+        for larger in (min(size + _GENEROSITY, cel.LARGEST_SIZE), size):
+            if self._largest < larger < self._smallest_misfit:
+                if self._adds_up((cel.extent_of_size(larger),) * len(self._roots)):
+                    self._largest = larger
+                else:
+                    self._smallest_misfit = larger
+        return size <= self._largest
 
     def _fits(self, extents: tuple[Extent, ...]) -> bool:
-        known = self._known.get(extents)
-        if known is None:
-            known = self._known[extents] = self._adds_up(dict(zip(self._roots, extents, strict=True)))
-        return known
+        """Whether there is no more than what is known to be within the limits; what is much more is looked at first."""
+        if any(_is_no_more(extents, known) for known in self._fitting):
+            return True
+        for larger in (tuple(extent.times(1 << _GENEROSITY) for extent in extents), extents):
+            if any(_is_no_more(known, larger) for known in self._misfits):
+                continue
+            if self._adds_up(larger):
+                self._fitting.append(larger)
+                return True
+            self._misfits.append(larger)
+        return False
 
-    def _adds_up(self, extents: dict[str, Extent]) -> bool:
-        extents.update(dict.fromkeys(_ASKED, cel.NOTHING))
+    def _adds_up(self, inputs: tuple[Extent, ...]) -> bool:
+        extents = dict(zip(self._roots, inputs, strict=True)) | dict.fromkeys(_ASKED, cel.NOTHING)
         common = list(self._variable_costs(extents))
         total = sum(common)
         for share in self._shares:

@@ -32,6 +32,10 @@ class Extent(NamedTuple):
         """Return the extent that the parts of this value have together, when each of them is looked at in turn."""
         return Extent(self.elements, self.characters, self.elements)
 
+    def times(self, factor: float) -> Extent:
+        """Return the extent of something so many times as large."""
+        return Extent(*(min(number * factor, UNKNOWN) for number in self))
+
     def rounded(self) -> Extent:
         """Return the next larger extent of a coarse grid."""
         return Extent(*(_rounded(number) for number in self))
