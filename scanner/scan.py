@@ -16,9 +16,8 @@ from scanner import __version__
 from scanner.cel import Decider, Remembering
 from scanner.errors import ListFailed, UsageError
 from scanner.evaluate import compile_policy
-from scanner.health import Counted, health_after, health_before
+from scanner.health import Counted, health_after, health_before, wrapped
 from scanner.health import kyverno as kyverno_health
-from scanner.health import wrapped
 from scanner.inventory import Inventory, Parse
 from scanner.model.json import JsonObject
 from scanner.model.outcome import Gap, GapKind
