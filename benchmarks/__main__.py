@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from benchmarks import expressions, live_memory, live_time
+from benchmarks import expressions, live_memory, live_time, pages
 
 ROWS: dict[str, Callable[[], None]] = {
     "1": expressions.against_go,
     "2": expressions.against_the_second_engine,
+    "3": pages.against_decoding,
     "4": live_time.main,
     "5": live_memory.main,
 }

@@ -263,7 +263,7 @@ def evaluate(compiled: CompiledPolicy, request: Request, param: Resource | None)
 
 def _visible(request: Request, base: Mapping[str, object]) -> tuple[dict[str, object], dict[str, object]]:
     """What validations may see, and what their messages may."""
-    visible = {**base, "namespaceObject": _filtered(request.namespace_object)}
+    visible = {**base, "namespaceObject": filtered_namespace(request.namespace_object)}
     return {**visible, **_authorization(request)}, visible
 
 
@@ -400,7 +400,7 @@ def _group_version_resource(kind: Kind) -> dict[str, str]:
     return {"group": kind.group, "version": kind.version, "resource": kind.plural}
 
 
-def _filtered(namespace: JsonObject | None) -> JsonObject | None:
+def filtered_namespace(namespace: JsonObject | None) -> JsonObject | None:
     """The part of a Namespace that validations may see."""
     if namespace is None:
         return None

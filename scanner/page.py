@@ -10,10 +10,11 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import assert_never
 
+import msgspec
 import orjson
 
 from scanner import redact
@@ -41,9 +42,12 @@ from scanner.model.scan import OutcomeName, PageResult, TallyKey
 from scanner.plan import KindPlan
 from scanner.policies.mutating import Together, together
 from scanner.policies.validating import Bound, Ruling, World, judge
+from scanner.sieve import Entry, Scene, Sieve
 
 # Where an integer of JSON may begin; the digits within a checksum are none.
-_LONG_NUMBER = re.compile(rb"[\s:,\[-][0-9]{19}")
+_LONG_NUMBER = re.compile(rb"(?:^|[\s:,\[-])[0-9]{19}")
+_DIGITS = bytes(ord("0") if chr(byte).isdigit() and byte < 128 else ord(" ") for byte in range(256))  # noqa: PLR2004
+_LONG_RUN = b"0" * 19
 _INT64 = 2**63
 
 
@@ -54,41 +58,56 @@ class Judge:
     world: World
     exclude_namespaces: tuple[str, ...] = ()
     by_name: bool = False
+    sieves: dict[Kind, Sieve] = field(default_factory=dict, compare=False, repr=False)
 
     def page(self, page: Page, plan: KindPlan, known: AbstractSet[str] = frozenset()) -> PageResult:
         """Judge every object of a page but those that are `known`, and none of them twice."""
-        try:
-            items = decode(page)
-        except ValueError as error:
-            why = f"the page could not be decoded: {error}"
-            return _result(page, (), _Sheet(self.world, gaps=[Gap(GapKind.OBJECT, _where(page.kind), why)]))
         sheet = _Sheet(self.world, gaps=[])
-        resources = tuple(_once(self._resources(page.kind, items, sheet), known, sheet))
-        for resource in resources:
-            self._object(resource, plan, sheet)
-        return _result(page, resources, sheet)
+        try:
+            items = listed(page)
+        except ValueError as error:
+            sheet.gaps.append(Gap(GapKind.OBJECT, _where(page.kind), f"the page could not be decoded: {error}"))
+            return _result(page, sheet)
+        sieve = self.sieves.setdefault(page.kind, Sieve(self.world, plan))
+        for text in items:
+            resource = self._resource(page.kind, text, sheet)
+            if resource is not None and _is_new(resource, known, sheet):
+                sheet.objects += 1
+                self._object(resource, sieve.mesh(resource.namespace, len(text)), sheet)
+        tallies, matched = sieve.emptied()
+        sheet.tallies.update(tallies)
+        sheet.matched.update(matched)
+        return _result(page, sheet)
 
-    def _resources(self, kind: Kind, items: list[Json], sheet: _Sheet) -> Iterator[Resource]:
-        for item in items:
-            if not isinstance(item, dict) or not isinstance(item.get("metadata"), dict):
-                sheet.gaps.append(Gap(GapKind.OBJECT, _where(kind), "an item of the list has no metadata"))
-                continue
-            resource = resource_of(kind, {**item, "apiVersion": kind.api_version, "kind": kind.kind})
-            if not self._excluded(resource.namespace):
-                yield resource
+    def _resource(self, kind: Kind, text: memoryview, sheet: _Sheet) -> Resource | None:
+        """The object that a text describes, unless the user left it out or it is none, which is a gap."""
+        try:
+            item = decoded(text)
+        except ValueError as error:
+            sheet.gaps.append(Gap(GapKind.OBJECT, _where(kind), f"an item of the list could not be decoded: {error}"))
+            return None
+        if not isinstance(item, dict) or not isinstance(item.get("metadata"), dict):
+            sheet.gaps.append(Gap(GapKind.OBJECT, _where(kind), "an item of the list has no metadata"))
+            return None
+        resource = resource_of(kind, {**item, "apiVersion": kind.api_version, "kind": kind.kind})
+        return None if self._excluded(resource.namespace) else resource
 
     def _excluded(self, namespace: str) -> bool:
         return bool(namespace) and any(fnmatchcase(namespace, pattern) for pattern in self.exclude_namespaces)
 
-    def _object(self, resource: Resource, plan: KindPlan, sheet: _Sheet) -> None:
+    def _object(self, resource: Resource, entries: tuple[Entry, ...], sheet: _Sheet) -> None:
         if resource.namespace and self.world.namespace(resource.namespace) is None:
             why = "its namespace was not in the list of namespaces: created or deleted while scanning; scan again"
             sheet.gaps.append(Gap(GapKind.OBJECT, _where(resource.kind, resource), why))
             return
         matched = False
         sheet.changing.clear()
-        for bound, original in plan.policies:
-            matched |= self._policy(resource, bound, original, sheet)
+        scene = Scene(resource, self.world)
+        for bound, original, quick, closely in entries:
+            if quick is not None and quick.passes(scene, closely=closely):
+                matched = True
+            else:
+                matched |= self._policy(resource, bound, original, sheet)
         self._drift(resource, sheet)
         sheet.evaluated += matched
 
@@ -174,6 +193,7 @@ class _Sheet:
         self.tallies: Counter[TallyKey] = Counter()
         self.matched: Counter[tuple[str, str]] = Counter()
         self.strained: dict[str, float] = {}
+        self.objects = 0
         self.evaluated = 0
         self.identities: dict[str, None] = {}
         self.repeated = 0
@@ -197,12 +217,12 @@ def _joined(ruling: Ruling, joint: Together | None) -> Ruling:
     return replace(ruling, judgements=judgements)
 
 
-def _result(page: Page, resources: tuple[Resource, ...], sheet: _Sheet) -> PageResult:
+def _result(page: Page, sheet: _Sheet) -> PageResult:
     return PageResult(
         api_version=page.kind.api_version,
         kind=page.kind.kind,
         number=page.number,
-        objects=len(resources),
+        objects=sheet.objects,
         evaluated=sheet.evaluated,
         findings=tuple(sheet.findings),
         tallies=dict(sheet.tallies),
@@ -214,26 +234,46 @@ def _result(page: Page, resources: tuple[Resource, ...], sheet: _Sheet) -> PageR
     )
 
 
-def _once(resources: Iterator[Resource], known: AbstractSet[str], sheet: _Sheet) -> Iterator[Resource]:
-    """The objects that come for the first time. A list that was begun again shows some of them twice."""
-    for resource in resources:
-        identity = resource.uid or f"{resource.namespace}/{resource.name}"
-        if identity in known or identity in sheet.identities:
-            sheet.repeated += 1
-        else:
-            sheet.identities[identity] = None
-            yield resource
+def _is_new(resource: Resource, known: AbstractSet[str], sheet: _Sheet) -> bool:
+    """Whether an object comes for the first time. A list that was begun again shows some of them twice."""
+    identity = resource.uid or f"{resource.namespace}/{resource.name}"
+    if identity in known or identity in sheet.identities:
+        sheet.repeated += 1
+        return False
+    sheet.identities[identity] = None
+    return True
+
+
+class _List(msgspec.Struct):
+    """What is needed of a list: where its items are in the text."""
+
+    items: list[msgspec.Raw] | None
+
+
+_LIST = msgspec.json.Decoder(_List)
 
 
 def decode(page: Page) -> list[Json]:
     """The items of a page. Raises ValueError for what is not a list of items."""
-    document = orjson.loads(page.data)
-    items = document.get("items") if isinstance(document, dict) else None
-    if items is None and isinstance(document, dict) and "items" in document:
-        return []
-    if not isinstance(items, list):
-        raise ValueError("it has no list of items")  # noqa: TRY004 - the caller asks for one kind of trouble
-    return [_in_range(item) for item in items] if _LONG_NUMBER.search(page.data) else items
+    return [decoded(text) for text in listed(page)]
+
+
+def listed(page: Page) -> list[memoryview]:
+    """The JSON texts of a page's items. Raises ValueError for what is not a list of items."""
+    try:
+        document = _LIST.decode(page.data)
+    except msgspec.ValidationError:
+        raise ValueError("it has no list of items") from None
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise ValueError(str(error)) from None
+    return [memoryview(item) for item in document.items or ()]
+
+
+def decoded(text: memoryview) -> Json:
+    """The value of a JSON text. Raises ValueError for what is none."""
+    value: Json = orjson.loads(text)
+    has_long_run = _LONG_RUN in bytes(text).translate(_DIGITS)
+    return _in_range(value) if has_long_run and _LONG_NUMBER.search(text) else value
 
 
 def _in_range(value: Json) -> Json:

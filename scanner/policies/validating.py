@@ -184,7 +184,7 @@ def judge(bound: Bound, resource: Resource, original: Kind, world: World) -> Ite
         return
     for binding in bound.bindings:
         selections = (
-            _select(bound.policy, binding, resource, original, operation, world) for operation in world.operations
+            select(bound.policy, binding, resource, original, operation, world) for operation in world.operations
         )
         selection = next((found for found in selections if found), None)
         if selection and selection.matched == resource.kind:
@@ -192,7 +192,7 @@ def judge(bound: Bound, resource: Resource, original: Kind, world: World) -> Ite
 
 
 @dataclass(frozen=True, slots=True)
-class _Selection:
+class Selection:
     """A request that policy and binding match, or (`fault`) that they would match were they configured rightly."""
 
     target: Target
@@ -200,23 +200,24 @@ class _Selection:
     fault: str = ""
 
 
-def _select(
+def select(
     policy: Policy, binding: Binding, resource: Resource, original: Kind, operation: Operation, world: World
-) -> _Selection | None:
+) -> Selection | None:
+    """The request that a policy and one of its bindings match, or None. What decides are only the facts in `Target`."""
     target = _target(resource, original, operation, world)
     try:
         matched = _matched(policy.match, target)
     except ConfigurationError as error:
-        return _Selection(target, resource.kind, f"failed to configure policy: {error}")
+        return Selection(target, resource.kind, f"failed to configure policy: {error}")
     if matched is None:
         return None
     if fault := unserved(policy, world.params):
-        return _Selection(target, matched, f"failed to configure policy: {fault}")
+        return Selection(target, matched, f"failed to configure policy: {fault}")
     try:
         narrowed_out = binding.match is not None and applies(binding.match, target) is None
     except ConfigurationError as error:
-        return _Selection(target, matched, f"failed to configure binding: {error}")
-    return None if narrowed_out else _Selection(target, matched)
+        return Selection(target, matched, f"failed to configure binding: {error}")
+    return None if narrowed_out else Selection(target, matched)
 
 
 def _target(resource: Resource, original: Kind, operation: Operation, world: World) -> Target:
@@ -241,7 +242,7 @@ def request_namespace(resource: Resource) -> str:
 
 
 def _rulings(
-    bound: Bound, binding: Binding, selection: _Selection, resource: Resource, world: World
+    bound: Bound, binding: Binding, selection: Selection, resource: Resource, world: World
 ) -> Iterator[Ruling]:
     policy, target = bound.policy, selection.target
 

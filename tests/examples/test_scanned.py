@@ -133,6 +133,7 @@ def test_policy_health_names_what_protects_nothing(state: str, ran: dict[str, Ra
     """Unbound, dangling, without a served kind, without an object, without its param."""
     expected = {
         ("danglingBinding", "pod-quota"),
+        ("hiddenErrors", "database-settings"),
         ("matchedNoObject", "gateway-hosts"),
         ("matchedNoObject", "runtime-classes"),
         ("matchesNoServedKind", "gateway-hosts"),
