@@ -11,5 +11,8 @@ branch_labels = None
 depends_on = None
 
 
+TEXT = sa.String().with_variant(sa.String(collation="C"), "postgresql")
+
+
 def upgrade() -> None:
-    op.add_column("verdicts", sa.Column("excepted_by", sa.Text(), nullable=False, server_default=sa.text("''")))
+    op.add_column("verdicts", sa.Column("excepted_by", TEXT, nullable=False, server_default=sa.text("''")))
