@@ -16,7 +16,7 @@ from scanner.cel.functions.named_formats import dns1123_label, dns1123_subdomain
 from scanner.cel.functions.strings import WHITE_SPACE
 from scanner.cel.runtime import no_overload
 from scanner.cel.type_system import BOOL, STRING, Type, object_type
-from scanner.cel.values import Opaque, Value
+from scanner.cel.values import Opaque
 
 AUTHORIZER = object_type("kubernetes.authorization.Authorizer")
 PATH_CHECK = object_type("kubernetes.authorization.PathCheck")
@@ -200,15 +200,6 @@ def _allowed(decision: Decision) -> bool:
     return decision.answer.allowed
 
 
-def _selector_cost(arguments: tuple[Value, ...], _result: Value) -> int:
-    """Return what parsing a selector costs upstream: it is read, and every other character might begin a requirement."""
-    length = len(str(arguments[1]))
-    return 10 + -(-length // 10) + 50 * -(-length // 2)
-
-
-_CHECK_COST = 350_000
-
-
 def _narrowing(name: str, attribute: str, id_: str) -> Function:
     overload = member(
         id_,
@@ -238,7 +229,6 @@ LIBRARY = Library(
                 member("pathcheck_check", (PATH_CHECK, STRING), DECISION, _check),
                 member("resourcecheck_check", (RESOURCE_CHECK, STRING), DECISION, _check),
             ),
-            cost=_CHECK_COST,
         ),
         Function(
             "errored",
@@ -256,7 +246,7 @@ LIBRARY = Library(
 SELECTORS = Library(
     "kubernetes.authzSelectors",
     tuple(
-        replace(_narrowing(name, attribute, id_), cost=_selector_cost)
+        _narrowing(name, attribute, id_)
         for name, attribute, id_ in (
             ("fieldSelector", "field_selector", "authorizer_fieldselector"),
             ("labelSelector", "label_selector", "authorizer_labelselector"),

@@ -1,4 +1,4 @@
-"""How a function is declared: its overloads, what runs them, and what they cost.
+"""How a function is declared: its overloads, and what runs them.
 
 Mirrors cel-go's function declarations. A call that the checker has resolved to one overload runs that one, after a look at
 the arguments' types; any other call tries the overloads in their order. `shared` replaces both for the operators, which look
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from scanner.cel.values import Value
 
 Run: TypeAlias = "Callable[..., Value]"
-Cost: TypeAlias = "int | Callable[[tuple[Value, ...], Value], int]"
-"""Either a constant or what a call with these arguments and this result costs."""
 Macro: TypeAlias = "tuple[str, int, bool, Expand]"
 ANY_NUMBER = -1
 
@@ -42,7 +40,6 @@ class Overload:
     result: Type
     run: Run | None = None
     member: bool = False
-    cost: Cost | None = None
 
     def free_types(self) -> tuple[Type, ...]:
         """Return the type parameters of the signature."""
@@ -58,7 +55,7 @@ class Function:
     """All overloads of one name.
 
     `shared`: what runs any of them; `operands`: the classes that may come first there (None: all). `guarded=False`: the
-    overload itself complains about wrong types. `cost`: the rule of calls whose overload is not known.
+    overload itself complains about wrong types. What calls cost is in `cost`.
     """
 
     name: str
@@ -66,7 +63,6 @@ class Function:
     shared: Run | None = None
     operands: frozenset[type] | None = None
     guarded: bool = True
-    cost: Cost | None = None
 
     def merged(self, other: Function) -> Function:
         """Return this function with another library's overloads added."""
@@ -154,11 +150,9 @@ def _is_map_of(declared: Type, value: Value) -> bool:
     return True
 
 
-def member(
-    id_: str, arguments: tuple[Type, ...], result: Type, run: Run | None = None, cost: Cost | None = None
-) -> Overload:
+def member(id_: str, arguments: tuple[Type, ...], result: Type, run: Run | None = None) -> Overload:
     """Declare `first.name(rest)`."""
-    return Overload(id_, arguments, result, run, member=True, cost=cost)
+    return Overload(id_, arguments, result, run, member=True)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

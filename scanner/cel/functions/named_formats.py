@@ -206,14 +206,6 @@ def _validate(format_: NamedFormat, text: str) -> Value:
     return Optional(faults) if faults else NONE
 
 
-def _validation_cost(arguments: tuple[Value, ...], _result: Value) -> int:
-    """Return what matching costs upstream: a tenth of the text times a quarter of the pattern, each rounded up."""
-    format_, text = arguments
-    if not isinstance(format_, NamedFormat):
-        return 1
-    return -(-(1 + len(str(text))) // 10) * -(-format_.complexity // 4)
-
-
 def _constant(name: str, format_: NamedFormat) -> Function:
     full_name = f"format.{name}"
     return Function(full_name, (Overload(full_name, (), NAMED_FORMAT, lambda: format_),))
@@ -225,7 +217,6 @@ LIBRARY = Library(
         Function(
             "validate",
             (member("format-validate", (NAMED_FORMAT, STRING), optional_of(list_of(STRING)), _validate),),
-            cost=_validation_cost,
         ),
         Function("format.named", (Overload("format-named", (STRING,), optional_of(NAMED_FORMAT), _named),)),
         *(_constant(name, format_) for name, format_ in FORMATS.items()),

@@ -15,7 +15,7 @@ from scanner.cel.errors import EvaluationError
 from scanner.cel.functions.declaration import Function, Library, Overload, member
 from scanner.cel.text import quoted
 from scanner.cel.type_system import BOOL, INT, STRING, Type, object_type
-from scanner.cel.values import INT_MAX, UINT_MAX, Opaque, Value, unhashable
+from scanner.cel.values import INT_MAX, UINT_MAX, Opaque, unhashable
 
 SEMVER = object_type("kubernetes.Semver")
 _DIGITS = re.compile(r"[0-9]*")
@@ -147,11 +147,6 @@ def _signed(number: int) -> int:
     return number if number <= INT_MAX else number - UINT_MAX - 1
 
 
-def _traversal(arguments: tuple[Value, ...], _result: Value) -> int:
-    """Return a tenth of the first argument's code points, rounded up."""
-    return -(-len(str(arguments[0])) // 10)
-
-
 LIBRARY = Library(
     "kubernetes.Semver",
     (
@@ -161,7 +156,6 @@ LIBRARY = Library(
                 Overload("string_to_semver", (STRING,), SEMVER, parse),
                 Overload("string_bool_to_semver", (STRING, BOOL), SEMVER, _parse),
             ),
-            cost=_traversal,
         ),
         Function(
             "isSemver",
@@ -169,7 +163,6 @@ LIBRARY = Library(
                 Overload("is_semver_string", (STRING,), BOOL, _is_semver),
                 Overload("is_semver_string_bool", (STRING, BOOL), BOOL, _is_semver),
             ),
-            cost=_traversal,
         ),
         Function(
             "isGreaterThan",
