@@ -14,6 +14,7 @@ from scanner.cel.kyverno.needs import Need, needs
 from scanner.model.json import Json, JsonObject, as_object, as_text, dig
 from scanner.model.resource import Kind, Resource
 from scanner.policies.kyverno.decide import Decision
+from scanner.policies.kyverno.request import with_doubles
 from scanner.policies.validating import Bound
 
 Parse = Callable[[str], Json]
@@ -108,7 +109,7 @@ class Inventory(Alone):
         if self._parse is None:
             return super().parse_yaml(text)
         try:
-            return _doubled(self._parse(text))
+            return with_doubles(self._parse(text))
         except ValueError as error:
             raise EvaluationError(f"error converting YAML to JSON: yaml: {error}") from None
 
@@ -136,12 +137,3 @@ def _places(namespaces: set[str]) -> tuple[str, ...]:
 def _labelled(body: JsonObject, labels: Mapping[str, str]) -> bool:
     own = as_object(dig(body, "metadata", "labels"))
     return all(own.get(key) == value for key, value in labels.items())
-
-
-def _doubled(value: Json) -> Json:
-    """The value with every number a double."""
-    if isinstance(value, Mapping):
-        return {key: _doubled(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_doubled(item) for item in value]
-    return float(value) if type(value) is int else value

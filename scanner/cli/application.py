@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from scanner.cli import db, explain, policies, rbac, report, scan, scans, verify_parity, version
+from scanner.cli import db, explain, policies, rbac, report, scan, scans, test, verify_parity, version
 from scanner.cli.grouped import Grouped
 
 EPILOG = (
@@ -32,6 +32,7 @@ application.command("explain", short_help="Say what a policy asks, or what a fin
 application.command(
     "verify-parity", cls=Grouped, epilog=verify_parity.EPILOG, short_help="Compare verdicts with the server's own."
 )(verify_parity.command)
+application.command("test", epilog=test.EPILOG, short_help="Run the test suites of policies.")(test.command)
 application.add_typer(rbac.application, name="rbac")
 application.add_typer(db.application, name="db")
 application.command("version")(version.command)

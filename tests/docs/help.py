@@ -9,7 +9,18 @@ from tests.command import assay
 
 README = Path(__file__).parents[2] / "README.md"
 START, END = "<!-- help:start -->\n", "<!-- help:end -->"
-COMMANDS = ("scan", "policies", "explain", "report", "scans", "verify-parity", "rbac check", "rbac generate", "db upgrade")
+COMMANDS = (
+    "scan",
+    "policies",
+    "explain",
+    "report",
+    "scans",
+    "verify-parity",
+    "test",
+    "rbac check",
+    "rbac generate",
+    "db upgrade",
+)
 WIDTH = {"COLUMNS": "100", "TERM": "dumb", "NO_COLOR": "1"}
 
 

@@ -61,14 +61,15 @@ def _resource(kind: Kind) -> dict[str, str]:
 
 def doubled(value: JsonObject) -> JsonObject:
     """The object with every number a double, as Kyverno's command line reads it."""
-    return {key: _doubled(item) for key, item in value.items()}
+    return {key: with_doubles(item) for key, item in value.items()}
 
 
-def _doubled(value: Json) -> Json:
+def with_doubles(value: Json) -> Json:
+    """The value with every number a double, as everything is that went through JSON once more."""
     if isinstance(value, Mapping):
-        return {key: _doubled(item) for key, item in value.items()}
+        return {key: with_doubles(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_doubled(item) for item in value]
+        return [with_doubles(item) for item in value]
     if isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     return value

@@ -1,0 +1,139 @@
+"""A suite's expectations against what the policies really say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from scanner.api import Auditor, Circumstances, Ruling, Schemas
+from scanner.model.json import Json, JsonObject, as_text, dig
+from scanner.model.outcome import Errored, Judgement, Passed, Skipped, SkipReason, Violated, WouldChange
+from scanner.model.resource import Kind
+from scanner.policies.kyverno.manner import ADMISSION, CLI
+from scanner.policies.kyverno.result import result_of
+from scanner.policies.kyverno.spec import KyvernoPolicy, is_policy, read_policy
+from scanner.suite.form import Expectation, Suite
+from scanner.suite.given import Given, with_unknown
+from scanner.suite.loading import bound, placed
+
+NOT_MATCHED = "not matched"
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a policy says about one object, in the words of a report."""
+
+    status: str
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """One expectation about the objects of one name. `said` has an entry for each of them, and for each form that spoke."""
+
+    expectation: Expectation
+    resource: str
+    said: tuple[Said, ...]
+
+    @property
+    def right(self) -> bool:
+        """Whether every object that the policy matches is judged as expected; when it matches none, they are skipped."""
+        matched = [one for one in self.said if one.status != NOT_MATCHED]
+        return all(_meets(self.expectation, one) for one in matched or [Said("skip")])
+
+
+def _meets(expectation: Expectation, said: Said) -> bool:
+    return said.status == expectation.result and expectation.message in ("", said.message)
+
+
+def check(
+    suite: Suite,
+    kinds: Iterable[Kind],
+    schemas: Schemas,
+    now: datetime,
+    parse: Callable[[str], Json] | None = None,
+) -> Iterator[Checked]:
+    """Judge every object that an expectation names. Raises UsageError and SchemaUnknown as `Auditor` does."""
+    court = _Court(suite, kinds, schemas, now, parse)
+    for expectation in suite.expectations:
+        for name in expectation.resources or ("",):
+            yield Checked(expectation, name, tuple(court.said(expectation.policy, name)))
+
+
+class _Court:
+    """The policies of a suite, ready to judge its objects."""
+
+    def __init__(
+        self,
+        suite: Suite,
+        kinds: Iterable[Kind],
+        schemas: Schemas,
+        now: datetime,
+        parse: Callable[[str], Json] | None,
+    ) -> None:
+        loads = self._loads = suite.as_command_line
+        known = {(kind.api_version, kind.kind): kind for kind in kinds}
+        self._objects = [placed(one, known, unknown=loads) for one in suite.resources] if loads else [*suite.resources]
+        served = with_unknown(known.values(), (*self._objects, *suite.given))
+        policies = [*bound(suite.policies)] if loads else [*suite.policies]
+        kyverno = [read_policy(document) for document in policies if is_policy(document)]
+        self._kyverno: Mapping[tuple[str, str], KyvernoPolicy] = {(one.kind, one.full_name): one for one in kyverno}
+        table = {(kind.api_version, kind.kind): kind for kind in served}
+        given = Given(table, suite.given, suite.images, parse)
+        self._auditor = Auditor(
+            policies=[one for one in policies if as_text(one.get("kind")).endswith("Policy")],
+            bindings=[one for one in policies if as_text(one.get("kind")).endswith("Binding")],
+            params=suite.params,
+            namespaces=suite.namespaces,
+            kinds=served,
+            user=suite.user,
+            schemas=schemas,
+            exceptions=suite.exceptions,
+            circumstances=Circumstances(now, CLI if loads else ADMISSION, given),
+        )
+
+    def said(self, policy: str, name: str) -> Iterator[Said]:
+        """What a policy says about the objects of a name; about all objects when nothing is called so."""
+        namespace, _, bare = name.rpartition("/")
+        named = [one for one in self._objects if bare in ("", dig(one, "metadata", "name"))]
+        chosen = [one for one in named if namespace in ("", dig(one, "metadata", "namespace"))]
+        for document in chosen or self._objects:
+            yield from self._about(document, policy)
+
+    def _about(self, document: JsonObject, policy: str) -> Iterator[Said]:
+        rulings = [
+            ruling
+            for ruling in self._auditor.evaluate(document, operation="CREATE")
+            if _short(ruling.invocation.policy.name) == _short(policy)
+        ]
+        yield from map(self._word, rulings) if rulings else (Said(NOT_MATCHED),)
+
+    def _word(self, ruling: Ruling) -> Said:
+        form = ruling.invocation.policy
+        excepted = next((one.excepted_by for one in ruling.judgements if one.excepted_by), "")
+        policy = self._kyverno.get((form.language, form.name))
+        if policy is not None and not (excepted and not self._loads):
+            result = result_of(policy, form, ruling.judgements)
+            return Said(result.status, result.message)
+        if excepted:
+            return Said("skip", f"excepted by {excepted}")
+        return next((said for said in map(_said, ruling.judgements) if said.status != "pass"), Said("pass"))
+
+
+def _short(name: str) -> str:
+    return name.rpartition("/")[2]
+
+
+def _said(judgement: Judgement) -> Said:
+    match judgement.outcome:
+        case Passed() | WouldChange():
+            return Said("pass")
+        case Violated(message=message):
+            return Said("fail", message)
+        case Errored(message=message):
+            return Said("error", message)
+        case Skipped(reason=SkipReason.CONDITION_FALSE, detail=detail):
+            return Said("skip", detail)
+        case Skipped(detail=detail):
+            return Said("error", detail)

@@ -1,0 +1,43 @@
+"""What a suite says, once its files have been read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from scanner.model.json import JsonObject
+from scanner.model.resource import UserInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """What is expected of a policy about some objects.
+
+    Objects are named `name` or `namespace/name`, whatever their kind is; no name means all of them. `result` is pass, fail, warn,
+    error or skip, `message` a text that some failure must have.
+    """
+
+    policy: str
+    result: str
+    resources: tuple[str, ...] = ()
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """A suite. `policies` are policies and bindings of any language, `given` what expressions can read of the cluster.
+
+    `images` are what registries say, by reference. With `as_command_line` the suite is judged as Kyverno's command line does it.
+    """
+
+    name: str
+    policies: tuple[JsonObject, ...]
+    resources: tuple[JsonObject, ...]
+    expectations: tuple[Expectation, ...]
+    exceptions: tuple[JsonObject, ...] = ()
+    params: tuple[JsonObject, ...] = ()
+    namespaces: tuple[JsonObject, ...] = ()
+    given: tuple[JsonObject, ...] = ()
+    images: Mapping[str, JsonObject] = field(default_factory=dict)
+    user: UserInfo = field(default_factory=UserInfo)
+    as_command_line: bool = False

@@ -1,0 +1,89 @@
+"""What a suite gives its policies to read, in place of a cluster and of registries.
+
+Mirrors the fake client of Kyverno's command line: what is not given does not exist, and labels select nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from scanner.cel import EvaluationError, Value
+from scanner.cel.kyverno import Alone, Collection
+from scanner.model.json import Json, JsonObject, as_text, dig
+from scanner.model.resource import Kind
+from scanner.policies.kyverno.request import with_doubles
+
+
+@dataclass(frozen=True, slots=True)
+class Given(Alone):
+    """The answers. `parse` reads YAML."""
+
+    kinds: Mapping[tuple[str, str], Kind]
+    objects: tuple[JsonObject, ...]
+    images: Mapping[str, JsonObject]
+    parse: Callable[[str], Json] | None = None
+
+    def get(self, collection: Collection, namespace: str, name: str, /) -> Value:
+        """The object of that name, or None."""
+        return next((one for one in self._of(collection, namespace) if dig(one, "metadata", "name") == name), None)
+
+    def list(self, collection: Collection, namespace: str, labels: Mapping[str, str], /) -> Value:
+        """All of them, whatever their labels are."""
+        del labels
+        items = [*self._of(collection, namespace)]
+        if not items and all(_place(kind) != collection for kind in self.kinds.values()):
+            raise EvaluationError("failed to list resource: the server could not find the requested resource")
+        return {"apiVersion": "v1", "kind": "List", "metadata": {}, "items": items}
+
+    def collection(self, group: str, version: str, kind: str, /) -> Collection:
+        """Where the objects of a kind are found."""
+        name = f"{group}/{version}" if group else version
+        found = self.kinds.get((name, kind))
+        if found is None:
+            raise EvaluationError(f'failed to map kind to resource: no matches for kind "{kind}" in version "{name}"')
+        return _place(found)
+
+    def image(self, reference: str, /) -> Value:
+        """What the suite says about an image."""
+        if reference not in self.images:
+            raise EvaluationError(f"failed to get image data: the suite does not describe {reference}")
+        return self.images[reference]
+
+    def parse_yaml(self, text: str, /) -> Value:
+        """See Surroundings."""
+        if self.parse is None:
+            raise EvaluationError("YAML is not read here")
+        try:
+            return with_doubles(self.parse(text))
+        except ValueError as error:
+            raise EvaluationError(f"error converting YAML to JSON: yaml: {error}") from None
+
+    def _of(self, collection: Collection, namespace: str) -> Iterator[JsonObject]:
+        for document in self.objects:
+            kind = self.kinds.get(_key(document))
+            here = namespace in ("", as_text(dig(document, "metadata", "namespace")))
+            if kind is not None and _place(kind) == collection and here:
+                yield document
+
+
+def _key(document: JsonObject) -> tuple[str, str]:
+    return as_text(document.get("apiVersion")), as_text(document.get("kind"))
+
+
+def _place(kind: Kind) -> Collection:
+    return Collection(kind.group, kind.version, kind.plural)
+
+
+def with_unknown(kinds: Iterable[Kind], documents: Iterable[JsonObject]) -> tuple[Kind, ...]:
+    """The kinds, and those that only objects tell of: their plural is guessed, and they are where the objects are."""
+    known = {(kind.api_version, kind.kind): kind for kind in kinds}
+    plurals = {kind.kind: kind.plural for kind in known.values()}
+    for document in documents:
+        version, name = _key(document)
+        if (version, name) not in known and version and name:
+            group, _, short = version.rpartition("/")
+            placed = dig(document, "metadata", "namespace") is not None
+            plural = plurals.get(name, f"{name.lower()}s")
+            known[version, name] = Kind(group, short, name, plural, namespaced=placed)
+    return tuple(known.values())

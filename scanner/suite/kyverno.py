@@ -1,0 +1,78 @@
+"""Kyverno's own form of a suite, out of a Test document whose files have been read.
+
+Source of truth: `cli.kyverno.io/v1alpha1` of Kyverno 1.18: Test, Values, UserInfo, Context and ClusterResource.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig, texts
+from scanner.model.resource import UserInfo
+from scanner.policies.kyverno.exceptions import is_exception
+from scanner.policies.kyverno.spec import is_policy
+from scanner.policies.manifest import GROUP
+from scanner.suite.form import Expectation, Suite
+
+_ADMISSION = ("ValidatingAdmissionPolicy", "MutatingAdmissionPolicy")
+
+
+def suite_of(name: str, documents: Mapping[str, Json]) -> Suite:
+    """The suite of a Test.
+
+    `documents` maps the fields that name files to what is in them (`policies`, `resources`, `exceptions`, `paramResources`,
+    `clusterResources`, `values`, `userinfo`, `given` for the context), and has the `results` as they are.
+    """
+    context = _objects(documents.get("given"))
+    cluster = _objects(documents.get("clusterResources"))
+    described = [one for document in (*context, *cluster) for one in _objects(dig(document, "spec", "resources"))]
+    plain = [document for document in cluster if dig(document, "spec", "resources") is None]
+    images = [one for document in context for one in _objects(dig(document, "spec", "images"))]
+    return Suite(
+        name=name,
+        policies=tuple(one for one in _objects(documents.get("policies")) if _is_judged(one)),
+        resources=_objects(documents.get("resources")),
+        expectations=tuple(_expectation(one) for one in as_list(documents.get("results"))),
+        exceptions=tuple(one for one in _objects(documents.get("exceptions")) if is_exception(one)),
+        params=_objects(documents.get("paramResources")),
+        namespaces=tuple(_namespaces(_objects(documents.get("values")))),
+        given=(*described, *plain),
+        images={as_text(one.get("image")): one for one in images},
+        user=_user(_objects(documents.get("userinfo"))),
+        as_command_line=True,
+    )
+
+
+def _objects(value: Json) -> tuple[JsonObject, ...]:
+    return tuple(as_object(one) for one in as_list(value))
+
+
+def _is_judged(document: JsonObject) -> bool:
+    kind, group = as_text(document.get("kind")), as_text(document.get("apiVersion")).partition("/")[0]
+    return is_policy(document) or (group == GROUP and kind.removesuffix("Binding") in _ADMISSION)
+
+
+def _expectation(entry: Json) -> Expectation:
+    return Expectation(
+        policy=as_text(dig(entry, "policy")),
+        result=as_text(dig(entry, "result")),
+        resources=texts(dig(entry, "resources")),
+    )
+
+
+def _namespaces(values: tuple[JsonObject, ...]) -> Iterator[JsonObject]:
+    """Namespaces as they are described, and those of which only the labels are."""
+    described = [one for document in values for one in _objects(document.get("namespaces"))]
+    yield from described
+    names = {dig(one, "metadata", "name") for one in described}
+    for document in values:
+        for selector in _objects(document.get("namespaceSelector")):
+            if selector.get("name") not in names:
+                yield {"apiVersion": "v1", "kind": "Namespace", "metadata": selector}
+
+
+def _user(documents: tuple[JsonObject, ...]) -> UserInfo:
+    for document in documents:
+        user = document.get("userInfo")
+        return UserInfo(as_text(dig(user, "username")), as_text(dig(user, "uid")), texts(dig(user, "groups")))
+    return UserInfo()
