@@ -289,8 +289,10 @@ def _chosen(name: str, patterns: tuple[str, ...]) -> bool:
 def _unbound(policies: Iterable[Policy], bindings: Iterable[Binding]) -> Iterator[Health]:
     known = tuple(bindings)
     for policy in policies:
-        if not any(binding.joins(policy) for binding in known):
-            detail = "no binding names it: the server never evaluates it; preview it with --assume-bound"
+        joined = [binding for binding in known if binding.joins(policy)]
+        if all(binding.assumed for binding in joined):
+            advice = "this scan previews it" if joined else "preview it with --assume-bound"
+            detail = f"no binding names it: the server never evaluates it; {advice}"
             yield Health(HealthKind.UNBOUND, policy.name, "", detail)
 
 

@@ -297,6 +297,14 @@ def test_an_assumed_binding_duplicates_none() -> None:
     assert [] == health(policy("p", "true"), binding("b", "p"), options=options)
 
 
+def test_a_preview_says_that_nothing_binds_the_policy() -> None:
+    """Its findings could be taken for what admission says."""
+    options = Options(assume_bound=(("p", "Deny"),))
+    assert ["no binding names it: the server never evaluates it; this scan previews it"] == [
+        it.detail for it in health(policy("p", "true"), options=options)
+    ]
+
+
 def test_a_file_that_was_never_on_a_server_has_no_status() -> None:
     """Nothing is said about it."""
     manifests = (
