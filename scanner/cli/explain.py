@@ -16,6 +16,7 @@ from scanner.model.reading import Auditability
 
 if TYPE_CHECKING:
     from scanner.model.policy import Binding, Policy, Validation
+    from scanner.model.release import Minor
     from scanner.model.scan import PolicyRecord, ScanRecord, StoredFinding
     from scanner.store import SqlStore
     from scanner.store.lookup import ExplainedFinding
@@ -29,19 +30,26 @@ def command(
     ],
     db: DbOption = "",
     cluster_name: ClusterNameOption = "",
+    python: Annotated[
+        bool, typer.Option("--python", help="Show the Python that the policy's expressions become.")
+    ] = False,
 ) -> None:
     """Say in plain words what a policy asks and what it found, or what a finding means."""
     from scanner.cli import show  # noqa: PLC0415 - nothing is imported before it is needed
 
     with existing(db) as store:
-        show.text(_lines(store, what, cluster_name or None))
+        show.text(_lines(store, what, cluster_name or None, python=python))
 
 
-def _lines(store: SqlStore, what: str, cluster: str | None) -> Iterator[str]:
+def _lines(store: SqlStore, what: str, cluster: str | None, *, python: bool) -> Iterator[str]:
     record = store.record(store.find_scan("last", cluster).id)
     entry = next((found for found in record.policies if found.policy.name == what), None)
+    if entry and python:
+        return _python(entry.policy, record.scan.cluster.release.rules)
     if entry:
         return _policy(entry, record)
+    if python:
+        raise UsageError(f"{what} is no policy of the last scan: --python shows what a policy's expressions become")
     if _FINDING.fullmatch(what):
         return _finding(store.finding(what))
     names = ", ".join(found.policy.name for found in record.policies) or "none"
@@ -70,6 +78,18 @@ def _policy(entry: PolicyRecord, record: ScanRecord) -> Iterator[str]:
     found = sum(stored.finding.policy == policy.name for stored in record.findings())
     yield from _requester(entry, record)
     yield f"In scan {record.scan.id} it matched {entry.matched} objects and has {found} findings."
+
+
+def _python(policy: Policy, rules: Minor) -> Iterator[str]:
+    """What is evaluated for most objects; where it raises, the exact evaluator decides."""
+    from scanner.policies.languages import compiled  # noqa: PLC0415 - nothing is imported before it is needed
+
+    for place, expression in compiled(policy, rules).expressions():
+        yield f"# {place}"
+        yield from (f"#     {line}" for line in expression.text.strip().splitlines())
+        code = expression.program.python() if expression.program else f"# it does not compile: {expression.fault}"
+        yield from code.splitlines() or ["# only the exact evaluator evaluates this"]
+        yield ""
 
 
 def _requester(entry: PolicyRecord, record: ScanRecord) -> Iterator[str]:

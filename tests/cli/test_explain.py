@@ -1,0 +1,37 @@
+"""`assay explain --python`: what the expressions of a policy become."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.cli.conftest import Assay
+from tests.cli.manifests import bound, config_map
+
+Write = Callable[[str, str], Path]
+
+
+def test_the_python_of_a_policy(assay: Assay, write: Write) -> None:
+    """Each expression, and the function that answers for most objects."""
+    write("all.yaml", f"{config_map('one')}---\n{bound('strict', expression='has(object.data)')}")
+    assay("scan", "--from", "all.yaml", "-q")
+
+    ran = assay("explain", "strict", "--python")
+
+    shown = ran.stdout.decode().splitlines()
+    assert (0, ["# spec.validations[0].expression", "#     has(object.data)", "def cel(activation):"]) == (
+        ran.code,
+        shown[:3],
+    )
+    assert "'data' in object_1" in shown[4]
+
+
+def test_a_finding_has_no_python(assay: Assay, write: Write) -> None:
+    """Only policies have expressions."""
+    write("all.yaml", f"{config_map('one')}---\n{bound('strict')}")
+    assay("scan", "--from", "all.yaml", "-q")
+
+    ran = assay("explain", "abcdef012345", "--python")
+
+    assert 2 == ran.code
+    assert "--python shows what a policy's expressions become" in ran.stderr
