@@ -11,8 +11,10 @@ import binascii
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import assert_never
 
+from scanner.cel.kyverno.needs import ANY, needs
 from scanner.evaluate import CompiledPolicy, written_message
 from scanner.model.json import Json, as_list, as_object, as_text, dig
 from scanner.model.outcome import Change, Check, CheckKind, Errored, Violated, WouldChange
@@ -66,7 +68,8 @@ def safe(
 def _safe_violation(outcome: Violated, check: Check, ruling: Ruling, compiled: CompiledPolicy) -> Violated:
     if outcome.message == written_message(compiled.policy.validations[check.index]):
         return outcome
-    if _reads_secret(compiled.message_reads(check.index), ruling):
+    reads = compiled.message_reads(check.index)
+    if _reads_secret(reads, ruling) or _reads_other_secrets(reads, compiled):
         return replace(outcome, message=WITHHELD)
     return replace(outcome, message=masked(outcome.message, ruling.resource, ruling.invocation.param))
 
@@ -112,16 +115,40 @@ def _masked_value(value: Json, ruling: Ruling) -> Json:
 
 def _safe_error(outcome: Errored, check: Check, ruling: Ruling, compiled: CompiledPolicy) -> Errored:
     reads = compiled.reads(check)
-    if _reads_secret(reads, ruling) and not _plain(outcome.message, check, reads):
-        known = "" if check.kind is CheckKind.CONDITIONS else f"expression '{check.expression}' resulted in error: "
-        return replace(outcome, message=known + WITHHELD_ERROR)
+    secret = _reads_secret(reads, ruling) or _reads_other_secrets(reads, compiled)
+    if secret and not _plain(outcome.message, check, reads):
+        return replace(outcome, message=_prefix(outcome.message, check) + WITHHELD_ERROR)
     return replace(outcome, message=masked(outcome.message, ruling.resource, ruling.invocation.param))
 
 
 def _plain(message: str, check: Check, reads: Iterable[tuple[str, ...]]) -> bool:
     """Whether an error has nothing but the policy's own words: a key that is not there, an operand of a wrong type."""
-    cause = _NESTED.sub("", message.removeprefix(f"expression '{check.expression}' resulted in error: "))
+    cause = _NESTED.sub("", message.removeprefix(_prefix(message, check)))
     return cause == "no such overload" or cause in {f"no such key: {step}" for path in reads for step in path}
+
+
+def _prefix(message: str, check: Check) -> str:
+    """What stands before the cause of an error: the policy's own words, or Kyverno's."""
+    own = f"expression '{check.expression}' resulted in error: "
+    known = (own, "error: ", "failed to load context: ")
+    said = next((prefix for prefix in known if message.startswith(prefix)), "")
+    return said or ("" if check.kind is CheckKind.CONDITIONS else own)
+
+
+def _reads_other_secrets(reads: Iterable[tuple[str, ...]], compiled: CompiledPolicy) -> bool:
+    """Whether an expression may read Secrets beside the object: as Kyverno's can, by name or through the global context."""
+    roots = {path[0] for path in reads}
+    if "globalContext" in roots:
+        return True
+    return "resource" in roots and _lists_secrets(tuple(expression.text for _, expression in compiled.expressions()))
+
+
+@lru_cache(maxsize=1024)
+def _lists_secrets(texts: tuple[str, ...]) -> bool:
+    """Whether some expression reads Secrets, or what only its evaluation tells."""
+    wanted = {need for text in texts for need in needs(text)}
+    named = {(need.group, need.resource or need.kind) for need in wanted}
+    return bool(named & {("", "secrets"), ("", "Secret"), ("", ANY)})
 
 
 def _reads_secret(reads: Iterable[tuple[str, ...]], ruling: Ruling) -> bool:
@@ -139,7 +166,9 @@ def is_secret(resource: Resource | None) -> bool:
 def reads_data(reads: Iterable[tuple[str, ...]], root: str) -> bool:
     """Whether an expression with these access paths sees the data of the Secret called `object` or `params`."""
     roots = {root, "oldObject"} if root == "object" else {root}
-    return any(path[0] in roots and _meets(path[1:], area) for path in reads for area in _AREAS)
+    # Kyverno's request has the object in it.
+    paths = [(path[1:] or ("object",)) if path[0] == "request" else path for path in reads]
+    return any(path[0] in roots and _meets(path[1:], area) for path in paths for area in _AREAS)
 
 
 def _meets(path: tuple[str, ...], area: tuple[str, ...]) -> bool:

@@ -14,13 +14,14 @@ from scanner.cel.tree import Call, Identifier, Literal, Node, walk
 
 _READS = frozenset({"Get", "get", "List", "list"})
 _MAPS = frozenset({"ToGVR", "toGVR"})
+ANY = "*"
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
     """A read of the cluster: objects of a resource, named by its plural or (`kind`) by its kind, or a global context `entry`.
 
-    `namespace` is None when all of them may be read.
+    `namespace` is None when all of them may be read. A `resource` of `*` is one that only evaluation tells.
     """
 
     group: str = ""
@@ -61,7 +62,10 @@ def _read(function: str, arguments: tuple[str | None, ...], own: str) -> Iterato
         return
     version, name = (*arguments, None, None)[:2]
     namespace = arguments[2] if len(arguments) > 2 else None  # noqa: PLR2004
-    if version is not None and name is not None:
+    if version is None or name is None:
+        # What ToGVR names is found where it is named, if it is a constant there.
+        yield Need(resource=ANY)
+    else:
         group, short = group_version(version, "") if version.count("/") <= 1 else ("", "")
         if function in _MAPS:
             yield Need(group, short, kind=name, namespace=own or None)
