@@ -11,14 +11,14 @@ all of the list, and for each element only what it costs on nothing.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, assert_never
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple, assert_never
 
-from scanner.cel.cost import CHECK_COST, LIST_COST, MAP_COST, STRUCT_COST
+from scanner.cel import estimates
+from scanner.cel.cost import LIST_COST, MAP_COST, STRUCT_COST
+from scanner.cel.estimates import Operand, Operands
 from scanner.cel.exact import is_selection
 from scanner.cel.extent import BOUNDLESS, NOTHING, UNKNOWN, Extent, extent_of, together
-from scanner.cel.functions.named_formats import FORMATS
 from scanner.cel.tree import (
     Call,
     Comprehension,
@@ -36,13 +36,9 @@ if TYPE_CHECKING:
     from scanner.cel.checker import Checked
     from scanner.cel.folding import Folded
 
+_SCALARS = frozenset({"null", "timestamp", "duration", "type"})
 _DEEPEST = 6
 """Loops inside loops; each is looked at twice, on nothing and on everything."""
-_SLACK = 64.0
-"""Characters of a printed number, time or address."""
-_LONGEST_NUMBER = 512.0
-_ESCAPED = 8.0
-_BYTES = 4.0
 _OVERHEADS = {
     "all": 4.0,
     "exists": 5.0,
@@ -54,7 +50,6 @@ _OVERHEADS = {
     "transformMapEntry": 3.0,
 }
 """What the bookkeeping of a fold costs per iteration, at most."""
-_LONG_PRECISION = re.compile(r"\.\d{3}")
 
 
 class Bound(NamedTuple):
@@ -62,24 +57,6 @@ class Bound(NamedTuple):
 
     cost: float
     extent: Extent
-
-
-class _Operand(NamedTuple):
-    """An argument of a call: what is in it, and what it is where that is known beforehand."""
-
-    extent: Extent
-    node: Node
-    is_constant: bool
-
-    @property
-    def read(self) -> float:
-        """What it costs at most to read it from end to end."""
-        return self.extent.span / 10 + 1
-
-
-_Operands: TypeAlias = tuple[_Operand, ...]
-_Estimate: TypeAlias = Callable[[_Operands], float]
-_Result: TypeAlias = Callable[[_Operands], Extent]
 
 
 def bound(root: Node, checked: Checked, folded: Folded, extents: Mapping[str, Extent]) -> Bound:
@@ -164,14 +141,14 @@ class _Bounds:
         resolution = self._checked.calls[node.id]
         parts = [self.of(argument, known, depth) for argument in resolution.arguments]
         operands = tuple(
-            _Operand(part.extent, argument, argument.id in self._folded.constants)
+            Operand(part.extent, argument, argument.id in self._folded.constants)
             for part, argument in zip(parts, resolution.arguments, strict=True)
         )
         paid = sum(part.cost for part in parts)
         if node.id in self._folded.sets:
             return Bound(paid + 1, NOTHING)
         name = resolution.function.name
-        estimate = _COSTS.get(name)
+        estimate = estimates.COSTS.get(name)
         own = 1.0 if estimate is None else estimate(operands)
         return Bound(paid + own, self._result(node, name, operands))
 
@@ -187,12 +164,12 @@ class _Bounds:
                 terms.append(term)
         return terms
 
-    def _result(self, node: Call, name: str, operands: _Operands) -> Extent:
+    def _result(self, node: Call, name: str, operands: Operands) -> Extent:
         type_ = self._checked.types[node.id]
         is_scalar = type_.family in _SCALARS or (type_.family == "primitive" and type_.name not in ("string", "bytes"))
         if is_scalar:
             return NOTHING
-        result = _RESULTS.get(name)
+        result = estimates.RESULTS.get(name)
         return BOUNDLESS if result is None else result(operands)
 
     # --- comprehensions
@@ -229,263 +206,3 @@ class _Bounds:
         elements = times * (1 + on_nothing.elements) + on_all.elements
         characters = times * on_nothing.characters + on_all.characters + over.characters
         return Extent(elements, characters, elements)
-
-
-_SCALARS = frozenset({"null", "timestamp", "duration", "type"})
-
-# --- what calls cost: see `cost`, with every rounding up done generously
-
-
-def _compared(operands: _Operands) -> float:
-    """Bound a comparison, which ends with the smaller operand: a constant one where there is one."""
-    smaller = next((one for one in operands if one.is_constant), operands[0])
-    return smaller.read + smaller.extent.elements
-
-
-def _concatenated(operands: _Operands) -> float:
-    return sum(one.read for one in operands)
-
-
-def _membership(operands: _Operands) -> float:
-    """Bound a search in a list, which compares what is looked for with every member."""
-    whole = operands[1].extent
-    return 2 + 2 * whole.elements + whole.characters / 10
-
-
-def _search(operands: _Operands) -> float:
-    return (operands[0].read + 1) * (operands[1].extent.span / 4 + 1)
-
-
-def _contained(operands: _Operands) -> float:
-    return operands[0].read * operands[1].read
-
-
-def _read(operands: _Operands) -> float:
-    return operands[0].read
-
-
-def _rewritten(operands: _Operands) -> float:
-    return 2 * sum(one.read for one in operands)
-
-
-def _printed(operands: _Operands) -> float:
-    return sum(one.read + one.extent.elements for one in operands)
-
-
-def _walked(operands: _Operands) -> float:
-    whole = operands[0].extent
-    return 1 + 2 * whole.elements + _BYTES * whole.characters / 10
-
-
-def _joined(operands: _Operands) -> float:
-    return 2 * _join(operands).span / 10 + 1
-
-
-def _selector(operands: _Operands) -> float:
-    return LIST_COST + operands[1].read + 50 * (operands[1].extent.span / 2 + 1)
-
-
-def _address(operands: _Operands) -> float:
-    return 16 + 3 * sum(one.read for one in operands)
-
-
-def _validated(operands: _Operands) -> float:
-    longest = max(format_.complexity for format_ in FORMATS.values())
-    made = operands[0].node
-    complexity = longest
-    if isinstance(made, Call) and isinstance(made.target, Identifier) and made.target.name == "format":
-        complexity = FORMATS[made.function].complexity if made.function in FORMATS else longest
-    return (operands[1].read + 1) * (complexity / 4 + 1)
-
-
-def _copied(operands: _Operands) -> float:
-    return operands[0].extent.span + LIST_COST + 2
-
-
-def _ranged(operands: _Operands) -> float:
-    return _range(operands).elements + LIST_COST + 2
-
-
-def _flattened(operands: _Operands) -> float:
-    depth = _number(operands[1]) if len(operands) > 1 else 1.0
-    return operands[0].extent.span * depth + LIST_COST + 2
-
-
-def _squared(operands: _Operands) -> float:
-    span = sum(one.extent.span for one in operands)
-    return 2.1 * span * span + LIST_COST + 2
-
-
-def _crossed(operands: _Operands) -> float:
-    left, right = operands
-    return 1 + 2 * left.extent.span * right.extent.span
-
-
-def _number(operand: _Operand) -> float:
-    """Return a constant number that is not negative; anything else may be anything."""
-    value = operand.node.value if isinstance(operand.node, Literal) else None
-    return float(value) if type(value) is int and value >= 0 else UNKNOWN
-
-
-_COSTS: dict[str, _Estimate] = {
-    **dict.fromkeys(("_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_"), _compared),
-    **dict.fromkeys(("_+_", "startsWith", "endsWith"), _concatenated),
-    "@in": _membership,
-    **dict.fromkeys(("matches", "find", "findAll"), _search),
-    "contains": _contained,
-    **dict.fromkeys(("isSorted", "sum", "max", "min"), _walked),
-    **dict.fromkeys(("indexOf", "lastIndexOf", "includes"), lambda operands: _walked(operands) + _printed(operands)),
-    **dict.fromkeys(("replace", "split", "ip.isCanonical"), _rewritten),
-    "format": _printed,
-    "join": _joined,
-    "check": lambda _operands: float(CHECK_COST),
-    **dict.fromkeys(("fieldSelector", "labelSelector"), _selector),
-    **dict.fromkeys(("containsIP", "containsCIDR"), _address),
-    "validate": _validated,
-    **dict.fromkeys(("slice", "reverse"), _copied),
-    "lists.range": _ranged,
-    "flatten": _flattened,
-    **dict.fromkeys(("distinct", "sort", "@sortByAssociatedKeys"), _squared),
-    **dict.fromkeys(("sets.contains", "sets.intersects", "sets.equivalent"), _crossed),
-    **dict.fromkeys(
-        (
-            "bytes",
-            "string",
-            "strings.quote",
-            "url",
-            "lowerAscii",
-            "upperAscii",
-            "substring",
-            "trim",
-            "jsonpatch.escapeKey",
-            "cidr",
-            "isIP",
-            "isCIDR",
-            "ip",
-            "quantity",
-            "isQuantity",
-            "semver",
-            "isSemver",
-        ),
-        _read,
-    ),
-}
-
-# --- what is in their results, where it is not a number or the like
-
-
-def _parts(operands: _Operands) -> Extent:
-    """Bound what is made of the operands without repeating any of it."""
-    return together(one.extent for one in operands)
-
-
-def _text(operands: _Operands) -> Extent:
-    """Bound a text, or bytes, that stands for the operands."""
-    return Extent(0.0, _ESCAPED * sum(one.extent.characters for one in operands) + _SLACK)
-
-
-def _pieces(operands: _Operands) -> Extent:
-    """Bound the pieces of a text."""
-    characters = sum(one.extent.characters for one in operands)
-    return Extent(2 * characters + 2, 2 * characters, 2 * characters + 2)
-
-
-def _replaced(operands: _Operands) -> Extent:
-    text, _, new = operands[:3]
-    return Extent(0.0, text.extent.characters + (text.extent.characters + 1) * new.extent.characters)
-
-
-def _join(operands: _Operands) -> Extent:
-    parts = operands[0].extent
-    separator = operands[1].extent.characters if len(operands) > 1 else 0.0
-    return Extent(0.0, parts.characters + parts.elements * separator)
-
-
-def _formatted(operands: _Operands) -> Extent:
-    template, arguments = operands
-    written = template.node.value if isinstance(template.node, Literal) else None
-    if type(written) is not str or _LONG_PRECISION.search(written):
-        return BOUNDLESS
-    whole = arguments.extent
-    return Extent(0.0, len(written) + _ESCAPED * whole.characters + _LONGEST_NUMBER * (whole.elements + 1))
-
-
-def _range(operands: _Operands) -> Extent:
-    number = _number(operands[0])
-    return Extent(number, 0.0, number)
-
-
-def _faults(operands: _Operands) -> Extent:
-    return Extent(16.0, 4096.0 + _BYTES * operands[1].extent.characters, 16.0)
-
-
-_RESULTS: dict[str, _Result] = {
-    **dict.fromkeys(
-        (
-            "_?_:_",
-            "_+_",
-            "@sortByAssociatedKeys",
-            "charAt",
-            "cidr",
-            "distinct",
-            "dyn",
-            "find",
-            "first",
-            "flatten",
-            "ip",
-            "isSorted",
-            "last",
-            "lowerAscii",
-            "masked",
-            "max",
-            "min",
-            "optional.none",
-            "optional.of",
-            "optional.ofNonZeroValue",
-            "optional.unwrap",
-            "or",
-            "orValue",
-            "quantity",
-            "reverse",
-            "semver",
-            "slice",
-            "sort",
-            "substring",
-            "sum",
-            "trim",
-            "unwrapOpt",
-            "upperAscii",
-            "url",
-            "value",
-            "add",
-            "sub",
-        ),
-        _parts,
-    ),
-    **dict.fromkeys(
-        (
-            "bytes",
-            "string",
-            "strings.quote",
-            "jsonpatch.escapeKey",
-            "getScheme",
-            "getHost",
-            "getHostname",
-            "getPort",
-            "getEscapedPath",
-        ),
-        _text,
-    ),
-    **dict.fromkeys(("split", "findAll", "getQuery"), _pieces),
-    **dict.fromkeys(
-        ("path", "group", "serviceAccount", "resource", "subresource", "namespace", "name", "check"),
-        lambda _operands: NOTHING,
-    ),
-    **dict.fromkeys(("fieldSelector", "labelSelector", "format.named"), lambda _operands: NOTHING),
-    **{f"format.{name}": (lambda _operands: NOTHING) for name in FORMATS},
-    "replace": _replaced,
-    "join": _join,
-    "format": _formatted,
-    "lists.range": _range,
-    "validate": _faults,
-}
