@@ -42,7 +42,7 @@ from scanner.page import Judge, decode
 from scanner.plan import KindPlan, equivalents, plan
 from scanner.policies import mutating
 from scanner.policies.kyverno import bind as kyverno
-from scanner.policies.kyverno.bind import Circumstances
+from scanner.policies.kyverno.bind import AS_WRITTEN, Circumstances
 from scanner.policies.kyverno.manner import MANNERS
 from scanner.policies.mutating import Schemas
 from scanner.policies.reading import OPERATIONS, reading
@@ -271,7 +271,7 @@ def _start(scan_id: str, started: datetime, seen: Outlook) -> ScanStart:
 
 def _is_written(entry: Bound) -> bool:
     """Whether this is a policy as it is written, and not a form that autogen gave it."""
-    return all(not binding.name for binding in entry.bindings)
+    return all(binding.name == AS_WRITTEN for binding in entry.bindings)
 
 
 @dataclass(frozen=True, slots=True)

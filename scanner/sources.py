@@ -6,7 +6,7 @@ Documents come from the cluster's lists and from files; a file's are held to wha
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Protocol, cast
 
@@ -114,6 +114,8 @@ def rulebook(
         _reject_unknown(scope.bindings, {binding.name for binding in bindings}, "--binding")
     kyverno = tuple(p for p in reader.kyverno if _chosen(p.full_name, scope.policies)) if not scope.bindings else ()
     copies = dict(_copies(policies.values(), kyverno))
+    names = {policy.name for policy in policies.values()} - copies.keys()
+    kyverno = tuple(replace(one, qualified=True) if one.full_name in names else one for one in kyverno)
     chosen = tuple(p for p in policies.values() if _chosen(p.name, scope.policies) and p.name not in copies)
     wanted = tuple(
         b

@@ -6,11 +6,13 @@ A policy is told of once, whatever autogen makes of it. Source of truth: the sta
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from scanner.health import kinds
 from scanner.model.json import as_list, as_object, as_text, dig
 from scanner.model.resource import Kind
 from scanner.model.scan import Health, HealthKind
+from scanner.policies.kyverno.bind import AS_WRITTEN
 from scanner.policies.kyverno.decide import Decision
 from scanner.policies.kyverno.spec import KyvernoPolicy
 from scanner.policies.validating import Bound
@@ -33,7 +35,7 @@ def of_policies(
     policies: Iterable[KyvernoPolicy], bound: Iterable[Bound], served: tuple[Kind, ...]
 ) -> Iterator[Health]:
     """What can be said before any object is seen."""
-    entries = {entry.policy.name: entry for entry in bound if not entry.bindings[0].name}
+    entries = {entry.policy.name: entry for entry in bound if entry.bindings[0].name == AS_WRITTEN}
     for policy in policies:
         entry = entries[policy.full_name]
         yield from _of_policy(policy, entry)
@@ -88,6 +90,7 @@ def without_noise(health: Iterable[Health], bound: Iterable[Bound]) -> Iterator[
         own = forms.get(entry.policy, set())
         if entry.kind is HealthKind.HIDDEN_ERRORS and entry.policy in broken:
             continue
-        about_form = entry.kind is HealthKind.NO_OBJECT and entry.binding in own
-        if not about_form or (not entry.binding and all((entry.policy, name) in idle for name in own)):
+        if entry.kind is not HealthKind.NO_OBJECT or entry.binding not in own:
             yield entry
+        elif entry.binding == AS_WRITTEN and all((entry.policy, name) in idle for name in own):
+            yield replace(entry, binding="")

@@ -120,7 +120,7 @@ def test_the_name_of_a_controller_is_out_of_reach() -> None:
 def test_a_pod_is_judged_by_the_policy_as_written() -> None:
     """Only one variant speaks about an object."""
     (ruling,) = rulings(pod(), policy("object.metadata.name != ''"))
-    assert ruling.invocation.binding.name == ""
+    assert ruling.invocation.binding.name == "as-written"
 
 
 @given(st.text(alphabet="abcdeijlnobpst._ ()'&", max_size=40), st.sampled_from(["defaults", "cronjobs"]))

@@ -49,7 +49,7 @@ def test_the_clusters_own_policies_judge_it() -> None:
 def test_each_form_of_a_policy_is_counted() -> None:
     """The tallies say which form spoke; the policy is recorded once."""
     told = _scanned(policy("false"), pod(), deployment())
-    assert {("checks", ""): 1, ("checks", "autogen-defaults"): 1} == {
+    assert {("checks", "as-written"): 1, ("checks", "autogen-defaults"): 1} == {
         (key.policy, key.binding): number for key, number in told.tallies.items()
     }
     assert ["checks"] == [one.name for one in told.start.policies]
@@ -188,3 +188,22 @@ def test_a_generated_copy_does_not_speak_twice() -> None:
     told = _scanned(policy("false"), copy, binding, pod())
     detail = "Kyverno generated ValidatingAdmissionPolicy vpol-checks from it; objects are judged by this one, once"
     assert (["checks"], True) == ([one.policy for one in told.findings], ("note", detail) in _health(told))
+
+
+def test_policies_of_one_name_are_told_apart() -> None:
+    """An admission policy keeps its name; Kyverno's is called by its kind as well."""
+    spec = policy("false")["spec"]
+    other = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": "checks"},
+        "spec": spec,
+    }
+    binding = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": "checks"},
+        "spec": {"policyName": "checks", "validationActions": ["Deny"]},
+    }
+    told = _scanned(policy("false"), other, binding, pod())
+    assert {"checks", "ValidatingPolicy/checks"} == {one.policy for one in told.findings}

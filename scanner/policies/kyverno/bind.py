@@ -25,6 +25,8 @@ from scanner.policies.kyverno.spec import KyvernoPolicy
 from scanner.policies.reading import AUDITABLE, reading
 from scanner.policies.validating import Bound
 
+AS_WRITTEN = "as-written"
+"""The binding of a policy in its own form."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -103,7 +105,7 @@ def _creating(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
 def _binding(policy: KyvernoPolicy, variant: Variant) -> Binding:
     return Binding(
         language=policy.kind,
-        name=f"autogen-{variant.name}" if variant.name else "",
+        name=f"autogen-{variant.name}" if variant.name else AS_WRITTEN,
         policy_name=policy.full_name,
         param_ref=None,
         match=None,

@@ -61,7 +61,8 @@ class KyvernoPolicy:
     """A policy with what Kyverno knows beyond the admission API. `namespace` is empty for a cluster-wide policy.
 
     `name` is the one in the manifest; results and reports call a namespaced policy `namespace/name`. `elsewhere` says why no
-    stored object can be judged by it, and is empty otherwise. `unknown` are the paths of fields that no version has.
+    stored object can be judged by it, and is empty otherwise. `unknown` are the paths of fields that no version has. A
+    `qualified` one shares its name with an admission policy, and is called by its kind and name.
     """
 
     kind: str
@@ -74,11 +75,13 @@ class KyvernoPolicy:
     elsewhere: str
     unknown: tuple[str, ...]
     source: str = "cluster"
+    qualified: bool = False
 
     @property
     def full_name(self) -> str:
-        """As Kyverno's reports call it."""
-        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+        """As Kyverno's reports call it, as far as that tells it from other policies."""
+        prefix = self.namespace or (self.kind if self.qualified else "")
+        return f"{prefix}/{self.name}" if prefix else self.name
 
     @property
     def unscored(self) -> bool:
