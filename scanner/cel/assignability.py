@@ -6,6 +6,7 @@ fit leaves no traces.
 
 from __future__ import annotations
 
+from operator import is_
 from typing import TypeAlias
 
 from scanner.cel.type_system import DYN, Type
@@ -22,15 +23,15 @@ def assign(known: Substitution, targets: tuple[Type, ...], types: tuple[Type, ..
 
 def substitute(known: Substitution, type_: Type, *, free_to_dyn: bool = False) -> Type:
     """Return a type with its bound parameters replaced; the unbound ones become dyn when asked."""
-    bound = known.get(type_)
-    if bound is not None:
-        return substitute(known, bound, free_to_dyn=free_to_dyn)
-    if free_to_dyn and type_.family == "parameter":
-        return DYN
+    if type_.family == "parameter":
+        bound = known.get(type_)
+        if bound is not None:
+            return substitute(known, bound, free_to_dyn=free_to_dyn)
+        return DYN if free_to_dyn else type_
     if not type_.parameters:
         return type_
-    parameters = tuple(substitute(known, one, free_to_dyn=free_to_dyn) for one in type_.parameters)
-    return type_ if parameters == type_.parameters else Type(type_.family, type_.name, parameters)
+    parameters = tuple([substitute(known, one, free_to_dyn=free_to_dyn) for one in type_.parameters])
+    return type_ if all(map(is_, parameters, type_.parameters)) else Type(type_.family, type_.name, parameters)
 
 
 def most_general(left: Type, right: Type) -> Type:

@@ -171,12 +171,19 @@ class _Planner:
     def _is_native(self, node: Node) -> bool:
         """Return whether a node reads a part of an object, which upstream leaves a Go value until something is done with it."""
         while is_selection(node, self._checked):
-            operand, (_, key, optional) = self._step(node)
-            if optional or isinstance(key, bool | UInt | float):
-                return False
-            node = operand
+            match node:
+                case Select(operand=operand):
+                    node = operand
+                case Call(function="_[_]", arguments=(operand, key)) if not self._makes_value(key):
+                    node = operand
+                case _:
+                    return False
         name = self._checked.names.get(node.id)
         return name in _NATIVE and name not in self._scope
+
+    def _makes_value(self, key: Node) -> bool:
+        """Return whether upstream looks up a key in a way that makes a CEL value of what it finds."""
+        return isinstance(self._folded.constants.get(key.id), bool | UInt | float)
 
     # --- calls
 

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 LONGEST = 100_000
 DEEPEST = 250
+TOO_DEEP_TO_VISIT = "max recursion depth exceeded"
+TOO_DEEP = f"expression recursion limit exceeded: {DEEPEST}"
 LARGEST = 2_000_000
 """Ours: nested optMap doubles the tree with each level, upstream until memory ends."""
 RESERVED = frozenset(
@@ -69,6 +71,7 @@ _RELATIONS = {
     "!=": "_!=_",
     "in": "@in",
 }
+_OPERAND, _SUM_OPERAND, _PRODUCT_OPERAND = 2, 2, 3
 _QUOTED_FIELDS_SINCE = (1, 37)
 _NO_MACROS: Mapping[tuple[str, int, bool], macros.Expand] = MappingProxyType({})
 _SUMS = {"+": "_+_", "-": "_-_"}
@@ -116,7 +119,7 @@ def parse(
     parser = Parser(lexer.tokens(text), version, features, more)
     root = parser.whole()
     if root.depth > DEEPEST:
-        raise TooDeep("max recursion depth exceeded")
+        raise TooDeep(TOO_DEEP_TO_VISIT)
     return root, parser.issues
 
 
@@ -148,7 +151,7 @@ class Parser:
 
     def expression(self) -> Node:
         """Parse `or ['?' or ':' expression]`."""
-        self._enter("expr", 1)
+        self._enter("expr")
         node = self._chain("||", "_||_", self._conjunction)
         if self._kind == "?":
             mark = self._next()
@@ -157,7 +160,7 @@ class Parser:
             self._expect(":")
             no = self.expression()
             node = self.call(number, mark.offset, "_?_:_", (node, yes, no), counted=True)
-        self._open["expr"] -= 1
+        self._leave("expr")
         return node
 
     def _conjunction(self) -> Node:
@@ -185,38 +188,38 @@ class Parser:
         right = self._balanced(function, terms[middle + 1 :], operators[middle + 1 :])
         return self.call(number, offset, function, (left, right))
 
-    def _relation(self) -> Node:
-        return self._left("relation", _RELATIONS, self._sum)
-
-    def _sum(self) -> Node:
-        self._enter("calc", 1)
-        node = self._binary("calc", _SUMS, self._product)
-        self._open["calc"] -= 1
-        return node
-
-    def _product(self) -> Node:
-        return self._binary("calc", _PRODUCTS, self._unary)
-
-    def _left(self, rule: str, signs: dict[str, str], operand: Callable[[], Node]) -> Node:
-        self._enter(rule, 1)
-        node = self._binary(rule, signs, operand)
-        self._open[rule] -= 1
-        return node
-
-    def _binary(self, rule: str, signs: dict[str, str], operand: Callable[[], Node]) -> Node:
-        node = operand()
+    def _relation(self, precedence: int = 0) -> Node:
+        """Parse `calc (sign relation)*`; the operand on the right has no signs of its own."""
+        self._enter("relation")
+        node = self._calc(0)
         links = 0
-        while self._kind in signs:
-            sign = self._next()
+        while precedence == 0 and self._kind in _RELATIONS:
             links += 1
-            self._enter(rule, 1)
-            number = self.new_id()
-            self._enter(rule, 1)
-            right = operand()
-            self._open[rule] -= 1
-            node = self.call(number, sign.offset, signs[sign.kind], (node, right), counted=True)
-        self._open[rule] -= links
+            self._link("relation")
+            sign, number = self._next(), self.new_id()
+            right = self._relation(_OPERAND)
+            node = self.call(number, sign.offset, _RELATIONS[sign.kind], (node, right), counted=True)
+        self._leave("relation", links)
         return node
+
+    def _calc(self, precedence: int) -> Node:
+        """Parse arithmetic: products bind more tightly than sums, and both lean to the left."""
+        self._enter("calc")
+        node = self._unary()
+        links = 0
+        while True:
+            if self._kind in _PRODUCTS and precedence <= _SUM_OPERAND:
+                functions, operand = _PRODUCTS, _PRODUCT_OPERAND
+            elif self._kind in _SUMS and precedence == 0:
+                functions, operand = _SUMS, _SUM_OPERAND
+            else:
+                self._leave("calc", links)
+                return node
+            links += 1
+            self._link("calc")
+            sign, number = self._next(), self.new_id()
+            right = self._calc(operand)
+            node = self.call(number, sign.offset, functions[sign.kind], (node, right), counted=True)
 
     def _unary(self) -> Node:
         if self._kind == "!":
@@ -238,21 +241,21 @@ class Parser:
         return self.call(number, first.offset, function, (operand,))
 
     def _member(self) -> Node:
-        self._enter("member", 1)
+        self._enter("member")
         node = self._primary()
         links = 0
         while True:
             match self._kind:
                 case ".":
                     links += 1
-                    self._enter("member", 1)
+                    self._link("member")
                     node = self._after_dot(node)
                 case "[":
                     links += 1
-                    self._enter("member", 1)
+                    self._link("member")
                     node = self._index(node)
                 case _:
-                    self._open["member"] -= links + 1
+                    self._leave("member", links)
                     return node
 
     def _after_dot(self, operand: Node) -> Node:
@@ -487,10 +490,19 @@ class Parser:
             raise TooDeep(f"expression expands to more than {LARGEST} nodes")
         return self.last_id
 
-    def _enter(self, rule: str, levels: int) -> None:
-        self._open[rule] += levels
+    def _enter(self, rule: str) -> None:
+        self._open[rule] += 1
         if self._open[rule] > DEEPEST:
-            raise TooDeep(f"expression recursion limit exceeded: {DEEPEST}")
+            raise TooDeep(TOO_DEEP)
+
+    def _link(self, rule: str) -> None:
+        """Begin another link of a chain: upstream leaves the rule and enters it again."""
+        self._leave(rule)
+        self._enter(rule)
+
+    def _leave(self, rule: str, links: int = 0) -> None:
+        """Leave a rule; upstream leaves it once more for each link, and its count never falls below nothing."""
+        self._open[rule] = max(self._open[rule] - 1 - links, 0)
 
     def _next(self) -> Token:
         token = self._tokens[self._at]

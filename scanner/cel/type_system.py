@@ -60,7 +60,7 @@ DURATION = Type("duration", "google.protobuf.Duration")
 LIST = Type("list", "list", (DYN,))
 MAP = Type("map", "map", (DYN, DYN))
 TYPE = Type("type", "type")
-OPTIONAL = Type("opaque", "optional_type", (DYN,))
+OPTIONAL = Type("opaque", "optional_type")
 
 
 def list_of(element: Type) -> Type:

@@ -6,7 +6,9 @@ are the evaluator's too.
 
 from __future__ import annotations
 
+from scanner.cel.errors import EvaluationError
 from scanner.cel.functions.declaration import Function, Library, Overload, member
+from scanner.cel.runtime import printed
 from scanner.cel.type_system import BOOL, DYN, INT, STRING, A, B, list_of, map_of, opaque, optional_of
 from scanner.cel.values import NONE, Duration, KeyedMap, Optional, Timestamp, UInt, Value
 
@@ -33,7 +35,10 @@ def _of_non_zero(value: Value) -> Value:
 
 
 def _unwrap(optionals: list[Optional]) -> Value:
-    return [optional.value for optional in optionals if type(optional) is not Optional or optional.present]
+    for optional in optionals:
+        if type(optional) is not Optional:
+            raise EvaluationError(f"value {printed(optional)} is not optional")
+    return [optional.value for optional in optionals if optional.present]
 
 
 def _first(values: list[Value]) -> Value:
