@@ -8,18 +8,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from scanner.cel.lexer import END, Token
-from scanner.cel.parser import RESERVED, Parser
-from scanner.cel.source import BEFORE, Issue
+from scanner.cel.parser import DEEPEST, RESERVED, TOO_DEEP_TO_VISIT, Parser
+from scanner.cel.source import BEFORE, NOWHERE, Issue
 from scanner.cel.syntax import Tree
 from scanner.cel.tree import Identifier, ListLiteral, Literal, MapLiteral, Node, Select, StructLiteral
 
 _GLOBAL_CALL, _STRUCT = 1, 5
+_COUNTED = frozenset({"expr", "relation", "calc"})
 _CONSTANTS = frozenset({"int", "uint", "float", "string", "bytes"})
 
 
 def complaints(tree: Tree, parser: Parser) -> list[Issue]:
     """Return what the visitor says about the parts of a broken tree; the parser only makes nodes."""
-    _Visitor(parser).visit(tree)
+    root = _Visitor(parser).visit(tree)
+    if root.depth > DEEPEST:
+        return [Issue(NOWHERE, TOO_DEEP_TO_VISIT), *parser.issues]
     return parser.issues
 
 
@@ -53,7 +56,10 @@ class _Visitor:
         twice = tree.rule == "unary" and len(signs) % 2 == 0
         if len(nodes) == 1 and (twice or not signs):
             return nodes[0]
-        return self._parser.call(self._parser.new_id(), _root(tree, signs), "", nodes)
+        node = self._parser.call(self._parser.new_id(), _root(tree, signs), "", nodes)
+        if tree.rule in _COUNTED:
+            node.depth = max(one.depth for one in nodes) + max(len(signs) * (tree.rule != "expr"), 1)
+        return node
 
     def _member(self, tree: Tree) -> Node:
         node = self.visit(next(_trees(tree), None))
@@ -66,15 +72,16 @@ class _Visitor:
         name = next((token for token in _tokens(suffix) if token.kind == "name"), None)
         inner = next(_trees(suffix), None)
         if start.kind == "[":
-            return self._parser.call(self._parser.new_id(), start.offset, "", (operand, self.visit(inner)))
+            key = self.visit(inner)
+            return self._parser.call(self._parser.new_id(), start.offset, "", (operand, key), counted=True)
         if name is not None:
             return self._call(suffix, name.text, operand)
         if inner is None:
             return self._nothing(suffix.offset)
         field = self._field(inner)
         if any(token.kind == "?" for token in _tokens(suffix)):
-            return self._parser.call(self._parser.new_id(), start.offset, "_?._", (operand,))
-        return Select(self._parser.new_id(), start.offset, operand, field)
+            return self._parser.call(self._parser.new_id(), start.offset, "_?._", (operand,), counted=True)
+        return Select(self._parser.new_id(), start.offset, operand, field, depth=operand.depth + 1)
 
     def _field(self, tree: Tree) -> str:
         token = next(_tokens(tree), None)

@@ -8,7 +8,7 @@ the parser first looks beyond them.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import TypeAlias, assert_never
 
@@ -30,6 +30,7 @@ from scanner.cel.grammar import (
     look_again,
 )
 from scanner.cel.lexer import END, Token
+from scanner.cel.parser import DEEPEST, TOO_DEEP
 from scanner.cel.source import MOST_ERRORS, NOWHERE, Issue
 
 MOST_RECOVERIES = 30
@@ -47,6 +48,7 @@ _SYMBOLS = {
 _LITERALS = "== != in < <= >= > && || [ ] { } ( ) . , - ! ? : + * / % true false null"
 _SHOWN = {END: END} | {sign: f"'{sign}'" for sign in _LITERALS.split()} | _SYMBOLS
 """Token kinds in upstream's order, with the names they have in messages."""
+_CHAINS = frozenset({"relation", "calc", "member"})
 _NUMBERS = frozenset({"int", "float"})
 _KEYWORDS = frozenset({"true", "false", "null"})
 _MEMBER = first(RULES["member"])
@@ -63,6 +65,7 @@ class Tree:
     offset: int
     children: list[Token | Tree] = field(default_factory=list)
     choices: list[int] = field(default_factory=list)
+    links: int = 0
 
 
 class _Abandoned(Exception):
@@ -95,6 +98,7 @@ class _Recognizer:
         self._text = text
         self._at = 0
         self._callers: list[Invoke] = []
+        self._open: Counter[str] = Counter()
         self._trees: list[Tree] = []
         self._state: State = None
         self._recovering = False
@@ -108,6 +112,7 @@ class _Recognizer:
     def invoke(self, part: Invoke) -> Tree:
         """Recognise a use of a rule; whatever is wrong inside is complained about here."""
         tree = Tree(part.rule, self._token().offset)
+        self._enter(part.rule)
         self._state = part
         self._callers.append(part)
         self._trees.append(tree)
@@ -116,6 +121,7 @@ class _Recognizer:
         except _Abandoned as abandoned:
             self._report(abandoned)
             self._recover()
+        self._leave(part.rule, tree.links)
         self._callers.pop()
         self._trees.pop()
         self._state = part
@@ -148,9 +154,27 @@ class _Recognizer:
         self._sync(part, look(part))
         rounds = 0
         while rounds < part.least or self._continues(part):
+            self._link()
             self._run(part.part)
             rounds += 1
             self._sync_again(part)
+
+    def _link(self) -> None:
+        """Count another link of a chain: upstream leaves the rule and enters it again."""
+        tree = self._trees[-1]
+        if tree.rule in _CHAINS:
+            tree.links += 1
+            self._leave(tree.rule)
+            self._enter(tree.rule)
+
+    def _enter(self, rule: str) -> None:
+        self._open[rule] += 1
+        if self._open[rule] > DEEPEST:
+            self.issues.append(Issue(NOWHERE, TOO_DEEP))
+            raise _GivenUp
+
+    def _leave(self, rule: str, links: int = 0) -> None:
+        self._open[rule] = max(self._open[rule] - 1 - links, 0)
 
     def _match(self, part: Match) -> None:
         self._state = part
