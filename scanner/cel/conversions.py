@@ -8,7 +8,7 @@ import re
 from scanner.cel import times
 from scanner.cel.errors import EvaluationError
 from scanner.cel.runtime import FIRST_SECOND, LAST_SECOND, SECOND, checked, checked_unsigned
-from scanner.cel.text import converted_double, fixed_double
+from scanner.cel.text import converted_double, fixed_double, whole
 from scanner.cel.type_system import BOOL, DOUBLE, DURATION, INT, TIMESTAMP, UINT, Type
 from scanner.cel.values import INT_MAX, INT_MIN, UINT_MAX, Duration, Timestamp, UInt, Value, type_of
 
@@ -20,7 +20,6 @@ _DIGITS = r"[0-9](?:_?[0-9])*"
 _DECIMAL = re.compile(rf"[+-]?(?:{_DIGITS}(?:\.(?:{_DIGITS})?)?|\.{_DIGITS})(?:[eE][+-]?{_DIGITS})?\Z")
 _HEXADECIMAL = re.compile(r"[+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+\Z")
 _NAMED = re.compile(r"([+-]?)(inf|infinity)\Z", re.IGNORECASE)
-_MOST_DIGITS = 4000
 
 
 def failed(value: Value, target: Type) -> EvaluationError:
@@ -56,8 +55,9 @@ def to_int(value: Value) -> Value:
         return value.nanoseconds // SECOND
     if type(value) is Duration:
         return value.nanoseconds
-    if type(value) is str and _INT.match(value) and len(value) < _MOST_DIGITS and INT_MIN <= int(value) <= INT_MAX:
-        return int(value)
+    number = _whole(value) if type(value) is str and _INT.match(value) else INT_MAX + 1
+    if INT_MIN <= number <= INT_MAX:
+        return number
     raise failed(value, INT)
 
 
@@ -77,9 +77,16 @@ def to_uint(value: Value) -> Value:
         if math.isnan(value) or not 0 <= value < float(UINT_MAX):
             raise EvaluationError("unsigned integer overflow")
         return UInt(int(value))
-    if type(value) is str and _UINT.match(value) and len(value) < _MOST_DIGITS and int(value) <= UINT_MAX:
-        return UInt(int(value))
+    number = _whole(value) if type(value) is str and _UINT.match(value) else UINT_MAX + 1
+    if number <= UINT_MAX:
+        return UInt(number)
     raise failed(value, UINT)
+
+
+def _whole(digits: str) -> int:
+    """Return the number of a sign and any number of digits, most of which may be zeros."""
+    number = whole(digits.lstrip("+-"))
+    return -number if digits.startswith("-") else number
 
 
 def to_double(value: Value) -> Value:

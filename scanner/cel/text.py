@@ -13,6 +13,27 @@ _CONVERSION_THRESHOLD = 6
 _SMALLEST_EXPONENT = -4
 
 
+_EASY_DIGITS = 1000
+"""Python refuses to read or write numbers of more than a few thousand digits at once."""
+_DIGITS_PER_BIT = math.log10(2)
+
+
+def whole(digits: str) -> int:
+    """Return the number that any number of decimal digits stand for."""
+    if len(digits) <= _EASY_DIGITS:
+        return int(digits or "0")
+    middle = len(digits) // 2
+    tail: int = 10 ** (len(digits) - middle)
+    return whole(digits[:middle]) * tail + whole(digits[middle:])
+
+
+def length(number: int) -> int:
+    """Return how many decimal digits a positive number has."""
+    guess = max(int(number.bit_length() * _DIGITS_PER_BIT), 1)
+    least: int = 10**guess
+    return guess + (number >= least)
+
+
 def converted_double(value: float) -> str:
     """Return a double as `string()` does: an exponent from a million on."""
     return _general(value, _CONVERSION_THRESHOLD)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from scanner.cel.errors import EvaluationError
 from scanner.cel.runtime import FIRST_SECOND, LAST_SECOND, SECOND
 from scanner.cel.text import quoted
+from scanner.cel.text import whole as whole_number
 from scanner.cel.values import INT_MAX, INT_MIN, Duration, Timestamp
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ _DAY = 86_400
 _DAY_OF_ZONES = 2 * _DAY
 _CENTURIES = 146_097
 """Days in 400 years."""
+_DIGITS_OF_INT64 = 19
 _LAST_ZONE_HOUR = 24
 _LAST_ZONE_MINUTE = 60
 _OFFSET = re.compile(r"([+-]?[0-9]+):([+-]?[0-9]+)\Z")
@@ -61,8 +63,15 @@ def parse_duration(text: str) -> int | None:
 
 
 def _nanoseconds(whole: str, fraction: str, unit: int) -> int:
-    """Return a number of units; Go scales the fraction in floating point and drops what is below a nanosecond."""
-    return int(whole) * unit + (int(int(fraction) * (unit / 10 ** len(fraction))) if fraction else 0)
+    """Return a number of units.
+
+    Go scales the fraction in floating point and drops what is below a nanosecond; of the fraction it reads as many digits as fit
+    an int64.
+    """
+    digits = fraction[
+        : _DIGITS_OF_INT64 if int(fraction[:_DIGITS_OF_INT64] or "0") <= INT_MAX else _DIGITS_OF_INT64 - 1
+    ]
+    return whole_number(whole) * unit + (int(int(digits) * (unit / 10 ** len(digits))) if digits else 0)
 
 
 @lru_cache(maxsize=4096)
@@ -174,9 +183,12 @@ def _fixed_offset(zone: str) -> int:
 
 
 def _number(text: str) -> int:
-    if re.fullmatch(r"[+-]?[0-9]+", text) and INT_MIN <= int(text) <= INT_MAX:
-        return int(text)
-    raise EvaluationError(f"strconv.Atoi: parsing {quoted(text)}: invalid syntax")
+    if not re.fullmatch(r"[+-]?[0-9]+", text):
+        raise EvaluationError(f"strconv.Atoi: parsing {quoted(text)}: invalid syntax")
+    number = whole_number(text.lstrip("+-")) * (-1 if text.startswith("-") else 1)
+    if not INT_MIN <= number <= INT_MAX:
+        raise EvaluationError(f"strconv.Atoi: parsing {quoted(text)}: value out of range")
+    return number
 
 
 @cache

@@ -14,6 +14,8 @@ from typing import ClassVar
 from scanner.cel.errors import EvaluationError
 from scanner.cel.functions.declaration import Function, Library, Overload, member
 from scanner.cel.runtime import no_overload
+from scanner.cel.text import length
+from scanner.cel.text import whole as whole_number
 from scanner.cel.type_system import BOOL, DOUBLE, INT, STRING, Type, object_type
 from scanner.cel.values import INT_MAX, INT_MIN, Opaque, Value
 
@@ -30,6 +32,7 @@ _FAST_DIGITS = 18
 _FAST_BINARY_DIGITS = 15
 _WIDEST_ALIGNMENT = 10_000
 _DIGITS_OF_INT64 = 19
+_LONGEST_EXPONENT = 1000
 
 
 class Quantity(Opaque):
@@ -75,7 +78,7 @@ def compare(left: Quantity, right: Quantity) -> int:
 
 
 def _magnitude(quantity: Quantity) -> int:
-    return len(str(abs(quantity.unscaled))) + quantity.exponent
+    return length(abs(quantity.unscaled)) + quantity.exponent
 
 
 def _sign(number: int) -> int:
@@ -106,7 +109,7 @@ def parse(text: str) -> Quantity:
         return Quantity(-fast[0] if negative else fast[0], fast[1], small=True)
     if not zeros and not whole and not fraction:
         raise EvaluationError(_WRONG_NUMBER)
-    return _exact(int(digits + fraction), -len(fraction), base, exponent, negative=negative)
+    return _exact(whole_number(digits + fraction), -len(fraction), base, exponent, negative=negative)
 
 
 def _interpret(suffix: str) -> tuple[int, int]:
@@ -116,7 +119,7 @@ def _interpret(suffix: str) -> tuple[int, int]:
     if suffix in _BINARY:
         return 2, _BINARY[suffix]
     match = _EXPONENT.match(suffix)
-    if match is None or not INT_MIN <= int(match.group(1)) <= INT_MAX:
+    if match is None or len(match.group(1)) > _LONGEST_EXPONENT or not INT_MIN <= int(match.group(1)) <= INT_MAX:
         raise EvaluationError(_WRONG_SUFFIX)
     exponent = int(match.group(1)) & 0xFFFFFFFF
     return 10, exponent - (1 << 32) if exponent >= 1 << 31 else exponent
@@ -157,7 +160,7 @@ def _exact(unscaled: int, scale: int, base: int, exponent: int, *, negative: boo
 
 
 def _rounded_up(unscaled: int, digits: int) -> int:
-    if digits > len(str(unscaled)):
+    if digits > length(unscaled):
         return 1
     power: int = 10**digits
     quotient, rest = divmod(unscaled, power)
