@@ -1,17 +1,22 @@
 """Room on Python's stack for expressions and documents that nest deeply.
 
-Upstream allows 250 levels of each grammar rule, which are several thousand of our calls. The interpreter's limit is a process-wide
-number, so it is raised only when something needs it, and never lowered again: another thread may be deep by then.
+Upstream allows 250 levels of each grammar rule, which are several thousand of our calls, and ten thousand levels of JSON. What
+finds too little room runs again on a stack of its own, large enough for both; the interpreter's limit, a process-wide number, is
+raised for as long as that takes.
 """
 
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Generic, TypeVar
 
-ENOUGH = 20_000
+ENOUGH = 250_000
+STACK = 512 * 1024 * 1024
+"""Bytes of address space; only what is used becomes memory."""
 _Result = TypeVar("_Result")
+_one_at_a_time = threading.Lock()
 
 
 def with_room(run: Callable[[], _Result]) -> _Result:
@@ -19,5 +24,42 @@ def with_room(run: Callable[[], _Result]) -> _Result:
     try:
         return run()
     except RecursionError:
-        sys.setrecursionlimit(max(ENOUGH, sys.getrecursionlimit()))
-        return run()
+        if sys.getrecursionlimit() >= ENOUGH:
+            raise
+        return _on_a_large_stack(run)
+
+
+def _on_a_large_stack(run: Callable[[], _Result]) -> _Result:
+    call = _Call(run)
+    with _one_at_a_time:
+        size, limit = threading.stack_size(STACK), sys.getrecursionlimit()
+        sys.setrecursionlimit(ENOUGH)
+        try:
+            thread = threading.Thread(target=call)
+            thread.start()
+            thread.join()
+        finally:
+            threading.stack_size(size)
+            sys.setrecursionlimit(limit)
+    return call.result()
+
+
+class _Call(Generic[_Result]):
+    """A call whose outcome another thread wants."""
+
+    def __init__(self, run: Callable[[], _Result]) -> None:
+        self._run = run
+        self._returned: list[_Result] = []
+        self._raised: BaseException | None = None
+
+    def __call__(self) -> None:
+        try:
+            self._returned.append(self._run())
+        except BaseException as error:  # noqa: BLE001 (raised again where it is waited for)
+            self._raised = error
+
+    def result(self) -> _Result:
+        """Return what the call returned, or raise what it raised."""
+        if self._raised is not None:
+            raise self._raised
+        return self._returned[0]

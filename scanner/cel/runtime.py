@@ -62,9 +62,9 @@ def printed(value: Value) -> str:
     if type(value) is bytes:
         return f"[{' '.join(map(str, value))}]"
     if type(value) is list:
-        return f"[{', '.join(map(printed, value))}]"
+        return f"[{', '.join([printed(element) for element in value])}]"
     if type(value) is dict or type(value) is KeyedMap:
-        return "{" + ", ".join(f"{printed(key)}: {printed(item)}" for key, item in value.items()) + "}"
+        return "{" + ", ".join([f"{printed(key)}: {printed(item)}" for key, item in value.items()]) + "}"
     if type(value) is Optional:
         return f"optional({printed(value.value)})" if value.present else "optional.none()"
     if type(value) is Type:
@@ -109,7 +109,9 @@ def _equal_unlike(left: Value, right: Value) -> bool:
 def _equal_alike(left: Operand, right: Operand) -> bool:
     """Compare values of one class that is neither plain nor a number."""
     if type(left) is list and type(right) is list:
-        return len(left) == len(right) and all(map(_surely_equal if wrapped(left) else _not_unequal, left, right))
+        return len(left) == len(right) and _equal_elements(
+            left, right, _surely_equal if wrapped(left) else _not_unequal
+        )
     if type(left) in (dict, KeyedMap):
         return equal_maps(left, right)
     if isinstance(left, Opaque) and isinstance(right, Opaque):
@@ -123,6 +125,14 @@ def _equal_alike(left: Operand, right: Operand) -> bool:
     if type(left) is Struct and type(right) is Struct:
         return left.type == right.type and equal_maps(left.fields, right.fields)
     return left is right
+
+
+def _equal_elements(left: list[Value], right: list[Value], same: Callable[[Value, Value], bool]) -> bool:
+    """Compare element by element, without a function of C in between: lists may nest thousands of levels deep."""
+    for one, other in zip(left, right, strict=True):  # noqa: SIM110
+        if not same(one, other):
+            return False
+    return True
 
 
 def _equal_inside(left: Value, right: Value) -> bool:
