@@ -37,11 +37,8 @@ _SET_IN_METADATA = (
 # Of the spec: what a scheduler, an allocator or a binder fills in after the object was admitted.
 _SET_IN_SPEC = ("nodeName", "clusterIP", "clusterIPs", "volumeName", "claimRef")
 # The old object has a class of its own.
-_SERVER_SET = (
-    ("object", "status"),
-    *(("object", "metadata", name) for name in _SET_IN_METADATA),
-    *(("object", "spec", name) for name in _SET_IN_SPEC),
-)
+_SERVER_SET = (("object", "status"), *(("object", "metadata", name) for name in _SET_IN_METADATA))
+_FILLED_IN = tuple(("object", "spec", name) for name in _SET_IN_SPEC)
 
 
 def reading(compiled: CompiledPolicy, operations: tuple[Operation, ...] = AUDITABLE) -> Reading:
@@ -61,7 +58,7 @@ def _classes(paths: Paths) -> tuple[Auditability, ...]:
     reads = {
         Auditability.REQUESTER: _meets(paths, _REQUESTER),
         Auditability.OLD_OBJECT: any(path[0] == "oldObject" for path in paths),
-        Auditability.SERVER_SET: _meets(paths, _SERVER_SET),
+        Auditability.SERVER_SET: _meets(paths, _SERVER_SET) or _enters(paths, _FILLED_IN),
         Auditability.AUTHORIZER: any(path[0] == "authorizer" for path in paths),
     }
     return tuple(known for known, read in reads.items() if read)
@@ -70,6 +67,11 @@ def _classes(paths: Paths) -> tuple[Auditability, ...]:
 def _meets(paths: Paths, areas: Iterable[tuple[str, ...]]) -> bool:
     """Whether some path leads to an area, into it, or to something around it."""
     return any(all(one == other for one, other in zip(path, area, strict=False)) for path in paths for area in areas)
+
+
+def _enters(paths: Paths, areas: Iterable[tuple[str, ...]]) -> bool:
+    """Whether some path leads to an area, or into it. Nearly every policy takes hold of a whole spec."""
+    return any(path[: len(area)] == area for path in paths for area in areas)
 
 
 def unauditable(policy: Policy, operations: tuple[Operation, ...] = AUDITABLE) -> str:
