@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from scanner.model.resource import Kind
-from scanner.model.scan import HealthKind, OutcomeName
+from scanner.model.scan import HealthKind, OutcomeName, Scope
+from scanner.needs import needs
 from scanner.scan import Options
 from tests.core.documents import KINDS
 from tests.kyverno.made import deployment, exception, pod, policy
 from tests.scan.fakes import FakeCluster, Told, forbidden, scanned
+from tests.scan.test_needs import covered, named, used
 
 GROUP = "policies.kyverno.io"
 KYVERNO = (
@@ -207,3 +211,14 @@ def test_policies_of_one_name_are_told_apart() -> None:
     }
     told = _scanned(policy("false"), other, binding, pod())
     assert {"checks", "ValidatingPolicy/checks"} == {one.policy for one in told.findings}
+
+
+@pytest.mark.parametrize("scope", [Scope(), Scope(skip_kinds=("jobs",))], ids=str)
+def test_the_rights_that_are_named_are_those_that_are_used(scope: Scope) -> None:
+    """What expressions read is among them, and nothing beyond."""
+    shown = [TEAM, _in_v1beta1(READING), SETTINGS, pod()]
+    cluster = FakeCluster(shown, kinds=(*KINDS, *KYVERNO))
+    scanned(cluster, Options(scope))
+    rights = {named(need) for need in needs(FakeCluster(shown, kinds=(*KINDS, *KYVERNO)), Options(scope)).rights}
+    assert rights - {"namespaces kube-system"} == covered(used(cluster))
+    assert "configmaps" in rights
