@@ -6,6 +6,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 CASES ?=
 ONLY ?=
+OBJECTS ?= 20000,100000
+ROUNDS ?= 5
 
 .PHONY: help setup demo test check lint format types layers conformance bench apiserver oracle fuzz nightly clean
 
@@ -61,7 +63,7 @@ conformance: setup ## recorded verdicts of real servers: make conformance [CASES
 	@$(BIN)/python -m tests.conformance $(if $(CASES),--cases $(CASES)) $(if $(ONLY),--only $(ONLY))
 
 bench: setup ## measure one row of benchmarks/README.md: make bench ROW=n [OBJECTS=20000,100000] [ROUNDS=5]
-	@OBJECTS=$(or $(OBJECTS),20000,100000) ROUNDS=$(or $(ROUNDS),5) $(BIN)/python -m benchmarks $(ROW)
+	@OBJECTS=$(OBJECTS) ROUNDS=$(ROUNDS) $(BIN)/python -m benchmarks $(ROW)
 
 apiserver: ## build kube-apiserver and etcd for the integration tests; prints KUBEBUILDER_ASSETS
 	@.ci/apiserver

@@ -55,6 +55,15 @@ def plan(
     return tuple(KindPlan(kind, tuple(lists[kind])) for kind in sorted(lists))
 
 
+def lists(
+    kinds: Iterable[Kind], policies: Iterable[Policy], operations: tuple[Operation, ...] = AUDITABLE
+) -> tuple[Kind, ...]:
+    """The kinds of the lists that `plan` will make, known before the policies are compiled."""
+    known, wanted = families(kinds), tuple(policies)
+    found = {it for family in known for policy in wanted for _, it in viewpoints(policy, family, operations)}
+    return tuple(sorted(found))
+
+
 def viewpoints(
     policy: Policy, family: tuple[Kind, ...], operations: tuple[Operation, ...]
 ) -> tuple[tuple[Kind, Kind], ...]:

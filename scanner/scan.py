@@ -21,7 +21,7 @@ from scanner.health import kyverno as kyverno_health
 from scanner.inventory import Inventory, Parse
 from scanner.model.json import JsonObject
 from scanner.model.outcome import Gap, GapKind
-from scanner.model.policy import Operation
+from scanner.model.policy import Operation, Policy
 from scanner.model.reading import Auditability
 from scanner.model.release import Minor
 from scanner.model.resource import Kind, Page, Resource, UserInfo, resource_of
@@ -39,7 +39,7 @@ from scanner.model.scan import (
     Scope,
 )
 from scanner.page import Judge, decode
-from scanner.plan import KindPlan, equivalents, plan
+from scanner.plan import KindPlan, equivalents, lists, plan
 from scanner.policies import mutating
 from scanner.policies.kyverno import bind as kyverno
 from scanner.policies.kyverno.bind import AS_WRITTEN, Circumstances
@@ -166,7 +166,7 @@ def run(
     options that name what does not exist. Everything else that goes wrong is in the scan.
     """
     started = clock()
-    seen = outlook(cluster, options, started)
+    seen = outlook(cluster, options, started, ahead=True)
     store.begin(_start(scan_id, started, seen))
     course = _Course(store, scan_id, progress)
     course.gaps = [*seen.gaps]
@@ -174,11 +174,14 @@ def run(
     return store.finish(scan_id, course.end(seen.setting, clock()))
 
 
-def outlook(cluster: Cluster, options: Options, now: datetime) -> Outlook:
-    """What a scan with these options would judge at a moment, and by what. Raises like `run`."""
+def outlook(cluster: Cluster, options: Options, now: datetime, *, ahead: bool = False) -> Outlook:
+    """What a scan with these options would judge at a moment, and by what. Raises like `run`.
+
+    With `ahead` the cluster hears early what will be judged: the first pages come while policies are compiled.
+    """
     identity = cluster.identity()
     discovery = cluster.discover()
-    listing = _Listing(cluster, options.scope)
+    listing = _Listing(cluster, options.scope, ahead=ahead)
     documents = _policy_documents(listing, discovery, options)
     rules = rulebook(documents, options, discovery.kinds, identity.release.rules)
     viewer = _Viewer(identity, options.user or cluster.requester(), options.scope)
@@ -417,8 +420,9 @@ def _incomplete(coverage: Coverage) -> bool:
 class _Listing:
     """The cluster's lists, within the scope that the user chose."""
 
-    def __init__(self, cluster: Cluster, scope: Scope) -> None:
+    def __init__(self, cluster: Cluster, scope: Scope, *, ahead: bool) -> None:
         self._cluster = cluster
+        self._ahead = ahead
         self._scope = scope
         self.scoped = scope.namespaces
         self.namespaces = scope.namespaces or ("",)
@@ -437,8 +441,8 @@ class _Listing:
                         yield resource
 
     def expect(self, kinds: Iterable[Kind]) -> None:
-        """Tell the cluster what is going to be judged."""
-        wanted = [kind for kind in kinds if not self.left_out(kind)]
+        """Tell the cluster what is going to be judged, if it is."""
+        wanted = [kind for kind in kinds if self._ahead and not self.left_out(kind)]
         self._cluster.expect((kind, place, self._scope.selector) for kind in wanted for place in self.namespaces)
 
     def authorizer(self) -> Decider | None:
@@ -500,9 +504,10 @@ def _setting(
     inventory: Inventory,
 ) -> _Setting:
     kinds = discovery.kinds
+    namespaces, trouble = _load_namespaces(listing, kinds)
+    listing.expect(lists(kinds, _in_force(rules, kyvernos), viewer.operations))
     bound = (*_bound(listing, rules, viewer), *kyvernos)
     params = ParamTable(kinds)
-    namespaces, trouble = _load_namespaces(listing, kinds)
     blind = (
         *_unknown_param_kinds(bound, params, discovery),
         *_load_params(listing, params, bound, rules),
@@ -540,6 +545,13 @@ def _setting(
         gaps=(*((trouble,) if trouble else ()), *blind),
         outside=tuple(_outside(listing, kinds)),
     )
+
+
+def _in_force(rules: Rulebook, kyvernos: Iterable[Bound]) -> Iterator[Policy]:
+    """The policies that something binds, not compiled yet."""
+    named = {binding.policy_name for binding in rules.bindings}
+    yield from (policy for policy in rules.policies if policy.name in named)
+    yield from (entry.policy for entry in kyvernos)
 
 
 def _bound(listing: _Listing, rules: Rulebook, viewer: _Viewer) -> tuple[Bound, ...]:

@@ -38,9 +38,11 @@ class Ahead:
         self._running: dict[Wanted, _Fetch] = {}
 
     def expect(self, wanted: Iterable[Wanted]) -> None:
-        """Say what is going to be read, in which order. Whatever was expected before is forgotten."""
-        self.close()
-        self._waiting = deque(dict.fromkeys(wanted))
+        """Say what is going to be read, in which order. What is on its way already stays so, if it is wanted still."""
+        lists = dict.fromkeys(wanted)
+        for gone in self._running.keys() - lists.keys():
+            self._running.pop(gone).stop()
+        self._waiting = deque(it for it in lists if it not in self._running)
         self._start()
 
     def pages(self, wanted: Wanted) -> Iterator[Page]:

@@ -116,6 +116,17 @@ def test_a_reader_who_leaves_stops_the_thread() -> None:
     assert eventually(lambda: not any(thread.is_alive() for thread in source.threads))
 
 
+def test_what_is_on_its_way_is_not_asked_for_again() -> None:
+    """Once the policies are known better, lists that nobody wants any more end, and the others go on."""
+    source = Source()
+    ahead = Ahead(source.begin, 3)
+    ahead.expect(WANTED[:3])
+    ahead.expect(WANTED[1:])
+    pages = [page for wanted in WANTED[1:] for page in read(ahead.pages(wanted))]
+    assert [(kind.kind, number) for kind in KINDS[1:] for number in (1, 2, 3)] == pages
+    assert WANTED == source.begun
+
+
 def test_what_is_expected_anew_replaces_what_was() -> None:
     """Threads of lists that nobody will read end."""
     source = Source()

@@ -10,9 +10,9 @@ from scanner.errors import ListFailed
 from scanner.model.outcome import GapKind
 from scanner.model.resource import Kind, Page
 from scanner.model.scan import CoverageState, OutcomeName, ScanState, Scope
-from scanner.scan import Options
+from scanner.scan import Options, outlook
 from tests.core.documents import binding, namespace, pod, policy
-from tests.scan.fakes import FakeCluster, scanned
+from tests.scan.fakes import NOON, FakeCluster, scanned
 
 WEB, API, DB = (pod(name, "default", hostNetwork=True) for name in ("web", "api", "db"))
 RULES = (
@@ -101,6 +101,13 @@ def test_policies_that_come_twice_are_read_once() -> None:
     cluster = FakeCluster([*RULES, WEB], page_size=1)
     doubled = replace(cluster, documents=[*RULES, *RULES[1:], WEB])
     assert scanned(cluster).end == scanned(doubled).end
+
+
+def test_who_only_looks_ahead_fetches_nothing() -> None:
+    """What a scan would judge can be known without its lists."""
+    cluster = FakeCluster([*RULES, WEB])
+    outlook(cluster, Options(), NOON)
+    assert [] == cluster.expected
 
 
 def test_the_cluster_hears_what_will_be_listed() -> None:
