@@ -87,6 +87,7 @@ class Auditor:
                 [validating.read_policy(document, source=source, rules=rules) for document in checking],
                 [validating.read_binding(document, source=source) for document in checking_bindings],
                 rules=rules,
+                schemas=schemas,
             ),
             *mutating.bind(
                 [mutating.read_policy(document, source=source, rules=rules) for document in changing],

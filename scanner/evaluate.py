@@ -70,7 +70,10 @@ class Expression:
 
 @dataclass(frozen=True, slots=True)
 class CompiledPolicy:
-    """A policy with its expressions compiled, in the policy's order. Never part of a noun, never pickled."""
+    """A policy with its expressions compiled, in the policy's order. Never part of a noun, never pickled.
+
+    `watch` sees every activation before an expression does.
+    """
 
     policy: Policy
     variables: Mapping[str, Expression]
@@ -80,6 +83,7 @@ class CompiledPolicy:
     mutations: tuple[Expression, ...] = ()
     checks: tuple[Check, ...] = field(default=())
     outlay: Outlay | None = None
+    watch: Callable[[Mapping[str, object]], None] | None = None
 
     def expressions(self) -> Iterator[tuple[str, Expression]]:
         """Every expression with its path in the manifest, in the order in which they are compiled."""
@@ -101,6 +105,8 @@ class CompiledPolicy:
         """A fresh activation: variables are evaluated anew in each."""
         activation = dict(base)
         activation["variables"] = Variables(self.variables, activation, metered=metered)
+        if self.watch is not None:
+            self.watch(activation)
         return activation
 
     def has_to_count(self, inputs: Mapping[str, object]) -> bool:

@@ -534,7 +534,7 @@ def _setting(
     health = (
         *rules.health,
         *health_before(rules.policies, others, kinds, world),
-        *wrapped.of_policies(others, kinds, listing.schemas(), viewer.rules),
+        *wrapped.of_policies(others, kinds),
         *kyverno_health.of_policies(rules.kyverno, kyvernos, kinds),
     )
     return _Setting(
@@ -564,6 +564,7 @@ def _bound(listing: _Listing, rules: Rulebook, viewer: _Viewer) -> tuple[Bound, 
         [binding for binding in rules.bindings if binding.language != mutating.LANGUAGE],
         viewer.operations,
         viewer.rules,
+        listing.schemas(),
     )
     if not changing or not of_changing:
         return bound

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 
 from scanner import cel
 from scanner.budget import Variables
-from scanner.evaluate import CompiledPolicy, Expression, Request, evaluate, filtered_namespace, request_map
+from scanner.evaluate import CompiledPolicy, Expression, Request, filtered_namespace, request_map
 from scanner.model.policy import MatchResources, Operation
 from scanner.model.resource import Kind, Resource
 from scanner.model.scan import OutcomeName, TallyKey
@@ -200,7 +200,7 @@ class Quick:
 
 def _quick(bound: Bound, original: Kind, kind: Kind, namespace: str, world: World) -> Quick | None:
     """The quick way for a policy, if it looks at all objects of a kind in a namespace alike, and can be asked quickly."""
-    if not _is_plain(bound) or (kind.group, kind.plural) == ("", "namespaces"):
+    if not _is_plain(bound, kind) or (kind.group, kind.plural) == ("", "namespaces"):
         return None
     resource = Resource(kind, namespace, "", "", "", {})
     operations: set[Operation] = set()
@@ -222,12 +222,12 @@ def _quick(bound: Bound, original: Kind, kind: Kind, namespace: str, world: Worl
     return quick
 
 
-def _is_plain(bound: Bound) -> bool:
+def _is_plain(bound: Bound, kind: Kind) -> bool:
     """Whether nothing about an object but its kind, namespace and content decides what the policy makes of it."""
     compiled, policy = bound.compiled, bound.policy
     narrowings = (policy.match, *(binding.match for binding in bound.bindings))
     return (
-        bound.decide is evaluate
+        bound.decides_plainly(kind)
         and not bound.reading.reason
         and not bound.namespace
         and policy.param_kind is None

@@ -22,7 +22,7 @@ from scanner.cel.patches import JSON_PATCH, OBJECT, PATCH_LIST, for_patches
 from scanner.cel.program import Measured, Program, compile
 from scanner.cel.type_system import BOOL, DYN, NULL, STRING, Type
 from scanner.cel.values import Duration, KeyedMap, Lazy, Optional, Struct, Timestamp, UInt, Value, type_name
-from scanner.cel.wrapped import telling
+from scanner.cel.wrapped import Told, telling
 
 __all__ = [
     "AUTHORIZATION",
@@ -57,6 +57,7 @@ __all__ = [
     "Struct",
     "Subject",
     "Timestamp",
+    "Told",
     "Type",
     "UInt",
     "Value",

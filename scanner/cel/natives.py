@@ -30,6 +30,11 @@ def wrapping(is_wrapped: IsWrapped) -> Iterator[None]:
         _CURRENT.reset(token)
 
 
+def wrapping_any() -> bool:
+    """Return whether the evaluation that runs has wrapped values at all."""
+    return _CURRENT.get() is not None
+
+
 def wrapped(value: Value) -> bool:
     """Return whether a value is wrapped in the evaluation that runs."""
     is_wrapped = _CURRENT.get()

@@ -15,6 +15,7 @@ from scanner.cel.exact import MISSING
 from scanner.cel.folding import fold
 from scanner.cel.lexer import UnknownCharacter
 from scanner.cel.meter import Meter
+from scanner.cel.natives import wrapping_any
 from scanner.cel.parser import NotInGrammar, TooDeep
 from scanner.cel.source import NOWHERE, Issue, Source
 from scanner.cel.validators import validate
@@ -88,6 +89,8 @@ class Program:
 
     def evaluate(self, activation: Mapping[str, object]) -> Value:
         """Return the value for these variables; raise `EvaluationError` with upstream's text."""
+        if wrapping_any():
+            return self.evaluate_exactly(activation)
         if self._fast is not None:
             try:
                 return self._fast(activation)

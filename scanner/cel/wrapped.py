@@ -9,7 +9,7 @@ With their types declared, the checker's types tell where that is. What is not t
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from scanner.cel import parser
 from scanner.cel.checker import check
@@ -34,7 +34,14 @@ _ODD_INDEXES = frozenset({"uint", "double"})
 _ROOTS = frozenset({"object", "oldObject"})
 
 
-def telling(text: str, environment: Environment) -> tuple[Type, tuple[str, ...]]:
+class Told(NamedTuple):
+    """What an expression could tell. `evaluated` says that an evaluation with wrapped values answers as 1.37 does."""
+
+    text: str
+    evaluated: bool = True
+
+
+def telling(text: str, environment: Environment) -> tuple[Type, tuple[Told, ...]]:
     """Return the type of an expression whose roots are typed, and what in it could tell wrappers from plain values."""
     try:
         return with_room(lambda: _telling(text, environment))
@@ -42,7 +49,7 @@ def telling(text: str, environment: Environment) -> tuple[Type, tuple[str, ...]]
         return DYN, ()
 
 
-def _telling(text: str, environment: Environment) -> tuple[Type, tuple[str, ...]]:
+def _telling(text: str, environment: Environment) -> tuple[Type, tuple[Told, ...]]:
     root = _parsed(text, environment.version, environment.features)
     checked = check(root, environment)
     finder = _Finder(checked, environment)
@@ -60,7 +67,7 @@ class _Finder:
         self._types = checked.types
         self._structs = environment.structs
 
-    def of(self, node: Node) -> Iterator[str]:
+    def of(self, node: Node) -> Iterator[Told]:
         """Yield what one node could tell."""
         match node:
             case Call(function="_==_" | "_!=_" as sign, arguments=(left, right)):
@@ -71,25 +78,34 @@ class _Finder:
                 yield from self._lookup(container, key)
             case Call(function="ofNonZeroValue", target=Identifier(name="optional"), arguments=(value,)):
                 if _is_read(value) and self._kind(self._type(value)) in ("object", "list"):
-                    yield f"optional.ofNonZeroValue of {_shown(self._type(value))}"
+                    yield Told(f"optional.ofNonZeroValue of {_shown(self._type(value))}")
             case _:
                 pass
 
-    def _equality(self, sign: str, left: Node, right: Node) -> Iterator[str]:
-        if not _mirrored(left, right) and self._differ(left, right):
-            yield f"{_shown(self._type(left))} {sign} {_shown(self._type(right))}"
+    def _equality(self, sign: str, left: Node, right: Node) -> Iterator[Told]:
+        text = f"{_shown(self._type(left))} {sign} {_shown(self._type(right))}"
+        if _mirrored(left, right):
+            return
+        if self._structures(left, right):
+            yield Told(text, evaluated=False)
+        elif self._kinds_differ(left, right):
+            yield Told(text, evaluated=not (_is_sum(left) or _is_sum(right)))
 
-    def _differ(self, left: Node, right: Node) -> bool:
+    def _structures(self, left: Node, right: Node) -> bool:
+        """Return whether structures are compared, with each other or with a literal that has odd values in their fields."""
         one, other = self._type(left), self._type(right)
-        if (_is_read(left) and self._unlike(one, other)) or self._fields_differ(left, right):
+        if self._fields_differ(left, right):
             return True
-        if not (_reads(left) or _reads(right)):
-            return False
-        return any(
-            self._inside(held, beside) or self._inside(beside, held) or self._semantic(held, beside)
-            for held in self._held(left)
-            for beside in self._held(right)
-        ) or (_is_read(left) and _is_read(right) and self._is_object(one) and self._is_object(other))
+        both = _is_read(left) and _is_read(right) and self._is_object(one) and self._is_object(other)
+        pairs = ((held, beside) for held in self._held(left) for beside in self._held(right))
+        return both or ((_reads(left) or _reads(right)) and any(self._semantic(*pair) for pair in pairs))
+
+    def _kinds_differ(self, left: Node, right: Node) -> bool:
+        if _is_read(left) and self._unlike(self._type(left), self._type(right)):
+            return True
+        pairs = ((held, beside) for held in self._held(left) for beside in self._held(right))
+        inside = (self._inside(held, beside) or self._inside(beside, held) for held, beside in pairs)
+        return (_reads(left) or _reads(right)) and any(inside)
 
     def _unlike(self, one: Type, other: Type) -> bool:
         """Return whether a wrapper on the left refuses a value of another kind on the right."""
@@ -136,13 +152,14 @@ class _Finder:
             return self._semantic(one.parameters[-1], other.parameters[-1])
         return self._is_object(one) and self._is_object(other)
 
-    def _membership(self, element: Node, container: Node) -> Iterator[str]:
+    def _membership(self, element: Node, container: Node) -> Iterator[Told]:
         wanted, within = self._type(element), self._type(container)
         if _is_read(container) and self._kind(within) in ("object", "map"):
             if self._kind(wanted) not in ("string", "dyn"):
-                yield f"{_shown(wanted)} in {_shown(within)}"
+                yield Told(f"{_shown(wanted)} in {_shown(within)}")
         elif _reads(element) and any(self._lists_differ(element, held) for held in self._held(container)):
-            yield f"{_shown(wanted)} in {_shown(within)}"
+            structures = any(self._semantic(wanted, held) for held in self._held(container))
+            yield Told(f"{_shown(wanted)} in {_shown(within)}", evaluated=not structures)
 
     def _lists_differ(self, element: Node, held: Type) -> bool:
         """Return whether an element could be taken for one of a list, because of what is in both."""
@@ -152,11 +169,11 @@ class _Finder:
         )
         return within or self._semantic(self._type(element), held)
 
-    def _lookup(self, container: Node, key: Node) -> Iterator[str]:
+    def _lookup(self, container: Node, key: Node) -> Iterator[Told]:
         within, at = self._type(container), self._type(key)
         odd = _ODD_INDEXES if self._kind(within) == "list" else _ODD_KEYS
         if _is_read(container) and self._kind(within) in ("object", "map", "list") and self._kind(at) in odd:
-            yield f"{_shown(within)}[{_shown(at)}]"
+            yield Told(f"{_shown(within)}[{_shown(at)}]")
 
     def _type(self, node: Node) -> Type:
         """Return the type of a node, without what `dyn` and optionals hide."""
@@ -197,6 +214,11 @@ def _is_read(node: Node) -> bool:
             return _is_read(yes) or _is_read(no)
         case _:
             return False
+
+
+def _is_sum(node: Node) -> bool:
+    """Return whether a list is put together of two, which from 1.37 on is not the same as one list."""
+    return isinstance(node, Call) and node.function == "_+_"
 
 
 def _reads(node: Node) -> bool:

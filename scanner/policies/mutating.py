@@ -8,6 +8,7 @@ patched anything. Each policy is judged on the stored object, whatever other pol
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Protocol
@@ -242,7 +243,7 @@ class _Run:
         if "authorizer" not in activation and expression.reads("authorizer"):
             raise _Undecided("the expression asks the authorizer")
         data = self._data(body, activation)
-        with wrapping(lambda one: bool(data.wrapping(one))):
+        with wrapping(lambda one: bool(data.wrapping(one))) if self.rules >= _WRAPPED_SINCE else nullcontext():
             value = _evaluated(expression, activation, self.request)
         apply = patched if self.compiled.policy.mutations[index].patch_type == "JSONPatch" else configured
         return apply(value, body, self.schema, data)

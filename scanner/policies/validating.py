@@ -22,8 +22,9 @@ from scanner.model.reading import UNKNOWN, Auditability, Reading
 from scanner.model.release import NEWEST, Minor
 from scanner.model.resource import Kind, Resource, UserInfo
 from scanner.params import ParamSource, resolve, unserved
-from scanner.policies import manifest, validation
+from scanner.policies import manifest, validation, wrapped
 from scanner.policies.reading import AUDITABLE, reading
+from scanner.policies.wrapped import Schemas
 
 LANGUAGE = "ValidatingAdmissionPolicy"
 POLICIES = "validatingadmissionpolicies"
@@ -85,6 +86,12 @@ class Bound:
         """The noun."""
         return self.compiled.policy
 
+    def decides_plainly(self, kind: Kind) -> bool:
+        """Whether requests for objects of a kind are judged by `evaluate`, and nothing else."""
+        if isinstance(self.decide, wrapped.Deciding):
+            return not self.decide.tells(self.compiled, kind)
+        return self.decide is evaluate
+
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
@@ -142,12 +149,14 @@ def bind(
     bindings: Sequence[Binding],
     operations: tuple[Operation, ...] = AUDITABLE,
     rules: Minor = NEWEST,
+    schemas: Schemas | None = None,
 ) -> tuple[Bound, ...]:
     """Policies that some binding puts into force, compiled, ordered by name, to be asked about some operations.
 
-    `rules` is the Kubernetes release that evaluates them.
+    `rules` is the Kubernetes release that evaluates them; `schemas` tells it which values are native, from 1.37 on.
     """
-    return bound_by(policies, bindings, operations, rules, evaluate)
+    decide = evaluate if rules < wrapped.SINCE or schemas is None else wrapped.Deciding(schemas, rules)
+    return bound_by(policies, bindings, operations, rules, decide)
 
 
 def bound_by(

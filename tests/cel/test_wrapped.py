@@ -39,7 +39,7 @@ TYPED = cel.Environment(variables=VARIABLES, version=(1, 37), structs=Types())
 
 def found(text: str) -> tuple[str, ...]:
     """What in an expression could tell."""
-    return cel.telling(text, TYPED)[1]
+    return tuple(told.text for told in cel.telling(text, TYPED)[1])
 
 
 @pytest.mark.parametrize(
@@ -103,4 +103,19 @@ def test_a_variable_has_the_type_of_its_expression() -> None:
     type_, _ = cel.telling("object.spec", TYPED)
     environment = replace(TYPED, composed=(("spec", type_),))
 
-    assert ("object == int",) == cel.telling("variables.spec == 1", environment)[1]
+    assert (cel.Told("object == int"),) == cel.telling("variables.spec == 1", environment)[1]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "object.spec.containers[0] == object.spec.containers[1]",
+        "[object.spec.containers[0]] == [object.spec.containers[1]]",
+        "object.spec.containers[0] in oldObject.spec.containers",
+        "object.spec == {'replicas': 1, 'containers': 2}",
+        "[object.spec] + [1] == [1, 1]",
+    ],
+)
+def test_what_an_evaluation_with_wrapped_values_does_not_answer(text: str) -> None:
+    """Structures are compared by what they mean, and sums of lists by one list after the other."""
+    assert [False] == [told.evaluated for told in cel.telling(text, TYPED)[1]]

@@ -7,6 +7,7 @@ from typing import Any
 
 from scanner.api import Auditor
 from scanner.cluster.definitions import builtin_kinds
+from scanner.cluster.schemas import KnownSchemas, builtin_schemas
 from scanner.model.outcome import Errored, Passed, Violated
 from tests.conformance.cases import Result
 from tests.conformance.mutations import mutation_result
@@ -58,6 +59,7 @@ def _judged(case: Any, validation: Any, data: Any, release: str, kinds: Any) -> 
         user=ADMIN,
         authorizer=AllowAdmin(),
         kubernetes_version=release,
+        schemas=KnownSchemas(builtin_schemas()) if case["native"] else None,
     )
     (ruling,) = auditor.evaluate(data["objects"][case["object"]], operation="CREATE")
     match ruling.judgements[0].outcome:

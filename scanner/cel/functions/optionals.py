@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from scanner.cel.errors import EvaluationError
 from scanner.cel.functions.declaration import Function, Library, Overload, member
+from scanner.cel.natives import wrapped
 from scanner.cel.runtime import printed
 from scanner.cel.type_system import BOOL, DYN, INT, STRING, A, B, list_of, map_of, opaque, optional_of
 from scanner.cel.values import NONE, Duration, KeyedMap, Optional, Timestamp, UInt, Value
@@ -31,7 +32,8 @@ def _is_zero(value: Value) -> bool:
 
 
 def _of_non_zero(value: Value) -> Value:
-    return NONE if _is_zero(value) else Optional(value)
+    """Wrap what is not zero; a wrapped Go value cannot tell."""
+    return NONE if _is_zero(value) and not wrapped(value) else Optional(value)
 
 
 def _unwrap(optionals: list[Optional]) -> Value:
