@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.cel.measuring import cost_of
+from scanner.cel import compile, for_patches
+from tests.cel.measuring import ACTIVATION, ENVIRONMENT, cost_of
 
 CASES: dict[str, tuple[tuple[str, int], ...]] = {
     "strings": (
@@ -195,3 +196,30 @@ CASES: dict[str, tuple[tuple[str, int], ...]] = {
 def test_cost(text: str, expected: int) -> None:
     """A call costs what kube-apiserver counts, for failing calls as well."""
     assert expected == cost_of(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Object{}", 40),
+        ("Object{spec: Object.spec{replicas: 1}}", 80),
+        ("Object{spec: Object.spec{replicas: object.spec.replicas}}", 83),
+        ("Object{spec: Object.spec{?replicas: object.spec.?replicas}}", 83),
+        ("Object{spec: Object.spec{?replicas: object.spec.?missing}}", 82),
+        ("Object{spec: Object.spec{?replicas: object.spec.replicas}}", 83),
+        ("Object{spec: object.spec.missing}", 43),
+        ("Object{spec: Object.spec{replicas: 1}}.spec.replicas", 83),
+        ("has(Object{spec: Object.spec{replicas: 1}}.spec)", 81),
+        ("Object{spec: Object.spec{replicas: 1}} == Object{}", 121),
+        ("[Object{}, Object{}].size()", 91),
+        ("[JSONPatch{op: 'add', path: '/spec/x', value: 'y'}]", 50),
+        ("[JSONPatch{op: 'add', path: '/x/' + jsonpatch.escapeKey('k8s.io/a~b'), value: object.spec.text}]", 56),
+        ("JSONPatch{op: 'add', path: '/x'}.op", 42),
+        ("jsonpatch.escapeKey('example.com/a-long-name~x')", 3),
+    ],
+)
+def test_the_cost_of_patches(text: str, expected: int) -> None:
+    """Objects and patches cost 40 each, and what is in them."""
+    program = compile(text, for_patches(ENVIRONMENT))
+    assert expected == program.measure(ACTIVATION).cost
+    assert expected <= program.bound({}).cost

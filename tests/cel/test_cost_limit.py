@@ -4,7 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from scanner.cel import DYN, CostExceeded, Environment, EvaluationError, Lazy, Value, compile
+from scanner.cel import (
+    BOUNDLESS,
+    DYN,
+    LARGEST_SIZE,
+    NOTHING,
+    CostExceeded,
+    Environment,
+    EvaluationError,
+    Lazy,
+    Value,
+    compile,
+    extent_of_document,
+    size_of_document,
+)
 from scanner.cel.errors import Interrupted
 from scanner.cel.meter import LONGEST_LIST, LONGEST_TEXT, MOST_WORK, Meter
 from tests.cel.measuring import ACTIVATION, ENVIRONMENT, measured
@@ -153,3 +166,36 @@ def test_interruption_ends_the_evaluation() -> None:
     """Nothing absorbs it either."""
     text = "[dyn('a')]" + ".map(x, x + x)" * 40 + " == [] || true"
     assert Interrupted is type(measured(text).outcome)
+
+
+def test_a_document_that_is_no_json_has_no_bound() -> None:
+    """What cannot be written down cannot be measured by its text."""
+    assert (BOUNDLESS, LARGEST_SIZE + 1) == (extent_of_document({"a": 1 << 80}), size_of_document({"a": 1 << 80}))
+
+
+def test_an_absent_document_has_no_size() -> None:
+    """Null is as small as it gets."""
+    assert 0 == size_of_document(None)
+
+
+def test_deep_nests_have_no_bound() -> None:
+    """Looking at every loop twice takes too long when seven of them are inside each other."""
+    names = "abcdefg"
+    text = "".join(f"object.all({name}, " for name in names) + "true" + ")" * len(names)
+    assert compile(text, ENVIRONMENT).bound({"object": NOTHING}).cost > 1_000_000
+
+
+@pytest.mark.parametrize("text", ["dyn(1).orValue(2)", "dyn(1).or(optional.of(2))"])
+def test_what_is_no_optional_fails_from_1_37_on(text: str) -> None:
+    """Until 1.36 it passes; the counting follows the evaluation."""
+    program = compile(text, Environment(version=(1, 37)))
+    assert isinstance(program.count({}).outcome, EvaluationError)
+    assert not isinstance(compile(text, ENVIRONMENT).count({}).outcome, EvaluationError)
+
+
+@pytest.mark.parametrize("text", ["[?dyn(1)]", "{?'a': dyn(1)}"])
+def test_optional_entries_have_to_be_optional(text: str) -> None:
+    """A literal is paid for although it cannot be made."""
+    meter = compile(text, ENVIRONMENT).count({})
+    assert isinstance(meter.outcome, EvaluationError)
+    assert meter.cost in (10, 30)
