@@ -1,0 +1,68 @@
+"""The objects and policies that benchmarks use are what their figures say they are."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import orjson
+import pytest
+
+from benchmarks.objects import Made, namespaces, objects
+from benchmarks.policies import policies
+from scanner.api import Auditor
+from scanner.cluster.definitions import builtin_kinds
+from scanner.model.outcome import Errored, Passed, Violated
+from scanner.policies.validating import Ruling
+
+COUNT = 600
+
+
+@pytest.fixture(scope="module")
+def rulings() -> list[Ruling]:
+    """What the policies say about some of the objects."""
+    documents = list(policies())
+    auditor = Auditor(
+        policies=[it for it in documents if it["kind"] == "ValidatingAdmissionPolicy"],
+        bindings=[it for it in documents if it["kind"] == "ValidatingAdmissionPolicyBinding"],
+        namespaces=[made.body for made in namespaces()],
+        kinds=builtin_kinds(),
+        validate=True,
+    )
+    return [ruling for made in objects(COUNT) for ruling in auditor.evaluate(made.body)]
+
+
+def written(made: Made) -> bytes:
+    """An object and its status as they are sent."""
+    return orjson.dumps([made.path, made.body, made.status])
+
+
+def test_the_same_seed_makes_the_same_objects() -> None:
+    """A figure can be measured again."""
+    assert [*map(written, objects(50))] == [*map(written, islice(objects(50), 50))]
+    assert [*map(written, objects(50))] != [*map(written, objects(50, seed=2))]
+
+
+def test_one_evaluation_in_a_hundred_fails(rulings: list[Ruling]) -> None:
+    """That is what the goal speaks of; none ends in an error."""
+    outcomes = [judgement.outcome for ruling in rulings for judgement in ruling.judgements]
+    violated = sum(isinstance(outcome, Violated) for outcome in outcomes)
+    assert len(outcomes) > 5 * COUNT
+    assert 0.005 < violated / len(outcomes) < 0.02
+    assert [] == [outcome for outcome in outcomes if isinstance(outcome, Errored)]
+    assert any(isinstance(outcome, Passed) for outcome in outcomes)
+
+
+def test_every_policy_matches_something(rulings: list[Ruling]) -> None:
+    """More than forty of them, none of which is idle."""
+    names = {str(it["kind"]) + str(it["metadata"]) for it in policies() if it["kind"] == "ValidatingAdmissionPolicy"}
+    assert len(names) > 40
+    assert len(names) == len({ruling.invocation.policy.name for ruling in rulings})
+
+
+def test_objects_are_as_large_as_real_ones() -> None:
+    """Pods weigh a few kilobytes, and the mix is not of one kind."""
+    sizes = {
+        kind: [len(written(it)) for it in objects(COUNT) if it.body["kind"] == kind] for kind in ("Pod", "ConfigMap")
+    }
+    assert 3_000 < sum(sizes["Pod"]) / len(sizes["Pod"]) < 10_000
+    assert len({it.body["kind"] for it in objects(COUNT)}) > 8
