@@ -94,7 +94,6 @@ def batch(server: ApiServer, objects: list[Stored], request: pytest.FixtureReque
     yield documents
     for document in reversed(documents):
         delete(server, document)
-    wait_until_enforced(server)
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
