@@ -43,8 +43,9 @@ _DEEP = frozenset(
     ]
 )
 """Functions that may look at everything inside their arguments."""
+_COMPARING = 2
 _PRINTING = 4
-"""How much slower than comparing a value it is to print it."""
+"""How much slower than an iteration it is to compare a value, and to print it."""
 
 
 class Unset:
@@ -312,7 +313,7 @@ class Applied:
     def _called(self, values: tuple[Value, ...], meter: Meter) -> Seen:
         if self._is_deep:
             compares = self._name in ("_==_", "_!=_")
-            meter.walk(_shortest(values) if compares else values, _PRINTING if self._name == "format" else 1)
+            meter.walk(_shortest(values) if compares else values, _PRINTING if self._name == "format" else _COMPARING)
         meter.foresee(self._name, values)
         try:
             value = self._run(*values)
