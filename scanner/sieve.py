@@ -19,6 +19,7 @@ from scanner.model.policy import MatchResources, Operation
 from scanner.model.resource import Kind, Resource
 from scanner.model.scan import OutcomeName, TallyKey
 from scanner.plan import KindPlan
+from scanner.policies.kyverno.decide import Decision
 from scanner.policies.validating import Bound, World, select
 
 Passes: TypeAlias = Callable[[Mapping[str, object]], object]
@@ -98,12 +99,12 @@ class Scene:
 
     def _made(self, quick: Quick) -> dict[str, object]:
         body, resource = self.resource.body, self.resource
-        request = None
-        if quick.reads_request:
-            asked = Request(
-                quick.operation, quick.original, resource.kind, resource, resource.namespace, None, self._user
-            )
-            request = request_map(asked)
+        asked = Request(
+            quick.operation, quick.original, resource.kind, resource, resource.namespace, quick.namespace, self._user
+        )
+        if quick.decision is not None:
+            return quick.decision.inputs(asked)
+        request = request_map(asked) if quick.reads_request else None
         return {
             "object": body,
             "oldObject": body if quick.operation == "UPDATE" else None,
@@ -123,6 +124,7 @@ class Quick:
         "_paths",
         "_validations",
         "_values",
+        "decision",
         "keys",
         "namespace",
         "needs",
@@ -145,8 +147,10 @@ class Quick:
         self._paths = _outermost(path[1:] for one in asked for path in one.paths if path[0] in ("object", "oldObject"))
         self.original, self.operation = original, operation
         self.reads_request = any(expression.reads("request") for expression in asked)
-        self.namespace = filtered_namespace(world.namespace(resource.namespace)) if resource.namespace else None
-        self.needs = (operation, original, self.reads_request)
+        self.decision = bound.decide if isinstance(bound.decide, Decision) else None
+        namespace = world.namespace(resource.namespace) if resource.namespace else None
+        self.namespace = namespace if self.decision else filtered_namespace(namespace)
+        self.needs = (operation, original, self.reads_request, self.decision is not None)
         request = Request(operation, original, resource.kind, resource, resource.namespace, None, world.user)
         self._fixed = {
             "request": _added(cel.extent_of_document(request_map(request)), _NAMES),
@@ -191,7 +195,7 @@ class Quick:
                     return False
             for value in self._values:
                 annotation = value(inputs)
-                if annotation is not None and annotation.__class__ is not str:
+                if annotation.__class__ is not str and (annotation is not None or self.decision is not None):
                     return False
         except Exception:  # noqa: BLE001 - whatever it is, the judge will meet it again and say what it means
             return False
@@ -227,7 +231,7 @@ def _is_plain(bound: Bound, kind: Kind) -> bool:
     compiled, policy = bound.compiled, bound.policy
     narrowings = (policy.match, *(binding.match for binding in bound.bindings))
     return (
-        bound.decides_plainly(kind)
+        (bound.decides_plainly(kind) or _is_plain_kyverno(bound))
         and not bound.reading.reason
         and not bound.namespace
         and policy.param_kind is None
@@ -238,6 +242,13 @@ def _is_plain(bound: Bound, kind: Kind) -> bool:
         and not any(_differs(expression) for _, expression in compiled.conditions)
         and not any(expression.reads("namespaceObject") for expression in compiled.annotations)
     )
+
+
+def _is_plain_kyverno(bound: Bound) -> bool:
+    """Whether nothing is excepted from a policy of Kyverno's; its request has the object in it, and is as large."""
+    asked = _expressions(bound.compiled)
+    decides = isinstance(bound.decide, Decision) and bound.decide.is_plain()
+    return decides and not any(("request",) in expression.paths for expression in asked)
 
 
 def _differs(condition: Expression) -> bool:

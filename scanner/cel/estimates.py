@@ -254,6 +254,7 @@ RESULTS: dict[str, _Result] = {
             "optional.ofNonZeroValue",
             "optional.unwrap",
             "or",
+            "@orValue",
             "orValue",
             "quantity",
             "reverse",

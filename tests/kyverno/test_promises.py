@@ -6,6 +6,7 @@ object, the requester, and object selectors that an object without labels fits.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from hypothesis import given, settings
@@ -13,7 +14,12 @@ from hypothesis import strategies as st
 
 from scanner.api import Auditor, Ruling
 from scanner.cluster.definitions import builtin_kinds
+from scanner.model.scan import OutcomeName
+from scanner.page import outcome_name
+from tests.core.documents import KINDS
 from tests.kyverno.made import deployment, pod
+from tests.kyverno.test_scanned import KYVERNO
+from tests.scan.fakes import FakeCluster, scanned
 
 ATOMS = st.sampled_from(
     [
@@ -109,3 +115,25 @@ def _classes(ruling: Ruling) -> list[tuple[str, str, int]]:
 def test_the_same_spec_is_judged_alike_by_both(spec: Any, document: Any) -> None:
     """Both match the same objects, and every check has an outcome of the same class."""
     assert _judged(spec, document, kyverno=False) == _judged(spec, document, kyverno=True)
+
+
+@settings(max_examples=60, deadline=None)
+@given(specs(), st.booleans())
+def test_what_is_only_counted_is_what_would_be_judged(spec: Any, annotated: bool) -> None:  # noqa: FBT001
+    """A scan counts what passes without looking closer, and comes to the outcomes that judging each object gives."""
+    more = {"auditAnnotations": [{"key": "a", "valueExpression": "has(object.metadata.labels.a) ? 'a' : null"}]}
+    manifest: Any = {
+        "apiVersion": "policies.kyverno.io/v1beta1",
+        "kind": "ValidatingPolicy",
+        "metadata": {"name": "p"},
+        "spec": {**spec, **(more if annotated else {})},
+    }
+    objects = [pod(), pod("other", labels={"a": "b"}), pod("third", hostNetwork=True), deployment(labels={"a": "b"})]
+    told = scanned(FakeCluster([*NAMESPACES, manifest, *objects], kinds=(*KINDS, *KYVERNO)))
+    auditor = Auditor(policies=[manifest], bindings=[], namespaces=NAMESPACES, kinds=KINDS)
+    rulings = [ruling for document in objects for ruling in auditor.evaluate(document)]
+    expected = Counter(outcome_name(one.outcome) for ruling in rulings for one in ruling.judgements)
+    counted: Counter[OutcomeName] = Counter()
+    for key, number in told.tallies.items():
+        counted[key.outcome] += number if key.kind in ("Pod", "Deployment") else 0
+    assert expected == +counted

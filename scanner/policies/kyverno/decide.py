@@ -131,6 +131,14 @@ class Decision:
         judgements = self._judgements(compiled, {**values, "exceptions": relief.offered()})
         return judgements if self.manner.exempts else self._noted(judgements, compiled, values, relief)
 
+    def is_plain(self) -> bool:
+        """Whether nothing but the expressions decides: what passes them all passes, and simply."""
+        return not (self.fault or self.exceptions or self.manner.exempts)
+
+    def inputs(self, request: Request) -> dict[str, object]:
+        """What the expressions of a plain policy may name, but the variables."""
+        return {**activation(request, self.manner, self.receivers), "exceptions": _NO_RELIEF.offered()}
+
     def _relief(self, compiled: CompiledPolicy, values: Values) -> _Relief:
         """Which exceptions apply. Their errors are the policy's, unless an earlier one exempts the object fully."""
         relief = _NO_RELIEF

@@ -1,0 +1,93 @@
+"""Row kyverno: the same forty policies on the same 20,000 objects, as ValidatingPolicies and as admission policies."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+
+from benchmarks.measured import ROUNDS, say
+from benchmarks.policies import policies
+from scanner.cluster.definitions import builtin_kinds
+from scanner.model.resource import Kind, Page
+from scanner.page import Judge
+from scanner.plan import KindPlan, equivalents, plan
+from scanner.policies.kyverno import bind as kyverno
+from scanner.policies.kyverno.bind import Circumstances
+from scanner.policies.kyverno.spec import read_policy as read_kyverno
+from scanner.policies.validating import Bound, World, bind, read_binding, read_policy
+from scanner.sources import ParamTable
+
+_GOAL = 1.2
+_PAGE = 500
+_PAGES = 40
+_PODS = Kind("", "v1", "Pod", "pods", namespaced=True)
+_TEAM: dict[str, Any] = {"metadata": {"name": "team", "labels": {"team": "a"}}}
+_CONTAINER: dict[str, Any] = {
+    "image": "registry.example.com/app:1.2.3",
+    "resources": {"limits": {"memory": "256Mi"}, "requests": {"cpu": "100m"}},
+    "securityContext": {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "runAsNonRoot": True,
+        "capabilities": {"drop": ["ALL"]},
+    },
+    "livenessProbe": {},
+    "readinessProbe": {},
+}
+
+
+def against_admission() -> None:
+    """Pages of pods, judged by each side in turn."""
+    documents = [*policies()]
+    admission = [one for one in documents if one["kind"] == "ValidatingAdmissionPolicy"]
+    bindings = [one for one in documents if one not in admission]
+    theirs = _judge(bind([read_policy(one) for one in admission], [read_binding(one) for one in bindings]))
+    circumstances = Circumstances(datetime.now(UTC))
+    ours = _judge(kyverno.bind([read_kyverno(_as_kyverno(one)) for one in admission], (), circumstances))
+    page = _page()
+    rounds = [(_seconds(ours, page), _seconds(theirs, page)) for _ in range(ROUNDS)]
+    mine, other = (sorted(times)[ROUNDS // 2] for times in zip(*rounds, strict=True))
+    objects = _PAGE * _PAGES
+    say(
+        f"{objects} pods, {len(admission)} policies: {mine / objects * 1e6:.1f} us and {other / objects * 1e6:.1f} us an object"
+    )
+    compared = "ValidatingPolicies against the same ValidatingAdmissionPolicies"
+    say(f"bench=kyverno ratio={mine / other:.4g} goal=<={_GOAL} rounds={ROUNDS} ({compared})")
+
+
+def _as_kyverno(policy: Any) -> Any:
+    """The same policy as one of Kyverno's, in its own form alone."""
+    spec = {**policy["spec"], "autogen": {"podControllers": {"controllers": []}}}
+    return {**policy, "apiVersion": "policies.kyverno.io/v1", "kind": "ValidatingPolicy", "spec": spec}
+
+
+def _judge(bound: tuple[Bound, ...]) -> tuple[Judge, KindPlan]:
+    kinds = builtin_kinds()
+    world = World(params=ParamTable(kinds), namespaces={"team": _TEAM}, equivalents=equivalents(kinds))
+    (chosen,) = (one for one in plan(kinds, bound) if one.kind == _PODS)
+    return Judge(world), chosen
+
+
+def _page() -> bytes:
+    pods = [
+        {
+            "metadata": {"name": f"pod-{number}", "namespace": "team", "uid": f"{number}", "labels": {"owner": "a"}},
+            "spec": {
+                "containers": [{"name": name, **_CONTAINER} for name in ("main", "sidecar")],
+                "nodeName": "node-1",
+            },
+        }
+        for number in range(_PAGE)
+    ]
+    return orjson.dumps({"items": pods})
+
+
+def _seconds(side: tuple[Judge, KindPlan], page: bytes) -> float:
+    judge, chosen = side
+    started = time.perf_counter()
+    for number in range(_PAGES):
+        judge.page(Page(_PODS, number, page), chosen)
+    return time.perf_counter() - started
