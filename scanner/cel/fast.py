@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import warnings
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeAlias, cast
 
@@ -81,7 +82,9 @@ def build(text: str, root: Node, checked: Checked, folded: Folded, environment: 
         return None
     names = {**generated.names, "__name__": "cel", "__loader__": _Text(text)}
     try:
-        code = compile(generated.module, f"cel: {_UNPRINTABLE.sub('?', text[:60])}", "exec", dont_inherit=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)  # 1.5['a'] is what a policy says, and an error when it runs
+            code = compile(generated.module, f"cel: {_UNPRINTABLE.sub('?', text[:60])}", "exec", dont_inherit=True)
     except (SyntaxError, RecursionError, MemoryError):
         return None
     exec(code, names)  # noqa: S102 - our own nodes: no text of a policy was parsed as Python

@@ -192,7 +192,12 @@ def _number(text: str) -> int:
 
 
 @cache
-def _zone(name: str) -> zoneinfo.ZoneInfo:
+def _zone(name: str) -> datetime.tzinfo:
+    """Return a zone of the database; `Local` is that of the API server, which runs in UTC."""
+    if name == "Local":
+        return datetime.UTC
+    if ".." in name or name.startswith(("/", "\\")):
+        raise EvaluationError("time: invalid location name")
     try:
         return zoneinfo.ZoneInfo(name)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):

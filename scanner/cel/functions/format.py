@@ -83,6 +83,12 @@ def _clause(template: str, position: int) -> tuple[str, int | None, int]:
     return verb, precision, position + 1
 
 
+_LARGEST_PRECISION = 1_000_000
+_BYTE, _SHORT = 1 << 8, 1 << 16
+"""Upstream's formatter keeps a precision in one byte, a width in two."""
+_NO_VERB = "%!(NOVERB)"
+
+
 def _precision(template: str, position: int) -> tuple[int, int]:
     problem = "could not parse formatting clause: error while parsing precision: "
     end = position
@@ -213,13 +219,15 @@ def _fixed(value: Value, precision: int | None) -> str:
     if not math.isfinite(number):
         return _infinity(number)
     digits = DEFAULT_PRECISION if precision is None else precision
-    return f"{number or 0.0:,.{min(digits, 1100)}f}"
+    return _NO_VERB if digits // 10 > _LARGEST_PRECISION else f"{number or 0.0:,.{digits % _BYTE}f}"
 
 
 def _scientific(value: Value, precision: int | None, gap: str = "") -> str:
     """Print a mantissa of six decimals; upstream takes the precision for a width."""
     number = _number(value, "e")
-    width = DEFAULT_PRECISION if precision is None else min(precision, 65_535)
+    width = DEFAULT_PRECISION if precision is None else precision % _SHORT
+    if precision is not None and precision // 10 > _LARGEST_PRECISION:
+        return _NO_VERB
     if not math.isfinite(number):
         return _infinity(number).rjust(width)
     mantissa, _, exponent = f"{number or 0.0:.6e}".partition("e")
