@@ -62,6 +62,9 @@ class Ahead:
     def _taken(self, wanted: Wanted, fetch: _Fetch) -> Iterator[Page]:
         try:
             yield from fetch.pages()
+        except KeyboardInterrupt:
+            self.close()
+            raise
         finally:
             fetch.stop()
             self._running.pop(wanted, None)

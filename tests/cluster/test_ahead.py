@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 
 import pytest
 
@@ -114,6 +114,19 @@ def test_a_reader_who_leaves_stops_the_thread() -> None:
     next(pages)
     del pages
     assert eventually(lambda: not any(thread.is_alive() for thread in source.threads))
+
+
+def test_after_an_interrupt_nothing_more_is_asked_for() -> None:
+    """Whoever ends a scan does not want the next list."""
+    source = Source()
+    ahead = Ahead(source.begin, 1)
+    ahead.expect(WANTED)
+    pages = ahead.pages(WANTED[0])
+    next(pages)
+    assert isinstance(pages, Generator)
+    with pytest.raises(KeyboardInterrupt):
+        pages.throw(KeyboardInterrupt)
+    assert WANTED[:1] == source.begun
 
 
 def test_what_is_on_its_way_is_not_asked_for_again() -> None:

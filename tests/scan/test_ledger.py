@@ -96,6 +96,20 @@ def test_the_ledger_adds_up_the_time_that_pages_took() -> None:
     assert 0.5 == scanned(showing(("", [WEB]), ("", [API]))).coverage("Pod").seconds
 
 
+def test_large_objects_are_objects_like_others() -> None:
+    """Two megabytes of annotations, five hundred containers: judged, counted, and not in the way of the next one."""
+    large = pod(
+        "large", "default", hostNetwork=True, containers=[{"name": f"c{it}", "image": "x"} for it in range(500)]
+    )
+    large["metadata"] = {**large["metadata"], "annotations": {"note": "x" * 2_000_000}}
+    told = scanned(showing(("", [large, WEB])))
+    assert (CoverageState.LISTED, 2, 2) == (
+        told.coverage("Pod").state,
+        told.coverage("Pod").objects,
+        len(told.findings),
+    )
+
+
 def test_policies_that_come_twice_are_read_once() -> None:
     """A list of policies that was begun again does not look like two policies of one name."""
     cluster = FakeCluster([*RULES, WEB], page_size=1)
