@@ -245,7 +245,8 @@ class _Replay:
 
     def _explain(self, comparison: Comparison, said: Said, sent: Resource, rulings: Iterable[Ruling]) -> None:
         """Take out what admission itself explains, and every secret from what is left."""
-        changed = changed_paths(sent.body, said.body) if said.body else ()
+        after = self._after_admission(said, sent)
+        changed = changed_paths(sent.body, after) if after else ()
         params = tuple(ruling.invocation.param for ruling in rulings)
         blind = {gap.where.removeprefix("policy ") for gap in self._parity.gaps if gap.where.startswith("policy ")}
         left = []
@@ -257,6 +258,13 @@ class _Replay:
             else:
                 left.append(replace(difference, server=_shown(difference.server, sent, params)))
         comparison.differences = left
+
+    def _after_admission(self, said: Said, sent: Resource) -> JsonObject:
+        """The object as admission left it; where an answer does not show it, the answer to an update that changes nothing."""
+        if said.body:
+            return said.body
+        self._parity.writes += 1
+        return self._writer.update(sent.kind, sent.body).body
 
     def _count(self, subject: _Subject, operation: Operation, attempt: _Attempt) -> None:
         parity, aside = self._parity, attempt.aside

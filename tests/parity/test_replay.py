@@ -126,7 +126,7 @@ def test_a_difference_is_shown_with_the_write_that_showed_it() -> None:
         found.difference.assay,
         found.difference.server,
     )
-    assert ["CREATE", "CREATE", "UPDATE"] == [operation for operation, _, _ in writer.written]
+    assert ["CREATE", "UPDATE"] * 2 + ["UPDATE"] == [operation for operation, _, _ in writer.written]
 
 
 def test_what_changes_meanwhile_is_tried_again() -> None:
@@ -230,6 +230,21 @@ def test_what_admission_changed_is_not_comparable() -> None:
         parity.differences,
         dict(parity.unseen),
     )
+
+
+def test_what_admission_would_change_in_a_copy_is_looked_up_with_an_update() -> None:
+    """That an object exists already does not show what admission made of it."""
+
+    def mutated(operation: str, body: JsonObject) -> Said:
+        if operation == "CREATE":
+            return Said(409, "AlreadyExists", "exists", (WARNED,))
+        return Said(200, body={**body, "metadata": {"name": "web", "labels": {"set": "here"}}})
+
+    writer = FakeWriter(objects("web"), mutated)
+    rules = policy("p", "!has(object.metadata.labels)"), binding("b", "p", "Warn")
+    parity = replayed(writer, *rules, scope=Scope(operation="create"))
+
+    assert ([], 1) == (parity.differences, parity.unseen.total())
 
 
 @pytest.mark.parametrize("said", [SECRET, "secret-value"])
