@@ -83,9 +83,12 @@ def policy_kinds(kinds: Iterable[Kind]) -> Iterator[Kind]:
 
 
 def _kyverno_kinds(kinds: Iterable[Kind]) -> Iterator[Kind]:
-    """Kyverno's kinds, as far as the cluster has them, each in one version: all versions have one schema."""
+    """Kyverno's kinds, as far as the cluster has them, each in the preferred version: all versions have one schema."""
     wanted = {*((spec.GROUP, plural) for plural in (*spec.PLURALS, PLURAL)), (spec.ENTRIES_GROUP, spec.ENTRIES)}
-    served = {(kind.group, kind.plural): kind for kind in kinds if (kind.group, kind.plural) in wanted}
+    served: dict[tuple[str, str], Kind] = {}
+    for kind in kinds:
+        if (kind.group, kind.plural) in wanted:
+            served.setdefault((kind.group, kind.plural), kind)
     yield from (served[key] for key in sorted(served))
 
 

@@ -123,7 +123,7 @@ def test_what_is_only_counted_is_what_would_be_judged(spec: Any, annotated: bool
     """A scan counts what passes without looking closer, and comes to the outcomes that judging each object gives."""
     more = {"auditAnnotations": [{"key": "a", "valueExpression": "has(object.metadata.labels.a) ? 'a' : null"}]}
     manifest: Any = {
-        "apiVersion": "policies.kyverno.io/v1beta1",
+        "apiVersion": "policies.kyverno.io/v1",
         "kind": "ValidatingPolicy",
         "metadata": {"name": "p"},
         "spec": {**spec, **(more if annotated else {})},

@@ -32,14 +32,9 @@ SETTINGS = {
 }
 
 
-def _in_v1beta1(document: Any) -> Any:
-    return {**document, "apiVersion": document["apiVersion"].replace(f"{GROUP}/v1", f"{GROUP}/v1beta1")}
-
-
 def _scanned(*documents: Any, refused: Any = None, **options: Any) -> Told:
-    """A scan of a cluster that has Kyverno in it. Policies are listed in the last served version."""
-    shown = [_in_v1beta1(one) if one["kind"] == "ValidatingPolicy" else one for one in (TEAM, *documents)]
-    return scanned(FakeCluster(shown, kinds=(*KINDS, *KYVERNO), refused=refused or {}), Options(**options))
+    """A scan of a cluster that has Kyverno in it. Policies are listed in the preferred version."""
+    return scanned(FakeCluster([TEAM, *documents], kinds=(*KINDS, *KYVERNO), refused=refused or {}), Options(**options))
 
 
 def test_the_clusters_own_policies_judge_it() -> None:
@@ -216,7 +211,7 @@ def test_policies_of_one_name_are_told_apart() -> None:
 @pytest.mark.parametrize("scope", [Scope(), Scope(skip_kinds=("jobs",))], ids=str)
 def test_the_rights_that_are_named_are_those_that_are_used(scope: Scope) -> None:
     """What expressions read is among them, and nothing beyond."""
-    shown = [TEAM, _in_v1beta1(READING), SETTINGS, pod()]
+    shown = [TEAM, READING, SETTINGS, pod()]
     cluster = FakeCluster(shown, kinds=(*KINDS, *KYVERNO))
     scanned(cluster, Options(scope))
     rights = {named(need) for need in needs(FakeCluster(shown, kinds=(*KINDS, *KYVERNO)), Options(scope)).rights}
