@@ -7,6 +7,7 @@ place, what both have follows the patch.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from operator import is_
 from typing import TypeAlias
 
 from scanner.model.json import Json
@@ -42,17 +43,17 @@ class _Merge:
             return self._map(atom.map, live, patch)
         if atom.list and not atom.scalar:
             return self._list(atom.list, live, patch)
-        return patch
+        return live if type(live) is type(patch) and live == patch else patch
 
     def _map(self, of: MapType, live: object, patch: object) -> object:
         ours = live if isinstance(live, dict) else {}
         theirs = patch if isinstance(patch, dict) else {}
         if of.atomic or not (ours or theirs):
             return patch
-        return {
-            name: self.value(of.of(name), ours.get(name, _ABSENT), theirs.get(name, _ABSENT))
-            for name in dict.fromkeys((*ours, *theirs))
-        }
+        changed = {name: self.value(of.of(name), ours.get(name, _ABSENT), one) for name, one in theirs.items()}
+        if all(ours.get(name, _ABSENT) is one for name, one in changed.items()):
+            return live
+        return {**ours, **changed}
 
     def _list(self, of: ListType, live: object, patch: object) -> object:
         ours = live if isinstance(live, list) else []
@@ -61,7 +62,8 @@ class _Merge:
             return patch
         left, right = self._indexed(of, ours), self._indexed(of, theirs)
         partners = _partners(left)
-        return [self._element(of, one, partners) for one in _ordered(left, right)]
+        found = [self._element(of, one, partners) for one in _ordered(left, right)]
+        return live if len(found) == len(ours) and all(map(is_, found, ours)) else found
 
     def _indexed(self, of: ListType, elements: Iterable[object]) -> list[_Entry]:
         try:

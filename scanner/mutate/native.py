@@ -15,6 +15,7 @@ from scanner.cel.runtime import go_type, printed
 from scanner.mutate.origin import Data
 
 Native: TypeAlias = "bool | int | float | str | list[Native] | dict[str, Native] | Foreign | None"
+_SIMPLE = frozenset({str, int, float, bool, cel.Struct})
 _NATIVE_TYPES = {"types.Uint": "uint64", "types.Bytes": "[]uint8", "types.Timestamp": "time.Time"}
 
 
@@ -41,13 +42,19 @@ def _field(value: object, data: Data) -> Native:
     """A field's value: lists and maps are opened once."""
     if isinstance(value, cel.KeyedMap):
         raise PatchFault("invalid return type: *dynamic.ObjectVal")
-    if isinstance(value, list | dict) and value in data:
+    if isinstance(value, list | dict) and not _is_flat(value) and value in data:
         return _rebuilt(value) if data.rebuilds else cast("Native", value)
     if isinstance(value, list):
         return [_inside(one, data) for one in value]
     if isinstance(value, dict):
         return {key: _inside(one, data) for key, one in value.items()}
     return _inside(value, data)
+
+
+def _is_flat(value: list[object] | dict[str, object]) -> bool:
+    """Whether it does not matter where a list or map is from: it holds something, and only what has no parts."""
+    items = value.values() if isinstance(value, dict) else value
+    return bool(value) and all(type(one) in _SIMPLE for one in items)
 
 
 def _rebuilt(value: object) -> Native:

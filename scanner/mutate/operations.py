@@ -42,7 +42,7 @@ class Operation:
 
 def apply(operations: Iterable[Operation], document: Node) -> Node:
     """A changed copy of a document. Raises PatchFault with the library's text, TestFailed for a test that fails."""
-    root = _Root(deepcopy(document))
+    root = _Root(document)
     for operation in operations:
         match operation.op:
             case "add":
@@ -63,8 +63,11 @@ def apply(operations: Iterable[Operation], document: Node) -> Node:
 
 
 class _Root:
+    """The document while it is changed: what is changed is copied first, everything else is shared with the one before."""
+
     def __init__(self, document: Node) -> None:
         self.document = document
+        self._own: dict[int, Container] = {}
 
     def add(self, operation: Operation) -> None:
         path = operation.path
@@ -125,14 +128,27 @@ class _Root:
             raise TestFailed(path)
 
     def _find(self, path: str, missing: str) -> tuple[Container, str]:
-        """The container that a path leads to and the key in it."""
+        """The container that a path leads to, as our own copy, and the key in it."""
         _, *parts = path.split("/")
-        node = self.document
-        for part in parts[:-1]:
-            node = _step(node, _decoded(part))
-        if not parts or not isinstance(node, list | dict):
+        if not parts or not isinstance(self.document, list | dict):
             raise PatchFault(f"{missing}: {_MISSING}")
+        node = self.document = self._owned(self.document)
+        for part in map(_decoded, parts[:-1]):
+            below = _step(node, part)
+            if not isinstance(below, list | dict):
+                raise PatchFault(f"{missing}: {_MISSING}")
+            owned = self._owned(below)
+            if owned is not below:
+                _set(node, part, owned)
+            node = owned
         return node, _decoded(parts[-1])
+
+    def _owned(self, container: Container) -> Container:
+        if id(container) in self._own:
+            return container
+        copied = container.copy()
+        self._own[id(copied)] = copied
+        return copied
 
 
 class _wrapped:  # noqa: N801 - used as a statement
@@ -158,9 +174,7 @@ def _decoded(part: str) -> str:
     return re.sub("~[01]", lambda found: "/" if found[0] == "~1" else "~", part)
 
 
-def _step(node: Node, key: str) -> Node:
-    if not isinstance(node, list | dict):
-        return None
+def _step(node: Container, key: str) -> Node:
     try:
         return _get(node, key)
     except PatchFault:
@@ -220,6 +234,8 @@ def _same(actual: Node, expected: Node) -> bool:
 
 def same(left: object, right: object) -> bool:
     """Whether two JSON values are equal; true is not 1, while 1 is 1.0."""
+    if left is right:
+        return True
     if isinstance(left, dict) and isinstance(right, dict):
         return left.keys() == right.keys() and all(same(value, right[key]) for key, value in left.items())
     if isinstance(left, list) and isinstance(right, list):

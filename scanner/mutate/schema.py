@@ -69,6 +69,8 @@ class Atom:
 
     def deduced(self, value: object) -> Atom:
         """The one alternative that suits a value, or all of them when none does."""
+        if self.scalar is None or (self.list is None and self.map is None):
+            return self
         match value:
             case bool() | int() | float() | str() if self.scalar:
                 return Atom(scalar=self.scalar, name=self.name)
@@ -97,18 +99,25 @@ class Schema:
     names: Sequence[str]
     builtin: bool = True
     _known: dict[int, Atom] = field(default_factory=dict, compare=False, repr=False)
+    _inline: dict[int, Atom] = field(default_factory=dict, compare=False, repr=False)
 
     def resolve(self, ref: Json) -> Atom:
         """The atom of a reference or of a type written in place."""
+        if isinstance(ref, str):
+            return _NAMED[ref]
+        if isinstance(ref, int):
+            return self._known.get(ref) or self._numbered(ref)
+        known = self._inline.get(id(ref))
+        if known is None:
+            known = self._inline[id(ref)] = self._in_place(as_object(ref))
+        return known
+
+    def _in_place(self, ref: JsonObject) -> Atom:
         match ref:
-            case str():
-                return _named(ref)
-            case int():
-                return self._numbered(ref)
             case {"r": int(number), "x": bool(atomic)}:
                 return _overridden(self._numbered(number), atomic=atomic)
             case _:
-                return _written(as_object(ref))
+                return _written(ref)
 
     def _numbered(self, number: int) -> Atom:
         if number not in self._known:
@@ -116,12 +125,11 @@ class Schema:
         return self._known[number]
 
 
-def _named(letter: str) -> Atom:
-    if letter == "*":
-        return UNTYPED
-    if letter == "?":
-        return DEDUCED
-    return Atom(scalar=_SCALARS[letter])
+_NAMED: Mapping[str, Atom] = {
+    "*": UNTYPED,
+    "?": DEDUCED,
+    **{letter: Atom(scalar=scalar) for letter, scalar in _SCALARS.items()},
+}
 
 
 def _overridden(atom: Atom, *, atomic: bool) -> Atom:

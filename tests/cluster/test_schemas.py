@@ -1,0 +1,100 @@
+"""Where merge schemas come from: the shipped table, definitions among files, and a server's OpenAPI documents."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scanner.cluster.definitions import builtin_kinds
+from scanner.cluster.schemas import KnownSchemas, builtin_schemas
+from scanner.cluster.snapshot import SnapshotCluster
+from scanner.model.resource import Kind
+from scanner.mutate.openapi import schemas_of
+
+SHIPPED = KnownSchemas(builtin_schemas())
+POD = Kind("", "v1", "Pod", "pods", namespaced=True)
+DEFINITION = """\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: gadgets.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {kind: Gadget, plural: gadgets, singular: gadget}
+  versions:
+    - name: v1
+      served: true
+      storage: true
+      schema:
+        openAPIV3Schema:
+          type: object
+          properties:
+            spec: {type: object, properties: {size: {type: integer}}}
+"""
+
+
+@pytest.mark.parametrize(
+    "kind", [kind for kind in builtin_kinds() if kind.group in ("", "apps", "batch", "networking.k8s.io")]
+)
+def test_every_built_in_kind_that_is_stored_has_a_schema(kind: Kind) -> None:
+    """The table covers what a server has by itself; reviews and the like are no objects."""
+    assert SHIPPED.schema(kind) is not None
+
+
+@pytest.mark.parametrize(
+    ("field", "associative", "keys"),
+    [
+        ("containers", True, ("name",)),
+        ("topologySpreadConstraints", True, ("topologyKey", "whenUnsatisfiable")),
+        ("hostAliases", True, ("ip",)),
+        ("tolerations", False, ()),
+    ],
+)
+def test_lists_of_pods_are_merged_as_documented(field: str, keys: tuple[str, ...], *, associative: bool) -> None:
+    """List types and keys survive the way from the OpenAPI documents."""
+    schema = SHIPPED.schema(POD)
+    assert schema
+    spec = schema.resolve(schema.root).map
+    assert spec
+    pod_spec = schema.resolve(spec.fields["spec"]).map
+    assert pod_spec
+    found = schema.resolve(pod_spec.fields[field]).list
+
+    assert found
+    assert (associative, keys) == (found.associative, found.keys)
+
+
+def test_definitions_among_files_have_schemas(tmp_path: Path) -> None:
+    """A custom resource is merged by what its definition says, its metadata like any other's."""
+    (tmp_path / "crd.yaml").write_text(DEFINITION)
+    schema = (
+        SnapshotCluster([tmp_path]).schemas().schema(Kind("example.com", "v1", "Gadget", "gadgets", namespaced=True))
+    )
+
+    assert schema
+    assert not schema.builtin
+    root = schema.resolve(schema.root).map
+    assert root
+    assert {"apiVersion", "kind", "metadata", "spec"} == set(root.fields)
+
+
+def test_a_document_without_schemas_gives_none() -> None:
+    """What a server answers in place of a document does no harm."""
+    documents: list[Any] = [{}, {"components": {}}, {"components": {"schemas": {"x": {"type": "object"}}}}]
+
+    assert [{}, {}, {}] == [schemas_of(document, builtin=False) for document in documents]
+
+
+def test_a_schema_may_refer_to_itself() -> None:
+    """Types are read when they are reached, so that recursion is no trouble."""
+    reference = {"$ref": "#/components/schemas/tree"}
+    tree = {
+        "type": "object",
+        "properties": {"children": {"type": "array", "items": reference}},
+        "x-kubernetes-group-version-kind": [{"group": "g", "version": "v1", "kind": "Tree"}],
+    }
+    schema = schemas_of({"components": {"schemas": {"tree": tree}}}, builtin=False)["g", "v1", "Tree"]
+
+    assert schema.resolve(schema.root).name == "tree"

@@ -1,0 +1,180 @@
+"""Mutating policies through the documented Python entry: what the API refuses to store, and what releases make of a value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from scanner.api import Auditor, InvalidManifest, SchemaUnknown
+from scanner.cluster.definitions import builtin_kinds
+from scanner.cluster.schemas import KnownSchemas, builtin_schemas
+from scanner.model.outcome import Errored, Outcome, Passed, Skipped, SkipReason, WouldChange
+from scanner.model.resource import UserInfo
+
+VERSION = "admissionregistration.k8s.io/v1"
+RULE = {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["CREATE"], "resources": ["configmaps"]}
+BINDING = {
+    "apiVersion": VERSION,
+    "kind": "MutatingAdmissionPolicyBinding",
+    "metadata": {"name": "p"},
+    "spec": {"policyName": "p"},
+}
+CONFIG_MAP = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "n"}, "data": {"a": "1"}}
+
+
+def policy(*mutations: Any, **spec: Any) -> dict[str, Any]:
+    """A mutating policy for config maps."""
+    return {
+        "apiVersion": VERSION,
+        "kind": "MutatingAdmissionPolicy",
+        "metadata": {"name": "p"},
+        "spec": {
+            "failurePolicy": "Fail",
+            "reinvocationPolicy": "Never",
+            "matchConstraints": {"resourceRules": [RULE]},
+            "mutations": [*mutations],
+            **spec,
+        },
+    }
+
+
+def applied(expression: str) -> dict[str, Any]:
+    """A mutation by an apply configuration."""
+    return {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": expression}}
+
+
+def patched(expression: str) -> dict[str, Any]:
+    """A mutation by a JSON patch."""
+    return {"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}
+
+
+def outcome(
+    manifest: dict[str, Any], document: dict[str, Any] = CONFIG_MAP, release: str = "1.36", **more: Any
+) -> Outcome:
+    """What the first check says about an object."""
+    auditor = Auditor(
+        policies=[manifest],
+        bindings=[BINDING],
+        kinds=builtin_kinds(),
+        user=UserInfo("ann", groups=("g",)),
+        kubernetes_version=release,
+        **{"schemas": KnownSchemas(builtin_schemas()), **more},
+    )
+    (ruling,) = auditor.evaluate(document)
+    return ruling.judgements[0].outcome
+
+
+@pytest.mark.parametrize(
+    ("manifest", "expected"),
+    [
+        (policy(), "spec.mutations: Required value: mutations must contain at least one item"),
+        (policy({"jsonPatch": {"expression": "[]"}}), "spec.mutations[0].patchType: Required value"),
+        (
+            policy({"patchType": "Merge"}),
+            'spec.mutations[0].patchType: Unsupported value: "Merge": supported values: "ApplyConfiguration", "JSONPatch"',
+        ),
+        (
+            policy({"patchType": "JSONPatch"}),
+            "spec.mutations[0].jsonPatch: Required value: must be specified when patchType is JSONPatch",
+        ),
+        (
+            policy({**applied("Object{}"), "jsonPatch": {"expression": "[]"}}),
+            (
+                'spec.mutations[0].jsonPatch: Invalid value: "{jsonPatch}": must not be specified when patchType is '
+                "ApplyConfiguration"
+            ),
+        ),
+        (policy(applied(" ")), "spec.mutations[0].applyConfiguration.expression: Required value"),
+        (
+            policy(applied("'x'")),
+            "spec.mutations[0].applyConfiguration.expression: Invalid value: \"'x'\": must evaluate to Object but got string",
+        ),
+        (policy(applied("Object{}"), reinvocationPolicy=""), "spec.reinvocationPolicy: Required value"),
+        (
+            policy(applied("Object{}"), matchConstraints={"resourceRules": [{**RULE, "operations": ["DELETE"]}]}),
+            (
+                'spec.matchConstraints.resourceRules.operations: Unsupported value: "DELETE": supported values: "*", "CONNECT", '
+                '"CREATE", "UPDATE"'
+            ),
+        ),
+    ],
+)
+def test_what_the_api_would_not_store_is_refused_in_its_words(manifest: dict[str, Any], expected: str) -> None:
+    """A manifest from a file is held to what the server accepts."""
+    with pytest.raises(InvalidManifest) as refusal:
+        Auditor(policies=[manifest], bindings=[BINDING], kinds=builtin_kinds(), validate=True)
+
+    assert expected in refusal.value.reasons
+
+
+@pytest.mark.parametrize("version", ["v1", "v1beta1", "v1alpha1"])
+def test_every_version_of_the_api_means_the_same(version: str) -> None:
+    """Older manifests are read as the newest ones are."""
+    older = {**policy(applied('Object{data: {"b": "2"}}')), "apiVersion": f"admissionregistration.k8s.io/{version}"}
+
+    assert isinstance(outcome(older), WouldChange)
+
+
+def test_a_mutation_that_does_not_compile_is_an_error_on_every_object() -> None:
+    """A server keeps such a policy, and denies; the text has no prefix."""
+    found = outcome(policy(applied("object.nope(")))
+
+    assert isinstance(found, Errored)
+    assert found.message.startswith("compilation failed: ERROR: <input>:1:")
+    assert (403, True) == (found.code, found.would_deny)
+
+
+@pytest.mark.parametrize(("release", "denied"), [("1.36", False), ("1.37", True)])
+def test_what_1_37_wraps_cannot_be_the_value_of_a_json_patch(release: str, *, denied: bool) -> None:
+    """Lists and maps of the request are Go values from 1.37 on."""
+    copies = policy(patched('[JSONPatch{op: "add", path: "/data", value: {"g": request.userInfo.groups[0]}}]'))
+    whole = policy(patched('[JSONPatch{op: "add", path: "/metadata/finalizers", value: request.userInfo.groups}]'))
+
+    assert isinstance(outcome(copies, release=release), WouldChange)
+    assert denied is isinstance(outcome(whole, release=release), Errored)
+
+
+def test_without_a_schema_nothing_is_guessed() -> None:
+    """Whoever embeds Assay is told which schema is missing."""
+    with pytest.raises(SchemaUnknown, match="no OpenAPI schema of v1/ConfigMap is known"):
+        outcome(policy(applied("Object{}")), schemas=KnownSchemas({}))
+
+
+def test_what_asks_the_authorizer_is_not_auditable_without_one() -> None:
+    """A permission that nobody may ask about is no verdict."""
+    asks = "authorizer.group('').resource('pods').check('get').allowed() ? Object{} : Object{}"
+    found = outcome(policy(applied(asks)))
+
+    assert isinstance(found, Skipped)
+    assert SkipReason.NOT_AUDITABLE is found.reason
+
+
+def test_params_of_built_in_kinds_have_neither_version_nor_kind() -> None:
+    """Mutations see them so, unlike validations."""
+    manifest = policy(applied("Object{data: {'k': params.kind}}"), paramKind={"apiVersion": "v1", "kind": "ConfigMap"})
+    bound = {
+        **BINDING,
+        "spec": {"policyName": "p", "paramRef": {"name": "c", "namespace": "n", "parameterNotFoundAction": "Deny"}},
+    }
+    auditor = Auditor(
+        policies=[manifest],
+        bindings=[bound],
+        params=[CONFIG_MAP],
+        kinds=builtin_kinds(),
+        schemas=KnownSchemas(builtin_schemas()),
+    )
+    found = auditor.evaluate(CONFIG_MAP)[0].judgements[0].outcome
+
+    assert isinstance(found, Errored)
+    assert "no such key: kind" in found.message
+
+
+def test_what_one_mutation_adds_and_the_next_removes_is_no_change() -> None:
+    """What counts is the object in the end, of a megabyte as well."""
+    large = {**CONFIG_MAP, "data": {f"k{number}": "x" * 1000 for number in range(1000)}}
+    found = outcome(
+        policy(applied('Object{data: {"b": "2"}}'), patched('[JSONPatch{op: "remove", path: "/data/b"}]')), large
+    )
+
+    assert Passed() == found
