@@ -52,6 +52,8 @@ def annotated(number: int) -> dict[str, Any]:
     return {"auditAnnotations": named, **validated("false")}
 
 
+CHECK = "authorizer.group('').resource('endpoints').check('create').allowed()"
+PODS = "authorizer.group('').resource('pods')"
 SPECS: dict[str, dict[str, Any]] = {
     "validations-within": validated(*[f"!{TRUE}"] * 11),
     "validations-beyond": validated("false", *[f"!{TRUE}"] * 12),
@@ -73,6 +75,12 @@ SPECS: dict[str, dict[str, Any]] = {
     "variables-far-beyond": variables(12),
     "variable-too-expensive": {"variables": [{"name": "v", "expression": TOO_MUCH}], **validated("variables.v")},
     "two-checks": validated(" || ".join(["!authorizer.path('/x').check('get').allowed()"] * 2)),
+    "checks-within": validated("false", *[CHECK] * 28),
+    "checks-beyond": validated("false", *[CHECK] * 29),
+    "condition-checks-within": conditions(*[CHECK] * 7),
+    "condition-checks-beyond": conditions(*[CHECK] * 8),
+    "selectors": validated(f"{PODS}.fieldSelector('{'a=b,' * 200}').check('list').errored()", "false"),
+    "loops": validated("lists.range(1000).all(x, lists.range(1000).all(y, x + y >= 0))", "false"),
     "free-below-zero": validated("has((true ? object : object).?missing.deeper)", "false"),
     "memory": validated("[dyn(object.data.t)].map(x, x + x).map(x, x + x).size() == 0"),
 }
