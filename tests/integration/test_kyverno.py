@@ -1,0 +1,140 @@
+"""A cluster with Kyverno's definitions in it: its policies are found and judge, and the reports can be stored there.
+
+Kyverno itself does not run. The definitions have the fields of the real ones, so that a field which they do not know is refused
+with `fieldValidation=Strict`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.command import Ran, assay
+from tests.integration.apiserver import ApiServer, running
+from tests.integration.manifests import apply
+from tests.kyverno.made import deployment, exception, pod, policy
+
+TEXT, WHOLE, FLAG, ANY = ({"type": kind} for kind in ("string", "integer", "boolean", "object"))
+FREE = {**ANY, "x-kubernetes-preserve-unknown-fields": True}
+FIVE = ("pass", "fail", "warn", "error", "skip")
+REFERENCE = {
+    **ANY,
+    "properties": dict.fromkeys(("apiVersion", "kind", "name", "namespace", "uid", "resourceVersion"), TEXT),
+}
+RESULT = {
+    **ANY,
+    "required": ["policy"],
+    "properties": {
+        **dict.fromkeys(("source", "policy", "rule", "category", "message"), TEXT),
+        "severity": {**TEXT, "enum": ["critical", "high", "medium", "low", "info"]},
+        "timestamp": {**ANY, "properties": {"seconds": {**WHOLE, "format": "int64"}, "nanos": WHOLE}},
+        "result": {**TEXT, "enum": list(FIVE)},
+        "scored": FLAG,
+        "resources": {"type": "array", "items": REFERENCE},
+        "properties": {**ANY, "additionalProperties": TEXT},
+    },
+}
+REPORT = {
+    "summary": {**ANY, "properties": dict.fromkeys(FIVE, WHOLE)},
+    "results": {"type": "array", "items": RESULT},
+    "source": TEXT,
+}
+DEFINITIONS = (
+    ("policies.kyverno.io", ("v1", "v1beta1"), "ValidatingPolicy", "validatingpolicies", "Cluster", {"spec": FREE}),
+    ("policies.kyverno.io", ("v1",), "PolicyException", "policyexceptions", "Namespaced", {"spec": FREE}),
+    ("wgpolicyk8s.io", ("v1alpha2",), "PolicyReport", "policyreports", "Namespaced", REPORT),
+    ("wgpolicyk8s.io", ("v1alpha2",), "ClusterPolicyReport", "clusterpolicyreports", "Cluster", REPORT),
+    ("openreports.io", ("v1alpha1",), "Report", "reports", "Namespaced", REPORT),
+    ("openreports.io", ("v1alpha1",), "ClusterReport", "clusterreports", "Cluster", REPORT),
+)
+TEAM: Any = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}}
+SETTINGS: Any = {
+    "apiVersion": "v1",
+    "kind": "ConfigMap",
+    "metadata": {"name": "settings", "namespace": "team"},
+    "data": {"mode": "strict"},
+}
+
+
+def _definition(group: str, versions: Any, kind: str, plural: str, scope: str, fields: Any) -> Any:
+    schema = {"openAPIV3Schema": {**ANY, "properties": fields}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": f"{plural}.{group}",
+            "annotations": {"api-approved.kubernetes.io": "unapproved, for tests"},
+        },
+        "spec": {
+            "group": group,
+            "names": {"kind": kind, "plural": plural, "singular": kind.lower()},
+            "scope": scope,
+            "versions": [
+                {"name": version, "served": True, "storage": not number, "schema": schema}
+                for number, version in enumerate(versions)
+            ],
+        },
+    }
+
+
+def _objects() -> list[Any]:
+    account: Any = {"automountServiceAccountToken": False}
+    made = deployment("api", labels={"app": "api"}, **account)
+    made["spec"]["selector"] = {"matchLabels": {"app": "api"}}
+    return [pod("web", **account), pod("bare", labels={"owner": "a"}, **account), made]
+
+
+@pytest.fixture(scope="module")
+def server(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+    """A server of our own, with the definitions, two policies, an exception and some objects."""
+    with running(assets, tmp_path_factory.mktemp("kyverno")) as found:
+        apply(found, [TEAM, *(_definition(*definition) for definition in DEFINITIONS)])
+        owned = policy("has(object.metadata.labels) && 'owner' in object.metadata.labels", name="owned")
+        read = policy("resource.Get('v1', 'configmaps', 'team', 'settings').data.mode == 'lax'", name="reads")
+        by_name = [{"name": "n", "expression": "object.metadata.name == 'web'"}]
+        excepted = exception(matchConditions=by_name, policyRefs=[{"name": "owned", "kind": "ValidatingPolicy"}])
+        apply(found, [SETTINGS, *_objects(), owned, read, excepted])
+        yield found
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One database for all scans of this file."""
+    return tmp_path_factory.mktemp("home")
+
+
+def _scan(server: ApiServer, home: Path, output: str) -> Ran:
+    return assay("scan", "--kubeconfig", server.kubeconfig, "--db", "assay.db", "-o", output, home=home)
+
+
+def test_kyvernos_policies_judge_a_live_cluster(server: ApiServer, home: Path) -> None:
+    """Pods, what makes them, what is excepted, and what an expression reads of the cluster."""
+    ran = _scan(server, home, "json")
+    report: Any = ran.report
+    found = {(one["policy"], one["binding"], one["object"]["name"]): one["exceptedBy"] for one in report["findings"]}
+    assert {
+        ("owned", "as-written", "web"): ["team/let-be"],
+        ("owned", "autogen-defaults", "api"): [],
+        ("reads", "as-written", "web"): [],
+        ("reads", "as-written", "bare"): [],
+        ("reads", "autogen-defaults", "api"): [],
+    } == found
+    assert (0, "complete") == (ran.code, report["provenance"]["state"])
+
+
+@pytest.mark.parametrize("output", ["policyreport", "openreports"])
+def test_reports_can_be_stored(server: ApiServer, home: Path, output: str) -> None:
+    """The API server takes every report, and knows every field."""
+    reports = json.loads(_scan(server, home, output).stdout)["items"]
+    plurals = {kind: plural for _, _, kind, plural, _, _ in DEFINITIONS}
+    for report in reports:
+        namespace = report["metadata"].get("namespace")
+        place = f"namespaces/{namespace}/" if namespace else ""
+        path = f"/apis/{report['apiVersion']}/{place}{plurals[report['kind']]}"
+        answer = server.request("POST", path, report, {"fieldValidation": "Strict"})
+        assert (201, []) == (answer.status, answer.warnings())
+    assert reports
