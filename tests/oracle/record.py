@@ -1,0 +1,76 @@
+"""What Kubernetes' own CEL answers to a list of expressions, kept for machines that have no oracle: tests/cel/answers.jsonl.
+
+python -m tests.oracle.record                 ask again about every expression of the file
+python -m tests.oracle.record < expressions   add expressions, one in a line
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tests.oracle.client import Oracle, program
+from tests.oracle.subjects import ATTRIBUTES, NAMESPACE, objects
+
+ANSWERS = Path(__file__).resolve().parents[1] / "cel" / "answers.jsonl"
+OBJECTS = objects(random.Random(20260507), 3)
+"""The usual object, null, and one with fields missing or of other types."""
+Variables = tuple[tuple[str, str], ...]
+
+
+def request(expression: str, variables: Variables) -> dict[str, Any]:
+    """The question about an expression and the policy's variables."""
+    return {
+        "expression": expression,
+        "variables": [{"name": name, "expression": text} for name, text in variables],
+        "objects": OBJECTS,
+        "namespaceObject": NAMESPACE,
+        "attributes": ATTRIBUTES,
+        "authorizer": {},
+    }
+
+
+def known() -> list[dict[str, Any]]:
+    """The entries of the file: expression, variables and answer."""
+    return [json.loads(line) for line in ANSWERS.read_text(encoding="utf-8").splitlines()]
+
+
+def variables_of(entry: dict[str, Any]) -> Variables:
+    """The variables of an entry."""
+    return tuple((name, text) for name, text in entry.get("variables", ()))
+
+
+def answered(reply: Any) -> dict[str, Any]:
+    """A reply without its costs, which have tests of their own."""
+    outcomes = [{key: value for key, value in one.items() if key != "cost"} for one in reply.get("outcomes", ())]
+    return {**{key: reply[key] for key in ("refused", "resultType") if key in reply}, "outcomes": outcomes}
+
+
+def _asked(entries: list[tuple[str, Variables]]) -> Iterator[dict[str, Any]]:
+    path = program(build=True)
+    if path is None:
+        raise SystemExit("there is no oracle; make it with: make oracle")
+    with Oracle(path) as oracle:
+        replies = oracle.ask(request(text, variables) for text, variables in entries)
+    for (text, variables), reply in zip(entries, replies, strict=True):
+        if "panic" not in reply:
+            named = {"variables": variables} if variables else {}
+            yield {"expression": text, **named, "answer": answered(reply)}
+
+
+def main() -> None:
+    """Write the file anew."""
+    entries = {(entry["expression"], variables_of(entry)): None for entry in known()} if ANSWERS.exists() else {}
+    if not sys.stdin.isatty():
+        entries |= {(line.rstrip("\n"), ()): None for line in sys.stdin if line.strip()}
+    lines = [json.dumps(entry, ensure_ascii=True, separators=(",", ":")) for entry in _asked(list(entries))]
+    ANSWERS.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    sys.stdout.write(f"{len(lines)} expressions\n")
+
+
+if __name__ == "__main__":
+    main()
