@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 from scanner import redact
-from scanner.errors import ListFailed
+from scanner.errors import ListFailed, SchemaUnknown
 from scanner.evaluate import CompiledPolicy
 from scanner.match import could_match
 from scanner.model.json import JsonObject
@@ -24,6 +24,7 @@ from scanner.model.scan import ClusterIdentity
 from scanner.parity.answers import GONE, Aside, Said, aside_of
 from scanner.parity.compare import SILENCE, Comparison, Difference, compared
 from scanner.parity.copies import changed_paths, copy_of, reads_any
+from scanner.parity.mutations import Expected, compared_update, expected
 from scanner.parity.verdicts import Verdict, verdicts_of
 from scanner.policies.validating import LANGUAGE, Bound, Ruling, judge
 from scanner.scan import Outlook
@@ -173,6 +174,10 @@ class _Replay:
         found = {bound.policy.name: bound for plan in outlook.plans for bound, _ in plan.policies}
         self._bounds = tuple(bound for bound in found.values() if bound.policy.language == LANGUAGE)
         self._compiled = {bound.policy.name: bound.compiled for bound in self._bounds}
+        changing = {
+            bound.policy.name: bound for plan in outlook.plans for bound, _ in plan.policies if bound.policy.mutations
+        }
+        self._mutators = tuple(changing[name] for name in sorted(changing))
 
     def object(self, subject: _Subject) -> None:
         """Replay every verdict about one object."""
@@ -185,9 +190,36 @@ class _Replay:
                     views = self._views(subject)
                     attempt = self._attempt(subject, operation, views)
                 self._count(subject, operation, attempt)
+            self._mutations(subject)
         except ListFailed as error:
             gap = Gap(GapKind.LIST, f"{subject.kind.api_version}/{subject.kind.kind}", error.why)
             self._parity.gaps.extend([gap] if gap not in self._parity.gaps else [])
+
+    def _mutations(self, subject: _Subject) -> None:
+        """Replay what mutating policies make of an object: an update of it as it is shows all of them at once."""
+        if "UPDATE" not in self._world.operations:
+            return
+        for last in (False, True):
+            resource = self._view(subject, subject.kind) if self._mutators else None
+            wanted = self._expected(subject, resource) if resource else None
+            if resource is None or wanted is None:
+                return
+            self._parity.writes += 1
+            comparison = compared_update(wanted, self._writer.update(subject.kind, resource.body))
+            if last or not comparison.differences:
+                self._count(subject, "UPDATE", _Attempt(comparison=comparison))
+                return
+
+    def _expected(self, subject: _Subject, resource: Resource) -> Expected | None:
+        world = self._world.on(("UPDATE",))
+        try:
+            return expected(
+                (bound, ruling) for bound in self._mutators for ruling in judge(bound, resource, subject.kind, world)
+            )
+        except SchemaUnknown as error:
+            gap = Gap(GapKind.EVALUATION, f"{subject.kind.api_version}/{subject.kind.kind}", str(error))
+            self._parity.gaps.extend([gap] if gap not in self._parity.gaps else [])
+            return None
 
     def _reached(self, kind: Kind, operation: Operation) -> bool:
         """Whether a request can reach some policy."""

@@ -329,11 +329,21 @@ def together(rulings: Iterable[tuple[Bound, Ruling]]) -> Together | None:
     steps = tuple(_Step(bound, ruling, bound.decide) for bound, ruling in rulings if isinstance(bound.decide, Mutator))
     if len({step.bound.policy.name for step in steps if step.changes}) < _SEVERAL:
         return None
+    after, order_matters = _in_any_order(steps)
+    return Together(difference_of(steps[0].ruling.resource.body, after), order_matters)
+
+
+def after_all(rulings: Iterable[tuple[Bound, Ruling]]) -> tuple[JsonObject, bool]:
+    """The object after all mutating policies, in the order of their names, and whether another order ends elsewhere."""
+    steps = tuple(_Step(bound, ruling, bound.decide) for bound, ruling in rulings if isinstance(bound.decide, Mutator))
+    return _in_any_order(steps)
+
+
+def _in_any_order(steps: tuple[_Step, ...]) -> tuple[JsonObject, bool]:
     stored = steps[0].ruling.resource.body
     after = _sequence(steps, stored)
     orders = (steps[::-1], *(_exchanged(steps, left, right) for left, right in pairwise(range(len(steps)))))
-    order_matters = any(difference_of(after, _sequence(order, stored)) for order in orders)
-    return Together(difference_of(stored, after), order_matters)
+    return after, any(difference_of(after, _sequence(order, stored)) for order in orders)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,132 @@
+"""Whether a dry-run update makes of an object what its mutating policies are expected to make of it.
+
+The server answers with the object as all of them leave it, and with the defaults of whatever is new in it: what the
+prediction has must be there, and what is there beyond it must lie inside something that the mutations added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from scanner import redact
+from scanner.model.json import Json, JsonObject, as_object
+from scanner.model.outcome import Errored
+from scanner.model.resource import Resource
+from scanner.mutate.difference import difference
+from scanner.mutate.operations import same
+from scanner.parity.answers import Said, aside_of, refusal_of
+from scanner.parity.compare import OTHER_REFUSAL, SILENCE, Comparison, Difference
+from scanner.policies.mutating import after_all, refusal
+from scanner.policies.validating import Bound, Ruling
+
+ORDER: Final = "mutating policies fight over the object, and a server runs them in an order of its own"
+_BOOKKEEPING: Final = ("managedFields", "resourceVersion", "generation")
+_COUNTER: Final = "deprecated.daemonset.template.generation"
+_ADMITTED: Final = 200
+_MOST_SHOWN: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What mutating policies should do to an object in one update."""
+
+    policies: str
+    stored: Resource
+    after: JsonObject
+    refusals: tuple[str, ...]
+    order_matters: bool
+
+
+def expected(rulings: Iterable[tuple[Bound, Ruling]]) -> Expected | None:
+    """What an update should come to; None when no mutating policy acts on the object."""
+    acting = [(bound, ruling) for bound, ruling in rulings if ruling.judgements]
+    if not acting:
+        return None
+    after, order_matters = after_all(acting)
+    refused = tuple(_refusals(acting))
+    names = ", ".join(dict.fromkeys(bound.policy.name for bound, _ in acting))
+    return Expected(names, acting[0][1].resource, after, refused, order_matters)
+
+
+def _refusals(acting: Iterable[tuple[Bound, Ruling]]) -> Iterator[str]:
+    """Every text with which a server may refuse the request; an internal error ends it without naming a policy."""
+    for _, ruling in acting:
+        for judgement in ruling.judgements:
+            outcome = judgement.outcome
+            if isinstance(outcome, Errored) and outcome.would_deny:
+                is_internal = outcome.reason == "InternalError"
+                yield outcome.message if is_internal else refusal(ruling.invocation, outcome.message)
+
+
+def compared_update(it: Expected, said: Said) -> Comparison:
+    """Compare with the answer to a dry-run update of the object as it is."""
+    comparison = Comparison()
+    if said.status != _ADMITTED:
+        _refused(it, said, comparison)
+    elif it.refusals:
+        comparison.differences.append(Difference(it.policies, "", "; ".join(it.refusals), SILENCE))
+    elif _agrees(_plain(it.after), _plain(said.body), _plain(it.stored.body)):
+        comparison.agreed += 1
+    elif it.order_matters:
+        comparison.unseen[ORDER] += 1
+    else:
+        shown = (_diff(it.stored, document) for document in (it.after, said.body))
+        comparison.differences.append(Difference(it.policies, "", *shown))
+    return comparison
+
+
+def _refused(it: Expected, said: Said, comparison: Comparison) -> None:
+    if said.message in it.refusals:
+        comparison.agreed += 1
+    elif refusal_of(said):
+        comparison.unseen[OTHER_REFUSAL] += 1
+    elif it.refusals or said.message.startswith("policy '"):
+        ours = "; ".join(it.refusals) or _diff(it.stored, it.after)
+        theirs = redact.WITHHELD if redact.is_secret(it.stored) else redact.masked(said.message, it.stored)
+        comparison.differences.append(Difference(it.policies, "", ours, theirs))
+    elif aside := aside_of(said, "UPDATE", it.stored.kind.resource):
+        comparison.unseen[aside.why] += 1
+
+
+def _diff(stored: Resource, document: JsonObject) -> str:
+    """What became of an object, as a diff without secrets."""
+    if redact.is_secret(stored):
+        return redact.WITHHELD
+    changes = difference(_plain(stored.body), _plain(document))  # type: ignore[arg-type]
+    lines = [redact.masked(str(change), stored) for change in changes[:_MOST_SHOWN]]
+    return "; ".join(lines) or SILENCE
+
+
+def _plain(document: JsonObject) -> JsonObject:
+    """An object without what a server counts and notes by itself."""
+    metadata = {key: it for key, it in as_object(document.get("metadata")).items() if key not in _BOOKKEEPING}
+    notes = as_object(metadata.get("annotations"))
+    if _COUNTER in notes:
+        metadata["annotations"] = {key: it for key, it in notes.items() if key != _COUNTER}
+    return {**document, "metadata": metadata}
+
+
+def _agrees(ours: Json, theirs: Json, before: Json) -> bool:
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        known = before if isinstance(before, dict) else None
+        if known is not None and theirs.keys() - ours.keys():
+            return False
+        return all(
+            name in theirs and _agrees(one, theirs[name], known.get(name) if known else None)
+            for name, one in ours.items()
+        )
+    if isinstance(ours, list) and isinstance(theirs, list):
+        partners = _partners(ours, before if isinstance(before, list) else [])
+        return len(ours) == len(theirs) and all(map(_agrees, ours, theirs, partners))
+    return same(ours, theirs)
+
+
+def _partners(elements: list[Json], before: list[Json]) -> list[Json]:
+    """For each element what it was before, by name or by content; None for a new one."""
+    named = {str(one["name"]): one for one in before if isinstance(one, dict) and "name" in one}
+    return [
+        named.get(str(one.get("name"))) if isinstance(one, dict) else next((it for it in before if same(it, one)), None)
+        for one in elements
+    ]

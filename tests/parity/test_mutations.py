@@ -1,0 +1,89 @@
+"""What mutating policies make of an object, beside the answer to a dry-run update."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from scanner.model.json import JsonObject
+from scanner.model.scan import Scope
+from scanner.parity import Parity, Said, verify
+from scanner.scan import Options, outlook
+from tests.core.documents import namespace
+from tests.parity.test_replay import FakeWriter
+from tests.scan.fakes import NOON
+from tests.scan.test_drift import LABEL, binding, cluster, config_map, policy
+
+STORED = config_map("a", metadata={"uid": "u", "resourceVersion": "7"})
+REFUSES = policy("refuses", '[JSONPatch{op: "remove", path: "/x"}]')
+REFUSAL = (
+    "policy 'refuses' with binding 'refuses' denied request: JSON Patch: error in remove for path: '/x': Unable to remove "
+    "nonexistent key: x: missing value"
+)
+
+
+def labelled(body: JsonObject, **labels: str) -> Said:
+    """The answer of a server that sets labels, and counts."""
+    metadata: Any = body["metadata"]
+    return Said(200, body={**body, "metadata": {**metadata, "labels": labels, "generation": 2}})
+
+
+def replayed(answer: Any, *rules: dict[str, Any]) -> Parity:
+    """Replay the updates of one config map."""
+    held = cluster(namespace("shop"), STORED, *rules)
+    writer = FakeWriter([STORED], lambda _, body: answer(body))
+    return verify(outlook(held, Options(scope=Scope(operation="update")), NOON), writer, sample=5, seed=0)
+
+
+def test_a_server_that_makes_the_same_change_agrees() -> None:
+    """What the server counts by itself is no difference."""
+    parity = replayed(lambda body: labelled(body, team="x"), LABEL, binding("label"))
+
+    assert (1, 1, []) == (parity.agreed, parity.writes, parity.differences)
+
+
+@pytest.mark.parametrize(
+    ("answer", "server"),
+    [
+        (lambda body: labelled(body, team="y"), '+ /metadata/labels: {"team": "y"}'),
+        (lambda body: Said(200, body=body), "(nothing)"),
+        (lambda _: Said(403, "Invalid", REFUSAL), REFUSAL),
+    ],
+)
+def test_a_server_that_does_something_else_is_shown(answer: Any, server: str) -> None:
+    """A difference tells both changes, after a second look."""
+    parity = replayed(answer, LABEL, binding("label"))
+    (found,) = parity.differences
+
+    assert ("label", '+ /metadata/labels: {"team": "x"}', server) == (
+        found.difference.policy,
+        found.difference.assay,
+        found.difference.server,
+    )
+    assert 2 == parity.writes
+
+
+def test_the_same_refusal_agrees() -> None:
+    """A mutation that fails refuses the request in the server's words."""
+    assert 1 == replayed(lambda _: Said(403, "Invalid", REFUSAL), REFUSES, binding("refuses")).agreed
+
+
+def test_a_refusal_that_does_not_come_is_a_difference() -> None:
+    """The server admits what Assay says it refuses."""
+    (found,) = replayed(lambda body: Said(200, body=body), REFUSES, binding("refuses")).differences
+
+    assert (REFUSAL, "(nothing)") == (found.difference.assay, found.difference.server)
+
+
+def test_policies_that_fight_cannot_be_compared() -> None:
+    """Which of them has the last word is random on a server."""
+    one, two = policy("one", 'Object{data: {"a": "one"}}'), policy("two", 'Object{data: {"a": "two"}}')
+    parity = replayed(
+        lambda body: Said(200, body={**body, "data": {"a": "one"}}), one, binding("one"), two, binding("two")
+    )
+
+    assert [] == parity.differences
+    assert ["mutating policies fight over the object, and a server runs them in an order of its own"] == [
+        *parity.unseen
+    ]
