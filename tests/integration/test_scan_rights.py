@@ -16,7 +16,13 @@ from tests.integration.manifests import apply
 
 DEPLOY = Path(__file__).parents[2] / "deploy" / "cronjob.yaml"
 AUDITOR, GUEST, POOR = "auditor", "guest", "poor"
-POLICIES = ("validatingadmissionpolicies", "validatingadmissionpolicybindings")
+LANGUAGES = ("MutatingAdmissionPolicy", "ValidatingAdmissionPolicy")
+POLICIES = (
+    "mutatingadmissionpolicies",
+    "mutatingadmissionpolicybindings",
+    "validatingadmissionpolicies",
+    "validatingadmissionpolicybindings",
+)
 GROUP = "admissionregistration.k8s.io"
 
 
@@ -110,7 +116,7 @@ def test_who_may_not_read_policies_hears_that_nothing_was_judged(server: ApiServ
     ran = scan(server, GUEST, tmp_path)
 
     assert 3 == ran.code
-    assert [f"{GROUP}/v1/ValidatingAdmissionPolicy", f"{GROUP}/v1/ValidatingAdmissionPolicyBinding"] == sorted(
+    assert [f"{GROUP}/v1/{it}{end}" for it in LANGUAGES for end in ("", "Binding")] == sorted(
         where for where in gaps(ran) if where.startswith(GROUP)
     )
     assert all("forbidden for guest. Grant `list` on " in why for why in gaps(ran).values())
