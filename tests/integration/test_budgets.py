@@ -6,6 +6,7 @@ together, and its match conditions two and a half.
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -13,11 +14,13 @@ import pytest
 from scanner.api import Auditor
 from scanner.cel import Answer
 from scanner.cluster.definitions import builtin_kinds
-from scanner.model.json import JsonObject
+from scanner.cluster.schemas import KnownSchemas, builtin_schemas
+from scanner.model.json import Json, JsonObject, as_object, as_text, dig
 from scanner.model.outcome import Errored, Violated
+from scanner.policies.mutating import refusal
 from tests.integration.apiserver import ApiServer
 from tests.integration.made import binding, judged, policy
-from tests.integration.manifests import Violation, apply, dry_run_create, violations, wait_until_enforced
+from tests.integration.manifests import Violation, apply, dry_run, dry_run_create, violations, wait_until_enforced
 
 TRUE = "object.data.t.contains(object.data.t)"
 TOO_MUCH = "(object.data.t + object.data.t).contains(object.data.t)"
@@ -127,3 +130,62 @@ def test_assay_stops_where_the_server_stops(api_server: ApiServer, name: str) ->
     expected = violations(dry_run_create(api_server, document))
 
     assert sorted(expected) == sorted(verdict_of_assay(document, name, spec))
+
+
+def mutating(name: str, *mutations: str) -> list[JsonObject]:
+    """A mutating policy with twelve expensive variables, and its binding."""
+    found = policy(name, "configmaps", **variables(12))
+    spec: dict[str, Json] = {key: value for key, value in as_object(found["spec"]).items() if key != "validations"}
+    changes: list[Json] = [
+        {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": text}} for text in mutations
+    ]
+    spec |= {"failurePolicy": "Fail", "reinvocationPolicy": "Never", "mutations": changes}
+    bound = {"policyName": name}
+    return [
+        {**found, "kind": "MutatingAdmissionPolicy", "spec": spec},
+        {**binding(name), "kind": "MutatingAdmissionPolicyBinding", "spec": bound},
+    ]
+
+
+def setting(key: str, *names: int) -> str:
+    """A mutation that reads some of the variables and sets a label."""
+    condition = " && ".join(f"variables.v{name}" for name in names)
+    return f"Object{{metadata: Object.metadata{{labels: {{'{key}': string({condition})}}}}}}"
+
+
+@pytest.mark.parametrize(
+    ("name", "mutations"),
+    [
+        ("mutations-within", [setting("a", *range(11)), setting("b", *range(11))]),
+        ("mutations-beyond", [setting("a", 0), setting("b", *range(12))]),
+        ("mutation-too-expensive", [f"Object{{metadata: Object.metadata{{labels: {{'a': string({TOO_MUCH})}}}}}}"]),
+    ],
+)
+def test_every_mutation_has_a_budget(api_server: ApiServer, name: str, mutations: list[str]) -> None:
+    """A budget of its own, with the variables evaluated anew: the server refuses what Assay says that it refuses."""
+    document = judged("ConfigMap", name, "any", namespace="default", data={"t": "a" * 9490})
+    documents = mutating(name, *mutations)
+    apply(api_server, documents)
+    wait_until_mutated(api_server, document)
+
+    answer = dry_run(api_server, document)
+
+    auditor = Auditor(
+        policies=documents[:1],
+        bindings=documents[1:],
+        kinds=builtin_kinds(),
+        schemas=KnownSchemas(builtin_schemas()),
+    )
+    (ruling,) = auditor.evaluate(document, operation="CREATE")
+    refusals = [one.outcome.message for one in ruling.judgements if isinstance(one.outcome, Errored)]
+    said = as_text(dig(answer.body, "message")) if answer.status != 201 else ""
+    assert said == next((refusal(ruling.invocation, message) for message in refusals), "")
+
+
+def wait_until_mutated(server: ApiServer, document: JsonObject) -> None:
+    """Wait until the policies about an object do something to it."""
+    for _ in range(90):
+        answer = dry_run(server, document)
+        if answer.status != 201 or len(as_object(dig(answer.body, "metadata", "labels"))) > 1:
+            return
+        time.sleep(0.5)
