@@ -16,7 +16,7 @@ from scanner import __version__
 from scanner.cel import Decider, Remembering
 from scanner.errors import ListFailed, UsageError
 from scanner.evaluate import compile_policy
-from scanner.health import Counted, health_after, health_before, wrapped
+from scanner.health import Counted, health_after, health_before, mixed, wrapped
 from scanner.health import kyverno as kyverno_health
 from scanner.inventory import Inventory, Parse
 from scanner.model.json import JsonObject
@@ -535,6 +535,7 @@ def _setting(
         *rules.health,
         *health_before(rules.policies, others, kinds, world),
         *wrapped.of_policies(others, kinds),
+        *mixed.of_policies(others, kinds, viewer.rules),
         *kyverno_health.of_policies(rules.kyverno, kyvernos, kinds),
     )
     return _Setting(

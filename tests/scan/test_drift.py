@@ -6,9 +6,12 @@ from typing import Any
 
 import pytest
 
+from scanner.cluster.schemas import KnownSchemas, builtin_schemas
+from scanner.health import mixed
 from scanner.model.outcome import Change, Errored, GapKind, WouldChange
 from scanner.model.resource import Kind
 from scanner.model.scan import HealthKind, OutcomeName
+from scanner.policies import mutating
 from scanner.scan import Options
 from scanner.sources import Manifest
 from tests.core.documents import KINDS
@@ -210,3 +213,21 @@ def test_policies_that_fight_each_other_are_marked() -> None:
 
     assert [True, True] == [isinstance(it, WouldChange) and it.order_matters for it in outcomes]
     assert all(isinstance(it, WouldChange) and it.together[0].value == "two" for it in outcomes)
+
+
+@pytest.mark.parametrize(("rules", "expected"), [((1, 36), []), ((1, 37), ["plain"])])
+def test_policies_that_see_the_object_in_either_form_are_named(rules: tuple[int, int], expected: list[str]) -> None:
+    """From 1.37 on a policy with match conditions changes what one without them sees, if it happens to run first."""
+    made = [
+        policy("asks", "Object{}", matchConditions=[{"name": "any", "expression": "true"}]),
+        policy("plain", "Object{metadata: Object.metadata{labels: object.metadata.labels}}"),
+        policy("blind", 'Object{metadata: Object.metadata{labels: {"a": "b"}}}'),
+    ]
+    bound = mutating.bind(
+        [mutating.read_policy(one) for one in made],
+        [mutating.read_binding(binding(one["metadata"]["name"])) for one in made],
+        KnownSchemas(builtin_schemas()),
+        rules=rules,
+    )
+
+    assert expected == [note.policy for note in mixed.of_policies(bound, KINDS, rules)]
