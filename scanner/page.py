@@ -144,6 +144,9 @@ class Judge:
         sheet.findings.extend(findings)
         sheet.changing.extend(changing)
         sheet.matched.update({(bound.policy.name, ruling.invocation.binding.name) for ruling in rulings})
+        if bound.policy.param_kind:
+            bare = (ruling.invocation.binding.name for ruling in rulings if not ruling.judgements)
+            sheet.bare.update((bound.policy.name, binding) for binding in bare)
         sheet.tallies.update(_tally(ruling, judgement, bound) for ruling in rulings for judgement in ruling.judgements)
         return bool(rulings)
 
@@ -193,6 +196,7 @@ class _Sheet:
         self.tallies: Counter[TallyKey] = Counter()
         self.matched: Counter[tuple[str, str]] = Counter()
         self.strained: dict[str, float] = {}
+        self.bare: Counter[tuple[str, str]] = Counter()
         self.objects = 0
         self.evaluated = 0
         self.identities: dict[str, None] = {}
@@ -228,6 +232,7 @@ def _result(page: Page, sheet: _Sheet) -> PageResult:
         tallies=dict(sheet.tallies),
         matched=dict(sheet.matched),
         strained=sheet.strained,
+        bare=dict(sheet.bare),
         gaps=tuple(sheet.gaps),
         identities=tuple(sheet.identities),
         repeated=sheet.repeated,

@@ -15,21 +15,21 @@ _SEEN = (CoverageState.LISTED, CoverageState.INCONSISTENT)
 
 @dataclass(slots=True)
 class Counted:
-    """What a scan has counted under each (policy, binding): objects matched, outcomes, errors that admission ignores.
+    """What a scan has counted under each (policy, binding): objects matched, those of them without a param, ignored errors.
 
     `strained` has, by policy, the largest share of its budgets that an evaluation used.
     """
 
     matched: Counter[tuple[str, str]] = field(default_factory=Counter)
-    outcomes: Counter[tuple[str, str]] = field(default_factory=Counter)
+    bare: Counter[tuple[str, str]] = field(default_factory=Counter)
     ignored: Counter[tuple[str, str]] = field(default_factory=Counter)
     strained: dict[str, float] = field(default_factory=dict)
 
     def add(self, result: PageResult) -> None:
         """Add one page."""
         self.matched.update(result.matched)
+        self.bare.update(result.bare)
         for key, number in result.tallies.items():
-            self.outcomes[key.policy, key.binding] += number
             if key.outcome is OutcomeName.ERRORED_ADMIT:
                 self.ignored[key.policy, key.binding] += number
         for policy, share in result.strained.items():
@@ -49,12 +49,12 @@ def health_after(bound: Iterable[Bound], counted: Counted, coverage: Iterable[Co
 
 def _binding(policy: str, binding: str, counted: Counted, *, complete: bool) -> Iterator[Health]:
     key = policy, binding
-    matched, outcomes, ignored = counted.matched[key], counted.outcomes[key], counted.ignored[key]
+    matched, bare, ignored = counted.matched[key], counted.bare[key], counted.ignored[key]
     if not matched:
         detail = "it matched no object" if complete else "it matched no object of those that were listed"
         yield Health(HealthKind.NO_OBJECT, policy, binding, detail)
-    elif not outcomes:
-        detail = f"it matched {_objects(matched)} and evaluated nothing: there is no param for any of them"
+    if bare:
+        detail = f"there is no param for {bare:,} of {_objects(matched)} that it matched: they were not evaluated"
         yield Health(HealthKind.PARAM_MISSING, policy, binding, detail)
     if ignored:
         checks = "1 check" if ignored == 1 else f"{ignored:,} checks"

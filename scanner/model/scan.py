@@ -190,7 +190,8 @@ class PageResult:
 
     `identities` name the objects that were judged, by UID or else by place, and are not stored; `repeated` counts those
     that had been judged before and were passed over; `strained` has the largest share of its budgets that an evaluation
-    of a policy used, for policies that had to be counted.
+    of a policy used, for policies that had to be counted; `bare` counts, by policy and binding, the objects that were
+    matched and not evaluated, because there is no param for them.
     """
 
     api_version: str
@@ -205,6 +206,7 @@ class PageResult:
     identities: tuple[str, ...] = ()
     repeated: int = 0
     strained: dict[str, float] = field(default_factory=dict)
+    bare: dict[tuple[str, str], int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,7 +94,7 @@ def test_nothing_is_wrong_with_what_works() -> None:
             (
                 "paramNotFound",
                 "b",
-                "it matched 2 objects and evaluated nothing: there is no param for any of them",
+                "there is no param for 2 of 2 objects that it matched: they were not evaluated",
             ),
         ),
         (
@@ -160,6 +160,15 @@ def test_nothing_is_wrong_with_what_works() -> None:
 def test_what_is_wrong_is_said(documents: list[Document], expected: tuple[str, str, str]) -> None:
     """Once, with the policy or binding that it is about."""
     assert expected in said(*documents)
+
+
+def test_objects_without_a_param_are_counted() -> None:
+    """A binding that takes its params from the namespace of an object judges only where there is one."""
+    there = [namespace("other"), pod("far", "other"), thing(CONFIG_MAPS, "c", "other")]
+    bound = binding("b", "p", paramRef={"name": "c", "parameterNotFoundAction": "Allow"})
+    assert [
+        ("paramNotFound", "b", "there is no param for 2 of 3 objects that it matched: they were not evaluated")
+    ] == said(*there, policy("p", "true", paramKind=CONFIG), bound)
 
 
 def test_an_expression_that_does_not_compile_is_said_with_its_path() -> None:
