@@ -309,7 +309,8 @@ class _Course:
         self.gaps: list[Gap] = []
         self._coverage: list[Coverage] = []
         self._counted = Counted()
-        self._seen: set[str] = set()
+        # Hashes, which are half as large as names: two that are equal by chance make a list look doubtful, not clean.
+        self._seen: set[int] = set()
         self._seams: list[str] = []
 
     def judge(self, setting: _Setting, listing: _Listing) -> None:
@@ -373,9 +374,9 @@ class _Course:
     def _page(self, page: Page, line: KindPlan, judge: Judge) -> None:
         numbered = replace(page, number=self._coverage[-1].pages + 1)
         result = judge.page(numbered, line)
-        if not self._seen.isdisjoint(result.identities):
-            result = judge.page(numbered, line, self._seen)
-        self._seen.update(result.identities)
+        if known := frozenset(it for it in result.identities if hash(it) in self._seen):
+            result = judge.page(numbered, line, known)
+        self._seen.update(map(hash, result.identities))
         self._seams.extend(_seams(numbered, result))
         self._store.page(self._scan_id, result)
         self.gaps.extend(result.gaps)
