@@ -40,6 +40,7 @@ _AREAS = (("data",), ("stringData",), ("metadata", "annotations", _LAST_APPLIED)
 # Shorter values are no secrets, and masking them would leave nothing readable.
 _SHORTEST_SECRET = 3
 _SHORTEST_ENV = 6
+_LONGEST_BEFORE = 2000
 _POD_SPECS = (
     ("spec",),
     ("template", "spec"),
@@ -84,12 +85,21 @@ def _safe_change(outcome: WouldChange, ruling: Ruling) -> WouldChange:
 
 
 def _safe_operation(change: Change, ruling: Ruling) -> Change:
+    change = replace(change, was=_shortened(change.was))
     hides = is_secret(ruling.resource) and not change.path.startswith(_SHOWN_OF_SECRETS)
     if hides or _LAST_APPLIED.replace("/", "~1") in change.path:
         return replace(change, value=_withheld(change.value), was=_withheld(change.was))
     if is_secret(ruling.resource) or is_secret(ruling.invocation.param) or _has_env(ruling.resource):
         return replace(change, value=_masked_value(change.value, ruling), was=_masked_value(change.was, ruling))
     return change
+
+
+def _shortened(value: Json) -> Json:
+    """What stood there before, for readers alone: nobody reads a megabyte, and no database should keep it."""
+    if isinstance(value, bool | int | float | None):
+        return value
+    size = len(value) if isinstance(value, str) else len(repr(value))
+    return value if size <= _LONGEST_BEFORE else f"[{size:,} characters]"
 
 
 def _withheld(value: Json) -> Json:

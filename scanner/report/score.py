@@ -22,6 +22,7 @@ _UNCOUNTED = (GapKind.DISCOVERY, GapKind.LIST, GapKind.DOCUMENT)
 _NAMED = 5
 _NAME = 100
 _SCORED = (OutcomeName.PASSED, OutcomeName.VIOLATED)
+_UNKNOWN = (OutcomeName.ERRORED_ADMIT, OutcomeName.NOT_AUDITABLE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,8 @@ def _undecided(record: ScanRecord) -> int:
 
 
 def _is_open(key: TallyKey) -> bool:
-    unknown = key.outcome in (OutcomeName.ERRORED_ADMIT, OutcomeName.NOT_AUDITABLE)
+    # A mutation that has no answer would, with one, be no part of the score either.
+    unknown = key.outcome in _UNKNOWN and key.check.kind is not CheckKind.MUTATION
     return unknown or (_is_answered(key) and key.requester)
 
 

@@ -88,3 +88,11 @@ def test_the_table_counts_drift_apart() -> None:
     FORMATS["table"].render(document_of(drifting()), out)
 
     assert "Drift     1 mutation would change an object that is written today" in out.getvalue()
+
+
+def test_a_mutation_without_an_answer_leaves_the_score_alone() -> None:
+    """What would be no part of the score with an answer is none without one."""
+    small = small_record()
+    key = TallyKey("require-limits", "b", "", "", MUTATION, "apps/v1", "Deployment", "shop", OutcomeName.NOT_AUDITABLE)
+
+    assert document_of(small).score == document_of(replace(small, tallies={**small.tallies, key: 3})).score

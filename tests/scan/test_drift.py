@@ -231,3 +231,12 @@ def test_policies_that_see_the_object_in_either_form_are_named(rules: tuple[int,
     )
 
     assert expected == [note.policy for note in mixed.of_policies(bound, KINDS, rules)]
+
+
+def test_what_stood_there_before_is_kept_short() -> None:
+    """A diff is for readers; the patch itself is whole."""
+    empties = policy("empties", '[JSONPatch{op: "replace", path: "/data/a", value: ""}]')
+    (finding,) = scanned(cluster(empties, binding("empties"), config_map("a", data={"a": "x" * 1_000_000}))).findings
+
+    assert isinstance(finding.outcome, WouldChange)
+    assert "[1,000,000 characters]" == finding.outcome.patch[0].was
