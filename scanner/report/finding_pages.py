@@ -18,7 +18,17 @@ from scanner.report.rows import RowForm, joined
 from scanner.report.site import Site, pager
 from scanner.report.spill import Spill
 from scanner.report.templates import NAME
-from scanner.report.words import check_title, cut, minute, object_name, param_name, result_word, told, visible
+from scanner.report.words import (
+    auditability,
+    check_title,
+    cut,
+    minute,
+    object_name,
+    param_name,
+    result_word,
+    told,
+    visible,
+)
 
 NEW = "new"
 DRIFT = "drift"
@@ -57,11 +67,13 @@ def write_policy_pages(site: Site, spill: Spill) -> None:
 def _write_policy(site: Site, spill: Spill, section: PolicySection, findings: Iterable[StoredFinding]) -> None:
     last: tuple[object, ...] | None = None
     definition = definition_of(section)
+    limits = {check_title(it.check): auditability(it.auditability) for it in section.checks if it.auditability}
     for batch in batched(findings, _weigh):
         path = site.policy_path(section.name, batch.number)
         groups = list(_groups(site.finding_rows, batch, last))
         pages = pager(site.policy_path(section.name), batch, section.findings.total)
-        site.write(path, "policy.html", section.name, policy=section, definition=definition, groups=groups, pager=pages)
+        shown = {"policy": section, "definition": definition, "groups": groups, "limits": limits}
+        site.write(path, "policy.html", section.name, pager=pages, **shown)
         _put_aside(site, spill, batch, path)
         last = _group_key(batch.rows[-1]) if batch.rows else None
 

@@ -97,6 +97,7 @@ def test_html_says_it(tmp_path: Path) -> None:
     assert "10 outcomes of 20" in (tmp_path / "report" / "index.html").read_text("utf-8")
     page = (tmp_path / "report" / "policies" / "a.html").read_text("utf-8")
     assert "9 passed, 1 violated, 0 errors of its checks hold for the requester that this scan supposed" in page
+    assert '<h3>validations[0] <span class="tag">depends on requester</span></h3>' in page
 
 
 def test_what_depends_on_the_requester_is_undecided() -> None:
