@@ -79,14 +79,14 @@ def unauditable(policy: Policy, operations: tuple[Operation, ...] = AUDITABLE) -
     rules = policy.match.rules if policy.match else ()
     writes = [rule for rule in rules if {"*", *operations} & set(rule.operations)]
     if rules and not writes:
-        named = ", ".join(sorted({operation for rule in rules for operation in rule.operations}))
-        return f"its rules name only {named}: {_missing(operations)}"
+        named = {operation for rule in rules for operation in rule.operations}
+        return f"its rules name only {', '.join(sorted(named))}: {_missing(named, operations)}"
     if rules and all("/" in entry and not entry.endswith("/*") for rule in writes for entry in rule.resources):
         return "its rules name only subresources: no list shows their objects"
     return ""
 
 
-def _missing(operations: tuple[Operation, ...]) -> str:
-    if operations == AUDITABLE:
+def _missing(named: set[str], operations: tuple[Operation, ...]) -> str:
+    if named.isdisjoint(AUDITABLE):
         return "no write of a stored object"
     return f"this scan asks about {' and '.join(operations)} alone, see --operation"

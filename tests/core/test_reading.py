@@ -109,3 +109,10 @@ def test_a_question_about_updates_alone_leaves_creations_out() -> None:
         reading(compiled, ("UPDATE",)).reason
     )
     assert "" == reading(compiled, ("CREATE",)).reason
+
+
+def test_what_no_operation_could_answer_is_not_blamed_on_the_chosen_one() -> None:
+    """A policy about deletions alone is beyond any scan."""
+    spec = {"matchConstraints": {"resourceRules": [rule("pods", operations=["DELETE"])]}}
+    compiled = compile_policy(read_policy(documents.policy("p", "true", **spec)))
+    assert "its rules name only DELETE: no write of a stored object" == reading(compiled, ("UPDATE",)).reason
