@@ -18,6 +18,7 @@ from scanner.policies.kyverno.spec import KyvernoPolicy
 from scanner.policies.validating import Bound
 
 _IN_ITS_MANNER = "judged as Kyverno's own reports judge (--kyverno-compat): a scan that asks every check finds more"
+_NOT_ASKED = "evaluation.admission.enabled is false: Kyverno's webhook does not ask it, and no request is refused"
 _NO_EFFECT = "spec.webhookConfiguration has no effect on a scan: it is about the webhook alone"
 
 
@@ -65,6 +66,8 @@ def _of_policy(policy: KyvernoPolicy, entry: Bound) -> Iterator[Health]:
         yield Health(HealthKind.NOTE, name, "", f"unknown fields, which nobody looks at: {', '.join(policy.unknown)}")
     if as_object(dig(policy.document, "spec", "webhookConfiguration")):
         yield Health(HealthKind.NOTE, name, "", _NO_EFFECT)
+    if not policy.admission:
+        yield Health(HealthKind.NOTE, name, "", _NOT_ASKED)
     if policy.unscored:
         yield Health(HealthKind.NOTE, name, "", "it is not scored: Kyverno reports its failures as warnings")
     for condition in as_list(dig(policy.document, "status", "conditionStatus", "conditions")):

@@ -89,6 +89,7 @@ def evaluated(text: str, *, namespace: str = "") -> Value:
         ([1.0, 2.5], "json.unmarshal('{\"a\": [1, 2.5]}').a"),
         ('{"a":"\\u003c","b":"x"}', "json.marshal({'b': 'x', 'a': '<'})"),
         ("[1,0.5,1e+21,1e-7]", "json.marshal([1.0, 0.5, 1e21, 1e-7])"),
+        ("\ufffdx\U0001f600", "json.unmarshal('\"\\\\ud800x\\\\ud83d\\\\ude00\"')"),
         ("13 22 14 11 2", "time.toCron(time.now())"),
         (True, "time.truncate(time.now(), duration('1h')) == timestamp('2023-11-14T22:00:00Z')"),
         ("n:m", "parseServiceAccount('system:serviceaccount:ns:n:m').Name"),

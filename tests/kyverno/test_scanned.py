@@ -217,3 +217,13 @@ def test_the_rights_that_are_named_are_those_that_are_used(scope: Scope) -> None
     rights = {named(need) for need in needs(FakeCluster(shown, kinds=(*KINDS, *KYVERNO)), Options(scope)).rights}
     assert rights - {"namespaces kube-system"} == covered(used(cluster))
     assert "configmaps" in rights
+
+
+def test_what_the_webhook_does_not_ask_refuses_nothing() -> None:
+    """Its findings are reported, as its background scan would, and that is said."""
+    told = _scanned(policy("false", evaluation={"admission": {"enabled": False}}), pod())
+    detail = "evaluation.admission.enabled is false: Kyverno's webhook does not ask it, and no request is refused"
+    assert ([(("Audit",), False)], True) == (
+        [(one.actions, one.denies) for one in told.findings],
+        ("note", detail) in _health(told),
+    )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import math
+import re
 from collections.abc import Callable
 from typing import Any, ClassVar, NoReturn
 
@@ -25,6 +26,7 @@ YAML = opaque("yaml.Yaml")
 _SMALLEST_PLAIN = 1e-6
 _LARGEST_PLAIN = 1e21
 _ESCAPED = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029", "\x7f": "\x7f"}
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _LITERALS = {"t": "true", "f": "false", "n": "null"}
 
 
@@ -51,11 +53,25 @@ def _unmarshal(_reader: JsonReader, value: Value) -> Value:
     if type(value) is not str:
         raise EvaluationError(f"unsupported native conversion to string from {go_type(value)}")
     try:
-        return json.loads(value, parse_int=float, parse_constant=_reject_constant)
+        found: Value = json.loads(value, parse_int=float, parse_constant=_reject_constant)
+        return _without_surrogates(found) if _SURROGATE.search(value) else found
     except json.JSONDecodeError as error:
         raise EvaluationError(_in_gos_words(value, error)) from None
     except RecursionError:
         raise EvaluationError("exceeded max depth") from None
+
+
+def _without_surrogates(value: Value) -> Value:
+    """The value without halves of characters, which Go replaces."""
+    match value:
+        case str():
+            return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        case list():
+            return [_without_surrogates(item) for item in value]
+        case dict():
+            return {str(_without_surrogates(key)): _without_surrogates(item) for key, item in value.items()}
+        case _:
+            return value
 
 
 def _reject_constant(name: str) -> NoReturn:

@@ -37,7 +37,7 @@ def _decode(encoded: str) -> Value:
 
 
 def _compress(content: str) -> Value:
-    return gzip.compress(content.encode(), mtime=0)
+    return gzip.compress(content.encode("utf-8", "replace"), mtime=0)
 
 
 def _decompress(packed: bytes) -> Value:

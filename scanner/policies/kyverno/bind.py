@@ -109,7 +109,7 @@ def _binding(policy: KyvernoPolicy, variant: Variant) -> Binding:
         policy_name=policy.full_name,
         param_ref=None,
         match=None,
-        actions=policy.actions,
+        actions=policy.enforced,
         manifest=EMPTY,
         digest="",
         source=policy.source,

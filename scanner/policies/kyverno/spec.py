@@ -76,12 +76,18 @@ class KyvernoPolicy:
     unknown: tuple[str, ...]
     source: str = "cluster"
     qualified: bool = False
+    admission: bool = True
 
     @property
     def full_name(self) -> str:
         """As Kyverno's reports call it, as far as that tells it from other policies."""
         prefix = self.namespace or (self.kind if self.qualified else "")
         return f"{prefix}/{self.name}" if prefix else self.name
+
+    @property
+    def enforced(self) -> tuple[Action, ...]:
+        """What happens to a request that fails: where the webhook does not ask the policy, nothing but a report."""
+        return self.actions if self.admission else ("Audit",)
 
     @property
     def unscored(self) -> bool:
@@ -158,6 +164,7 @@ def read_policy(document: JsonObject, *, source: str = "cluster", namespace: str
         elsewhere=_ELSEWHERE.get(mode, ""),
         unknown=tuple(unknown_fields(spec, _SPEC, "spec")),
         source=source,
+        admission=dig(spec, "evaluation", "admission", "enabled") is not False,
     )
     faults = () if source == "cluster" else tuple(_faults(policy, spec))
     if faults:
