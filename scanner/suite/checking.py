@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from scanner.api import Auditor, Circumstances, Ruling, Schemas
 from scanner.model.json import Json, JsonObject, as_text, dig
 from scanner.model.outcome import Errored, Judgement, Passed, Skipped, SkipReason, Violated, WouldChange
+from scanner.model.policy import Operation
 from scanner.model.resource import Kind
 from scanner.policies.kyverno.manner import ADMISSION, CLI
 from scanner.policies.kyverno.result import result_of
@@ -58,7 +59,7 @@ def check(
     court = _Court(suite, kinds, schemas, now, parse)
     for expectation in suite.expectations:
         for name in expectation.resources or ("",):
-            yield Checked(expectation, name, tuple(court.said(expectation.policy, name)))
+            yield Checked(expectation, name, tuple(court.said(expectation, name)))
 
 
 class _Court:
@@ -81,31 +82,42 @@ class _Court:
         self._kyverno: Mapping[tuple[str, str], KyvernoPolicy] = {(one.kind, one.full_name): one for one in kyverno}
         table = {(kind.api_version, kind.kind): kind for kind in served}
         given = Given(table, suite.given, suite.images, parse)
-        self._auditor = Auditor(
-            policies=[one for one in policies if as_text(one.get("kind")).endswith("Policy")],
-            bindings=[one for one in policies if as_text(one.get("kind")).endswith("Binding")],
-            params=suite.params,
-            namespaces=suite.namespaces,
-            kinds=served,
-            user=suite.user,
-            schemas=schemas,
-            exceptions=suite.exceptions,
-            circumstances=Circumstances(now, CLI if loads else ADMISSION, given),
-        )
+        manner = replace(CLI, creates=False) if loads else ADMISSION
+        self._circumstances = Circumstances(now, manner, given, ("CREATE", "UPDATE", "DELETE"))
+        self._suite, self._policies, self._kinds, self._schemas = suite, policies, served, schemas
+        self._auditors: dict[bool, Auditor] = {}
 
-    def said(self, policy: str, name: str) -> Iterator[Said]:
-        """What a policy says about the objects of a name; about all objects when nothing is called so."""
+    def _auditor(self, operation: Operation) -> Auditor:
+        """The policies that can be asked about an operation: about a DELETE, Kyverno's."""
+        deletes = operation == "DELETE"
+        if deletes not in self._auditors:
+            asked = [one for one in self._policies if is_policy(one) or not deletes]
+            self._auditors[deletes] = Auditor(
+                policies=[one for one in asked if as_text(one.get("kind")).endswith("Policy")],
+                bindings=[one for one in asked if as_text(one.get("kind")).endswith("Binding")],
+                params=self._suite.params,
+                namespaces=self._suite.namespaces,
+                kinds=self._kinds,
+                user=self._suite.user,
+                schemas=self._schemas,
+                exceptions=self._suite.exceptions,
+                circumstances=self._circumstances,
+            )
+        return self._auditors[deletes]
+
+    def said(self, expectation: Expectation, name: str) -> Iterator[Said]:
+        """What the policy says about the objects of a name; about all objects when nothing is called so."""
         namespace, _, bare = name.rpartition("/")
         named = [one for one in self._objects if bare in ("", dig(one, "metadata", "name"))]
         chosen = [one for one in named if namespace in ("", dig(one, "metadata", "namespace"))]
         for document in chosen or self._objects:
-            yield from self._about(document, policy)
+            yield from self._about(document, expectation)
 
-    def _about(self, document: JsonObject, policy: str) -> Iterator[Said]:
+    def _about(self, document: JsonObject, expectation: Expectation) -> Iterator[Said]:
         rulings = [
             ruling
-            for ruling in self._auditor.evaluate(document, operation="CREATE")
-            if _short(ruling.invocation.policy.name) == _short(policy)
+            for ruling in self._auditor(expectation.operation).evaluate(document, operation=expectation.operation)
+            if _short(ruling.invocation.policy.name) == _short(expectation.policy)
         ]
         yield from map(self._word, rulings) if rulings else (Said(NOT_MATCHED),)
 

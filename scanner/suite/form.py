@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from scanner.model.json import JsonObject
+from scanner.model.policy import Operation
 from scanner.model.resource import UserInfo
 
 
@@ -14,13 +15,15 @@ class Expectation:
     """What is expected of a policy about some objects.
 
     Objects are named `name` or `namespace/name`, whatever their kind is; no name means all of them. `result` is pass, fail, warn,
-    error or skip, `message` a text that some failure must have.
+    error or skip, `message` a text that some failure must have. `operation` is the request that is simulated: an UPDATE changes
+    nothing, a DELETE (of Kyverno's policies alone) has no object but the old one.
     """
 
     policy: str
     result: str
     resources: tuple[str, ...] = ()
     message: str = ""
+    operation: Operation = "CREATE"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig, texts
+from scanner.model.policy import Operation
 from scanner.model.resource import UserInfo
 from scanner.policies.kyverno.exceptions import is_exception
 from scanner.policies.kyverno.spec import is_policy
 from scanner.policies.manifest import GROUP
 from scanner.suite.form import Expectation, Suite
 
+_OPERATIONS: Mapping[str, Operation] = {"CREATE": "CREATE", "UPDATE": "UPDATE", "DELETE": "DELETE"}
 _ADMISSION = ("ValidatingAdmissionPolicy", "MutatingAdmissionPolicy")
 
 
@@ -27,12 +29,13 @@ def suite_of(name: str, documents: Mapping[str, Json]) -> Suite:
     cluster = _objects(documents.get("clusterResources"))
     described = [one for document in (*context, *cluster) for one in _objects(dig(document, "spec", "resources"))]
     plain = [document for document in cluster if dig(document, "spec", "resources") is None]
+    usual = _operation(_objects(documents.get("values")))
     images = [one for document in context for one in _objects(dig(document, "spec", "images"))]
     return Suite(
         name=name,
         policies=tuple(one for one in _objects(documents.get("policies")) if _is_judged(one)),
         resources=_objects(documents.get("resources")),
-        expectations=tuple(_expectation(one) for one in as_list(documents.get("results"))),
+        expectations=tuple(_expectation(one, usual) for one in as_list(documents.get("results"))),
         exceptions=tuple(one for one in _objects(documents.get("exceptions")) if is_exception(one)),
         params=_objects(documents.get("paramResources")),
         namespaces=tuple(_namespaces(_objects(documents.get("values")))),
@@ -52,12 +55,20 @@ def _is_judged(document: JsonObject) -> bool:
     return is_policy(document) or (group == GROUP and kind.removesuffix("Binding") in _ADMISSION)
 
 
-def _expectation(entry: Json) -> Expectation:
+def _expectation(entry: Json, usual: Operation) -> Expectation:
+    asked = as_text(dig(entry, "operation"))
     return Expectation(
         policy=as_text(dig(entry, "policy")),
         result=as_text(dig(entry, "result")),
         resources=texts(dig(entry, "resources")),
+        operation=_OPERATIONS.get(asked, usual),
     )
+
+
+def _operation(values: tuple[JsonObject, ...]) -> Operation:
+    """The operation that the values name for all expectations."""
+    named = (as_text(dig(document, "globalValues", "request.operation")) for document in values)
+    return next((_OPERATIONS[name] for name in named if name in _OPERATIONS), "CREATE")
 
 
 def _namespaces(values: tuple[JsonObject, ...]) -> Iterator[JsonObject]:

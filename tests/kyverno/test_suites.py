@@ -210,3 +210,25 @@ def test_a_folder_without_a_suite_is_told(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         read_suites(tmp_path)
     assert "holds no suite" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("operation", "expression"),
+    [
+        ("CREATE", "oldObject == {} && object.metadata.name == 'web'"),
+        ("UPDATE", "oldObject.metadata.name == 'web' && object.metadata.name == 'web'"),
+        ("DELETE", "oldObject.metadata.name == 'web' && !has(object.metadata)"),
+    ],
+)
+def test_a_suite_can_ask_about_another_operation(tmp_path: Path, operation: str, expression: str) -> None:
+    """Of one expectation, or of all by the values."""
+    manifest = policy(expression)
+    manifest["spec"]["matchConstraints"]["resourceRules"][0]["operations"] = [operation]
+    _written(tmp_path, ".kyverno-test/p.yaml", manifest)
+    _written(tmp_path, ".kyverno-test/r.yaml", pod())
+    entry = _entry("checks", "pass", "web")
+    files = {"policies": ["p.yaml"], "resources": ["r.yaml"]}
+    (own,) = _checked(_kyverno(tmp_path, {**entry, "operation": operation}, **files))
+    values = {"globalValues": {"request.operation": operation}}
+    (usual,) = _checked(_kyverno(tmp_path, entry, **files, values=values))
+    assert (True, True) == (own.right, usual.right)

@@ -14,6 +14,7 @@ from scanner.model.json import Json, JsonObject
 from scanner.model.resource import Kind
 from scanner.policies.kyverno.manner import Manner
 
+_REPLACED = ("UPDATE", "DELETE")
 METERED = "@metered"
 """Set among the values when evaluations have to be counted; expressions cannot name it."""
 
@@ -23,8 +24,8 @@ def activation(request: Request, manner: Manner, receivers: Mapping[str, object]
     body = doubled(request.resource.body) if manner.doubles else request.resource.body
     return {
         **receivers,
-        "object": body,
-        "oldObject": body if request.operation == "UPDATE" else {},
+        "object": {} if request.operation == "DELETE" else body,
+        "oldObject": body if request.operation in _REPLACED else {},
         "request": _request_map(request, body, manner),
         "namespaceObject": request.namespace_object,
     }
@@ -44,8 +45,8 @@ def _request_map(request: Request, body: Json, manner: Manner) -> dict[str, obje
         **{key: value for key, value in named.items() if value},
         "operation": request.operation,
         "userInfo": {key: value for key, value in user_info.items() if value},
-        "object": body,
-        "oldObject": body if request.operation == "UPDATE" else None,
+        "object": None if request.operation == "DELETE" else body,
+        "oldObject": body if request.operation in _REPLACED else None,
         "dryRun": False,
         "options": None,
     }
