@@ -133,14 +133,14 @@ def _reread(optional: Optional, again: Rewrap) -> Optional:
     return Optional(again(optional.value)) if optional.present else optional
 
 
-def follow(base: Measure, steps: tuple[Step, ...], again: Rewrap) -> Measure:
-    """Follow a path, and pay for each step."""
+def follow(base: Measure, steps: tuple[Step, ...], again: Rewrap, *, toll: int) -> Measure:
+    """Follow a path, and pay the toll for each step."""
 
     def measure(frame: Frame, meter: Meter) -> Seen:
         start = base(frame, meter)
         if isinstance(start, EvaluationError):
             return start
-        found, is_optional = _reach(start, steps, (frame, meter), again)
+        found, is_optional = _reach(start, steps, (frame, meter, toll), again)
         if found is None:
             return NONE
         is_value = is_optional and not isinstance(found[0], EvaluationError)
@@ -152,8 +152,9 @@ def follow(base: Measure, steps: tuple[Step, ...], again: Rewrap) -> Measure:
 _Reached: TypeAlias = "tuple[tuple[Seen] | None, bool]"
 
 
-def _reach(value: Value, steps: tuple[Step, ...], place: tuple[Frame, Meter], again: Rewrap) -> _Reached:
+def _reach(value: Value, steps: tuple[Step, ...], place: tuple[Frame, Meter, int], again: Rewrap) -> _Reached:
     """Return where the steps lead or the error on the way, wrapped, None where there is nothing; and whether the way was optional."""
+    frame, meter, toll = place
     is_optional = type(value) is Optional
     if type(value) is Optional:
         if not value.present:
@@ -161,11 +162,11 @@ def _reach(value: Value, steps: tuple[Step, ...], place: tuple[Frame, Meter], ag
         value = again(value.value)
     for closure, key, optional in steps:
         is_optional = is_optional or optional
-        at = key if closure is None else closure(*place)
+        at = key if closure is None else closure(frame, meter)
         found = _tried(value, at) if is_optional else (_indexed(value, at),)
         if found is None or (is_optional and isinstance(found[0], EvaluationError)):
             return found, True
-        place[1].spend(1)
+        meter.spend(toll)
         value = found[0]
         if isinstance(value, EvaluationError):
             return (value,), False
@@ -194,14 +195,14 @@ def _tried(container: Value, key: Seen) -> tuple[Seen] | None:
         return (error,)
 
 
-def has(base: Measure, steps: tuple[Step, ...], field: str, again: Rewrap, *, keep: bool) -> Measure:
+def has(base: Measure, steps: tuple[Step, ...], field: str, again: Rewrap, *, keep: bool, toll: int) -> Measure:
     """Measure a presence test; `keep`: in a branch, what an optional path leads to stays an optional."""
 
     def measure(frame: Frame, meter: Meter) -> Seen:
         start = base(frame, meter)
         if isinstance(start, EvaluationError):
             return start
-        found, is_optional = _reach(start, steps, (frame, meter), again)
+        found, is_optional = _reach(start, steps, (frame, meter, toll), again)
         if found is None:
             return NONE if keep else False
         container = found[0]
@@ -210,7 +211,7 @@ def has(base: Measure, steps: tuple[Step, ...], field: str, again: Rewrap, *, ke
         entry = _tried(container, field)
         failed = entry is not None and isinstance(entry[0], EvaluationError)
         if not is_optional or (entry is not None and not failed):
-            meter.spend(1)
+            meter.spend(toll)
         if entry is None:
             return NONE if keep and is_optional else False
         if failed:

@@ -31,6 +31,7 @@ from scanner.cel.tree import (
     Node,
     Select,
     StructLiteral,
+    children,
 )
 
 if TYPE_CHECKING:
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
     from scanner.cel.folding import Folded
     from scanner.cel.measures import Measure, Step
     from scanner.cel.values import Value
+
+
+_PASSED_BY_SINCE = (1, 37)
 
 
 class Planned:
@@ -114,7 +118,7 @@ class _Planner:
             return self._name(node)
         if is_selection(node, self._checked):
             base, steps = self._path(node)
-            return measures.follow(base, steps, self._again)
+            return measures.follow(base, steps, self._again, toll=self._toll(node))
         if isinstance(node, Select):
             return self._presence(node)
         if isinstance(node, Call) and node.function == "_?_:_":
@@ -143,7 +147,14 @@ class _Planner:
 
     def _presence(self, node: Select, *, keep: bool = False) -> Measure:
         base, steps = self._path(node.operand)
-        return measures.has(base, steps, node.field, self._again, keep=keep)
+        return measures.has(base, steps, node.field, self._again, keep=keep, toll=self._toll(node.operand))
+
+    def _toll(self, node: Node) -> int:
+        """Return what a step of a path costs: nothing, from 1.37 on, where a leading dot passes by a local variable."""
+        while is_selection(node, self._checked):
+            node = next(children(node))
+        passes_by = node.id in self._checked.globals and self._checked.names[node.id] in self._scope
+        return 0 if passes_by and self._version >= _PASSED_BY_SINCE else 1
 
     def _path(self, node: Node) -> tuple[Measure, tuple[Step, ...]]:
         """Return what a chain of selections and indexes begins with, and its steps."""

@@ -5,9 +5,12 @@ The numbers are the answers of Kubernetes 1.36 itself.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from tests.cel.measuring import cost_of
+from scanner.cel import compile
+from tests.cel.measuring import ACTIVATION, ENVIRONMENT, cost_of
 
 CASES: dict[str, tuple[tuple[str, int], ...]] = {
     "what is read: 1 for the reading, 1 for each field or index": (
@@ -220,3 +223,19 @@ CASES: dict[str, tuple[tuple[str, int], ...]] = {
 def test_cost(text: str, expected: int) -> None:
     """An expression costs what kube-apiserver counts, whether it ends in a value or in an error."""
     assert expected == cost_of(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[1].map(request, .request.operation)", 14),
+        ("[{'operation': 'x'}].all(request, .request.operation == 'CREATE')", 6),
+        ("[1].all(object, has(.object.metadata.name))", 4),
+        ("[1].all(object, .object.spec.replicas == 3)", 6),
+        ("[1].all(o, .object.spec.replicas == 3)", 8),
+        (".object.spec.replicas", 3),
+    ],
+)
+def test_the_cost_of_passing_by_a_local_variable(text: str, expected: int) -> None:
+    """From 1.37 on a leading dot reaches the variable of the request, and the steps from there are free."""
+    assert expected == compile(text, replace(ENVIRONMENT, version=(1, 37))).measure(ACTIVATION).cost
