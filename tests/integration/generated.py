@@ -44,6 +44,9 @@ ANYTHING = (
     "object.metadata.namespace == request.namespace",
     "type(object.metadata.name) == string && dyn(object.metadata.name) != 1",
     "1 / (object.metadata.name.size() - 4) < 2",
+    "!authorizer.group('').resource('pods').namespace('red').check('get').allowed()",
+    "authorizer.requestResource.check('custom-verb').allowed()",
+    "authorizer.serviceAccount('red', 'x').path('/healthz').check('get').reason() == ''",
 )
 # What they ask of objects of a kind, by the plural; asked of others, most of it is an error.
 SPECIAL: Mapping[str, Sequence[str]] = {

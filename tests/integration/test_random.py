@@ -2,7 +2,7 @@
 
 The policies come in batches, so that the warnings of one request stay below what a server cuts. Each batch is compared
 twice: the findings of two scans with the answers to writes that this module sends, and by `assay verify-parity`.
-RANDOM_SEED and RANDOM_POLICIES choose another set, or a larger one.
+RANDOM_SEED and RANDOM_POLICIES choose another set, or a larger one, which RANDOM_BATCH divides more finely.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from tests.integration.manifests import apply, collection_path, delete, violatio
 from tests.integration.parity import MOST_WARNED, Failure, copy_of, failure_of, stored, where_of
 
 SEED = int(os.environ.get("RANDOM_SEED", "20261121"))
-POLICIES = int(os.environ.get("RANDOM_POLICIES", "104"))
-BATCH = 26
+POLICIES = int(os.environ.get("RANDOM_POLICIES", "105"))
+BATCH = int(os.environ.get("RANDOM_BATCH", "35"))
 OPERATIONS: tuple[Operation, ...] = ("CREATE", "UPDATE")
 NEW_EVENTS = "events.k8s.io/v1"
 VERSIONED = ("HorizontalPodAutoscaler", "Event", "Gizmo")
@@ -96,14 +96,26 @@ def batch(server: ApiServer, objects: list[Stored], request: pytest.FixtureReque
         delete(server, document)
 
 
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One database for all scans, which is made once."""
+    return tmp_path_factory.mktemp("database") / "assay.db"
+
+
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_a_scan_says_what_the_server_says(
-    server: ApiServer, objects: list[Stored], batch: list[JsonObject], operation: Operation, assay: Assay
+    server: ApiServer,
+    objects: list[Stored],
+    batch: list[JsonObject],
+    operation: Operation,
+    database: Path,
+    assay: Assay,
 ) -> None:
     """The same warnings about the same objects, refusals of the same objects, and the reason that the server names."""
     exact = exact_ones(batch)
     heard = {it.where: answered(it, it.written(server, operation), exact) for it in objects}
-    ran = assay("scan", "--kubeconfig", server.kubeconfig, "-o", "json", "-q", "--operation", operation.lower())
+    flags = ("-o", "json", "-q", "--operation", operation.lower(), "--db", database)
+    ran = assay("scan", "--kubeconfig", server.kubeconfig, *flags)
     found = {where: it for where, it in expected(ran.report, exact).items() if where in heard}
 
     nothing = Heard(frozenset(), frozenset())
