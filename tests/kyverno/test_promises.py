@@ -110,14 +110,14 @@ def _classes(ruling: Ruling) -> list[tuple[str, str, int]]:
     return [(type(one.outcome).__name__, one.check.kind, one.check.index) for one in ruling.judgements]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(specs(), OBJECTS)
 def test_the_same_spec_is_judged_alike_by_both(spec: Any, document: Any) -> None:
     """Both match the same objects, and every check has an outcome of the same class."""
     assert _judged(spec, document, kyverno=False) == _judged(spec, document, kyverno=True)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(specs(), st.booleans())
 def test_what_is_only_counted_is_what_would_be_judged(spec: Any, annotated: bool) -> None:  # noqa: FBT001
     """A scan counts what passes without looking closer, and comes to the outcomes that judging each object gives."""
