@@ -8,7 +8,7 @@ counts only when the rules match.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from scanner.errors import ConfigurationError
 from scanner.model.policy import MatchResources, Operation, Rule
@@ -81,8 +81,7 @@ def applies(match: MatchResources, target: Target) -> Kind | None:
 
 def could_match(rule: Rule, kind: Kind, operations: Iterable[str]) -> bool:
     """Whether a rule can match some main-resource request on objects of a kind: names are not looked at."""
-    anyone = replace(rule, resource_names=())
-    return any(_matches(anyone, kind, operation, "", kind.namespaced) for operation in operations)
+    return any(_matches(rule, kind, operation, None, kind.namespaced) for operation in operations)
 
 
 def _first_match(rules: tuple[Rule, ...], match_policy: str, target: Target) -> Kind | None:
@@ -98,14 +97,14 @@ def _rule_matches(rule: Rule, kind: Kind, target: Target) -> bool:
     return _matches(rule, kind, target.operation, target.name, namespaced)
 
 
-def _matches(rule: Rule, kind: Kind, operation: str, name: str, namespaced: bool) -> bool:  # noqa: FBT001 - one of five facts
+def _matches(rule: Rule, kind: Kind, operation: str, name: str | None, namespaced: bool) -> bool:  # noqa: FBT001 - one of five facts
     return (
         rule.scope in ("*", "Namespaced" if namespaced else "Cluster")
         and _listed(operation, rule.operations)
         and _listed(kind.group, rule.api_groups)
         and _listed(kind.version, rule.api_versions)
         and any(_main_resource(pattern, kind.plural) for pattern in rule.resources)
-        and (not rule.resource_names or name in rule.resource_names)
+        and (name is None or not rule.resource_names or name in rule.resource_names)
     )
 
 

@@ -30,14 +30,14 @@ def _lost(match: MatchResources | None, kinds: Iterable[Kind], *, static: bool) 
     """Rules by their path, and what is wrong with them."""
     known = tuple(kinds)
     for index, rule in enumerate(match.rules if match else ()):
-        found = [kind for kind in known if _names(rule, kind)]
+        whole = _whole(rule)
+        found = [kind for kind in known if could_match(whole, kind, _ANY)]
         if not found:
             yield f"resourceRules[{index}]", _NOTHING
         elif all(exempt(kind, static=static) for kind in found):
             yield f"resourceRules[{index}]", _EXEMPT
 
 
-def _names(rule: Rule, kind: Kind) -> bool:
-    """Whether a rule names a kind; `pods/exec` names pods."""
-    parents = tuple(entry.partition("/")[0] for entry in rule.resources)
-    return could_match(replace(rule, resources=parents, scope="*"), kind, _ANY)
+def _whole(rule: Rule) -> Rule:
+    """The rule as one about the kinds that it names, in any scope; `pods/exec` names pods."""
+    return replace(rule, resources=tuple(entry.partition("/")[0] for entry in rule.resources), scope="*")
