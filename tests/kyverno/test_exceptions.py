@@ -105,6 +105,14 @@ def test_in_kyvernos_manner_an_offer_that_is_taken_passes() -> None:
     assert ("pass", "") == _said(result(pod(), ALLOWED, exceptions=(exception(images=["nginx"]),)))
 
 
+def test_an_offer_that_a_condition_reads_changes_what_is_asked() -> None:
+    """Without the offer the conditions are not met: the check is judged as it is with it."""
+    conditions = [{"name": "offered", "expression": "exceptions.allowedImages[0] == 'nginx'"}]
+    manifest = policy("false", matchConditions=conditions)
+    found = judgements(pod(), manifest, exceptions=(exception(images=["nginx"]),))
+    assert [("", "Violated")] == [(one.excepted_by, type(one.outcome).__name__) for one in found]
+
+
 BROKEN = [{"name": "broken", "expression": "object.spec.none == 1"}]
 
 

@@ -167,11 +167,8 @@ class Decision:
             return tuple(_undecided(judgement, relief.unknown) for judgement in judgements)
         if not relief.partial:
             return judgements
-        bare = self._judgements(compiled, {**values, "exceptions": _NO_RELIEF.offered()})
-        return tuple(
-            _excepted(without, relief.keys) if isinstance(judgement.outcome, Passed) else judgement
-            for judgement, without in zip(judgements, bare, strict=True)
-        )
+        bare = {one.check: one for one in self._judgements(compiled, {**values, "exceptions": _NO_RELIEF.offered()})}
+        return tuple(_taken(judgement, bare.get(judgement.check), relief.keys) for judgement in judgements)
 
     def _judgements(self, compiled: CompiledPolicy, values: Values) -> tuple[Judgement, ...]:
         stopped = self._stopped(compiled, _met(compiled.conditions, values))
@@ -228,6 +225,13 @@ def _excepted(judgement: Judgement, keys: str) -> Judgement:
     if isinstance(judgement.outcome, Violated | Errored):
         return replace(judgement, excepted_by=keys)
     return judgement
+
+
+def _taken(judgement: Judgement, without: Judgement | None, keys: str) -> Judgement:
+    """The judgement as it would be without what exceptions offer, where it passes because of that alone."""
+    if without is None or not isinstance(judgement.outcome, Passed):
+        return judgement
+    return _excepted(without, keys) if isinstance(without.outcome, Violated | Errored) else judgement
 
 
 def _undecided(judgement: Judgement, reason: str) -> Judgement:
