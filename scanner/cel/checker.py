@@ -265,9 +265,9 @@ class _Checker:
 
     def _fits(self, overload: Overload, types: tuple[Type, ...]) -> Type | None:
         """Return the result of an overload for arguments of these types, or None when it does not take them."""
+        fresh = {free: self._fresh() for free in overload.free_types()}
         if len(types) != len(overload.arguments):
             return None
-        fresh = {free: self._fresh() for free in overload.free_types()}
         expected = tuple(substitute(fresh, one) for one in overload.arguments) if fresh else overload.arguments
         extended = assign(self.known, types, expected)
         if extended is None:

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from scanner.cel.errors import EvaluationError
 from scanner.cel.natives import wrapped
-from scanner.cel.text import printed_double
+from scanner.cel.text import converted_double
 from scanner.cel.type_system import Type
 from scanner.cel.values import (
     INT_MAX,
@@ -52,7 +52,7 @@ def printed(value: Value) -> str:
     if type(value) is bool:
         return "true" if value else "false"
     if type(value) is float:
-        return printed_double(value)
+        return converted_double(value)
     if type(value) is int or type(value) is UInt:
         return str(int(value))
     if type(value) is str:

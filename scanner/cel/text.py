@@ -1,7 +1,7 @@
 """How Go prints values: numbers in error texts and in `string()`.
 
-The source of truth is Go's strconv and fmt: `%g` prints the shortest digits that read back the same, with an exponent from
-1e+06 (`%g` of CEL's string()) or 1e+21 (`%v` in error texts).
+The source of truth is Go's strconv and fmt: the shortest digits that read back the same, with an exponent from 1e+06 on (`%v` and
+`%g`: CEL's string() and error texts) or from 1e+21 on (JSON).
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ def length(number: int) -> int:
 
 
 def converted_double(value: float) -> str:
-    """Return a double as `string()` does: an exponent from a million on."""
+    """Return a double as `string()` and error texts do: an exponent from a million on."""
     return _general(value, _CONVERSION_THRESHOLD)
 
 
 def printed_double(value: float) -> str:
-    """Return a double as Go's `%v` does: an exponent from 1e21 on."""
+    """Return a double as Go's JSON does: an exponent from 1e21 on."""
     return _general(value, _STRING_THRESHOLD)
 
 
