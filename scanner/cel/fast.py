@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import warnings
+import warnings
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeAlias, cast
 

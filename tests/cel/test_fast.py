@@ -123,6 +123,13 @@ def test_no_text_becomes_python(text: str) -> None:
     assert generated(text).evaluate({"object": {"x": 1}}) is False
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("text", ["dyn(1)[object.x] == 1 || true", "dyn('a') == null || true", "[1][0] == 1"])
+def test_python_says_nothing_about_the_expression(text: str) -> None:
+    """Its warnings would reach people who have written no Python."""
+    assert generated(text).evaluate({"object": {"x": 1}}) is True
+
+
 def test_names_of_variables_may_be_anything() -> None:
     """Python's own words too."""
     assert generated("[1].all(lambda, lambda == 1) && [1].exists(None, None == 1)").evaluate({}) is True
