@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 import warnings
-import warnings
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeAlias, cast
 
