@@ -245,7 +245,7 @@ class _Planner:
                 return _either(*arguments, strict=self._strict)
             case "orValue":
                 return _either_value(*arguments, strict=self._strict)
-        if resolution.function.name == "@in" and _makes_map(resolution.arguments[1]):
+        if resolution.function.name == "@in" and makes_map(resolution.arguments[1]):
             return _apply_to_both(runtime.is_key, *arguments)
         run = resolution.function.runner(resolution.overload_ids)
         if tracked.is_tracked(resolution.overload_ids):
@@ -339,7 +339,8 @@ def _required(evaluate: Evaluate | None) -> Evaluate:
     return evaluate
 
 
-def _makes_map(node: Node) -> bool:
+def makes_map(node: Node) -> bool:
+    """Return whether a map comes from the expression itself: Go hashes what is looked up in it."""
     return isinstance(node, MapLiteral) or (isinstance(node, Comprehension) and node.fold.startswith("transformMap"))
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, assert_never
 from scanner.cel import cost, measures, runtime, tracked
 from scanner.cel.checker import is_optional
 from scanner.cel.errors import EvaluationStopped
-from scanner.cel.exact import OPTIONALS_KEPT_SINCE, as_it_is, evaluates_in_turn, is_selection
+from scanner.cel.exact import OPTIONALS_KEPT_SINCE, as_it_is, evaluates_in_turn, is_selection, makes_map
 from scanner.cel.functions import regex
 from scanner.cel.macros import ACCUMULATOR
 from scanner.cel.meter import Meter
@@ -258,6 +258,8 @@ class _Planner:
                 return runtime.equal
             case "_!=_":
                 return measures.unequal
+            case "@in" if makes_map(call.arguments[1]):
+                return runtime.is_key
             case "_+_" if isinstance(call.arguments[0], Identifier) and call.arguments[0].name == ACCUMULATOR:
                 return measures.grown
             case _:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.oracle import ours
+from tests.oracle import explained, ours
 from tests.oracle.client import Oracle, program
 from tests.oracle.compare import Difference, first_difference
 from tests.oracle.grammar import Case, Generator, Term
@@ -36,6 +36,7 @@ class Tally:
     refused: int = 0
     different: int = 0
     unstable: int = 0
+    explained: int = 0
     shrunk: dict[str, Difference] = field(default_factory=dict)
     alike: Counter[str] = field(default_factory=Counter)
     kinds: Counter[str] = field(default_factory=Counter)
@@ -63,6 +64,9 @@ class Fuzz:
         self.tally.refused += "refused" in theirs
         difference = self._against(case, theirs)
         if difference is None:
+            return
+        if explained.reason(str(case.term), difference) is not None:
+            self.tally.explained += 1
             return
         if self._is_unstable(case):
             self.tally.unstable += 1
@@ -167,7 +171,7 @@ def main() -> int:
         sys.stdout.write(report(fuzz) + "\n")
     kinds = "".join(f" {what}={number}" for what, number in sorted(tally.kinds.items()))
     sys.stdout.write(
-        f"fuzz: pairs={tally.pairs} refused={tally.refused} different={tally.different}{kinds} unstable={tally.unstable} seed={seed}\n"
+        f"fuzz: pairs={tally.pairs} refused={tally.refused} different={tally.different}{kinds} unstable={tally.unstable} explained={tally.explained} seed={seed}\n"
     )
     return 1 if tally.different else 0
 

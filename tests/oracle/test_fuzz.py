@@ -9,7 +9,8 @@ import pytest
 
 from tests.oracle import client, ours
 from tests.oracle.client import Oracle
-from tests.oracle.compare import first_difference
+from tests.oracle.compare import Difference, first_difference
+from tests.oracle.explained import reason
 from tests.oracle.fuzz import Fuzz, report
 from tests.oracle.grammar import Case, Generator, Term
 from tests.oracle.shrink import smallest
@@ -61,6 +62,14 @@ def test_a_difference_is_seen() -> None:
     ]
     found = [first_difference(base, reply) for reply, _ in replies]
     assert [what for _, what in replies] == [one and one.what for one in found]
+
+
+def test_what_is_explained_is_seen_and_nothing_else() -> None:
+    """A reason belongs to one kind of difference on one side of the language."""
+    found = Difference("error", 0, {"error": "invalid qualifier type: *types.concatList"}, {"error": "*types.baseList"})
+    assert reason("[][[1] + [2]]", found) is not None
+    assert reason("[][[1] + [2]]", Difference("value", 0, {"plain": 1}, {"plain": 2})) is None
+    assert reason("1 + 1", Difference("cost", 0, 1, 2)) is None
 
 
 def test_maps_have_no_order() -> None:
