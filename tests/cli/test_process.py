@@ -194,7 +194,7 @@ def test_both_names_are_the_same_command(home: Path, name: str) -> None:
     [
         ("assay sc", ["scan", "scans"]),
         ("assay scan --ass", ["--assume-bound"]),
-        ("assay scan -o ", ["table", "json"]),
+        ("assay scan -o ", ["table", "json", "policyreport", "openreports"]),
         ("assay db up", ["upgrade"]),
     ],
 )
