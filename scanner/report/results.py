@@ -17,7 +17,7 @@ from typing import BinaryIO
 import orjson
 
 from scanner.model.json import JsonObject, dig, text_map
-from scanner.model.outcome import CheckKind, Errored, Finding
+from scanner.model.outcome import CheckKind, Errored, Finding, WouldChange
 from scanner.model.scan import StoredFinding
 from scanner.report.by_policy import PolicySection
 from scanner.report.counts import Counts
@@ -117,7 +117,8 @@ def _status(finding: Finding, *, scored: bool) -> str:
         return "skip"
     if isinstance(finding.outcome, Errored):
         return "error"
-    return "fail" if scored else "warn"
+    # Drift is no violation: dashboards show it, and count no failure.
+    return "fail" if scored and not isinstance(finding.outcome, WouldChange) else "warn"
 
 
 def _reference(finding: Finding) -> dict[str, str]:

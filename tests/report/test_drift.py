@@ -96,3 +96,12 @@ def test_a_mutation_without_an_answer_leaves_the_score_alone() -> None:
     key = TallyKey("require-limits", "b", "", "", MUTATION, "apps/v1", "Deployment", "shop", OutcomeName.NOT_AUDITABLE)
 
     assert document_of(small).score == document_of(replace(small, tallies={**small.tallies, key: 3})).score
+
+
+def test_dashboards_are_warned_of_drift() -> None:
+    """Drift is no failed result."""
+    out = BytesIO()
+    FORMATS["policyreport"].render(document_of(drifting()), out)
+    results = [result for report in json.loads(out.getvalue())["items"] for result in report.get("results", ())]
+
+    assert ["warn"] == [it["result"] for it in results if it.get("message", "").startswith("~ /spec/replicas")]
