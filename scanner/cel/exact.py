@@ -268,6 +268,8 @@ class _Planner:
     def _key(self, node: Node) -> Evaluate:
         """Plan the key of a map's entry; of what is in an object upstream makes another list or map each time it is read."""
         evaluate = self.plan(node)
+        while isinstance(node, Call) and node.function == "dyn":
+            node = node.arguments[0]
         return _copied(evaluate) if self._is_native(node) else evaluate
 
     def _struct(self, node: StructLiteral) -> Evaluate:

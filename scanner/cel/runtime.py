@@ -16,7 +16,6 @@ from scanner.cel.type_system import Type
 from scanner.cel.values import (
     INT_MAX,
     INT_MIN,
-    NONE,
     UINT_MAX,
     Duration,
     KeyedMap,
@@ -67,8 +66,6 @@ def printed(value: Value) -> str:
         return "{" + ", ".join([f"{printed(key)}: {printed(item)}" for key, item in value.items()]) + "}"
     if type(value) is Optional:
         return f"optional({printed(value.value)})" if value.present else "optional.none()"
-    if type(value) is Type:
-        return str(value)
     return str(value)
 
 
@@ -522,9 +519,3 @@ def pairs(container: Value) -> list[tuple[Value, Value]]:
     if isinstance(container, Lazy):
         return [(value, _found_or_failed(container, value)) for value in elements(container)]
     raise EvaluationError(f"unsupported comprehension range type: {go_type(container)}")
-
-
-def opt(container: Value, key: Value) -> Optional:
-    """Return `container.?key`."""
-    found = look_up(container, key)
-    return NONE if found is None else Optional(found[0])

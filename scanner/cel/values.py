@@ -41,7 +41,7 @@ from scanner.cel.type_system import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 Value: TypeAlias = object
 """Any of the shapes in the table above."""
@@ -285,11 +285,6 @@ def make_map(entries: list[tuple[Value, Value]]) -> AnyMap:
     if all(type(key) is str for key, _ in entries):
         return {str(key): value for key, value in entries}
     return KeyedMap(entries)
-
-
-def entries_of(value: AnyMap) -> Iterable[tuple[Value, Value]] | ItemsView[str, Value]:
-    """Return the entries of a map of either shape."""
-    return value.items()
 
 
 _TYPES: dict[type, Type] = {

@@ -52,7 +52,7 @@ EXPLAINED: tuple[Explained, ...] = (
         "what a path that is no zone says depends on the files of the server's machine",
         _ERRORS,
         r"get\w+\(",
-        r"is a directory|malformed time zone",
+        r"directory|malformed time zone",
     ),
     Explained(
         "a map that a variable holds may be the expression's own or an object's, and only the former is hashed",
