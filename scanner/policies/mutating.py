@@ -202,6 +202,8 @@ class _Run:
     rules: Minor
 
     def conditions(self, body: JsonObject) -> tuple[Judgement, ...]:
+        if not self.compiled.conditions:
+            return ()
         return before_checks(self.compiled, replace(self.request, current=body), self.param)
 
     def mutations(self, body: JsonObject) -> _Pass:
@@ -238,7 +240,9 @@ class _Run:
 
     def _mutation(self, index: int, body: JsonObject) -> JsonObject:
         expression = self.compiled.mutations[index]
-        activation = inputs(self.compiled, replace(self.request, current=body), self.param)
+        stored = self.request.resource.body
+        request = self.request if body is stored else replace(self.request, current=body)
+        activation = inputs(self.compiled, request, self.param)
         if "authorizer" not in activation and expression.reads("authorizer"):
             raise _Undecided("the expression asks the authorizer")
         data = self._data(body, activation)
