@@ -12,10 +12,10 @@ from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import TypeAlias, assert_never
 
-from scanner.cel import lexer
+from scanner.cel import decisions, lexer
+from scanner.cel.decisions import NothingFits
 from scanner.cel.grammar import (
     END_OF_RULE,
-    PRODUCTS,
     RULES,
     Choice,
     Invoke,
@@ -49,9 +49,7 @@ _LITERALS = "== != in < <= >= > && || [ ] { } ( ) . , - ! ? : + * / % true false
 _SHOWN = {END: END} | {sign: f"'{sign}'" for sign in _LITERALS.split()} | _SYMBOLS
 """Token kinds in upstream's order, with the names they have in messages."""
 _CHAINS = frozenset({"relation", "calc", "member"})
-_NUMBERS = frozenset({"int", "float"})
 _KEYWORDS = frozenset({"true", "false", "null"})
-_MEMBER = first(RULES["member"])
 
 State: TypeAlias = object
 """Where the parser is: a part of the grammar, or the `again` of a repetition."""
@@ -189,90 +187,16 @@ class _Recognizer:
     # --- decisions
 
     def _continues(self, part: Repeat) -> bool:
-        kind = self._kind()
-        match part.decision:
-            case "one more or a last comma":
-                return kind == "," and self._kind(1) in first(part.part.parts[1])  # type: ignore[union-attr]
-            case "binds tightly enough":
-                return kind in first(part.part) and self._binds(kind)
-            case "minus or sign":
-                return self._goes_on_with_minus(kind)
-            case _:
-                return kind in first(part.part)
-
-    def _binds(self, kind: str) -> bool:
-        return (2 if kind in PRODUCTS else 1) >= self._callers[-1].precedence
-
-    def _goes_on_with_minus(self, kind: str) -> bool:
-        if kind not in _MEMBER:
-            raise self._no_alternative(0)
-        if kind == "-" and self._kind(1) not in _MEMBER:
-            raise self._no_alternative(1)
-        return kind == "-"
+        try:
+            return decisions.continues(part, self._kind, self._callers[-1].precedence)
+        except NothingFits as nothing:
+            raise self._no_alternative(nothing.ahead) from None
 
     def _choose(self, part: Choice) -> int:
-        match part.decision:
-            case "minus or sign of the first number":
-                return self._unary()
-            case "field or method":
-                return self._suffix()
-            case "name, call or message":
-                return self._primary()
-            case "number after its sign":
-                return self._literal(part)
-            case _:
-                return self._by_first(part)
-
-    def _by_first(self, part: Choice) -> int:
-        kind = self._kind()
-        for index, inner in enumerate(part.parts):
-            if kind in first(inner):
-                return index
-        raise self._no_alternative(0)
-
-    def _unary(self) -> int:
-        kind = self._kind()
-        if kind == "!":
-            return 1
-        if kind not in _MEMBER:
-            raise self._no_alternative(0)
-        if kind != "-" or self._kind(1) in _NUMBERS:
-            return 0
-        if self._kind(1) not in _MEMBER:
-            raise self._no_alternative(1)
-        return 2
-
-    def _suffix(self) -> int:
-        if self._kind() == "[":
-            return 2
-        if self._kind(1) not in ("?", "name", "quoted"):
-            raise self._no_alternative(1)
-        return 1 if self._kind(1) == "name" and self._kind(2) == "(" else 0
-
-    def _primary(self) -> int:
-        kind = self._kind()
-        fixed = {"(": 2, "[": 3, "{": 4}.get(kind)
-        if fixed is not None:
-            return fixed
-        if kind not in ("name", "."):
-            if kind not in _MEMBER:
-                raise self._no_alternative(0)
-            return 6
-        at = 1 if kind == "." else 0
-        if self._kind(at) != "name":
-            raise self._no_alternative(at)
-        if self._kind(at + 1) == "(":
-            return 1
-        while self._kind(at + 1) == "." and self._kind(at + 2) == "name":
-            at += 2
-        return 5 if self._kind(at + 1) == "{" else 0
-
-    def _literal(self, part: Choice) -> int:
-        if self._kind() != "-":
-            return self._by_first(part)
-        if self._kind(1) not in _NUMBERS:
-            raise self._no_alternative(1)
-        return 0 if self._kind(1) == "int" else 2
+        try:
+            return decisions.choose(part, self._kind)
+        except NothingFits as nothing:
+            raise self._no_alternative(nothing.ahead) from None
 
     def _no_alternative(self, ahead: int) -> _Abandoned:
         """Return the complaint that from the current token to one further on nothing fits."""
