@@ -20,7 +20,7 @@ from scanner.cel.functions.named_formats import NamedFormat
 from scanner.cel.functions.quantity import Quantity
 from scanner.cel.functions.semver import Semver
 from scanner.cel.functions.url import Url
-from scanner.cel.values import KeyedMap, Optional, Value
+from scanner.cel.values import KeyedMap, Lazy, Optional, Value
 
 PER_CALL_LIMIT = 1_000_000
 """What one evaluation of one expression may cost."""
@@ -61,6 +61,8 @@ def size(value: Seen) -> int:
         return 4 if value.version == 4 else 16  # noqa: PLR2004 (IP versions)
     if type(value) is Prefix:
         return -(-value.length // 8)
+    if isinstance(value, Lazy):
+        return len(tuple(value.names()))
     return 1
 
 
