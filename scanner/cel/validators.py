@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from scanner.cel import conversions
-from scanner.cel.errors import EvaluationError
+from scanner.cel.errors import CompileError, EvaluationError
 from scanner.cel.functions import format as formatting
 from scanner.cel.functions import regex
 from scanner.cel.functions.format import BadFormat
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 SINCE = (1, 29)
 _FORMATS_SINCE = (1, 31)
 _EXEMPT = "format"
+_CRASH = "internal error: runtime error: index out of range [0] with length 0"
 _CLAUSE_TYPES = {
     "d": ("int", "uint"),
     "f": ("double", "string"),
@@ -145,7 +146,12 @@ def _map_issues(node: MapLiteral, checked: Checked) -> Iterator[Issue]:
 
 
 def _entry_type(type_: Type, *, optional: bool) -> Type:
-    return type_.parameters[0] if optional and type_.parameters else type_
+    """Return the type of an entry; upstream crashes on an optional entry of type dyn, so that no such policy can be stored."""
+    if not optional:
+        return type_
+    if not type_.parameters:
+        raise CompileError(_CRASH, _CRASH)
+    return type_.parameters[0]
 
 
 def _mixed(node: Node, expected: Type, actual: Type) -> Issue:

@@ -151,6 +151,13 @@ def test_a_program_says_what_it_reads() -> None:
     assert expected == program.reads
 
 
+@pytest.mark.parametrize("text", ["[?dyn(1)]", "{?'a': object.b}", "[optional.of(1), ?object.b]"])
+def test_what_crashes_upstreams_compiler_is_refused(text: str) -> None:
+    """No policy with it can be stored, whatever it would mean."""
+    with pytest.raises(CompileError, match="internal error"):
+        compile(text, ENVIRONMENT)
+
+
 def test_compiling_is_remembered() -> None:
     """The same text in an equal environment is compiled once."""
     assert compile("object.a == 1", Environment()) is compile("object.a == 1", Environment())
