@@ -669,12 +669,20 @@ class _Generator:
 
     def _applied(self, node: Call, terms: Sequence[Term], run: Callable[..., Value]) -> Term:
         called = ast.Call(self._global(run, node.function), [term.code for term in terms], [])
-        return Term(called, _of_type(self._checked.types[node.id]))
+        return Term(called, self._kind_of_result(node))
+
+    def _kind_of_result(self, node: Call) -> Kind:
+        """Return what a call gives; what a type parameter stands for is a guess of the checker where a list came as dyn."""
+        call = self._checked.calls[node.id]
+        is_guess = any(
+            one.id in call.overload_ids and one.result.family == "parameter" for one in call.function.overloads
+        )
+        return Kind.ANY if is_guess else _of_type(self._checked.types[node.id])
 
     def _argument(self, node: Node, function: str) -> Term:
         """Return an argument; what is parsed only to be asked something is remembered by its text."""
         call = self._checked.calls.get(node.id)
-        if call is None or call.function.name not in _PARSERS or function not in _ONLY_ASK:
+        if call is None or call.function.name not in _PARSERS or function not in _ONLY_ASK or len(call.arguments) > 1:
             return self._term(node)
         name = call.function.name
         parsed = self._parsers.setdefault(name, Remembered(call.function.runner(call.overload_ids)))
