@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import json
 import os
@@ -92,8 +91,10 @@ def nanoseconds(case: Case) -> float:
 
 def _pass(evaluate: Callable[[Mapping[str, object]], object], inputs: Any) -> None:
     for activation in inputs:
-        with contextlib.suppress(cel.EvaluationError):
+        try:  # noqa: SIM105 - contextlib.suppress would take longer than what is measured
             evaluate(activation)
+        except cel.EvaluationError:
+            pass
 
 
 def timed(once: Callable[[], None]) -> float:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from scanner.cel.values import Value
 
 IsWrapped: TypeAlias = "Callable[[Value], bool]"
+WRAPPED_SINCE = (1, 37)
 _CURRENT: ContextVar[IsWrapped | None] = ContextVar("wrapped", default=None)
 
 

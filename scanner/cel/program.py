@@ -15,7 +15,7 @@ from scanner.cel.exact import MISSING
 from scanner.cel.folding import fold
 from scanner.cel.lexer import UnknownCharacter
 from scanner.cel.meter import Meter
-from scanner.cel.natives import wrapping_any
+from scanner.cel.natives import WRAPPED_SINCE, wrapping_any
 from scanner.cel.parser import NotInGrammar, TooDeep
 from scanner.cel.source import NOWHERE, Issue, Source
 from scanner.cel.validators import validate
@@ -65,6 +65,7 @@ class Program:
         "_analysis",
         "_evaluated",
         "_fast",
+        "_may_wrap",
         "_metered",
         "_planned",
         "_room",
@@ -80,6 +81,7 @@ class Program:
         self.result_type: Type = checked.types[root.id]
         self.reads = reads.paths(root, checked, frozenset(name for name, _ in declared))
         self._analysis = analysis
+        self._may_wrap = analysis.environment.version >= WRAPPED_SINCE
         self._evaluated = 0
         self._fast: fast.Fast | None = None
         self._watch = fast.Watch(None)
@@ -89,7 +91,7 @@ class Program:
 
     def evaluate(self, activation: Mapping[str, object]) -> Value:
         """Return the value for these variables; raise `EvaluationError` with upstream's text."""
-        if wrapping_any():
+        if self._may_wrap and wrapping_any():
             return self.evaluate_exactly(activation)
         if self._fast is not None:
             try:
