@@ -27,7 +27,7 @@ from scanner.cel.tree import (
     Select,
     StructLiteral,
 )
-from scanner.cel.values import NONE, KeyedMap, Optional, UInt, Value, make_map, unhashable
+from scanner.cel.values import NONE, KeyedMap, Optional, UInt, Value, make_map, unhashable, without
 
 if TYPE_CHECKING:
     from scanner.cel.checker import Checked, Resolution
@@ -667,6 +667,7 @@ def _map_of(entries: tuple[tuple[Evaluate, Evaluate, bool], ...]) -> Evaluate:
                 if type(value) is not Optional:
                     raise _not_optional(key, value)
                 if not value.present:
+                    found = without(found, key)
                     continue
                 value = value.value
             found.append((key, value))

@@ -14,7 +14,7 @@ from scanner.cel import cost, runtime, tracked
 from scanner.cel.cost import LIST_COST, MAP_COST, STRUCT_COST, WRAP
 from scanner.cel.errors import EvaluationError, EvaluationStopped
 from scanner.cel.exact import MISSING, is_member
-from scanner.cel.values import NONE, KeyedMap, Optional, Value, make_map
+from scanner.cel.values import NONE, KeyedMap, Optional, Value, make_map, without
 
 if TYPE_CHECKING:
     from scanner.cel.cost import Price, Seen
@@ -422,7 +422,7 @@ def map_of(entries: tuple[tuple[Measure, Measure, bool], ...]) -> Measure:
             value = _entry(key, value_of(frame, meter), optional=optional)
             if isinstance(value, EvaluationError):
                 return value
-            found.extend((key, one) for one in value)
+            found = [*found, *((key, one) for one in value)] if value else without(found, key)
         return make_map(found)
 
     return _built(build, MAP_COST)

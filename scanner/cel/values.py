@@ -287,6 +287,12 @@ def make_map(entries: list[tuple[Value, Value]]) -> AnyMap:
     return KeyedMap(entries)
 
 
+def without(entries: list[tuple[Value, Value]], key: Value) -> list[tuple[Value, Value]]:
+    """Return the entries but those under a key: an optional entry that is absent takes earlier ones away."""
+    removed = map_key(key)
+    return [entry for entry in entries if map_key(entry[0]) != removed]
+
+
 _TYPES: dict[type, Type] = {
     bool: BOOL,
     int: INT,

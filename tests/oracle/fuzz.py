@@ -24,7 +24,7 @@ from tests.oracle.subjects import ATTRIBUTES, NAMESPACE, objects
 
 _BATCH = 200
 _OBJECTS = 6
-_REPEATS = 6
+_REPEATS = 40
 _MOST_ALIKE = 2
 
 

@@ -112,6 +112,12 @@ def parse(text: str) -> Quantity:
     return _exact(whole_number(digits + fraction), -len(fraction), base, exponent, negative=negative)
 
 
+def made(text: str) -> Quantity:
+    """Return a quantity of its own: as the key of a map it is another one each time it is made."""
+    known = parse(text)
+    return Quantity(known.unscaled, known.exponent, small=known.small)
+
+
 def _interpret(suffix: str) -> tuple[int, int]:
     """Return base and exponent of a suffix."""
     if suffix in _DECIMAL:
@@ -263,7 +269,7 @@ def _power_of_ten(exponent: int) -> float:
 LIBRARY = Library(
     "kubernetes.quantity",
     (
-        Function("quantity", (Overload("string_to_quantity", (STRING,), QUANTITY, parse),)),
+        Function("quantity", (Overload("string_to_quantity", (STRING,), QUANTITY, made),)),
         Function("isQuantity", (Overload("is_quantity_string", (STRING,), BOOL, _is_quantity),)),
         Function("sign", (Overload("quantity_sign", (QUANTITY,), INT, lambda quantity: _sign(quantity.unscaled)),)),
         Function(

@@ -80,12 +80,6 @@ def _starts_with_cidr(prefix: Prefix, other: Prefix) -> bool:
     return prefix.length <= other.length and masked == other.address
 
 
-def _own_quantity(text: str) -> Quantity:
-    """Parse a quantity that arithmetic may change."""
-    known = quantity.parse(text)
-    return known if known.small else Quantity(known.unscaled, known.exponent, small=False)
-
-
 def _in_place(compute: Callable[[Quantity, Quantity], Quantity]) -> Callable[[Quantity, Quantity], Quantity]:
     """Return arithmetic whose receiver, when it is a big decimal, becomes the result, with all that share it."""
 
@@ -126,7 +120,6 @@ DIFFERENCES = (
         "cidr_contains_cidr_string", lambda prefix, text: _starts_with_cidr(prefix, cidr.parse(text)), until=(1, 33)
     ),
     Difference("string_format", format.with_spaced_powers, until=(1, 33)),
-    Difference("string_to_quantity", _own_quantity, until=(1, 37)),
     Difference("quantity_add", _add_in_place, until=(1, 37)),
     Difference("quantity_add_int", lambda one, two: _add_in_place(one, quantity.of_int(two)), until=(1, 37)),
     Difference("quantity_sub", _subtract_in_place, until=(1, 37)),
