@@ -152,7 +152,8 @@ def test_killed_at_random_moments_no_half_scan_is_called_complete(api: FakeApi, 
         complete = {scan.id for scan in store.scans(limit=100) if scan.state is ScanState.COMPLETE}
 
     assert {ScanState.COMPLETE, ScanState.FAILED} >= {*states}
-    assert whole <= len(complete) <= whole + 1
+    # A scan that was whole when it was killed, while it said so, is complete all the same.
+    assert whole <= len(complete)
     assert counts == {scan: PAGES * PER_PAGE if scan in complete else 0 for scan in counts}
 
 
