@@ -19,6 +19,7 @@ import urllib3
 from urllib3.exceptions import (
     ConnectTimeoutError,
     HTTPError,
+    LocationValueError,
     NewConnectionError,
     ProxyError,
     ReadTimeoutError,
@@ -261,6 +262,8 @@ class Session:
     def _explained(self, error: Exception, login: _Login, watch: Watch) -> Unanswered:
         server = without_password(login.root)
         match error:
+            case LocationValueError():
+                return Unanswered(f"{server} is not the URL of a server: correct it in the kubeconfig")
             case SSLError() if not self._reached:
                 return Unanswered(f"TLS to {server} failed ({_reason(error)})")
             case NewConnectionError() if not self._reached:
