@@ -117,6 +117,10 @@ class Opaque:
     TYPE: ClassVar[Type]
     GO_TYPE: ClassVar[str]
 
+    def __str__(self) -> str:
+        """Return a text that is the same in every process: it may end up in the message of an error."""
+        return f"<{self.TYPE.name}>"
+
     def go_type(self) -> str:
         """Return upstream's name for the implementation of this value."""
         return self.GO_TYPE

@@ -132,5 +132,5 @@ def _plain(value: Any) -> Any:
         case Quantity():
             return f"{value.unscaled}e{value.exponent}"
         case Opaque():
-            return str(value) if type(value).__str__ is not object.__str__ else ""
+            return str(value) if type(value).__str__ is not Opaque.__str__ else ""
     raise TypeError(type(value).__name__)

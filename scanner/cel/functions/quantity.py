@@ -8,10 +8,12 @@ of a pointer type, which `==` refuses on its right.
 from __future__ import annotations
 
 import re
+from copy import copy
 from functools import lru_cache
 from typing import ClassVar
 
 from scanner.cel.errors import EvaluationError
+from scanner.cel.functions.canonical import Style, canonical
 from scanner.cel.functions.declaration import Function, Library, Overload, member
 from scanner.cel.runtime import no_overload
 from scanner.cel.text import length
@@ -38,10 +40,10 @@ _LONGEST_EXPONENT = 1000
 class Quantity(Opaque):
     """A number with a decimal exponent; `small` and `computed` tell upstream's representations apart.
 
-    `sharing` are, until 1.36, the quantities that hold the same big decimal, which arithmetic changes in place.
+    `style` and `written`, the text that it was parsed from, tell how it prints. `sharing` are, until 1.36, the quantities that hold the same big decimal, which arithmetic changes in place.
     """
 
-    __slots__ = ("computed", "exponent", "sharing", "small", "unscaled")
+    __slots__ = ("computed", "exponent", "sharing", "small", "style", "unscaled", "written")
     TYPE: ClassVar[Type] = QUANTITY
     GO_TYPE: ClassVar[str] = "cel.Quantity"
     GO_NATIVE: ClassVar[str] = "*resource.Quantity"
@@ -52,6 +54,14 @@ class Quantity(Opaque):
         self.small = small
         self.computed = computed
         self.sharing: list[Quantity] = []
+        self.style = Style.DECIMAL
+        self.written: tuple[str, int] | None = None
+
+    def __str__(self) -> str:
+        printed = canonical(self.unscaled, self.exponent, self.style)
+        if self.written is not None and self.written[1] == printed.exponent and self.unscaled:
+            return self.written[0]
+        return printed.text
 
     def go_type(self) -> str:
         """Return upstream's type, a pointer when the value was computed."""
@@ -102,6 +112,15 @@ def parse(text: str) -> Quantity:
     if not whole and not fraction and not suffix and "." not in text:
         return Quantity(0, 0, small=True)
     base, exponent = _interpret(suffix)
+    quantity = _parsed(sign, zeros, whole, fraction, base, exponent)
+    if suffix not in _DECIMAL:
+        quantity.style = Style.BINARY if suffix in _BINARY else Style.EXPONENT
+    if not fraction:
+        quantity.written = (text, exponent)
+    return quantity
+
+
+def _parsed(sign: str, zeros: str, whole: str, fraction: str, base: int, exponent: int) -> Quantity:
     digits = whole or "0"
     negative = sign == "-"
     fast = _fast(digits, fraction, base, exponent)
@@ -114,8 +133,7 @@ def parse(text: str) -> Quantity:
 
 def made(text: str) -> Quantity:
     """Return a quantity of its own: as the key of a map it is another one each time it is made."""
-    known = parse(text)
-    return Quantity(known.unscaled, known.exponent, small=known.small)
+    return copy(parse(text))
 
 
 def _interpret(suffix: str) -> tuple[int, int]:
@@ -179,11 +197,14 @@ def _exceeds_int64(unscaled: int, scale: int) -> bool:
 
 
 def add(left: Quantity, right: Quantity) -> Quantity:
-    """Return the sum, in upstream's form."""
+    """Return the sum, in upstream's form; zero takes the style of what is added to it."""
     small = _add_small(left, right.unscaled, right.exponent) if left.small and right.small else None
-    if small is not None:
-        return small
-    return _add_exactly(left, right)
+    return _in_style(small or _add_exactly(left, right), left, right)
+
+
+def _in_style(result: Quantity, left: Quantity, right: Quantity) -> Quantity:
+    result.style = left.style if left.unscaled else right.style
+    return result
 
 
 def _add_exactly(left: Quantity, right: Quantity) -> Quantity:
@@ -209,9 +230,8 @@ def subtract(left: Quantity, right: Quantity) -> Quantity:
     """Return the difference; of the smallest int64 upstream subtracts the negative, which is the same number in 64 bits."""
     negative = right.unscaled if right.unscaled == INT_MIN else -right.unscaled
     small = _add_small(left, negative, right.exponent) if left.small and right.small else None
-    if small is not None:
-        return small
-    return _add_exactly(left, Quantity(-right.unscaled, right.exponent, small=False))
+    exact = Quantity(-right.unscaled, right.exponent, small=False)
+    return _in_style(small or _add_exactly(left, exact), left, right)
 
 
 def of_int(number: int) -> Quantity:
