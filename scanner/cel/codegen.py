@@ -282,7 +282,9 @@ class _Generator:
         if term.kind is Kind.BOOL:
             return term.code
         kept, name = self._kept(term.code)
-        is_bool = ast.BoolOp(ast.Or(), [_is(kept, ast.Constant(True)), _is(_name(name), ast.Constant(False))])  # noqa: FBT003
+        is_bool = ast.BoolOp(
+            ast.Or(), [_is(kept, ast.Constant(value=True)), _is(_name(name), ast.Constant(value=False))]
+        )
         return _if(is_bool, _name(name), self._call(unforeseen))
 
     # --- names and selections
@@ -521,7 +523,8 @@ class _Generator:
         """Evaluate the terms one after the other as statements, because some of them are loops."""
         result = self._local("holds")
         for at_, term in enumerate(terms):
-            code, block = self._inside(lambda: self._decides(term, terms[at_ + 1 :], when=conjunction))  # noqa: B023
+            rest = terms[at_ + 1 :]
+            code, block = self._inside(lambda one=term, after=rest: self._decides(one, after, when=conjunction))
             block.append(_assign(result, code))
             if at_ == 0:
                 self._block.extend(block)

@@ -56,7 +56,7 @@ class Price:
 def size(value: Seen) -> int:
     """Return a value's size: characters, bytes or entries; 1 for what has none."""
     if type(value) in _SIZED:
-        return len(value)  # type: ignore[arg-type]
+        return len(value)  # type: ignore[arg-type] # the set holds classes that have a length
     if type(value) is Address:
         return 4 if value.version == 4 else 16  # noqa: PLR2004 (IP versions)
     if type(value) is Prefix:
