@@ -13,6 +13,7 @@ import ast
 import re
 from collections import Counter
 from enum import StrEnum
+from functools import partial
 from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, assert_never
 
@@ -523,8 +524,7 @@ class _Generator:
         """Evaluate the terms one after the other as statements, because some of them are loops."""
         result = self._local("holds")
         for at_, term in enumerate(terms):
-            rest = terms[at_ + 1 :]
-            code, block = self._inside(lambda one=term, after=rest: self._decides(one, after, when=conjunction))
+            code, block = self._inside(partial(self._decides, term, terms[at_ + 1 :], when=conjunction))
             block.append(_assign(result, code))
             if at_ == 0:
                 self._block.extend(block)
