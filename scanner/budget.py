@@ -235,12 +235,16 @@ class Outlay:
     def __init__(self, variables: Mapping[str, Expression], shares: Sequence[Share]) -> None:
         self._variables = {name: one.program for name, one in variables.items() if one.program is not None}
         self._shares = tuple(share for share in shares if share.programs)
-        programs = (*self._variables.values(), *(program for share in self._shares for program in share.programs))
-        self._roots = tuple(root for root in _ROOTS if any(path[0] == root for one in programs for path in one.reads))
+        read = {path[0] for program in self._programs() for path in program.reads}
+        self._roots = tuple(root for root in _ROOTS if root in read)
         self._largest = -1
         self._smallest_misfit = cel.LARGEST_SIZE + 1
         self._fitting: list[tuple[Extent, ...]] = []
         self._misfits: list[tuple[Extent, ...]] = []
+
+    def _programs(self) -> Iterator[cel.Program]:
+        yield from self._variables.values()
+        yield from (program for share in self._shares for program in share.programs)
 
     def is_within_limits(self, activation: Mapping[str, object]) -> bool:
         """Whether no limit can be exceeded with these inputs; False when that cannot be told without counting."""
@@ -255,9 +259,18 @@ class Outlay:
         size = max(_LATEST.size(*one) for one in documents)
         return self._is_within_size(size) or self._fits(tuple(_LATEST.extent(*one) for one in documents))
 
-    def is_within(self, extents: Mapping[str, Extent]) -> bool:
-        """Whether no limit can be exceeded when there is no more than this in each variable of the environment."""
-        return self._fits(tuple(extents.get(root, cel.NOTHING).rounded() for root in self._roots))
+    @property
+    def ranges(self) -> frozenset[tuple[str, ...]]:
+        """The paths into `object` and `oldObject` that loops run over."""
+        return frozenset().union(*(program.ranges for program in self._programs()))
+
+    def is_within(self, extents: Mapping[str, Extent], lengths: Mapping[tuple[str, ...], float] | None = None) -> bool:
+        """Whether no limit can be exceeded when there is no more than this in each variable of the environment.
+
+        `lengths` are those of `ranges`, where they are known.
+        """
+        rounded = tuple(extents.get(root, cel.NOTHING).rounded() for root in self._roots)
+        return self._adds_up(rounded, lengths) if lengths else self._fits(rounded)
 
     def _is_within_size(self, size: int) -> bool:
         """Whether no limit can be exceeded with documents of this size, whatever they look like."""
@@ -282,18 +295,19 @@ class Outlay:
             self._misfits.append(larger)
         return False
 
-    def _adds_up(self, inputs: tuple[Extent, ...]) -> bool:
+    def _adds_up(self, inputs: tuple[Extent, ...], lengths: Mapping[tuple[str, ...], float] | None = None) -> bool:
+        known = lengths or {}
         extents = dict(zip(self._roots, inputs, strict=True)) | dict.fromkeys(_ASKED, cel.NOTHING)
-        common = list(self._variable_costs(extents))
+        common = list(self._variable_costs(extents, known))
         total = sum(common)
         for share in self._shares:
-            costs = [program.bound(extents).cost for program in share.programs]
+            costs = [program.bound(extents, known).cost for program in share.programs]
             if max(costs) > cel.PER_CALL_LIMIT or sum(costs) + 2 * total > share.budget:
                 return False
         return max(common, default=0.0) <= cel.PER_CALL_LIMIT
 
-    def _variable_costs(self, extents: dict[str, Extent]) -> Iterator[float]:
+    def _variable_costs(self, extents: dict[str, Extent], known: Mapping[tuple[str, ...], float]) -> Iterator[float]:
         """What each variable costs; what is in it is made known to those after it, and to the rest."""
         for name, program in self._variables.items():
-            cost, extents[f"variables.{name}"] = program.bound(extents)
+            cost, extents[f"variables.{name}"] = program.bound(extents, known)
             yield cost

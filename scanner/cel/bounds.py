@@ -7,14 +7,17 @@ to be done as well as the cost, so that what is not counted is also quick.
 All formulas are polynomials without negative coefficients. Therefore a loop over a document needs no product where its body looks
 at the element alone: what the elements of a list have together is no more than what the list has, so the body is charged once for
 all of the list, and for each element only what it costs on nothing.
+
+Loops inside loops do need one. Where the list is a plain path into the document, its length can be given, and is then what counts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, assert_never
 
-from scanner.cel import estimates
+from scanner.cel import estimates, reads
 from scanner.cel.cost import LIST_COST, MAP_COST, STRUCT_COST
 from scanner.cel.estimates import Operand, Operands
 from scanner.cel.exact import is_selection
@@ -30,6 +33,7 @@ from scanner.cel.tree import (
     Select,
     StructLiteral,
     children,
+    walk,
 )
 
 if TYPE_CHECKING:
@@ -37,6 +41,7 @@ if TYPE_CHECKING:
     from scanner.cel.folding import Folded
 
 _SCALARS = frozenset({"null", "timestamp", "duration", "type"})
+_DOCUMENTS = frozenset({"object", "oldObject"})
 _DEEPEST = 6
 """Loops inside loops; each is looked at twice, on nothing and on everything."""
 _OVERHEADS = {
@@ -59,15 +64,44 @@ class Bound(NamedTuple):
     extent: Extent
 
 
-def bound(root: Node, checked: Checked, folded: Folded, extents: Mapping[str, Extent]) -> Bound:
-    """Return the bound of an expression; `extents` are those of what it reads, `variables.x` under that name."""
-    return _Bounds(checked, folded).of(root, extents, 0)
+def bound(
+    root: Node,
+    checked: Checked,
+    folded: Folded,
+    extents: Mapping[str, Extent],
+    lengths: Mapping[reads.Path, float] = MappingProxyType({}),
+) -> Bound:
+    """Return the bound of an expression; `extents` are those of what it reads, `variables.x` under that name.
+
+    `lengths` are at least the numbers of entries of what loops run over, for paths of which that is known.
+    """
+    return _Bounds(checked, folded, extents, lengths).of(root, extents, 0)
+
+
+def ranges(root: Node, checked: Checked) -> frozenset[reads.Path]:
+    """Return the paths into the documents that loops run over."""
+    found = (_path(node.range, checked) for node in walk(root) if isinstance(node, Comprehension))
+    return frozenset(path for path in found if path is not None)
+
+
+def _path(node: Node, checked: Checked) -> reads.Path | None:
+    """Return the path that an expression is, if it is one into a document, unless a variable of a macro hides that."""
+    fields: list[str] = []
+    while isinstance(node, Select) and not node.test and node.id not in checked.names:
+        fields.append(node.field)
+        node = node.operand
+    name = checked.names.get(node.id, "")
+    return (name, *reversed(fields)) if name in _DOCUMENTS else None
 
 
 class _Bounds:
-    def __init__(self, checked: Checked, folded: Folded) -> None:
+    def __init__(
+        self, checked: Checked, folded: Folded, extents: Mapping[str, Extent], lengths: Mapping[reads.Path, float]
+    ) -> None:
         self._checked = checked
         self._folded = folded
+        self._extents = extents
+        self._lengths = lengths
 
     def of(self, node: Node, known: Mapping[str, Extent], depth: int) -> Bound:
         """Return the bound of a node."""
@@ -182,11 +216,16 @@ class _Bounds:
             result = self.of(node.result, {**known, node.accumulator: start.extent}, depth)
             return Bound(start.cost + result.cost + 1, result.extent)
         over = self.of(node.range, known, depth)
-        times = min(over.extent.elements, over.extent.widest)
+        times = min(over.extent.elements, over.extent.widest, self._length(node.range, known))
         on_nothing = self._iteration(node, known, NOTHING, depth + 1)
         on_all = self._iteration(node, known, over.extent.pooled(), depth + 1)
         cost = over.cost + 4 + times * (on_nothing.cost + _OVERHEADS[node.fold]) + on_all.cost
         return Bound(cost, self._folded_extent(node, over.extent, times, (on_nothing.extent, on_all.extent)))
+
+    def _length(self, node: Node, known: Mapping[str, Extent]) -> float:
+        path = _path(node, self._checked) if self._lengths else None
+        is_hidden = path is None or known.get(path[0]) is not self._extents.get(path[0])
+        return UNKNOWN if path is None or is_hidden else self._lengths.get(path, UNKNOWN)
 
     def _iteration(self, node: Comprehension, known: Mapping[str, Extent], element: Extent, depth: int) -> Bound:
         inside = {**known, node.variable: element}

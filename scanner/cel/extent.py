@@ -6,6 +6,7 @@ Known from the length of its JSON text, which takes microseconds, or counted the
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import ceil
 from typing import NamedTuple
 
 import orjson
@@ -37,7 +38,7 @@ class Extent(NamedTuple):
         return Extent(*(min(number * factor, UNKNOWN) for number in self))
 
     def rounded(self) -> Extent:
-        """Return the next larger extent of a coarse grid."""
+        """Return the smallest extent of a coarse grid that is no smaller."""
         return Extent(*(_rounded(number) for number in self))
 
 
@@ -46,7 +47,7 @@ BOUNDLESS = Extent(UNKNOWN, UNKNOWN, UNKNOWN)
 
 
 def _rounded(number: float) -> float:
-    return min(float(1 << int(number).bit_length()), UNKNOWN)
+    return min(float(1 << (ceil(number) - 1).bit_length()), UNKNOWN) if number > 1 else number
 
 
 def together(extents: Iterable[Extent], *, entries: int = 0) -> Extent:
@@ -87,6 +88,15 @@ def extent_of_document(document: object) -> Extent:
         return BOUNDLESS
     entries = float(text.count(b",") + text.count(b"[") + text.count(b"{"))
     return Extent(entries, float(len(text)), entries)
+
+
+def entries_at(document: object, path: Iterable[str]) -> int:
+    """Return the number of entries of the list or map that a path of fields leads to; 0 where there is neither."""
+    for field in path:
+        if type(document) is not dict:
+            return 0
+        document = document.get(field)
+    return len(document) if type(document) is list or type(document) is dict else 0
 
 
 def widest_of(document: object) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from scanner.cel import bounds, exact, fast, metered, parser, reads, reasons, salvage, syntax
@@ -145,13 +146,19 @@ class Program:
         except EvaluationError as error:
             return Measured(error, meter.cost)
 
-    def bound(self, extents: Mapping[str, Extent]) -> Bound:
+    def bound(self, extents: Mapping[str, Extent], lengths: Mapping[reads.Path, float] = MappingProxyType({})) -> Bound:
         """Return what an evaluation costs at most, and what is in its value, when this much is in what it reads.
 
-        What `extents` does not name may be anything. An evaluation whose bound is within the limits need not be measured.
+        What `extents` does not name may be anything, and `lengths` are those of `ranges`, as far as they are known.
+        An evaluation whose bound is within the limits need not be measured.
         """
         analysis = self._analysis
-        return with_room(lambda: bounds.bound(analysis.root, analysis.checked, analysis.folded, extents))
+        return with_room(lambda: bounds.bound(analysis.root, analysis.checked, analysis.folded, extents, lengths))
+
+    @property
+    def ranges(self) -> frozenset[reads.Path]:
+        """The paths into `object` and `oldObject` that loops run over."""
+        return bounds.ranges(self._analysis.root, self._analysis.checked)
 
     def count(self, activation: Mapping[str, object], limit: int = PER_CALL_LIMIT) -> Meter:
         """Return a meter that has counted an evaluation, to its end or until it stopped."""
