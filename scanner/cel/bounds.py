@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, NamedTuple, assert_never
 from scanner.cel import estimates, reads
 from scanner.cel.cost import LIST_COST, MAP_COST, STRUCT_COST
 from scanner.cel.estimates import Operand, Operands
-from scanner.cel.exact import is_selection
 from scanner.cel.extent import BOUNDLESS, NOTHING, UNKNOWN, Extent, extent_of, together
+from scanner.cel.go_values import is_selection
 from scanner.cel.tree import (
     Call,
     Comprehension,

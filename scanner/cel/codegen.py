@@ -18,8 +18,11 @@ from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, assert_never
 
 from scanner.cel import runtime, tracked
-from scanner.cel.exact import OPTIONALS_KEPT_SINCE, as_it_is, is_member, is_selection, reread
+from scanner.cel.closures import is_member
+from scanner.cel.exact import OPTIONALS_KEPT_SINCE
+from scanner.cel.go_values import is_selection
 from scanner.cel.remembered import Remembered
+from scanner.cel.selections import as_it_is, reread
 from scanner.cel.tree import (
     Call,
     Comprehension,

@@ -11,16 +11,18 @@ from copy import copy
 from typing import TYPE_CHECKING, TypeAlias
 
 from scanner.cel import cost, runtime, tracked
+from scanner.cel.closures import is_member
 from scanner.cel.cost import LIST_COST, MAP_COST, STRUCT_COST, WRAP
 from scanner.cel.errors import EvaluationError, EvaluationStopped
-from scanner.cel.exact import MISSING, is_member
+from scanner.cel.frame import MISSING
+from scanner.cel.go_values import refusal
 from scanner.cel.values import NONE, KeyedMap, Optional, Value, make_map, without
 
 if TYPE_CHECKING:
     from scanner.cel.cost import Price, Seen
-    from scanner.cel.exact import Rewrap
     from scanner.cel.folding import Key
     from scanner.cel.meter import Meter
+    from scanner.cel.selections import Rewrap
 
 Frame: TypeAlias = "list[Seen]"
 Measure: TypeAlias = "Callable[[Frame, Meter], Seen]"
@@ -125,6 +127,27 @@ def reading(operand: Measure, again: Rewrap) -> Measure:
     def measure(frame: Frame, meter: Meter) -> Seen:
         value = operand(frame, meter)
         return _reread(value, again) if type(value) is Optional else value
+
+    return measure
+
+
+def native_key(key: Measure) -> Measure:
+    """Name what cannot be a key or an index as Go does."""
+
+    def measure(frame: Frame, meter: Meter) -> Seen:
+        value = key(frame, meter)
+        why = "" if isinstance(value, EvaluationError) else refusal(value)
+        return EvaluationError(why) if why else value
+
+    return measure
+
+
+def copied(key: Measure) -> Measure:
+    """Make a list or map of its own."""
+
+    def measure(frame: Frame, meter: Meter) -> Seen:
+        value = key(frame, meter)
+        return copy(value) if type(value) is dict or type(value) is list else value
 
     return measure
 

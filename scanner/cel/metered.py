@@ -17,10 +17,12 @@ from typing import TYPE_CHECKING, assert_never
 from scanner.cel import cost, measures, runtime, tracked
 from scanner.cel.checker import is_optional
 from scanner.cel.errors import EvaluationStopped
-from scanner.cel.exact import OPTIONALS_KEPT_SINCE, as_it_is, evaluates_in_turn, is_selection, makes_map
+from scanner.cel.exact import OPTIONALS_KEPT_SINCE, evaluates_in_turn, makes_map
 from scanner.cel.functions import regex
+from scanner.cel.go_values import is_go_key, is_go_value, is_selection
 from scanner.cel.macros import ACCUMULATOR
 from scanner.cel.meter import Meter
+from scanner.cel.selections import as_it_is
 from scanner.cel.tree import (
     Call,
     Comprehension,
@@ -175,7 +177,15 @@ class _Planner:
         optional = node.function != "_[_]"
         if key.id in self._folded.constants:
             return operand, (None, self._folded.constants[key.id], optional)
-        return operand, (self._raw(key), None, optional)
+        return operand, (self._index(key), None, optional)
+
+    def _index(self, node: Node) -> Measure:
+        """Plan a computed key or index; what cannot be one is named as Go does, and that depends on where it is from."""
+        if isinstance(node, Call) and node.function == "_?_:_":
+            condition, yes, no = node.arguments
+            return measures.choice(self.plan(condition), self._index(yes), self._index(no))
+        raw = self._raw(node)
+        return measures.native_key(raw) if is_go_value(node, self._checked, self._folded, self._scope) else raw
 
     # --- calls
 
@@ -273,13 +283,19 @@ class _Planner:
                 entries = tuple((self.plan(element), index in optional) for index, element in enumerate(elements))
                 return measures.list_of(entries)
             case MapLiteral():
-                return measures.map_of(tuple((self.plan(e.key), self.plan(e.value), e.optional) for e in node.entries))
+                return measures.map_of(tuple((self._key(e.key), self.plan(e.value), e.optional) for e in node.entries))
             case StructLiteral():
                 fields = tuple((e.name, self.plan(e.value), e.optional) for e in node.entries)
                 if self._structs is None:
                     return measures.struct_of(fields, lambda found: found)
                 made, make = self._checked.types[node.id], self._structs.make
                 return measures.struct_of(fields, lambda found: make(made, found))
+
+    def _key(self, node: Node) -> Measure:
+        """Plan the key of a map's entry; of what is in an object upstream makes another list or map each time it is read."""
+        measure = self.plan(node)
+        is_native = is_go_key(node, self._checked, self._folded, self._scope)
+        return measures.copied(measure) if is_native else measure
 
     # --- comprehensions
 

@@ -7,13 +7,13 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from scanner.cel import bounds, exact, fast, metered, parser, reads, reasons, salvage, syntax
+from scanner.cel import bounds, exact, fast, metered, notes, parser, reads, reasons, salvage, syntax
 from scanner.cel.checker import check
 from scanner.cel.cost import PER_CALL_LIMIT
 from scanner.cel.depth import with_room
 from scanner.cel.errors import CompileError, CostExceeded, EvaluationError, InstantiationError, Interrupted
-from scanner.cel.exact import MISSING
 from scanner.cel.folding import fold
+from scanner.cel.frame import MISSING
 from scanner.cel.lexer import UnknownCharacter
 from scanner.cel.meter import Meter
 from scanner.cel.natives import WRAPPED_SINCE, wrapping_any
@@ -68,6 +68,7 @@ class Program:
         "_fast",
         "_may_wrap",
         "_metered",
+        "_noting",
         "_planned",
         "_room",
         "_watch",
@@ -87,6 +88,7 @@ class Program:
         self._fast: fast.Fast | None = None
         self._watch = fast.Watch(None)
         self._metered: metered.Planned | None = None
+        self._noting: notes.Noting | None = None
         self._planned = planned
         self._room: list[Value] = [None] * (planned.size - len(planned.roots))
 
@@ -112,11 +114,17 @@ class Program:
         self._watch = fast.Watch(self._fast)
         return self._fast
 
-    def reasons(
-        self, activation: Mapping[str, object], sources: Mapping[str, str] | None = None
-    ) -> tuple[reasons.Reason, ...]:
-        """Return the values that decided an evaluation; `sources` are the paths that the policy's variables stand for."""
-        return reasons.reasons(self._analysis, activation, sources)
+    def explain(
+        self, activation: Mapping[str, object], variables: Mapping[str, Program] | None = None
+    ) -> reasons.Explanation:
+        """Return what decided an evaluation; `variables` are the programs of the policy's variables."""
+        return reasons.explain(self, activation, variables or {})
+
+    def noting(self) -> notes.Noting:
+        """Return the closures that note what each part comes to."""
+        if self._noting is None:
+            self._noting = notes.Noting(self._analysis)
+        return self._noting
 
     def python(self) -> str:
         """Return the generated function as people read it; empty when there is none."""

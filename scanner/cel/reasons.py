@@ -1,217 +1,223 @@
 """Why an expression came to what it did: the values that decided it, and where in the object each of them is.
 
-The expression is evaluated once more by the closures, with every node noting its outcome. What decided follows from the
-operators: of a conjunction that is false the operand that is false, of `all` the element that failed, of a comparison what was
-compared. Nobody pays for this until somebody asks.
+The expression is evaluated once more by closures that note what each part came to. What decided follows from the operators: of
+a conjunction that is false the operand that is false, of `all` the element that failed, of a comparison what was compared, of
+a policy variable what decided that. Nobody pays for this until somebody asks.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
-from scanner.cel import exact
-from scanner.cel.depth import with_room
 from scanner.cel.errors import EvaluationError
-from scanner.cel.exact import MISSING, is_selection
-from scanner.cel.tree import Call, Comprehension, Identifier, Literal, Node, Select
+from scanner.cel.origins import Origin, Origins, Place, Scope, Tracer
+from scanner.cel.tree import Call, Comprehension, Literal
 from scanner.cel.unparse import unparse
+from scanner.cel.values import Opaque
 
 if TYPE_CHECKING:
-    from scanner.cel.exact import Evaluate, Frame
-    from scanner.cel.program import Analysis
+    from scanner.cel.notes import Note
+    from scanner.cel.program import Program
     from scanner.cel.values import Value
 
 MOST_REASONS = 20
-_MOST_NOTES = 20_000
 _MOST_ELEMENTS = 3
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
-_ROOT = {"object": ""}
+_LOGIC = frozenset({"_&&_", "_||_", "!_"})
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """A part of an expression, what it came to, and the path of that in the object (`spec.containers[2].image`).
+    """A part of an expression and what it came to.
 
-    The path of what is in another document begins with its name (`params.data.limit`); it is empty for what was computed.
+    `place` is where in a document that is, empty for what was computed; `reads` is every place whose content may be in it;
+    `variable` names the policy variable in whose expression the part stands.
     """
 
     text: str
     outcome: Value | EvaluationError
-    path: str = ""
-
-
-@dataclass(slots=True)
-class _Note:
-    """What a node came to, once; a loop evaluates its parts many times."""
-
-    node: Node
-    outcome: Value | EvaluationError = None
-    parts: list[_Note] = field(default_factory=list)
-
-
-def reasons(
-    analysis: Analysis, activation: Mapping[str, object], sources: Mapping[str, str] | None = None
-) -> tuple[Reason, ...]:
-    """Return what decided, at most `MOST_REASONS`, in order of evaluation; `sources` are paths of the policy's variables."""
-    notes = _Notes()
-    planned = exact.plan(analysis.root, analysis.checked, analysis.folded, analysis.environment, notes.around)
-    frame: Frame = [activation.get(name, MISSING) for name in planned.roots]
-    frame += [None] * (planned.size - len(planned.roots))
-    with suppress(EvaluationError):
-        with_room(lambda: planned.evaluate(frame))
-    found = _Reader(analysis, dict(sources or {})).why(notes.first)
-    unique = dict.fromkeys((reason.text, reason.path) for reason in found)
-    known = {(reason.text, reason.path): reason for reason in found}
-    return tuple(known[key] for key in unique)[:MOST_REASONS]
-
-
-class _Notes:
-    """Notes as a tree: the parts of a node are what was evaluated for it."""
-
-    def __init__(self) -> None:
-        self._open = [_Note(Literal(0, 0, None))]
-        self._number = 0
+    place: Place = ()
+    variable: str = ""
+    reads: frozenset[Place] = frozenset()
 
     @property
-    def first(self) -> _Note:
-        """The note of the whole expression."""
-        return self._open[0].parts[0]
+    def path(self) -> str:
+        """The place as people write it, in the object or below the name of another document."""
+        return path_of(self.place)
 
-    def around(self, node: Node, evaluate: Evaluate) -> Evaluate:
-        """Note what a node comes to."""
 
-        def noting(frame: Frame) -> Value:
-            if self._number >= _MOST_NOTES:
-                return evaluate(frame)
-            self._number += 1
-            note = _Note(node)
-            self._open[-1].parts.append(note)
-            self._open.append(note)
-            try:
-                note.outcome = evaluate(frame)
-            except EvaluationError as error:
-                note.outcome = error
-                raise
-            finally:
-                self._open.pop()
-            return note.outcome
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What an expression came to, its reasons in order of evaluation, and how many more there are."""
 
-        return noting
+    outcome: Value | EvaluationError
+    reasons: tuple[Reason, ...]
+    left_out: int = 0
+
+
+def explain(program: Program, activation: Mapping[str, object], variables: Mapping[str, Program]) -> Explanation:
+    """Return what decided an evaluation, at most `MOST_REASONS`; `variables` are those of the policy."""
+    origins = Tracer(activation, variables).origins(program.noting(), program)
+    reader = _Reader(origins)
+    found: dict[tuple[str, Place, str], Reason] = {}
+    for reason in reader.why(origins.first, {}):
+        found.setdefault((reason.text, reason.place, reason.variable), reason)
+    shown = tuple(islice(found.values(), MOST_REASONS))
+    return Explanation(origins.first.outcome, shown, len(found) - len(shown) + reader.left_out[0])
 
 
 class _Reader:
-    """Follows the notes from the whole expression to what decided it."""
+    """Follows the notes of one evaluation from the whole expression to what decided it."""
 
-    def __init__(self, analysis: Analysis, sources: dict[str, str]) -> None:
-        self._checked = analysis.checked
-        self._folded = analysis.folded
-        self._sources = sources
-        self._scope: dict[str, str] = {}
+    def __init__(
+        self, origins: Origins, variable: str = "", told: set[str] | None = None, left_out: list[int] | None = None
+    ) -> None:
+        self._origins = origins
+        self._variable = variable
+        self._told = set() if told is None else told
+        self.left_out = [0] if left_out is None else left_out
+        """How many elements were not looked at, in a list that the readers of all variables share."""
 
-    def why(self, note: _Note) -> list[Reason]:
-        """Return what decided a note."""
+    def why(self, note: Note, scope: Scope) -> Iterator[Reason]:
+        """Yield what decided a note."""
         node = note.node
-        if node.id in self._folded.constants:
-            return []
+        if node.id in self._origins.constants:
+            return
         match node:
             case Call(function="_&&_" | "_||_" | "!_"):
-                return [reason for part in _deciding(note) for reason in self.why(part)]
+                for part in _deciding(note):
+                    yield from self.why(part, scope)
             case Call(function="_?_:_"):
-                return [reason for part in note.parts for reason in self.why(part)]
-            case Comprehension(fold="all" | "exists") if note.parts:
-                return self._elements(node, note)
+                for part in note.parts:
+                    yield from self.why(part, scope)
+            case Comprehension(fold="bind", accumulator=name) if note.parts:
+                yield from self.why(note.parts[-1], {**scope, name: self._origins.of(note.parts[0], scope)})
+            case Comprehension(fold="all" | "exists" | "exists_one") if note.parts:
+                yield from self._elements(node, note, scope)
             case _:
-                return self._compared(note)
+                yield from self._compared(note, scope)
 
-    def _elements(self, node: Comprehension, note: _Note) -> list[Reason]:
-        """Return why the elements that decided a quantifier did so; of an empty range, the range."""
-        over, *rounds = note.parts
-        if not rounds:
-            return self._read(over)
-        decided = [(at, part) for at, part in enumerate(rounds) if part.outcome is note.outcome] or [
-            (at, part) for at, part in enumerate(rounds) if isinstance(part.outcome, EvaluationError)
-        ]
-        found: list[Reason] = []
-        for at, part in decided[:_MOST_ELEMENTS]:
-            with_element = self._scope
-            self._scope = {**with_element, **self._variables(node, over, at)}
-            found += self.why(part)
-            self._scope = with_element
-        return found
+    # --- loops
 
-    def _variables(self, node: Comprehension, over: _Note, at: int) -> dict[str, str]:
-        """Return where the variables of one round of a loop come from."""
-        place = self._path(over.node, over)
-        if not place:
-            return {}
-        if isinstance(over.outcome, list):
-            element = f"{place}[{at}]"
-        elif isinstance(over.outcome, dict):
-            element = _below(place, list(over.outcome)[at])
-        else:
-            return {}
-        return {node.variable if node.second_variable is None else node.second_variable: element}
+    def _elements(self, node: Comprehension, note: Note, scope: Scope) -> Iterator[Reason]:
+        """Yield why the elements that decided a quantifier did so; of an empty range, the range."""
+        rounds = [(parts[0], inner) for parts, inner in self._origins.rounds(node, note, scope) if parts]
+        decided = [(part, inner) for part, inner in rounds if _is_decisive(node, note, part)]
+        decided = decided or [(part, inner) for part, inner in rounds if isinstance(part.outcome, EvaluationError)]
+        if not decided:
+            decided = rounds if node.fold == "exists_one" else []
+        if not decided:
+            yield from self._read(note.parts[0], scope)
+        yield from self._first(decided)
 
-    def _compared(self, note: _Note) -> list[Reason]:
-        """Return what an operation looked at; what failed is the last of its parts that did."""
+    def _first(self, rounds: list[tuple[Note, Scope]]) -> Iterator[Reason]:
+        """Yield why the first few rounds went as they did."""
+        self.left_out[0] += max(0, len(rounds) - _MOST_ELEMENTS)
+        for part, inner in rounds[:_MOST_ELEMENTS]:
+            yield from self.why(part, inner)
+
+    def _filtered(self, node: Comprehension, note: Note, scope: Scope) -> Iterator[Reason]:
+        """Yield why elements are in a list, or why none is."""
+        rounds = [(parts[0], inner) for parts, inner in self._origins.rounds(node, note, scope) if parts]
+        kept = [(part, inner) for part, inner in rounds if part.outcome is True]
+        yield from self._first(kept or rounds)
+
+    # --- operations
+
+    def _compared(self, note: Note, scope: Scope) -> Iterator[Reason]:
+        """Yield what an operation looked at; what failed is the first of its parts that did."""
         node = note.node
         if isinstance(note.outcome, EvaluationError):
             failed = next((part for part in note.parts if isinstance(part.outcome, EvaluationError)), None)
             if failed is not None:
-                return self.why(failed)
-            looked_at = [] if is_selection(node, self._checked) else self._operands(note)
-            return [*looked_at, Reason(unparse(node), note.outcome, self._path(node, note))]
-        if not isinstance(node, Call) or is_selection(node, self._checked):
-            return self._read(note)
-        return self._operands(note)
+                yield from self.why(failed, scope)
+                return
+            if not self._origins.is_path(node):
+                yield from self._operands(note, scope)
+            yield from self._read(note, scope)
+            return
+        yield from self._looked_at(note, scope)
 
-    def _operands(self, note: _Note) -> list[Reason]:
-        found: list[Reason] = []
-        for part in note.parts:
-            if isinstance(part.node, Call) and not is_selection(part.node, self._checked):
-                found += self._operands(part)
-            else:
-                found += self._read(part)
-        return found
-
-    def _read(self, note: _Note) -> list[Reason]:
-        """Return the value of a part, unless it stands in the expression itself."""
+    def _looked_at(self, note: Note, scope: Scope) -> Iterator[Reason]:
+        """Yield the value of a part, or for an operation those of its operands."""
         node = note.node
-        if isinstance(node, Literal) or node.id in self._folded.constants:
-            return []
-        return [Reason(unparse(node), note.outcome, self._path(node, note))]
-
-    def _path(self, node: Node, note: _Note) -> str:
-        """Return where in a document a selection points; nothing for what is not read from one as it stands."""
-        keys = iter([part.outcome for part in note.parts if part.node is not node][1:])
-        return self._place(node, keys) or ""
-
-    def _place(self, node: Node, keys: Iterator[Value | EvaluationError]) -> str | None:
-        if node.id in self._checked.names:
-            return self._root(node)
         match node:
-            case Select(operand=Identifier(id=id_), field=name) if self._checked.names.get(id_) == "variables":
-                return self._sources.get(name)
-            case Select(operand=operand, field=name):
-                return _joined(self._place(operand, keys), name)
-            case Call(function="_[_]" | "_[?_]" | "_?._", arguments=(operand, key)):
-                place = self._place(operand, keys)
-                return _joined(place, self._folded.constants.get(key.id, next(keys, None)))
+            case Comprehension(fold="all" | "exists" | "exists_one" | "bind"):
+                yield from self.why(note, scope)
+            case Call(function=function) if function in _LOGIC:
+                yield from self.why(note, scope)
+            case Comprehension(fold="filter") if note.parts:
+                yield from self._read(note, scope)
+                yield from self._filtered(node, note, scope)
+            case Call(function="size") if note.parts:
+                yield from self._size(note, scope)
+            case Call() if not self._origins.is_path(node) and not _asks(note):
+                yield from self._operands(note, scope)
             case _:
-                return None
+                yield from self._read(note, scope)
 
-    def _root(self, node: Node) -> str | None:
-        name = self._checked.names[node.id]
-        if isinstance(node, Identifier) and name in self._scope:
-            return self._scope[name]
-        return None if name in ("variables", "authorizer") else _ROOT.get(name, name)
+    def _operands(self, note: Note, scope: Scope) -> Iterator[Reason]:
+        for part in note.parts:
+            yield from self._looked_at(part, scope)
+
+    def _size(self, note: Note, scope: Scope) -> Iterator[Reason]:
+        """Yield how many there are, and of a filtered list why these."""
+        over = note.parts[0]
+        yield self._reason(note, Origin(self._origins.of(over, scope).place, self._origins.reads(note, scope)))
+        if isinstance(over.node, Comprehension) and over.node.fold == "filter":
+            yield from self._filtered(over.node, over, scope)
+        elif name := self._origins.variable_of(over):
+            yield from self._of_variable(name)
+
+    def _read(self, note: Note, scope: Scope) -> Iterator[Reason]:
+        """Yield the value of a part, unless it stands in the expression itself."""
+        node = note.node
+        if isinstance(node, Literal) or node.id in self._origins.constants:
+            return
+        origin = self._origins.of(note, scope)
+        yield self._reason(note, Origin(origin.place, self._reads(note, scope)))
+        name = self._origins.variable_of(note)
+        if name and not origin.stands:
+            yield from self._of_variable(name)
+
+    def _reads(self, note: Note, scope: Scope) -> frozenset[Place]:
+        """What may be in an outcome: an error may quote all that was looked at."""
+        if isinstance(note.outcome, EvaluationError) and self._origins.is_path(note.node):
+            return self._origins.of(note, scope).reads
+        return self._origins.reads(note, scope)
+
+    def _reason(self, note: Note, origin: Origin) -> Reason:
+        return Reason(unparse(note.node), note.outcome, origin.place, self._variable, origin.reads)
+
+    def _of_variable(self, name: str) -> Iterator[Reason]:
+        """Yield what decided a policy variable, once."""
+        other = self._origins.tracer.variable(name)
+        if other is None or name in self._told:
+            return
+        self._told.add(name)
+        reader = _Reader(other, name, self._told, self.left_out)
+        yield from reader.why(other.first, {})
 
 
-def _deciding(note: _Note) -> list[_Note]:
+def _is_decisive(node: Comprehension, note: Note, part: Note) -> bool:
+    """Whether a round decided: of `exists_one`, one that counted."""
+    return part.outcome is True if node.fold == "exists_one" else part.outcome is note.outcome
+
+
+def _asks(note: Note) -> bool:
+    """Whether an operation asks a value that says nothing by itself, as the authorizer's."""
+    return any(isinstance(part.outcome, Opaque) and _is_request(part.outcome) for part in note.parts[:1])
+
+
+def _is_request(value: Opaque) -> bool:
+    return value.TYPE.name.startswith("kubernetes.authorization.")
+
+
+def _deciding(note: Note) -> list[Note]:
     """Return the operands that decided a logical operation."""
     if isinstance(note.node, Call) and note.node.function == "!_":
         return note.parts
@@ -220,16 +226,17 @@ def _deciding(note: _Note) -> list[_Note]:
     return [part for part in note.parts if part.outcome is note.outcome]
 
 
-def _joined(place: str | None, key: Value | EvaluationError) -> str | None:
-    if place is None or isinstance(key, bool):
-        return None
-    if isinstance(key, int):
-        return f"{place}[{key}]"
-    return _below(place, key) if isinstance(key, str) else None
+def path_of(place: Place) -> str:
+    """Return a place as people write it: `spec.containers[2].image`, `params.data['max.size']`."""
+    root, *steps = place or ("",)
+    path = "" if root == "object" and steps else str(root)
+    for step in steps:
+        path = f"{path}[{step}]" if isinstance(step, int) else _below(path, step)
+    return path
 
 
-def _below(place: str, key: str) -> str:
+def _below(path: str, key: str) -> str:
     if _PLAIN.fullmatch(key) is None:
         escaped = key.replace("\\", "\\\\").replace("'", "\\'")
-        return f"{place}['{escaped}']"
-    return f"{place}.{key}" if place else key
+        return f"{path}['{escaped}']"
+    return f"{path}.{key}" if path else key
