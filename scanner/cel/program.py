@@ -66,6 +66,8 @@ class Program:
         "_analysis",
         "_evaluated",
         "_fast",
+        "_function",
+        "_is_generated",
         "_may_wrap",
         "_metered",
         "_noting",
@@ -86,6 +88,8 @@ class Program:
         self._may_wrap = analysis.environment.version >= WRAPPED_SINCE
         self._evaluated = 0
         self._fast: fast.Fast | None = None
+        self._function: fast.Fast | None = None
+        self._is_generated = False
         self._watch = fast.Watch(None)
         self._metered: metered.Planned | None = None
         self._noting: notes.Noting | None = None
@@ -108,11 +112,19 @@ class Program:
         return self.evaluate_exactly(activation)
 
     def generate(self) -> fast.Fast | None:
-        """Return the generated function, used from now on; None for what only the closures can evaluate."""
-        analysis = self._analysis
-        self._fast = fast.build(self.text, analysis.root, analysis.checked, analysis.folded, analysis.environment)
-        self._watch = fast.Watch(self._fast)
-        return self._fast
+        """Return the generated function, used from now on; None for what only the closures can evaluate.
+
+        It is generated once, however often it is asked for.
+        """
+        if not self._is_generated:
+            self._is_generated = True
+            analysis = self._analysis
+            self._function = fast.build(
+                self.text, analysis.root, analysis.checked, analysis.folded, analysis.environment
+            )
+            self._fast = self._function
+            self._watch = fast.Watch(self._function)
+        return self._function
 
     def explain(
         self, activation: Mapping[str, object], variables: Mapping[str, Program] | None = None

@@ -19,6 +19,12 @@ def generated(text: str) -> Program:
     return program
 
 
+def test_a_function_is_generated_once() -> None:
+    """Whoever asks for it again, for objects of another namespace, gets the same one."""
+    program = compile("object.x == 1", ENVIRONMENT)
+    assert program.generate() is program.generate() is not None
+
+
 @pytest.mark.parametrize(
     ("text", "value", "expected"),
     [
