@@ -10,9 +10,7 @@ It is built of `ast` nodes, so that no text of a policy is ever parsed as Python
 from __future__ import annotations
 
 import ast
-import re
 from collections import Counter
-from enum import StrEnum
 from functools import partial
 from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, assert_never
@@ -21,6 +19,24 @@ from scanner.cel import runtime, tracked
 from scanner.cel.closures import is_member
 from scanner.cel.exact import OPTIONALS_KEPT_SINCE
 from scanner.cel.go_values import is_selection
+from scanner.cel.python_calls import at, found, keys, pairs, unforeseen, unwrapped
+from scanner.cel.python_operations import Operations
+from scanner.cel.python_terms import (
+    OF_CLASS,
+    PLAIN,
+    Kind,
+    Names,
+    Term,
+    assign,
+    class_of,
+    either,
+    identical,
+    is_class,
+    item,
+    joined,
+    name_of,
+    of_type,
+)
 from scanner.cel.remembered import Remembered
 from scanner.cel.selections import as_it_is, reread
 from scanner.cel.tree import (
@@ -36,11 +52,10 @@ from scanner.cel.tree import (
     children,
     walk,
 )
-from scanner.cel.type_system import BOOL, DOUBLE, INT, NULL, STRING, Type
-from scanner.cel.values import INT_MAX, INT_MIN, NONE, Optional, Value, make_map
+from scanner.cel.values import Optional, Value, make_map
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from scanner.cel.checker import Checked
     from scanner.cel.env import Environment
@@ -53,50 +68,11 @@ _DOCUMENTS = frozenset({"object", "oldObject", "params", "request", "namespaceOb
 _PARSERS = frozenset({"quantity", "semver", "ip", "cidr", "url"})
 _ONLY_ASK = frozenset({"isLessThan", "isGreaterThan", "compareTo", "containsIP", "containsCIDR", "family", "getHost"})
 """Functions that leave their arguments as they are; arithmetic on quantities does not, until 1.36."""
-_EXACT_DOUBLES = 2**53
 _Made = TypeVar("_Made")
-_NOT_A_NAME = re.compile(r"\W")
-_COMPARISONS: dict[str, type[ast.cmpop]] = {"_<_": ast.Lt, "_<=_": ast.LtE, "_>_": ast.Gt, "_>=_": ast.GtE}
-_ARITHMETIC: dict[str, type[ast.operator]] = {"_+_": ast.Add, "_-_": ast.Sub, "_*_": ast.Mult}
 
 
 class NotGenerated(Exception):
     """An expression has a part that only the closures evaluate."""
-
-
-class Unforeseen(Exception):
-    """A generated function met a value that it does not know about."""
-
-
-class Kind(StrEnum):
-    """What is known about the class of a value before it is there."""
-
-    ANY = "any"
-    JSON = "json"
-    BOOL = "bool"
-    INT = "int"
-    SIZE = "size"
-    DOUBLE = "double"
-    STRING = "string"
-    NULL = "null"
-    DOCUMENTS = "list of JSON"
-    LIST = "list"
-    MAP = "map"
-    PARSED = "parsed"
-
-
-_PLAIN = frozenset(Kind) - {Kind.ANY, Kind.LIST, Kind.MAP, Kind.PARSED}
-"""Kinds whose values are what a JSON document may hold."""
-_WHOLE = frozenset({Kind.INT, Kind.SIZE})
-_OF_TYPE = {BOOL: Kind.BOOL, INT: Kind.INT, DOUBLE: Kind.DOUBLE, STRING: Kind.STRING, NULL: Kind.NULL}
-_OF_CLASS = {bool: Kind.BOOL, int: Kind.INT, float: Kind.DOUBLE, str: Kind.STRING, type(None): Kind.NULL}
-
-
-class Term(NamedTuple):
-    """Python for a CEL node, and what is known of its value."""
-
-    code: ast.expr
-    kind: Kind
 
 
 class _Bound(NamedTuple):
@@ -121,49 +97,6 @@ def generate(root: Node, checked: Checked, folded: Folded, environment: Environm
 # --- what the generated functions call
 
 
-def unforeseen() -> Value:
-    """Give up: raise."""
-    raise Unforeseen
-
-
-def keys(container: Value) -> Value:
-    """Return what a comprehension runs over, other than a list."""
-    if type(container) is dict:
-        return container
-    raise Unforeseen
-
-
-def pairs(container: Value) -> Iterable[tuple[Value, Value]]:
-    """Return what a comprehension of two variables runs over."""
-    if type(container) is dict or type(container) is list:
-        return runtime.pairs(container)
-    raise Unforeseen
-
-
-def at(container: Value, key: Value) -> Value:
-    """Return `container[key]` of a list or a map of strings."""
-    if type(container) is list and type(key) is int and 0 <= key < len(container):
-        return container[key]
-    if type(container) is dict and type(key) is str:
-        return container[key]
-    raise Unforeseen
-
-
-def found(container: Value, key: Value) -> Value:
-    """Return what is under a key or index of a list or a map, or `NONE`."""
-    if type(container) is dict or type(container) is list:
-        entry = runtime.look_up(container, key)
-        return NONE if entry is None else entry[0]
-    raise Unforeseen
-
-
-def unwrapped(optional: Value) -> Optional:
-    """Return an optional, to be looked into."""
-    if type(optional) is Optional:
-        return optional
-    raise Unforeseen
-
-
 # --- the generator
 
 
@@ -174,9 +107,8 @@ class _Generator:
         self._folded = folded
         self._again = as_it_is if environment.version >= OPTIONALS_KEPT_SINCE else runtime.rewrapped
         self._declared = {name for name, _ in environment.variables}
-        self._names: dict[str, object] = {"__builtins__": {}}
-        self._shared: dict[tuple[str, int], str] = {}
-        self._counter = 0
+        self._names = Names()
+        self._operations = Operations(self._names)
         self._block: list[ast.stmt] = []
         self._roots: dict[str, str] = {}
         self._parsers: dict[str, Remembered[Value]] = {}
@@ -187,8 +119,8 @@ class _Generator:
         """Return the whole function."""
         roots: list[ast.stmt] = []
         for name in sorted(set(self._checked.names.values()) & self._declared):
-            local = self._roots[name] = self._local(name)
-            roots.append(_assign(local, _item(_name(ARGUMENT), name)))
+            local = self._roots[name] = self._names.local(name)
+            roots.append(assign(local, item(name_of(ARGUMENT), name)))
         self._hoist(root)
         result = self._term(root)
         self._block.append(ast.Return(result.code))
@@ -196,36 +128,9 @@ class _Generator:
         (definition,) = module.body
         if isinstance(definition, ast.FunctionDef):
             definition.body = roots + self._block
-        return Generated(module, self._names)
+        return Generated(module, self._names.values)
 
     # --- names
-
-    def _local(self, name: str) -> str:
-        self._counter += 1
-        return f"{_NOT_A_NAME.sub('_', name)}_{self._counter}"
-
-    def _global(self, value: object, name: str) -> ast.expr:
-        """Return a name for a value that the function uses."""
-        known = self._shared.get((name, id(value)))
-        if known is None:
-            known = self._shared[name, id(value)] = self._local(f"the_{name}")
-            self._names[known] = value
-        return _name(known)
-
-    def _use(self, function: Callable[..., object]) -> ast.expr:
-        name = f"{function.__name__}"
-        self._names[name] = function
-        return _name(name)
-
-    def _call(self, function: Callable[..., object], *arguments: ast.expr) -> ast.expr:
-        return ast.Call(func=self._use(function), args=list(arguments), keywords=[])
-
-    def _kept(self, code: ast.expr, name: str = "value") -> tuple[ast.expr, str]:
-        """Return an expression that keeps its value under a local name, and the name."""
-        if isinstance(code, ast.Name) and code.id not in self._names:
-            return code, code.id
-        local = self._local(name)
-        return ast.NamedExpr(target=ast.Name(local, ast.Store()), value=code), local
 
     # --- nodes
 
@@ -269,14 +174,14 @@ class _Generator:
                 assert_never(node)
 
     def _constant(self, value: Value) -> Term:
-        kind = _OF_CLASS.get(type(value), Kind.ANY)
+        kind = OF_CLASS.get(type(value), Kind.ANY)
         if isinstance(value, float) and not isfinite(value):
-            return Term(self._global(value, "constant"), kind)
+            return Term(self._names.shared(value, "constant"), kind)
         if value is None or isinstance(value, bool | int | float | str):
-            return Term(self._global(value, "constant") if kind is Kind.ANY else ast.Constant(value), kind)
-        if type(value) is list and all(type(element) in _OF_CLASS for element in value):
+            return Term(self._names.shared(value, "constant") if kind is Kind.ANY else ast.Constant(value), kind)
+        if type(value) is list and all(type(element) in OF_CLASS for element in value):
             kind = Kind.DOCUMENTS
-        return Term(self._global(value, "constant"), kind)
+        return Term(self._names.shared(value, "constant"), kind)
 
     def _truth(self, node: Node) -> ast.expr:
         """Return the Python of a condition, whose value is True or False for certain."""
@@ -285,11 +190,11 @@ class _Generator:
     def _certain(self, term: Term) -> ast.expr:
         if term.kind is Kind.BOOL:
             return term.code
-        kept, name = self._kept(term.code)
+        kept, name = self._names.kept(term.code)
         is_bool = ast.BoolOp(
-            ast.Or(), [_is(kept, ast.Constant(value=True)), _is(_name(name), ast.Constant(value=False))]
+            ast.Or(), [identical(kept, ast.Constant(value=True)), identical(name_of(name), ast.Constant(value=False))]
         )
-        return _if(is_bool, _name(name), self._call(unforeseen))
+        return either(is_bool, name_of(name), self._names.call(unforeseen))
 
     # --- names and selections
 
@@ -305,16 +210,16 @@ class _Generator:
         name = self._checked.names[node.id]
         if self._is_bound(node):
             bound = self._scope[name]
-            return Term(_name(bound.local), bound.kind)
+            return Term(name_of(bound.local), bound.kind)
         if name not in self._roots:
             raise NotGenerated
-        return Term(_name(self._roots[name]), Kind.JSON if name in _DOCUMENTS else Kind.ANY)
+        return Term(name_of(self._roots[name]), Kind.JSON if name in _DOCUMENTS else Kind.ANY)
 
     def _reread(self, term: Term) -> Term:
         """Return an optional as upstream has it after it was held by a variable or a conditional."""
-        kept, name = self._kept(term.code)
-        again = ast.Call(self._global(_rereader(self._again), "reread"), [_name(name)], [])
-        return Term(_if(_is_class(kept, self._use(Optional)), again, _name(name)), term.kind)
+        kept, name = self._names.kept(term.code)
+        again = ast.Call(self._names.shared(_rereader(self._again), "reread"), [name_of(name)], [])
+        return Term(either(is_class(kept, self._names.use(Optional)), again, name_of(name)), term.kind)
 
     def _operand(self, node: Node) -> Term:
         """Return what a selection selects from: reading an optional through it raises, so that it need not be read again."""
@@ -328,13 +233,13 @@ class _Generator:
         if self._is_optional(node):
             return self._optional(node)
         known = self._known.get(self._path(node) or ())
-        return self._selected(node) if known is None else Term(_name(known), Kind.JSON)
+        return self._selected(node) if known is None else Term(name_of(known), Kind.JSON)
 
     def _selected(self, node: Select) -> Term:
         if self._is_variable(node.operand):
             return self._variable(node)
         operand = self._operand(node.operand)
-        return Term(_item(operand.code, node.field), Kind.JSON if operand.kind in _PLAIN else Kind.ANY)
+        return Term(item(operand.code, node.field), Kind.JSON if operand.kind in PLAIN else Kind.ANY)
 
     def _is_variable(self, node: Node) -> bool:
         return isinstance(node, Identifier) and self._checked.names[node.id] == "variables" and not self._is_bound(node)
@@ -342,7 +247,7 @@ class _Generator:
     def _variable(self, node: Select) -> Term:
         """Read a variable of the policy: evaluated when it is read first."""
         entries = ast.Attribute(self._operand(node.operand).code, "entries", ast.Load())
-        return Term(_item(entries, node.field), _of_type(self._checked.types[node.id]))
+        return Term(item(entries, node.field), of_type(self._checked.types[node.id]))
 
     def _path(self, node: Node) -> tuple[str, ...] | None:
         """Return the local name and the fields that a selection reads, where all of them are plain."""
@@ -364,8 +269,8 @@ class _Generator:
         for path in sorted(certain, key=len):
             longer = any(often[other] == often[path] for other in certain if other[:-1] == path)
             if often[path] > 1 and not longer:
-                local = self._local(path[-1])
-                self._block.append(_assign(local, self._chain(path)))
+                local = self._names.local(path[-1])
+                self._block.append(assign(local, self._chain(path)))
                 self._known[path] = local
 
     def _prefixes(self, node: Node) -> Iterator[tuple[str, ...]]:
@@ -377,42 +282,44 @@ class _Generator:
     def _chain(self, path: tuple[str, ...]) -> ast.expr:
         """Return the selections of a path, from the longest part of it that is held already."""
         held = next((at_ for at_ in range(len(path) - 1, 1, -1) if path[:at_] in self._known), 1)
-        code: ast.expr = _name(self._known[path[:held]] if held > 1 else path[0])
+        code: ast.expr = name_of(self._known[path[:held]] if held > 1 else path[0])
         for field in path[held:]:
-            code = _item(code, field)
+            code = item(code, field)
         return code
 
     def _has(self, node: Select) -> Term:
         if self._is_optional(node.operand):
             return Term(ast.UnaryOp(ast.Not(), self._walked(node.operand, node.field).absent), Kind.BOOL)
         operand = self._operand(node.operand)
-        kept, name = self._kept(operand.code)
+        kept, name = self._names.kept(operand.code)
         field = ast.Constant(node.field)
-        otherwise = self._call(runtime.has, _name(name), field) if operand.kind in _PLAIN else self._call(unforeseen)
-        inside = ast.Compare(field, [ast.In()], [_name(name)])
-        return Term(_if(_is_class(kept, self._class(dict)), inside, otherwise), Kind.BOOL)
-
-    def _class(self, kind: type) -> ast.expr:
-        self._names[kind.__name__] = kind
-        return _name(kind.__name__)
+        otherwise = (
+            self._names.call(runtime.has, name_of(name), field)
+            if operand.kind in PLAIN
+            else self._names.call(unforeseen)
+        )
+        inside = ast.Compare(field, [ast.In()], [name_of(name)])
+        return Term(either(is_class(kept, self._names.class_(dict)), inside, otherwise), Kind.BOOL)
 
     def _index(self, node: Call) -> Term:
         if node.function != "_[_]" or self._is_optional(node):
             return self._optional(node)
         container, key = node.arguments
         operand = self._operand(container)
-        element = Kind.JSON if operand.kind in _PLAIN else Kind.ANY
+        element = Kind.JSON if operand.kind in PLAIN else Kind.ANY
         constant = self._folded.constants.get(key.id)
         if type(constant) is str:
-            return Term(_item(operand.code, constant), element)
+            return Term(item(operand.code, constant), element)
         if type(constant) is int and constant >= 0:
-            kept, name = self._kept(operand.code)
-            item = ast.Subscript(_name(name), ast.Constant(constant), ast.Load())
-            return Term(_if(_is_class(kept, self._class(list)), item, self._call(unforeseen)), element)
+            kept, name = self._names.kept(operand.code)
+            at_index = ast.Subscript(name_of(name), ast.Constant(constant), ast.Load())
+            return Term(
+                either(is_class(kept, self._names.class_(list)), at_index, self._names.call(unforeseen)), element
+            )
         at_key = self._term(key)
         if at_key.kind is Kind.STRING:
             return Term(ast.Subscript(operand.code, at_key.code, ast.Load()), element)
-        return Term(self._call(at, operand.code, at_key.code), element)
+        return Term(self._names.call(at, operand.code, at_key.code), element)
 
     # --- optionals
 
@@ -429,12 +336,8 @@ class _Generator:
 
     def _optional(self, node: Node) -> Term:
         walked = self._walked(node)
-        made = ast.Call(self._use(Optional), [walked.value], [])
-        return Term(_if(walked.absent, self._absent(), made), Kind.ANY)
-
-    def _absent(self) -> ast.expr:
-        self._names["NONE"] = NONE
-        return _name("NONE")
+        made = ast.Call(self._names.use(Optional), [walked.value], [])
+        return Term(either(walked.absent, self._names.absent(), made), Kind.ANY)
 
     def _walked(self, node: Node, *more: str) -> _Walked:
         """Follow a chain from its first optional step on: whether the way ends before its end, and the value at its end."""
@@ -446,13 +349,13 @@ class _Generator:
         code, name = base.code, ""
         tests: list[ast.expr] = []
         for key in (*map(self._step, reversed(steps)), *map(ast.Constant, more)):
-            name = self._local("step")
+            name = self._names.local("step")
             looked = self._looked(code, key)
             kept = ast.NamedExpr(target=ast.Name(name, ast.Store()), value=looked)
-            tests.append(_is(kept, self._absent()))
-            code = _name(name)
+            tests.append(identical(kept, self._names.absent()))
+            code = name_of(name)
         absent = tests[0] if len(tests) == 1 else ast.BoolOp(ast.Or(), tests)
-        return _Walked(absent, _name(name), Kind.JSON if base.kind in _PLAIN else Kind.ANY)
+        return _Walked(absent, name_of(name), Kind.JSON if base.kind in PLAIN else Kind.ANY)
 
     def _step(self, node: Node) -> ast.expr:
         if isinstance(node, Select):
@@ -463,37 +366,37 @@ class _Generator:
 
     def _looked(self, container: ast.expr, key: ast.expr) -> ast.expr:
         if isinstance(key, ast.Constant) and isinstance(key.value, str):
-            return ast.Call(ast.Attribute(container, "get", ast.Load()), [key, self._absent()], [])
-        return self._call(found, container, key)
+            return ast.Call(ast.Attribute(container, "get", ast.Load()), [key, self._names.absent()], [])
+        return self._names.call(found, container, key)
 
     def _or_value(self, optional: Node, other: Node) -> Term:
         if self._is_optional(optional):
             walked = self._walked(optional)
             return self._chosen(walked.absent, other, Term(walked.value, walked.kind))
-        kept, name = self._kept(self._call(unwrapped, self._term(optional).code))
+        kept, name = self._names.kept(self._names.call(unwrapped, self._term(optional).code))
         absent = ast.UnaryOp(ast.Not(), ast.Attribute(kept, "present", ast.Load()))
-        value = ast.Call(ast.Attribute(_name(name), "unwrapped", ast.Load()), [], [])
+        value = ast.Call(ast.Attribute(name_of(name), "unwrapped", ast.Load()), [], [])
         return self._chosen(absent, other, Term(value, Kind.ANY))
 
     def _or(self, optional: Node, other: Node) -> Term:
-        kept, name = self._kept(self._call(unwrapped, self._term(optional).code))
+        kept, name = self._names.kept(self._names.call(unwrapped, self._term(optional).code))
         absent = ast.UnaryOp(ast.Not(), ast.Attribute(kept, "present", ast.Load()))
-        return self._chosen(absent, other, Term(_name(name), Kind.ANY))
+        return self._chosen(absent, other, Term(name_of(name), Kind.ANY))
 
     def _chosen(self, absent: ast.expr, other: Node, value: Term) -> Term:
         """Return a value, or another where it is absent, which is evaluated only then."""
         test = absent
         if _has_loop(other, self._folded):
-            held = self._local("absent")
-            self._block.append(_assign(held, absent))
-            test = _name(held)
-            result = self._local("value")
+            held = self._names.local("absent")
+            self._block.append(assign(held, absent))
+            test = name_of(held)
+            result = self._names.local("value")
             otherwise, block = self._inside(lambda: self._term(other))
-            block.append(_assign(result, otherwise.code))
-            self._block.append(ast.If(test, block, [_assign(result, value.code)]))
-            return Term(_name(result), _joined(value.kind, otherwise.kind))
+            block.append(assign(result, otherwise.code))
+            self._block.append(ast.If(test, block, [assign(result, value.code)]))
+            return Term(name_of(result), joined(value.kind, otherwise.kind))
         otherwise = self._term(other)
-        return Term(_if(test, otherwise.code, value.code), _joined(value.kind, otherwise.kind))
+        return Term(either(test, otherwise.code, value.code), joined(value.kind, otherwise.kind))
 
     # --- operators
 
@@ -525,16 +428,16 @@ class _Generator:
 
     def _logic_in_steps(self, terms: Sequence[Node], *, conjunction: bool) -> Term:
         """Evaluate the terms one after the other as statements, because some of them are loops."""
-        result = self._local("holds")
+        result = self._names.local("holds")
         for at_, term in enumerate(terms):
             code, block = self._inside(partial(self._decides, term, terms[at_ + 1 :], when=conjunction))
-            block.append(_assign(result, code))
+            block.append(assign(result, code))
             if at_ == 0:
                 self._block.extend(block)
                 continue
-            test: ast.expr = _name(result) if conjunction else ast.UnaryOp(ast.Not(), _name(result))
+            test: ast.expr = name_of(result) if conjunction else ast.UnaryOp(ast.Not(), name_of(result))
             self._block.append(ast.If(test, block, []))
-        return Term(_name(result), Kind.BOOL)
+        return Term(name_of(result), Kind.BOOL)
 
     def _decides(self, node: Node, rest: Sequence[Node], *, when: bool) -> ast.expr:
         """Return one condition; `has(x.y)` keeps what it found for those that are evaluated only when it holds."""
@@ -546,11 +449,11 @@ class _Generator:
         return self._truth(node)
 
     def _remembered(self, test: Select, path: tuple[str, ...], *, when: bool) -> ast.expr:
-        local = self._local(test.field)
+        local = self._names.local(test.field)
         got = self._looked(self._operand(test.operand).code, ast.Constant(test.field))
         kept = ast.NamedExpr(target=ast.Name(local, ast.Store()), value=got)
         self._known[path] = local
-        return self._placed(ast.Compare(kept, [ast.IsNot() if when else ast.Is()], [self._absent()]), test.offset)
+        return self._placed(ast.Compare(kept, [ast.IsNot() if when else ast.Is()], [self._names.absent()]), test.offset)
 
     def _mentions(self, node: Node, test: Select) -> bool:
         wanted = self._path(test.operand)
@@ -571,16 +474,16 @@ class _Generator:
             then = self._branch(yes)
             self._known = known
             otherwise = self._branch(no)
-            return Term(_if(test, then.code, otherwise.code), _joined(then.kind, otherwise.kind))
-        result, chosen = self._local("value"), self._local("chosen")
-        self._block.append(_assign(chosen, test))
+            return Term(either(test, then.code, otherwise.code), joined(then.kind, otherwise.kind))
+        result, chosen = self._names.local("value"), self._names.local("chosen")
+        self._block.append(assign(chosen, test))
         then, block = self._inside(lambda: self._branch(yes))
-        block.append(_assign(result, then.code))
+        block.append(assign(result, then.code))
         self._known = known
         otherwise, other = self._inside(lambda: self._branch(no))
-        other.append(_assign(result, otherwise.code))
-        self._block.append(ast.If(_name(chosen), block, other))
-        return Term(_name(result), _joined(then.kind, otherwise.kind))
+        other.append(assign(result, otherwise.code))
+        self._block.append(ast.If(name_of(chosen), block, other))
+        return Term(name_of(result), joined(then.kind, otherwise.kind))
 
     def _branch(self, node: Node) -> Term:
         term = self._term(node)
@@ -600,55 +503,10 @@ class _Generator:
     def _equality(self, node: Call) -> Term:
         left, right = (self._term(argument) for argument in node.arguments)
         equal = node.function == "_==_"
-        code = self._compared(left, right, equal=equal) or self._compared_exactly(left, right, equal=equal)
-        return Term(code, Kind.BOOL)
-
-    def _compared(self, left: Term, right: Term, *, equal: bool) -> ast.expr | None:
-        """Return an inlined comparison where Python's own is CEL's."""
-        same: ast.cmpop = ast.Eq() if equal else ast.NotEq()
-        identical: ast.cmpop = ast.Is() if equal else ast.IsNot()
-        kinds = {left.kind, right.kind}
-        if isinstance(left.code, ast.Constant) and isinstance(right.code, ast.Constant):
-            return None
-        if Kind.NULL in kinds:
-            return ast.Compare(left.code, [identical], [right.code])
-        if kinds == {Kind.BOOL} or kinds <= _WHOLE:
-            return ast.Compare(left.code, [same], [right.code])
-        if Kind.STRING in kinds and (kinds <= _PLAIN or left.kind is Kind.STRING):
-            return ast.Compare(left.code, [same], [right.code])
-        if not kinds <= _PLAIN:
-            return None
-        for constant, other in ((right, left), (left, right)):
-            if isinstance(constant.code, ast.Constant):
-                code = self._compared_to(other, constant.code, equal=equal)
-                if code is not None:
-                    return code
-        return None
-
-    def _compared_to(self, other: Term, constant: ast.Constant, *, equal: bool) -> ast.expr | None:
-        """Compare a JSON value to a literal; True and False are no numbers."""
-        value = constant.value
-        if type(value) is bool:
-            return ast.Compare(other.code, [ast.Is() if equal else ast.IsNot()], [constant])
-        if not isinstance(value, int | float) or abs(value) >= _EXACT_DOUBLES:
-            return None
-        if value not in (0, 1):
-            return ast.Compare(other.code, [ast.Eq() if equal else ast.NotEq()], [constant])
-        kept, name = self._kept(other.code)
-        same = ast.Compare(kept, [ast.Eq()], [constant])
-        number = ast.Compare(_class_of(_name(name)), [ast.IsNot()], [self._class(bool)])
-        both = ast.BoolOp(ast.And(), [same, number])
-        return both if equal else ast.UnaryOp(ast.Not(), both)
-
-    def _compared_exactly(self, left: Term, right: Term, *, equal: bool) -> ast.expr:
-        kept, name = self._kept(left.code)
-        same: ast.cmpop = ast.Eq() if equal else ast.NotEq()
-        function = runtime.equal if equal else runtime.unequal
-        return _if(
-            _is_class(kept, self._class(str)),
-            ast.Compare(_name(name), [same], [right.code]),
-            self._call(function, _name(name), right.code),
+        code = self._operations.compared(left, right, equal=equal) or self._operations.compared_exactly(
+            left, right, equal=equal
         )
+        return Term(code, Kind.BOOL)
 
     # --- functions
 
@@ -658,7 +516,7 @@ class _Generator:
         pattern = self._folded.patterns.get(node.id)
         if pattern is not None and name == "matches":
             subject = self._term(nodes[0]).code
-            return Term(ast.Subscript(self._global(pattern.answers, "pattern"), subject, ast.Load()), Kind.BOOL)
+            return Term(ast.Subscript(self._names.shared(pattern.answers, "pattern"), subject, ast.Load()), Kind.BOOL)
         members = self._folded.sets.get(node.id)
         if members is not None:
             return self._is_member(nodes[0], members)
@@ -671,10 +529,10 @@ class _Generator:
         terms = [self._argument(argument, name) for argument in nodes]
         if len(resolution.overload_ids) == 1 and all(term.kind is Kind.PARSED for term in terms):
             run = resolution.function.unguarded(resolution.overload_ids[0]) or run
-        return self._inlined(name, terms, run) or self._applied(node, terms, run)
+        return self._operations.inlined(name, terms, run) or self._applied(node, terms, run)
 
     def _applied(self, node: Call, terms: Sequence[Term], run: Callable[..., Value]) -> Term:
-        called = ast.Call(self._global(run, node.function), [term.code for term in terms], [])
+        called = ast.Call(self._names.shared(run, node.function), [term.code for term in terms], [])
         return Term(called, self._kind_of_result(node))
 
     def _kind_of_result(self, node: Call) -> Kind:
@@ -683,7 +541,7 @@ class _Generator:
         is_guess = any(
             one.id in call.overload_ids and one.result.family == "parameter" for one in call.function.overloads
         )
-        return Kind.ANY if is_guess else _of_type(self._checked.types[node.id])
+        return Kind.ANY if is_guess else of_type(self._checked.types[node.id])
 
     def _argument(self, node: Node, function: str) -> Term:
         """Return an argument; what is parsed only to be asked something is remembered by its text."""
@@ -693,15 +551,15 @@ class _Generator:
         name = call.function.name
         parsed = self._parsers.setdefault(name, Remembered(call.function.runner(call.overload_ids)))
         text = self._term(call.arguments[0])
-        return Term(ast.Subscript(self._global(parsed, name), text.code, ast.Load()), Kind.PARSED)
+        return Term(ast.Subscript(self._names.shared(parsed, name), text.code, ast.Load()), Kind.PARSED)
 
     def _is_member(self, node: Node, members: frozenset[tuple[type, Value]]) -> Term:
         element = self._term(node)
-        if element.kind in _PLAIN and all(kind is str for kind, _ in members):
+        if element.kind in PLAIN and all(kind is str for kind, _ in members):
             texts = frozenset(text for _, text in members)
-            inside = ast.Compare(element.code, [ast.In()], [self._global(texts, "members")])
+            inside = ast.Compare(element.code, [ast.In()], [self._names.shared(texts, "members")])
             return Term(inside, Kind.BOOL)
-        return Term(self._call(is_member, element.code, self._global(members, "members")), Kind.BOOL)
+        return Term(self._names.call(is_member, element.code, self._names.shared(members, "members")), Kind.BOOL)
 
     def _special(self, name: str, nodes: Sequence[Node]) -> Term | None:
         match name, nodes:
@@ -720,109 +578,13 @@ class _Generator:
             case _:
                 return None
 
-    def _inlined(self, name: str, terms: Sequence[Term], run: Callable[..., Value]) -> Term | None:
-        """Return Python's own operation where it is CEL's, or raises where it is not."""
-        match name, terms:
-            case "size", [operand] if operand.kind in _PLAIN | {Kind.LIST}:
-                self._names["len"] = len
-                return Term(ast.Call(_name("len"), [operand.code], []), Kind.SIZE)
-            case "startsWith" | "endsWith", [operand, other]:
-                method = ast.Attribute(operand.code, name.lower(), ast.Load())
-                return Term(ast.Call(method, [other.code], []), Kind.BOOL)
-            case "contains", [operand, other]:
-                return self._contains(operand, other, run)
-            case "string", [operand] if operand.kind is Kind.STRING:
-                return operand
-            case "string", [operand]:
-                return self._as_text(operand, run)
-            case "@in", [element, container]:
-                return self._is_in(element, container)
-            case (("_<_" | "_<=_" | "_>_" | "_>=_"), [left, right]):
-                return self._ordered(_COMPARISONS[name](), left, right, run)
-            case (("_+_" | "_-_" | "_*_"), [left, right]):
-                return self._calculated(name, left, right, run)
-            case (("_%_" | "_/_"), [left, right]):
-                return self._divided(name, left, right, run)
-            case _:
-                return None
-
-    def _as_text(self, operand: Term, run: Callable[..., Value]) -> Term:
-        kept, name = self._kept(operand.code)
-        printed = ast.Call(self._class(str), [_name(name)], [])
-        converted = ast.Call(self._global(run, "string"), [_name(name)], [])
-        whole = _if(_is_class(_name(name), self._class(int)), printed, converted)
-        return Term(_if(_is_class(kept, self._class(str)), _name(name), whole), Kind.STRING)
-
-    def _contains(self, operand: Term, other: Term, run: Callable[..., Value]) -> Term:
-        if operand.kind is Kind.STRING:
-            return Term(ast.Compare(other.code, [ast.In()], [operand.code]), Kind.BOOL)
-        kept, name = self._kept(operand.code)
-        inside = ast.Compare(other.code, [ast.In()], [_name(name)])
-        otherwise = ast.Call(self._global(run, "contains"), [_name(name), other.code], [])
-        return Term(_if(_is_class(kept, self._class(str)), inside, otherwise), Kind.BOOL)
-
-    def _is_in(self, element: Term, container: Term) -> Term:
-        if element.kind is not Kind.STRING:
-            return Term(self._call(runtime.contains, container.code, element.code), Kind.BOOL)
-        kept, name = self._kept(container.code)
-        inside = ast.Compare(element.code, [ast.In()], [_name(name)])
-        otherwise = self._call(runtime.contains, _name(name), element.code)
-        return Term(_if(_is_class(kept, self._class(dict)), inside, otherwise), Kind.BOOL)
-
-    def _ordered(self, operator: ast.cmpop, left: Term, right: Term, run: Callable[..., Value]) -> Term:
-        kinds = {left.kind, right.kind}
-        if kinds <= _WHOLE or kinds == {Kind.STRING}:
-            return Term(ast.Compare(left.code, [operator], [right.code]), Kind.BOOL)
-        ordered = self._global(run, type(operator).__name__)
-        for at_, (whole, other) in enumerate(((right, left), (left, right))):
-            if whole.kind in _WHOLE and other.kind in (Kind.JSON, Kind.ANY):
-                kept, name = self._kept(other.code)
-                pair = (_name(name), whole.code) if at_ == 0 else (whole.code, _name(name))
-                compared = ast.Compare(pair[0], [operator], [pair[1]])
-                otherwise = ast.Call(ordered, list(pair), [])
-                return Term(_if(_is_class(kept, self._class(int)), compared, otherwise), Kind.BOOL)
-        return Term(ast.Call(ordered, [left.code, right.code], []), Kind.BOOL)
-
-    def _calculated(self, name: str, left: Term, right: Term, run: Callable[..., Value]) -> Term | None:
-        operator = _ARITHMETIC[name]()
-        kinds = {left.kind, right.kind}
-        if name == "_+_" and Kind.STRING in kinds:
-            return Term(ast.BinOp(left.code, operator, right.code), Kind.STRING)
-        if name == "_+_" and kinds & {Kind.DOCUMENTS, Kind.LIST}:
-            listed = Kind.DOCUMENTS if kinds <= _PLAIN else Kind.LIST
-            return Term(ast.BinOp(left.code, operator, right.code), listed)
-        if name == "_+_" and kinds <= _PLAIN and not kinds & _WHOLE:
-            return Term(ast.Call(self._global(run, "add"), [left.code, right.code], []), Kind.JSON)
-        if not (right.kind in _WHOLE and left.kind in _WHOLE | {Kind.JSON, Kind.ANY}):
-            return None
-        kept, operand = self._kept(left.code)
-        result, kept_result = self._local("number"), ast.BinOp(_name(operand), operator, right.code)
-        number = ast.NamedExpr(target=ast.Name(result, ast.Store()), value=kept_result)
-        fits = ast.Compare(ast.Constant(INT_MIN), [ast.LtE(), ast.LtE()], [number, ast.Constant(INT_MAX)])
-        test = ast.BoolOp(ast.And(), [_is_class(kept, self._class(int)), fits])
-        otherwise = ast.Call(self._global(run, type(operator).__name__), [_name(operand), right.code], [])
-        return Term(_if(test, _name(result), otherwise), Kind.INT)
-
-    def _divided(self, name: str, left: Term, right: Term, run: Callable[..., Value]) -> Term | None:
-        """Divide by a positive literal: of what is not negative, Python's quotient and remainder are CEL's."""
-        divisor = right.code.value if isinstance(right.code, ast.Constant) else None
-        if type(divisor) is not int or divisor <= 0 or left.kind not in _WHOLE | {Kind.JSON, Kind.ANY}:
-            return None
-        operator: ast.operator = ast.Mod() if name == "_%_" else ast.FloorDiv()
-        kept, operand = self._kept(left.code)
-        positive = ast.Compare(_name(operand), [ast.GtE()], [ast.Constant(0)])
-        test = ast.BoolOp(ast.And(), [_is_class(kept, self._class(int)), positive])
-        otherwise = ast.Call(self._global(run, type(operator).__name__), [_name(operand), right.code], [])
-        divided = ast.BinOp(_name(operand), operator, right.code)
-        return Term(_if(test, divided, otherwise), Kind.INT)
-
     # --- literals
 
     def _list(self, node: ListLiteral) -> Term:
         if node.optional:
             raise NotGenerated
         terms = [self._term(element) for element in node.elements]
-        kind = Kind.DOCUMENTS if all(term.kind in _PLAIN for term in terms) else Kind.LIST
+        kind = Kind.DOCUMENTS if all(term.kind in PLAIN for term in terms) else Kind.LIST
         return Term(ast.List([term.code for term in terms], ast.Load()), kind)
 
     def _map(self, node: MapLiteral) -> Term:
@@ -834,7 +596,7 @@ class _Generator:
         if not all(isinstance(key.code, ast.Constant) for key, _ in pairs_):
             raise NotGenerated
         entries = ast.List([ast.Tuple([key.code, value.code], ast.Load()) for key, value in pairs_], ast.Load())
-        return Term(self._call(make_map, entries), Kind.MAP)
+        return Term(self._names.call(make_map, entries), Kind.MAP)
 
     # --- comprehensions
 
@@ -853,8 +615,8 @@ class _Generator:
 
     def _bind(self, node: Comprehension) -> Term:
         value = self._term(node.start)
-        local = self._local(node.accumulator)
-        self._block.append(_assign(local, value.code))
+        local = self._names.local(node.accumulator)
+        self._block.append(assign(local, value.code))
         outer = self._scope
         self._scope = {**outer, node.accumulator: _Bound(local, value.kind)}
         try:
@@ -865,26 +627,26 @@ class _Generator:
     def _loop(self, node: Comprehension) -> tuple[ast.expr, ast.expr]:
         """Put the variables in scope; return the target of the loop and what it runs over."""
         over = self._term(node.range)
-        element = Kind.JSON if over.kind in _PLAIN else Kind.ANY
-        first = self._local(node.variable)
+        element = Kind.JSON if over.kind in PLAIN else Kind.ANY
+        first = self._names.local(node.variable)
         if node.second_variable is not None:
-            second = self._local(node.second_variable)
+            second = self._names.local(node.second_variable)
             scope = {node.variable: _Bound(first, Kind.JSON), node.second_variable: _Bound(second, element)}
             self._scope = {**self._scope, **scope}
             target = ast.Tuple([ast.Name(first, ast.Store()), ast.Name(second, ast.Store())], ast.Store())
-            return target, self._call(pairs, over.code)
+            return target, self._names.call(pairs, over.code)
         self._scope = {**self._scope, node.variable: _Bound(first, element)}
         if over.kind in (Kind.DOCUMENTS, Kind.LIST):
             return ast.Name(first, ast.Store()), over.code
-        held = self._local("range")
-        is_no_list = ast.Compare(_class_of(_name(held)), [ast.IsNot()], [self._class(list)])
-        replaced = _assign(held, self._call(keys, _name(held)))
-        self._block += [_assign(held, over.code), ast.If(is_no_list, [replaced], [])]
-        return ast.Name(first, ast.Store()), _name(held)
+        held = self._names.local("range")
+        is_no_list = ast.Compare(class_of(name_of(held)), [ast.IsNot()], [self._names.class_(list)])
+        replaced = assign(held, self._names.call(keys, name_of(held)))
+        self._block += [assign(held, over.code), ast.If(is_no_list, [replaced], [])]
+        return ast.Name(first, ast.Store()), name_of(held)
 
     def _folded_over(self, node: Comprehension) -> tuple[Term, list[ast.stmt], list[ast.stmt]]:
         """Return the result, the statement before the loop and those in it."""
-        result = self._local(node.fold)
+        result = self._names.local(node.fold)
         match node.fold:
             case "all" | "exists":
                 return self._quantified(node, result, stop=node.fold == "exists")
@@ -897,9 +659,9 @@ class _Generator:
         self, node: Comprehension, result: str, *, stop: bool
     ) -> tuple[Term, list[ast.stmt], list[ast.stmt]]:
         test, block = self._inside(lambda: self._tested(_required(node.predicate)))
-        found_it: list[ast.stmt] = [_assign(result, ast.Constant(stop)), ast.Break()]
+        found_it: list[ast.stmt] = [assign(result, ast.Constant(stop)), ast.Break()]
         block.append(ast.If(test if stop else ast.UnaryOp(ast.Not(), test), found_it, []))
-        return Term(_name(result), Kind.BOOL), [_assign(result, ast.Constant(not stop))], block
+        return Term(name_of(result), Kind.BOOL), [assign(result, ast.Constant(not stop))], block
 
     def _tested(self, predicate: Node) -> ast.expr:
         self._hoist(predicate)
@@ -909,19 +671,19 @@ class _Generator:
         test, block = self._inside(lambda: self._tested(_required(node.predicate)))
         add = ast.AugAssign(target=ast.Name(result, ast.Store()), op=ast.Add(), value=ast.Constant(1))
         block.append(ast.If(test, [add], []))
-        is_one = ast.Compare(_name(result), [ast.Eq()], [ast.Constant(1)])
-        return Term(is_one, Kind.BOOL), [_assign(result, ast.Constant(0))], block
+        is_one = ast.Compare(name_of(result), [ast.Eq()], [ast.Constant(1)])
+        return Term(is_one, Kind.BOOL), [assign(result, ast.Constant(0))], block
 
     def _collected(self, node: Comprehension, result: str) -> tuple[Term, list[ast.stmt], list[ast.stmt]]:
         known = dict(self._known)
         test, block = self._inside(lambda: None if node.predicate is None else self._truth(_required(node.predicate)))
         body, inner = self._inside(lambda: self._term(_required(node.body)))
         self._known = known
-        append = ast.Call(ast.Attribute(_name(result), "append", ast.Load()), [body.code], [])
+        append = ast.Call(ast.Attribute(name_of(result), "append", ast.Load()), [body.code], [])
         inner.append(ast.Expr(append))
         block += inner if test is None else [ast.If(test, inner, [])]
-        kind = Kind.DOCUMENTS if body.kind in _PLAIN else Kind.LIST
-        return Term(_name(result), kind), [_assign(result, ast.List([], ast.Load()))], block
+        kind = Kind.DOCUMENTS if body.kind in PLAIN else Kind.LIST
+        return Term(name_of(result), kind), [assign(result, ast.List([], ast.Load()))], block
 
 
 class _Walked(NamedTuple):
@@ -933,34 +695,6 @@ class _Walked(NamedTuple):
 
 
 # --- Python, node by node
-
-
-def _name(name: str) -> ast.Name:
-    return ast.Name(name, ast.Load())
-
-
-def _assign(name: str, value: ast.expr) -> ast.stmt:
-    return ast.Assign(targets=[ast.Name(name, ast.Store())], value=value, type_comment=None)
-
-
-def _item(container: ast.expr, key: str) -> ast.expr:
-    return ast.Subscript(container, ast.Constant(key), ast.Load())
-
-
-def _if(test: ast.expr, yes: ast.expr, no: ast.expr) -> ast.expr:
-    return ast.IfExp(test=test, body=yes, orelse=no)
-
-
-def _is(left: ast.expr, right: ast.expr) -> ast.expr:
-    return ast.Compare(left, [ast.Is()], [right])
-
-
-def _class_of(value: ast.expr) -> ast.expr:
-    return ast.Attribute(value, "__class__", ast.Load())
-
-
-def _is_class(value: ast.expr, kind: ast.expr) -> ast.expr:
-    return _is(_class_of(value), kind)
 
 
 # --- trees
@@ -1012,18 +746,6 @@ def _required(node: Node | None) -> Node:
     if node is None:
         raise NotGenerated
     return node
-
-
-def _of_type(type_: Type) -> Kind:
-    """Return what a static type tells of a value; of a list, not what is in it."""
-    return Kind.LIST if type_.family == "list" else _OF_TYPE.get(type_, Kind.ANY)
-
-
-def _joined(one: Kind, other: Kind) -> Kind:
-    """Return what is known of a value that is of one of two kinds."""
-    if one is other:
-        return one
-    return Kind.JSON if one in _PLAIN and other in _PLAIN else Kind.ANY
 
 
 def _rereader(again: Callable[[Value], Value]) -> Callable[[Optional], Optional]:

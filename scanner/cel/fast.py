@@ -8,7 +8,8 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from scanner.cel.codegen import FUNCTION, Generated, NotGenerated, Unforeseen, generate
+from scanner.cel.codegen import FUNCTION, Generated, NotGenerated, generate
+from scanner.cel.python_calls import Unforeseen
 from scanner.cel.source import Source
 
 if TYPE_CHECKING:
