@@ -36,7 +36,7 @@ from scanner.model.outcome import (
     Violated,
     WouldChange,
 )
-from scanner.model.policy import Invocation
+from scanner.model.policy import BindingKey, Invocation, PolicyKey
 from scanner.model.resource import Kind, Page, Resource, resource_of
 from scanner.model.scan import OutcomeName, PageResult, TallyKey
 from scanner.plan import KindPlan
@@ -139,14 +139,13 @@ class Judge:
             why = f"internal error while policy {bound.policy.name} was evaluated: {type(error).__name__}; please report it"
             sheet.gaps.append(Gap(GapKind.EVALUATION, _where(resource.kind, resource), why))
             return False
-        if sheet.strain.worst > sheet.strained.get(bound.policy.name, 0.0):
-            sheet.strained[bound.policy.name] = sheet.strain.worst
+        if sheet.strain.worst > sheet.strained.get(bound.policy.key, 0.0):
+            sheet.strained[bound.policy.key] = sheet.strain.worst
         sheet.findings.extend(findings)
         sheet.changing.extend(changing)
-        sheet.matched.update({(bound.policy.name, ruling.invocation.binding.name) for ruling in rulings})
+        sheet.matched.update({ruling.invocation.binding.key for ruling in rulings})
         if bound.policy.param_kind:
-            bare = (ruling.invocation.binding.name for ruling in rulings if not ruling.judgements)
-            sheet.bare.update((bound.policy.name, binding) for binding in bare)
+            sheet.bare.update(ruling.invocation.binding.key for ruling in rulings if not ruling.judgements)
         sheet.tallies.update(_tally(ruling, judgement, bound) for ruling in rulings for judgement in ruling.judgements)
         return bool(rulings)
 
@@ -181,6 +180,7 @@ class Judge:
             actions=invocation.binding.actions,
             denies=not judgement.excepted_by and denies(outcome, invocation),
             excepted_by=judgement.excepted_by,
+            language=invocation.policy.language,
         )
 
 
@@ -194,9 +194,9 @@ class _Sheet:
         self.findings: list[Finding] = []
         self.changing: list[tuple[Bound, Ruling]] = []
         self.tallies: Counter[TallyKey] = Counter()
-        self.matched: Counter[tuple[str, str]] = Counter()
-        self.strained: dict[str, float] = {}
-        self.bare: Counter[tuple[str, str]] = Counter()
+        self.matched: Counter[BindingKey] = Counter()
+        self.strained: dict[PolicyKey, float] = {}
+        self.bare: Counter[BindingKey] = Counter()
         self.objects = 0
         self.evaluated = 0
         self.identities: dict[str, None] = {}
@@ -375,6 +375,7 @@ def _tally(ruling: Ruling, judgement: Judgement, bound: Bound) -> TallyKey:
         namespace=resource.namespace,
         outcome=counted_as(judgement),
         requester=judgement.check in bound.requester,
+        language=invocation.policy.language,
     )
 
 

@@ -21,7 +21,7 @@ from scanner.health import kyverno as kyverno_health
 from scanner.inventory import Inventory, Parse
 from scanner.model.json import JsonObject
 from scanner.model.outcome import Gap, GapKind
-from scanner.model.policy import Operation, Policy
+from scanner.model.policy import VALIDATING, Operation, Policy
 from scanner.model.reading import Auditability
 from scanner.model.release import Minor
 from scanner.model.resource import Kind, Page, Resource, UserInfo, resource_of
@@ -268,7 +268,7 @@ def _start(scan_id: str, started: datetime, seen: Outlook) -> ScanStart:
         policies=(*rules.policies, *(entry.policy for entry in seen.kyverno if _is_written(entry))),
         bindings=(*rules.bindings, *(binding for entry in seen.kyverno for binding in entry.bindings)),
         requester=viewer.user,
-        readings={(policy.language, policy.name): found for policy, found in read},
+        readings={policy.key: found for policy, found in read},
     )
 
 
@@ -337,7 +337,7 @@ class _Course:
             gaps=tuple(dict.fromkeys(self.gaps)),
             outside=setting.outside,
             evaluated_policies=tuple(
-                entry.policy.name
+                entry.policy.key
                 for entry in setting.bound
                 if not entry.reading.reason and not kyverno_health.follows_reports(entry)
             ),
@@ -551,8 +551,8 @@ def _setting(
 
 def _in_force(rules: Rulebook, kyvernos: Iterable[Bound]) -> Iterator[Policy]:
     """The policies that something binds, not compiled yet."""
-    named = {binding.policy_name for binding in rules.bindings}
-    yield from (policy for policy in rules.policies if policy.name in named)
+    named = {binding.policy_key for binding in rules.bindings}
+    yield from (policy for policy in rules.policies if policy.key in named)
     yield from (entry.policy for entry in kyvernos)
 
 
@@ -590,7 +590,8 @@ def _outside(listing: _Listing, kinds: Iterable[Kind]) -> Iterator[Outside]:
 
 
 def _title(entry: Bound) -> str:
-    return f"policy {entry.policy.name}"
+    language = "" if entry.policy.language == VALIDATING else f" ({entry.policy.language})"
+    return f"policy {entry.policy.name}{language}"
 
 
 def _blind(entry: Bound, why: str) -> Gap:

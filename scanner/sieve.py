@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 from scanner import cel
 from scanner.budget import Variables
 from scanner.evaluate import CompiledPolicy, Expression, Request, filtered_namespace, request_map
-from scanner.model.policy import MatchResources, Operation
+from scanner.model.policy import BindingKey, MatchResources, Operation
 from scanner.model.resource import Kind, Resource
 from scanner.model.scan import OutcomeName, TallyKey
 from scanner.plan import KindPlan
@@ -67,10 +67,10 @@ class Sieve:
             quick = self._quick[key]
             yield Entry(bound, original, quick, closely=quick is not None and not quick.is_cheap(size))
 
-    def emptied(self) -> tuple[Counter[TallyKey], Counter[tuple[str, str]]]:
+    def emptied(self) -> tuple[Counter[TallyKey], Counter[BindingKey]]:
         """What has passed since the last time: outcomes, and the objects that each binding matched."""
         tallies: Counter[TallyKey] = Counter()
-        matched: Counter[tuple[str, str]] = Counter()
+        matched: Counter[BindingKey] = Counter()
         for quick in self._quick.values():
             if quick is not None and quick.passed:
                 tallies.update(dict.fromkeys(quick.keys, quick.passed))
@@ -158,7 +158,7 @@ class Quick:
         }
         self.passed = 0
         self.keys: tuple[TallyKey, ...] = ()
-        self.pairs: tuple[tuple[str, str], ...] = ()
+        self.pairs: tuple[BindingKey, ...] = ()
 
     def is_cheap(self, size: int) -> bool:
         """Whether no limit of cost can be reached by any object whose JSON text has so many bytes."""
@@ -221,7 +221,7 @@ def _quick(bound: Bound, original: Kind, kind: Kind, namespace: str, world: Worl
     if len(operations) != 1:
         return None
     quick = Quick(bound, original, resource, operations.pop(), world)
-    quick.pairs = tuple((bound.policy.name, name) for name in bindings)
+    quick.pairs = tuple((*bound.policy.key, name) for name in bindings)
     quick.keys = tuple(_keys(bound, bindings, kind, namespace))
     return quick
 
@@ -289,6 +289,7 @@ def _keys(bound: Bound, bindings: Iterable[str], kind: Kind, namespace: str) -> 
                 namespace=namespace,
                 outcome=OutcomeName.PASSED,
                 requester=check in bound.requester,
+                language=bound.policy.language,
             )
 
 

@@ -6,14 +6,14 @@ Documents come from the cluster's lists and from files; a file's are held to wha
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Protocol, cast
 
 from scanner.errors import InvalidManifest, UsageError
 from scanner.model.json import JsonObject, as_list, as_object, as_text, dig
 from scanner.model.outcome import Gap, GapKind
-from scanner.model.policy import Action, Binding, ParamKind, ParamRef, Policy
+from scanner.model.policy import Action, Binding, ParamKind, ParamRef, Policy, PolicyKey
 from scanner.model.release import NEWEST, Minor
 from scanner.model.resource import Kind, Resource, resource_of
 from scanner.model.scan import Health, HealthKind, Scope
@@ -102,7 +102,7 @@ def rulebook(
     reader = _Reader(kinds, home_namespace(wishes.scope), rules)
     for document in documents:
         reader.read(document)
-    policies = {(policy.language, policy.name): policy for policy in reader.policies}
+    policies = {policy.key: policy for policy in reader.policies}
     assumed = tuple(
         binding for name, action in wishes.assume_bound for binding in _assumed(name, action, policies, reader)
     )
@@ -117,15 +117,13 @@ def rulebook(
         _reject_unknown(scope.bindings, {binding.name for binding in bindings}, "--binding")
     kyverno = tuple(p for p in reader.kyverno if _chosen(p.full_name, scope.policies)) if not scope.bindings else ()
     copies = dict(_copies(policies.values(), kyverno))
-    names = {policy.name for policy in policies.values()} - copies.keys()
-    kyverno = tuple(replace(one, qualified=True) if one.full_name in names else one for one in kyverno)
-    chosen = tuple(p for p in policies.values() if _chosen(p.name, scope.policies) and p.name not in copies)
+    chosen = tuple(p for p in policies.values() if _chosen(p.name, scope.policies) and p.key not in copies)
     wanted = tuple(
         b
         for b in bindings
         if (b.assumed or _chosen(b.name, scope.bindings))
         and _chosen(b.policy_name, scope.policies)
-        and b.policy_name not in copies
+        and b.policy_key not in copies
     )
     joining = (*_unbound(chosen, bindings), *_dangling(wanted, policies)) if reader.knows_all else ()
     return Rulebook(
@@ -140,15 +138,15 @@ def rulebook(
     )
 
 
-def _copies(policies: Iterable[Policy], kyverno: Iterable[KyvernoPolicy]) -> Iterator[tuple[str, Health]]:
+def _copies(policies: Iterable[Policy], kyverno: Iterable[KyvernoPolicy]) -> Iterator[tuple[PolicyKey, Health]]:
     """The admission policies that Kyverno generated from policies of its own that are judged: they would say it twice."""
     judged = {policy.name for policy in kyverno if policy.kind == spec.CLUSTER_WIDE and not policy.unauditable()}
     for policy in policies:
         owners = as_list(dig(policy.manifest, "metadata", "ownerReferences"))
         names = {as_text(dig(owner, "name")) for owner in owners if dig(owner, "kind") == spec.CLUSTER_WIDE}
         for name in sorted(names & judged):
-            detail = f"Kyverno generated ValidatingAdmissionPolicy {policy.name} from it; objects are judged by this one, once"
-            yield policy.name, Health(HealthKind.NOTE, name, "", detail)
+            detail = f"Kyverno generated {policy.language} {policy.name} from it; objects are judged by this one, once"
+            yield policy.key, Health(HealthKind.NOTE, name, "", detail, spec.CLUSTER_WIDE)
 
 
 class _Reader:
@@ -252,14 +250,15 @@ class _Reader:
         if source == "cluster":
             detail = f"the {what} in {earlier} is used instead of the cluster's"
             policy, binding = (name, "") if what == "policy" else ("", name)
-            self.health.append(Health(HealthKind.NOTE, policy, binding, detail))
+            language = where[0] if what in ("policy", "binding") else ""
+            self.health.append(Health(HealthKind.NOTE, policy, binding, detail, language))
             return False
         why = f"{what} {name} is defined already in {earlier}; this one is not used: rename or remove one of them"
         self.gaps.append(Gap(GapKind.DOCUMENT, source, why))
         return False
 
 
-def _assumed(name: str, action: str, policies: Mapping[tuple[str, str], Policy], reader: _Reader) -> Iterator[Binding]:
+def _assumed(name: str, action: str, policies: Mapping[PolicyKey, Policy], reader: _Reader) -> Iterator[Binding]:
     """The bindings that are made up for the policies of a name, one for each language that has such a policy.
 
     Raises UsageError for what nothing would come of.
@@ -298,15 +297,15 @@ def _unbound(policies: Iterable[Policy], bindings: Iterable[Binding]) -> Iterato
         if all(binding.assumed for binding in joined):
             advice = "this scan previews it" if joined else "preview it with --assume-bound"
             detail = f"no binding names it: the server never evaluates it; {advice}"
-            yield Health(HealthKind.UNBOUND, policy.name, "", detail)
+            yield Health(HealthKind.UNBOUND, policy.name, "", detail, policy.language)
 
 
-def _dangling(bindings: Iterable[Binding], policies: Mapping[tuple[str, str], Policy]) -> Iterator[Health]:
+def _dangling(bindings: Iterable[Binding], policies: Mapping[PolicyKey, Policy]) -> Iterator[Health]:
     for binding in bindings:
-        policy = policies.get((binding.language, binding.policy_name))
+        policy = policies.get(binding.policy_key)
         if policy is None or not binding.joins(policy):
             detail = "the policy does not exist: the server ignores this binding"
-            yield Health(HealthKind.DANGLING_BINDING, binding.policy_name, binding.name, detail)
+            yield Health(HealthKind.DANGLING_BINDING, binding.policy_name, binding.name, detail, binding.language)
 
 
 def namespaces_needed(entry: Bound) -> bool:

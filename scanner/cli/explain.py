@@ -43,11 +43,12 @@ def command(
 
 def _lines(store: SqlStore, what: str, cluster: str | None, *, python: bool) -> Iterator[str]:
     record = store.record(store.find_scan("last", cluster).id)
-    entry = next((found for found in record.policies if found.policy.name == what), None)
-    if entry and python:
-        return _python(entry.policy, record.scan.cluster.release.rules)
-    if entry:
-        return _policy(entry, record)
+    entries = [found for found in record.policies if found.policy.name == what]
+    if entries and python:
+        rules = record.scan.cluster.release.rules
+        return (line for entry in entries for line in _python(entry.policy, rules))
+    if entries:
+        return (line for entry in entries for line in _policy(entry, record))
     if python:
         raise UsageError(f"{what} is no policy of the last scan: --python shows what a policy's expressions become")
     if _FINDING.fullmatch(what):
@@ -74,8 +75,8 @@ def _policy(entry: PolicyRecord, record: ScanRecord) -> Iterator[str]:
     yield ""
     yield from _auditability(entry)
     yield from _bindings(entry)
-    yield from (f"Health: {health.detail}" for health in record.health if health.policy == policy.name)
-    found = sum(stored.finding.policy == policy.name for stored in record.findings())
+    yield from (f"Health: {health.detail}" for health in record.health if health.policy_key == policy.key)
+    found = sum(stored.finding.policy_key == policy.key for stored in record.findings())
     yield from _requester(entry, record)
     yield f"In scan {record.scan.id} it matched {entry.matched} objects and has {found} findings."
 
@@ -94,7 +95,7 @@ def _python(policy: Policy, rules: Minor) -> Iterator[str]:
 
 def _requester(entry: PolicyRecord, record: ScanRecord) -> Iterator[str]:
     """How many of its outcomes hold for the supposed requester alone."""
-    depend = sum(n for key, n in record.tallies.items() if key.requester and key.policy == entry.policy.name)
+    depend = sum(n for key, n in record.tallies.items() if key.requester and key.policy_key == entry.policy.key)
     if depend:
         who = record.scan.requester.username or "the identity that scanned"
         yield f"{depend} of its outcomes hold for requests by {who} and can be different for others."

@@ -41,7 +41,8 @@ def command(db: DbOption = "", cluster_name: ClusterNameOption = "") -> None:
 
 
 def _binding(binding: Binding) -> str:
-    return f"{binding.name} ({'+'.join(binding.actions)})"
+    actions = f" ({'+'.join(binding.actions)})" if binding.actions else ""
+    return f"{binding.name}{actions}"
 
 
 def _matched(entry: PolicyRecord) -> str:

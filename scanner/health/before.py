@@ -38,24 +38,26 @@ def health_before(
 def _compilation(entry: Bound) -> Iterator[Health]:
     for path, expression in entry.compiled.expressions():
         if expression.fault:
-            yield Health(HealthKind.COMPILE, entry.policy.name, "", f"{path}: {expression.fault}")
+            yield Health(
+                HealthKind.COMPILE, entry.policy.name, "", f"{path}: {expression.fault}", entry.policy.language
+            )
 
 
 def _auditability(entry: Bound, world: World) -> Iterator[Health]:
     if world.authorizer is None and Auditability.AUTHORIZER in entry.reading.classes:
-        yield Health(HealthKind.NOT_AUDITABLE, entry.policy.name, "", _UNASKED)
+        yield Health(HealthKind.NOT_AUDITABLE, entry.policy.name, "", _UNASKED, entry.policy.language)
     if entry.reading.reason:
-        yield Health(HealthKind.NOT_AUDITABLE, entry.policy.name, "", entry.reading.reason)
+        yield Health(HealthKind.NOT_AUDITABLE, entry.policy.name, "", entry.reading.reason, entry.policy.language)
 
 
 def _params(entry: Bound, params: ParamSource) -> Iterator[Health]:
     if fault := unserved(entry.policy, params):
-        yield Health(HealthKind.PARAM_KIND, entry.policy.name, "", fault)
+        yield Health(HealthKind.PARAM_KIND, entry.policy.name, "", fault, entry.policy.language)
     kind = params.kind(entry.policy.param_kind) if entry.policy.param_kind else None
     for binding in entry.bindings if kind else ():
         if kind and binding.param_ref and (missing := _missing(binding.param_ref, kind, params)):
             detail = f"{missing}: {_effect(binding.param_ref, entry)}"
-            yield Health(HealthKind.PARAM_MISSING, entry.policy.name, binding.name, detail)
+            yield Health(HealthKind.PARAM_MISSING, entry.policy.name, binding.name, detail, entry.policy.language)
 
 
 def _missing(reference: ParamRef, kind: Kind, params: ParamSource) -> str:

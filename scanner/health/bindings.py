@@ -19,10 +19,10 @@ def redundant(entry: Bound) -> Iterator[Health]:
     for one, other in permutations(real, 2):
         if _same(one, other, entry.policy) and one.name < other.name:
             detail = f"it says the same as binding {one.name}: every object is judged twice"
-            yield Health(HealthKind.DUPLICATE, entry.policy.name, other.name, detail)
+            yield Health(HealthKind.DUPLICATE, entry.policy.name, other.name, detail, entry.policy.language)
         elif _covers(one, other, entry.policy) and not _same(one, other, entry.policy):
             detail = f"binding {one.name} covers what it matches, with the same params and at least its actions"
-            yield Health(HealthKind.SHADOWED, entry.policy.name, other.name, detail)
+            yield Health(HealthKind.SHADOWED, entry.policy.name, other.name, detail, entry.policy.language)
 
 
 def _same(one: Binding, other: Binding, policy: Policy) -> bool:

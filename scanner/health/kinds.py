@@ -20,10 +20,18 @@ def unresolved(entry: Bound, kinds: tuple[Kind, ...]) -> Iterator[Health]:
     """Rules of a policy and of its bindings that resolve to no kind."""
     policy = entry.policy
     for where, why in _lost(policy.match, kinds, static=policy.static):
-        yield Health(HealthKind.NO_KIND, policy.name, "", f"spec.matchConstraints.{where} matches {why}")
+        yield Health(
+            HealthKind.NO_KIND, policy.name, "", f"spec.matchConstraints.{where} matches {why}", policy.language
+        )
     for binding in entry.bindings:
         for where, why in _lost(binding.match, kinds, static=policy.static):
-            yield Health(HealthKind.NO_KIND, policy.name, binding.name, f"spec.matchResources.{where} matches {why}")
+            yield Health(
+                HealthKind.NO_KIND,
+                policy.name,
+                binding.name,
+                f"spec.matchResources.{where} matches {why}",
+                policy.language,
+            )
 
 
 def _lost(match: MatchResources | None, kinds: Iterable[Kind], *, static: bool) -> Iterator[tuple[str, str]]:

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from scanner.health import kinds
 from scanner.model.json import as_list, as_object, as_text, dig
+from scanner.model.policy import PolicyKey
 from scanner.model.resource import Kind
 from scanner.model.scan import Health, HealthKind
 from scanner.policies.kyverno.bind import AS_WRITTEN
@@ -19,6 +20,7 @@ from scanner.policies.validating import Bound
 
 _IN_ITS_MANNER = "judged as Kyverno's own reports judge (--kyverno-compat): a scan that asks every check finds more"
 _NOT_ASKED = "evaluation.admission.enabled is false: Kyverno's webhook does not ask it, and no request is refused"
+_UNSCORED = "it is not scored: Kyverno reports its failures as warnings"
 _NO_EFFECT = "spec.webhookConfiguration has no effect on a scan: it is about the webhook alone"
 
 
@@ -36,44 +38,48 @@ def of_policies(
     policies: Iterable[KyvernoPolicy], bound: Iterable[Bound], served: tuple[Kind, ...]
 ) -> Iterator[Health]:
     """What can be said before any object is seen."""
-    entries = {entry.policy.name: entry for entry in bound if entry.bindings[0].name == AS_WRITTEN}
+    entries = {entry.policy.key: entry for entry in bound if entry.bindings[0].name == AS_WRITTEN}
     for policy in policies:
-        entry = entries[policy.full_name]
+        entry = entries[policy.key]
         yield from _of_policy(policy, entry)
         yield from () if entry.reading.reason else kinds.unresolved(entry, served)
         if isinstance(entry.decide, Decision):
-            yield from _of_decision(policy.full_name, entry.decide)
+            yield from _of_decision(policy.key, entry.decide)
 
 
-def _of_decision(name: str, decision: Decision) -> Iterator[Health]:
+def _of_decision(policy: PolicyKey, decision: Decision) -> Iterator[Health]:
+    language, name = policy
     if decision.manner.exempts:
-        yield Health(HealthKind.NOTE, name, "", _IN_ITS_MANNER)
+        yield Health(HealthKind.NOTE, name, "", _IN_ITS_MANNER, language)
     if decision.fault:
-        yield Health(HealthKind.COMPILE, name, "", decision.fault)
+        yield Health(HealthKind.COMPILE, name, "", decision.fault, language)
     for exception in dict.fromkeys(entry.exception for entry in decision.exceptions):
         said = f"policy exception {exception.key}"
         if exception.expired(decision.now):
-            yield Health(HealthKind.NOTE, name, "", f"{said} has expired, and excepts nothing any more")
+            yield Health(HealthKind.NOTE, name, "", f"{said} has expired, and excepts nothing any more", language)
         if exception.unknown:
-            yield Health(HealthKind.NOTE, name, "", f"{said} has unknown fields: {', '.join(exception.unknown)}")
+            detail = f"{said} has unknown fields: {', '.join(exception.unknown)}"
+            yield Health(HealthKind.NOTE, name, "", detail, language)
 
 
 def _of_policy(policy: KyvernoPolicy, entry: Bound) -> Iterator[Health]:
-    name = policy.full_name
+    language, name = policy.key
     if entry.reading.reason:
-        yield Health(HealthKind.NOT_AUDITABLE, name, "", entry.reading.reason)
+        yield Health(HealthKind.NOT_AUDITABLE, name, "", entry.reading.reason, language)
     if policy.unknown:
-        yield Health(HealthKind.NOTE, name, "", f"unknown fields, which nobody looks at: {', '.join(policy.unknown)}")
+        detail = f"unknown fields, which nobody looks at: {', '.join(policy.unknown)}"
+        yield Health(HealthKind.NOTE, name, "", detail, language)
     if as_object(dig(policy.document, "spec", "webhookConfiguration")):
-        yield Health(HealthKind.NOTE, name, "", _NO_EFFECT)
+        yield Health(HealthKind.NOTE, name, "", _NO_EFFECT, language)
     if not policy.admission:
-        yield Health(HealthKind.NOTE, name, "", _NOT_ASKED)
+        yield Health(HealthKind.NOTE, name, "", _NOT_ASKED, language)
     if policy.unscored:
-        yield Health(HealthKind.NOTE, name, "", "it is not scored: Kyverno reports its failures as warnings")
+        yield Health(HealthKind.NOTE, name, "", _UNSCORED, language)
     for condition in as_list(dig(policy.document, "status", "conditionStatus", "conditions")):
         if as_text(dig(condition, "status")) == "False":
             what, why = as_text(dig(condition, "type")), as_text(dig(condition, "message"))
-            yield Health(HealthKind.CONDITION, name, "", f"{what} is False ({why})" if why else f"{what} is False")
+            detail = f"{what} is False ({why})" if why else f"{what} is False"
+            yield Health(HealthKind.CONDITION, name, "", detail, language)
 
 
 def without_noise(health: Iterable[Health], bound: Iterable[Bound]) -> Iterator[Health]:
@@ -81,19 +87,20 @@ def without_noise(health: Iterable[Health], bound: Iterable[Bound]) -> Iterator[
 
     What does not compile is said before; that its errors refuse nothing is no matter of its failurePolicy.
     """
-    forms: dict[str, set[str]] = {}
-    broken: set[str] = set()
+    forms: dict[PolicyKey, set[str]] = {}
+    broken: set[PolicyKey] = set()
     for form in bound:
         if isinstance(form.decide, Decision):
-            forms.setdefault(form.policy.name, set()).update(binding.name for binding in form.bindings)
-            broken |= {form.policy.name} if form.decide.fault else set()
+            forms.setdefault(form.policy.key, set()).update(binding.name for binding in form.bindings)
+            broken |= {form.policy.key} if form.decide.fault else set()
     entries = tuple(health)
-    idle = {(entry.policy, entry.binding) for entry in entries if entry.kind is HealthKind.NO_OBJECT}
+    idle = {(*entry.policy_key, entry.binding) for entry in entries if entry.kind is HealthKind.NO_OBJECT}
     for entry in entries:
-        own = forms.get(entry.policy, set())
-        if entry.kind is HealthKind.HIDDEN_ERRORS and entry.policy in broken:
+        policy = entry.policy_key
+        own = forms.get(policy, set())
+        if entry.kind is HealthKind.HIDDEN_ERRORS and policy in broken:
             continue
         if entry.kind is not HealthKind.NO_OBJECT or entry.binding not in own:
             yield entry
-        elif entry.binding == AS_WRITTEN and all((entry.policy, name) in idle for name in own):
+        elif entry.binding == AS_WRITTEN and all((*policy, name) in idle for name in own):
             yield replace(entry, binding="")

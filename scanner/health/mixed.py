@@ -30,7 +30,7 @@ def of_policies(bound: Iterable[Bound], kinds: tuple[Kind, ...], rules: Minor) -
             continue
         others = [other.name for other in conditional if any(_both(policy, other, kind) for kind in kinds)]
         if others:
-            yield Health(HealthKind.NOTE, policy.name, "", _detail(others))
+            yield Health(HealthKind.NOTE, policy.name, "", _detail(others), policy.language)
 
 
 def _both(one: Policy, other: Policy, kind: Kind) -> bool:

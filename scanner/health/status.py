@@ -19,25 +19,25 @@ def of_policy(policy: Policy) -> Iterator[Health]:
     """What the status of a policy says about it."""
     name = policy.name
     if _stale(policy):
-        yield Health(HealthKind.STALE_STATUS, name, "", _generations(policy.manifest))
+        yield Health(HealthKind.STALE_STATUS, name, "", _generations(policy.manifest), policy.language)
     else:
         warnings = as_list(dig(policy.manifest, "status", "typeChecking", "expressionWarnings"))
         for item in warnings:
             where, warning = as_text(dig(item, "fieldRef")), as_text(dig(item, "warning")).strip()
-            yield Health(HealthKind.TYPE_WARNING, name, "", f"{where}: {warning}")
+            yield Health(HealthKind.TYPE_WARNING, name, "", f"{where}: {warning}", policy.language)
     for item in as_list(dig(policy.manifest, "status", "conditions")):
         if as_text(dig(item, "status")) != "True":
             said = ": ".join(filter(None, (as_text(dig(item, "reason")), as_text(dig(item, "message")))))
             what = f"{as_text(dig(item, 'type'))} is {as_text(dig(item, 'status')) or 'not known'}"
-            yield Health(HealthKind.CONDITION, name, "", f"{what} ({said})" if said else what)
+            yield Health(HealthKind.CONDITION, name, "", f"{what} ({said})" if said else what, policy.language)
     if _deleting(policy.manifest):
-        yield Health(HealthKind.NOTE, name, "", _LEAVING)
+        yield Health(HealthKind.NOTE, name, "", _LEAVING, policy.language)
 
 
 def of_binding(binding: Binding) -> Iterator[Health]:
     """What the metadata of a binding says about it."""
     if _deleting(binding.manifest):
-        yield Health(HealthKind.NOTE, binding.policy_name, binding.name, _LEAVING)
+        yield Health(HealthKind.NOTE, binding.policy_name, binding.name, _LEAVING, binding.language)
 
 
 def _deleting(manifest: JsonObject) -> bool:

@@ -40,4 +40,4 @@ def _of_policy(entry: Bound, deciding: Deciding, kinds: Iterable[Kind]) -> Itera
             f"{path}: Kubernetes 1.37 may answer otherwise {where}, because it compares native structures by what they "
             "mean; they were compared field by field"
         )
-        yield Health(HealthKind.NOTE, entry.policy.name, "", detail)
+        yield Health(HealthKind.NOTE, entry.policy.name, "", detail, entry.policy.language)

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Literal, TypeAlias, assert_never
 
 from scanner.model.json import Json
-from scanner.model.policy import Action, Operation
+from scanner.model.policy import VALIDATING, Action, Operation, PolicyKey
 
 
 class CheckKind(StrEnum):
@@ -164,7 +164,8 @@ class Finding:
     """Something that does not pass, as it is stored and reported: it stands alone, without the object.
 
     `fingerprint` is 64 hex digits, stable across scans. `object_*` identify the object in the version that was
-    evaluated; `actions` are the binding's; `denies` says whether admission would refuse the object.
+    evaluated; `actions` are the binding's; `denies` says whether admission would refuse the object; `language` is that of
+    the policy, of which another language may have one of the same name.
     """
 
     fingerprint: str
@@ -184,6 +185,12 @@ class Finding:
     actions: tuple[Action, ...]
     denies: bool
     excepted_by: str = ""
+    language: str = VALIDATING
+
+    @property
+    def policy_key(self) -> PolicyKey:
+        """Whose finding it is."""
+        return self.language, self.policy
 
 
 class GapKind(StrEnum):

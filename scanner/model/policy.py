@@ -6,11 +6,20 @@ Source of truth: `admissionregistration.k8s.io/v1` types of Kubernetes 1.36.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal, TypeAlias
 
 from scanner.model.json import JsonObject
 from scanner.model.resource import Resource
 from scanner.model.selector import Selector
+
+VALIDATING: Final = "ValidatingAdmissionPolicy"
+"""The language of the oldest of the policies: the one that nouns speak of which do not say so."""
+
+PolicyKey: TypeAlias = tuple[str, str]
+"""Language and name: what no two policies of a cluster have in common."""
+
+BindingKey: TypeAlias = tuple[str, str, str]
+"""Language, policy and binding."""
 
 STATIC = ".static.k8s.io"
 """How the names of policies and bindings end that a control plane reads from its own manifests."""
@@ -117,6 +126,11 @@ class Policy:
     reinvocation_policy: ReinvocationPolicy = "Never"
 
     @property
+    def key(self) -> PolicyKey:
+        """What tells it from every other policy."""
+        return self.language, self.name
+
+    @property
     def static(self) -> bool:
         """Whether it is one of the control plane's own manifests, which no API lists: only a file can show it."""
         return self.source != "cluster" and self.name.endswith(STATIC)
@@ -136,6 +150,16 @@ class Binding:
     digest: str
     source: str = "cluster"
     assumed: bool = False
+
+    @property
+    def key(self) -> BindingKey:
+        """What tells it from every other binding."""
+        return self.language, self.policy_name, self.name
+
+    @property
+    def policy_key(self) -> PolicyKey:
+        """The policy that it puts into force."""
+        return self.language, self.policy_name
 
     @property
     def static(self) -> bool:

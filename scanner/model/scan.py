@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Literal
 
 from scanner.model.outcome import Check, Finding, Gap
-from scanner.model.policy import Action, Binding, Policy
+from scanner.model.policy import VALIDATING, Action, Binding, BindingKey, Policy, PolicyKey
 from scanner.model.reading import UNKNOWN, Reading
 from scanner.model.release import Release, release_of
 from scanner.model.resource import UserInfo
@@ -109,7 +109,7 @@ class Coverage:
 class TallyKey:
     """Under what outcomes are counted: invocation, check, kind, namespace and outcome.
 
-    `requester` sets those apart that can be different for whoever else makes the request.
+    `requester` sets those apart that can be different for whoever else makes the request; `language` is the policy's.
     """
 
     policy: str
@@ -122,15 +122,17 @@ class TallyKey:
     namespace: str
     outcome: OutcomeName
     requester: bool = False
+    language: str = VALIDATING
 
+    @property
+    def policy_key(self) -> PolicyKey:
+        """Whose outcomes are counted."""
+        return self.language, self.policy
 
-@dataclass(frozen=True, slots=True)
-class Matched:
-    """How many objects one policy and binding matched, params not counted twice."""
-
-    policy: str
-    binding: str
-    objects: int
+    @property
+    def binding_key(self) -> BindingKey:
+        """By which binding."""
+        return self.language, self.policy, self.binding
 
 
 class HealthKind(StrEnum):
@@ -156,12 +158,18 @@ class HealthKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Health:
-    """One entry of policy health. `binding` is empty when the entry is about the policy itself."""
+    """One entry of policy health. `binding` is empty when the entry is about the policy itself; `language` is the policy's."""
 
     kind: HealthKind
     policy: str
     binding: str
     detail: str
+    language: str = VALIDATING
+
+    @property
+    def policy_key(self) -> PolicyKey:
+        """What policy it is about."""
+        return self.language, self.policy
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -190,7 +198,7 @@ class PageResult:
 
     `identities` name the objects that were judged, by UID or else by place, and are not stored; `repeated` counts those
     that had been judged before and were passed over; `strained` has the largest share of its budgets that an evaluation
-    of a policy used, for policies that had to be counted; `bare` counts, by policy and binding, the objects that were
+    of a policy used, for policies that had to be counted; `bare` counts, by binding, the objects that were
     matched and not evaluated, because there is no param for them.
     """
 
@@ -201,12 +209,12 @@ class PageResult:
     evaluated: int
     findings: tuple[Finding, ...] = ()
     tallies: dict[TallyKey, int] = field(default_factory=dict)
-    matched: dict[tuple[str, str], int] = field(default_factory=dict)
+    matched: dict[BindingKey, int] = field(default_factory=dict)
     gaps: tuple[Gap, ...] = ()
     identities: tuple[str, ...] = ()
     repeated: int = 0
-    strained: dict[str, float] = field(default_factory=dict)
-    bare: dict[tuple[str, str], int] = field(default_factory=dict)
+    strained: dict[PolicyKey, float] = field(default_factory=dict)
+    bare: dict[BindingKey, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +229,7 @@ class ScanStart:
     policies: tuple[Policy, ...]
     bindings: tuple[Binding, ...]
     requester: UserInfo = field(default_factory=UserInfo)
-    readings: Mapping[tuple[str, str], Reading] = field(default_factory=dict)
+    readings: Mapping[PolicyKey, Reading] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +241,7 @@ class ScanEnd:
     coverage: tuple[Coverage, ...]
     health: tuple[Health, ...]
     gaps: tuple[Gap, ...]
-    evaluated_policies: tuple[str, ...]
+    evaluated_policies: tuple[PolicyKey, ...]
     outside: tuple[Outside, ...] = ()
 
 

@@ -171,11 +171,11 @@ class _Replay:
         self._writer = writer
         self._parity = parity
         self._seen = frozenset(plan.kind for plan in outlook.plans)
-        found = {bound.policy.name: bound for plan in outlook.plans for bound, _ in plan.policies}
+        found = {bound.policy.key: bound for plan in outlook.plans for bound, _ in plan.policies}
         self._bounds = tuple(bound for bound in found.values() if bound.policy.language == LANGUAGE)
         self._compiled = {bound.policy.name: bound.compiled for bound in self._bounds}
         changing = {
-            bound.policy.name: bound for plan in outlook.plans for bound, _ in plan.policies if bound.policy.mutations
+            bound.policy.key: bound for plan in outlook.plans for bound, _ in plan.policies if bound.policy.mutations
         }
         self._mutators = tuple(changing[name] for name in sorted(changing))
 

@@ -167,11 +167,11 @@ def bound_by(
     decide: Decide,
 ) -> tuple[Bound, ...]:
     """Policies of any language whose bindings, params and rules work as here; `decide` judges what they match."""
-    joined = {policy.name: [b for b in bindings if b.joins(policy)] for policy in policies}
+    joined = {policy.key: [b for b in bindings if b.joins(policy)] for policy in policies}
     return tuple(
-        _bound(compile_policy(policy, rules), joined[policy.name], operations, decide)
+        _bound(compile_policy(policy, rules), joined[policy.key], operations, decide)
         for policy in sorted(policies, key=lambda policy: policy.name)
-        if joined[policy.name]
+        if joined[policy.key]
     )
 
 

@@ -13,11 +13,15 @@ _LONGEST = 240
 
 
 class Place(NamedTuple):
-    """Where a finding stands, seen from the list: `up` leads to the top, `path` is empty when it has no page."""
+    """Where a finding stands, seen from the list: `up` leads to the top, `path` is empty when it has no page.
+
+    `policy` is what the policy is called.
+    """
 
     up: str
     path: str
     policy_path: str
+    policy: str
 
 
 def brief_row(form: RowForm, stored: StoredFinding, place: Place) -> str:
@@ -30,7 +34,7 @@ def brief_row(form: RowForm, stored: StoredFinding, place: Place) -> str:
         place.policy_path,
         _brief(it.kind),
         _brief(object_name(it)),
-        _brief(it.policy),
+        _brief(place.policy),
         check_title(it.check),
         _brief(_line(it)),
         minute(stored.first_seen),

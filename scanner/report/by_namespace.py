@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 
+from scanner.model.policy import VALIDATING, PolicyKey
 from scanner.model.scan import ScanRecord
 from scanner.report.counts import NO_FINDINGS, NOTHING, Census, Counts, FindingCounts, counts_by, findings_by
 
@@ -15,6 +16,12 @@ class PolicyCounts:
 
     policy: str
     counts: Counts
+    language: str = VALIDATING
+
+    @property
+    def key(self) -> PolicyKey:
+        """What tells the policy from every other one."""
+        return self.language, self.policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +39,9 @@ def namespaces_of(record: ScanRecord, census: Census) -> tuple[NamespaceSection,
     totals = counts_by(record.tallies, lambda it: it.namespace)
     findings = findings_by(census, lambda it: it.namespace)
     policies: defaultdict[str, list[PolicyCounts]] = defaultdict(list)
-    for (namespace, policy), counts in counts_by(record.tallies, lambda it: (it.namespace, it.policy)).items():
-        policies[namespace].append(PolicyCounts(policy, counts))
+    by_policy = counts_by(record.tallies, lambda it: (it.namespace, it.policy, it.language))
+    for (namespace, policy, language), counts in by_policy.items():
+        policies[namespace].append(PolicyCounts(policy, counts, language))
     return tuple(
         NamespaceSection(
             name, totals.get(name, NOTHING), findings.get(name, NO_FINDINGS), tuple(policies.get(name, ()))

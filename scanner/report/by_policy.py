@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from scanner.model.json import EMPTY, JsonObject, as_object
 from scanner.model.outcome import Check
-from scanner.model.policy import Action, Binding, Policy
+from scanner.model.policy import Action, Binding, BindingKey, Policy, PolicyKey
 from scanner.model.reading import UNKNOWN, Auditability, Reading
 from scanner.model.scan import Health, PolicyRecord, ScanRecord
 from scanner.report.counts import NO_FINDINGS, NOTHING, Census, Counts, FindingCounts, counts_by, findings_by
@@ -93,28 +93,33 @@ class PolicySection:
     health: tuple[Health, ...]
     manifest: JsonObject
 
+    @property
+    def key(self) -> PolicyKey:
+        """What tells it from every other policy."""
+        return self.language, self.name
+
 
 @dataclass(frozen=True, slots=True)
 class _Numbers:
     """The counts of a whole scan, grouped once for all policies."""
 
-    policies: dict[str, Counts]
-    requester: dict[str, Counts]
-    params: dict[str, dict[tuple[str, str, str], Counts]]
-    bindings: dict[tuple[str, str], Counts]
-    checks: dict[str, dict[Check, Counts]]
-    namespaces: dict[str, dict[str, Counts]]
-    findings: dict[str, FindingCounts]
-    health: dict[str, list[Health]]
+    policies: dict[PolicyKey, Counts]
+    requester: dict[PolicyKey, Counts]
+    params: dict[PolicyKey, dict[tuple[str, str, str], Counts]]
+    bindings: dict[BindingKey, Counts]
+    checks: dict[PolicyKey, dict[Check, Counts]]
+    namespaces: dict[PolicyKey, dict[str, Counts]]
+    findings: dict[PolicyKey, FindingCounts]
+    health: dict[PolicyKey, list[Health]]
 
 
 def policies_of(record: ScanRecord, census: Census) -> tuple[PolicySection, ...]:
     """Every policy of a scan, by name; one that only left outcomes behind is not passed over."""
     numbers = _numbers_of(record, census)
-    known = {it.policy.name for it in record.policies}
-    lost = sorted((numbers.policies.keys() | numbers.findings.keys()) - known)
+    known = {it.policy.key for it in record.policies}
+    lost = sorted((numbers.policies.keys() | numbers.findings.keys()) - known, key=lambda it: (it[1], it[0]))
     recorded = (_section(it, numbers) for it in sorted(record.policies, key=_by_name))
-    return (*recorded, *(_lost(name, numbers) for name in lost))
+    return (*recorded, *(_lost(key, numbers) for key in lost))
 
 
 def _by_name(record: PolicyRecord) -> tuple[str, str]:
@@ -123,24 +128,24 @@ def _by_name(record: PolicyRecord) -> tuple[str, str]:
 
 def _numbers_of(record: ScanRecord, census: Census) -> _Numbers:
     tallies = record.tallies
-    by_param = counts_by(tallies, lambda it: (it.policy, (it.binding, it.param_namespace, it.param_name)))
-    health: defaultdict[str, list[Health]] = defaultdict(list)
+    by_param = counts_by(tallies, lambda it: (it.policy_key, (it.binding, it.param_namespace, it.param_name)))
+    health: defaultdict[PolicyKey, list[Health]] = defaultdict(list)
     for entry in sorted(record.health):
-        health[entry.policy].append(entry)
+        health[entry.policy_key].append(entry)
     return _Numbers(
-        policies=counts_by(tallies, lambda it: it.policy),
-        requester=counts_by(tallies, lambda it: it.policy if it.requester else None),
+        policies=counts_by(tallies, lambda it: it.policy_key),
+        requester=counts_by(tallies, lambda it: it.policy_key if it.requester else None),
         params=_nested(by_param),
-        bindings=counts_by(tallies, lambda it: (it.policy, it.binding)),
-        checks=_nested(counts_by(tallies, lambda it: (it.policy, it.check))),
-        namespaces=_nested(counts_by(tallies, lambda it: (it.policy, it.namespace))),
+        bindings=counts_by(tallies, lambda it: it.binding_key),
+        checks=_nested(counts_by(tallies, lambda it: (it.policy_key, it.check))),
+        namespaces=_nested(counts_by(tallies, lambda it: (it.policy_key, it.namespace))),
         findings=findings_by(census, lambda it: it.policy),
         health=health,
     )
 
 
-def _nested(flat: Mapping[tuple[str, KeyT], ItemT]) -> dict[str, dict[KeyT, ItemT]]:
-    nested: defaultdict[str, dict[KeyT, ItemT]] = defaultdict(dict)
+def _nested(flat: Mapping[tuple[PolicyKey, KeyT], ItemT]) -> dict[PolicyKey, dict[KeyT, ItemT]]:
+    nested: defaultdict[PolicyKey, dict[KeyT, ItemT]] = defaultdict(dict)
     for (policy, key), item in flat.items():
         nested[policy][key] = item
     return nested
@@ -161,21 +166,21 @@ def _section(record: PolicyRecord, numbers: _Numbers) -> PolicySection:
         reads_requester=_reads_requester(record),
         matched=record.matched,
         actions=record.actions or _actions(record.bindings),
-        counts=numbers.policies.get(policy.name, NOTHING),
-        requester=numbers.requester.get(policy.name, NOTHING),
-        findings=numbers.findings.get(policy.name, NO_FINDINGS),
+        counts=numbers.policies.get(policy.key, NOTHING),
+        requester=numbers.requester.get(policy.key, NOTHING),
+        findings=numbers.findings.get(policy.key, NO_FINDINGS),
         bindings=tuple(_binding(it, numbers) for it in sorted(record.bindings, key=lambda it: it.name)),
-        checks=_checks(policy.name, record.reading, numbers),
-        namespaces=_namespaces(policy.name, numbers),
-        health=tuple(numbers.health.get(policy.name, ())),
+        checks=_checks(policy.key, record.reading, numbers),
+        namespaces=_namespaces(policy.key, numbers),
+        health=tuple(numbers.health.get(policy.key, ())),
         manifest=_definition(policy.manifest),
     )
 
 
-def _lost(name: str, numbers: _Numbers) -> PolicySection:
+def _lost(key: PolicyKey, numbers: _Numbers) -> PolicySection:
     return PolicySection(
-        name=name,
-        language="",
+        name=key[1],
+        language=key[0],
         source="not recorded",
         digest="",
         failure_policy="",
@@ -185,35 +190,35 @@ def _lost(name: str, numbers: _Numbers) -> PolicySection:
         reads_requester=False,
         matched=0,
         actions=(),
-        counts=numbers.policies.get(name, NOTHING),
-        requester=numbers.requester.get(name, NOTHING),
-        findings=numbers.findings.get(name, NO_FINDINGS),
+        counts=numbers.policies.get(key, NOTHING),
+        requester=numbers.requester.get(key, NOTHING),
+        findings=numbers.findings.get(key, NO_FINDINGS),
         bindings=(),
-        checks=_checks(name, UNKNOWN, numbers),
-        namespaces=_namespaces(name, numbers),
-        health=tuple(numbers.health.get(name, ())),
+        checks=_checks(key, UNKNOWN, numbers),
+        namespaces=_namespaces(key, numbers),
+        health=tuple(numbers.health.get(key, ())),
         manifest=EMPTY,
     )
 
 
-def _checks(policy: str, reading: Reading, numbers: _Numbers) -> tuple[CheckSection, ...]:
+def _checks(policy: PolicyKey, reading: Reading, numbers: _Numbers) -> tuple[CheckSection, ...]:
     found = numbers.checks.get(policy, {})
     return tuple(CheckSection(check, counts, reading.of(check)) for check, counts in found.items())
 
 
-def _namespaces(policy: str, numbers: _Numbers) -> tuple[NamespaceCounts, ...]:
+def _namespaces(policy: PolicyKey, numbers: _Numbers) -> tuple[NamespaceCounts, ...]:
     return tuple(NamespaceCounts(name, counts) for name, counts in numbers.namespaces.get(policy, {}).items())
 
 
 def _binding(binding: Binding, numbers: _Numbers) -> BindingSection:
-    params = numbers.params.get(binding.policy_name, {})
+    params = numbers.params.get(binding.policy_key, {})
     return BindingSection(
         name=binding.name,
         actions=binding.actions,
         param_ref=param_ref(binding.param_ref),
         note=binding_note(binding),
         digest=binding.digest,
-        counts=numbers.bindings.get((binding.policy_name, binding.name), NOTHING),
+        counts=numbers.bindings.get(binding.key, NOTHING),
         params=tuple(ParamSection(ns, name, it) for (of, ns, name), it in params.items() if of == binding.name),
     )
 

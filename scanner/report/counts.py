@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from scanner.model.outcome import WouldChange
+from scanner.model.policy import PolicyKey
 from scanner.model.scan import OutcomeName, StoredFinding, TallyKey
 
 GroupT = TypeVar("GroupT", bound=Hashable)
+NameT = TypeVar("NameT", str, PolicyKey)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,7 @@ NO_FINDINGS = FindingCounts()
 class Bucket(NamedTuple):
     """What findings are counted under."""
 
-    policy: str
+    policy: PolicyKey
     namespace: str
     status: str
     denies: bool
@@ -125,12 +127,12 @@ def census_of(findings: Iterator[StoredFinding]) -> Census:
 
 def _bucket(stored: StoredFinding) -> Bucket:
     it = stored.finding
-    return Bucket(it.policy, it.namespace, stored.status, it.denies, isinstance(it.outcome, WouldChange))
+    return Bucket(it.policy_key, it.namespace, stored.status, it.denies, isinstance(it.outcome, WouldChange))
 
 
-def findings_by(census: Census, group: Callable[[Bucket], str]) -> dict[str, FindingCounts]:
+def findings_by(census: Census, group: Callable[[Bucket], NameT]) -> dict[NameT, FindingCounts]:
     """The findings of every group."""
-    parts: defaultdict[str, list[tuple[Bucket, int]]] = defaultdict(list)
+    parts: defaultdict[NameT, list[tuple[Bucket, int]]] = defaultdict(list)
     for bucket, number in census.items():
         parts[group(bucket)].append((bucket, number))
     return {name: finding_counts(parts[name]) for name in sorted(parts)}

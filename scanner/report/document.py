@@ -6,11 +6,13 @@ or not, is named. Findings stay a stream; it is read once here, to be counted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from scanner.model.outcome import Check, CheckKind, Gap
+from scanner.model.policy import PolicyKey
 from scanner.model.scan import ClusterIdentity, Health, Outside, ScanRecord, ScanState, StoredFinding
 from scanner.report.by_namespace import NamespaceSection, namespaces_of
 from scanner.report.by_policy import PolicySection, policies_of, policy_set_digest
@@ -99,9 +101,14 @@ class Document:
     gaps: tuple[Gap, ...]
     health: tuple[Health, ...]
     outside: tuple[Outside, ...]
-    requester_checks: frozenset[tuple[str, Check]]
+    requester_checks: frozenset[tuple[PolicyKey, Check]]
     findings: Callable[[], Iterator[StoredFinding]]
     resolved: Callable[[], Iterator[StoredFinding]]
+    titles: Mapping[PolicyKey, str] = field(default_factory=dict)
+
+    def title(self, policy: PolicyKey) -> str:
+        """What to call a policy: by its name, and its language where policies of several languages have that name."""
+        return self.titles.get(policy, policy[1])
 
 
 def document_of(record: ScanRecord) -> Document:
@@ -111,6 +118,7 @@ def document_of(record: ScanRecord) -> Document:
     kinds = counts_by(record.tallies, lambda key: key.check.kind)
     coverage = coverage_of(record)
     findings_total = finding_counts(census.items())
+    policies = policies_of(record, census)
     return Document(
         provenance=_provenance(record),
         complete=record.scan.state is ScanState.COMPLETE and not coverage.unseen,
@@ -121,15 +129,22 @@ def document_of(record: ScanRecord) -> Document:
         changes=_changes(record, findings_total),
         score=score_of(record),
         coverage=coverage,
-        policies=policies_of(record, census),
+        policies=policies,
         namespaces=namespaces_of(record, census),
         gaps=tuple(sorted(record.gaps)),
         health=tuple(sorted(record.health)),
         outside=tuple(sorted(record.outside)),
-        requester_checks=frozenset((key.policy, key.check) for key in record.tallies if key.requester),
+        requester_checks=frozenset((key.policy_key, key.check) for key in record.tallies if key.requester),
         findings=record.findings,
         resolved=record.resolved,
+        titles=_titles(policies),
     )
+
+
+def _titles(policies: Iterable[PolicySection]) -> dict[PolicyKey, str]:
+    keys = [it.key for it in policies]
+    shared = Counter(name for _, name in keys)
+    return {(language, name): f"{name} ({language})" for language, name in keys if shared[name] > 1}
 
 
 def _provenance(record: ScanRecord) -> Provenance:

@@ -53,11 +53,11 @@ def write_policy_pages(site: Site, spill: Spill) -> None:
 
     Raises ValueError when findings do not come ordered by policy, or are not those that were counted.
     """
-    sections = {it.name: it for it in site.document.policies}
-    for name, findings in groupby(site.document.findings(), key=lambda it: it.finding.policy):
-        if name not in sections:
-            raise ValueError(f"findings of {name} come in two places, or were not counted")
-        _write_policy(site, spill, sections.pop(name), findings)
+    sections = {it.key: it for it in site.document.policies}
+    for policy, findings in groupby(site.document.findings(), key=lambda it: it.finding.policy_key):
+        if policy not in sections:
+            raise ValueError(f"findings of {policy[1]} come in two places, or were not counted")
+        _write_policy(site, spill, sections.pop(policy), findings)
     for section in sections.values():
         if section.findings.total:
             raise ValueError(f"findings of {section.name} were counted, but are gone")
@@ -69,9 +69,9 @@ def _write_policy(site: Site, spill: Spill, section: PolicySection, findings: It
     definition = definition_of(section)
     limits = {check_title(it.check): auditability(it.auditability) for it in section.checks if it.auditability}
     for batch in batched(findings, _weigh):
-        path = site.policy_path(section.name, batch.number)
+        path = site.policy_path(section.key, batch.number)
         groups = list(_groups(site.finding_rows, batch, last))
-        pages = pager(site.policy_path(section.name), batch, section.findings.total)
+        pages = pager(site.policy_path(section.key), batch, section.findings.total)
         shown = {"policy": section, "definition": definition, "groups": groups, "limits": limits}
         site.write(path, "policy.html", section.name, pager=pages, **shown)
         _put_aside(site, spill, batch, path)
@@ -114,13 +114,14 @@ def _row(form: RowForm, stored: StoredFinding) -> str:
 def _put_aside(site: Site, spill: Spill, batch: Batch[StoredFinding], path: str) -> None:
     first_scan = not site.document.provenance.previous_scan_id
     for stored in batch.rows:
-        policy_path = site.policy_path(stored.finding.policy)
-        row = brief_row(site.brief_rows, stored, Place("../", path, policy_path))
+        policy = stored.finding.policy_key
+        policy_path, title = site.policy_path(policy), site.document.title(policy)
+        row = brief_row(site.brief_rows, stored, Place("../", path, policy_path, title))
         spill.add(of_namespace(stored.finding.namespace), row)
         if stored.status in ("new", "reopened") and not first_scan:
-            spill.add(NEW, brief_row(site.brief_rows, stored, Place("", path, policy_path)))
+            spill.add(NEW, brief_row(site.brief_rows, stored, Place("", path, policy_path, title)))
         if isinstance(stored.finding.outcome, WouldChange):
-            spill.add(DRIFT, brief_row(site.brief_rows, stored, Place("", path, policy_path)))
+            spill.add(DRIFT, brief_row(site.brief_rows, stored, Place("", path, policy_path, title)))
 
 
 def of_namespace(namespace: str) -> str:

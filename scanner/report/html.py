@@ -63,8 +63,9 @@ def _write_changes(site: Site, spill: Spill) -> None:
 
 def _resolved(site: Site) -> Iterator[str]:
     for stored in site.document.resolved():
-        path = site.policy_path(stored.finding.policy) if stored.finding.policy in site.policies else ""
-        yield brief_row(site.brief_rows, stored, Place("", path, path))
+        policy = stored.finding.policy_key
+        path = site.policy_path(policy) if policy in site.policies else ""
+        yield brief_row(site.brief_rows, stored, Place("", path, path, site.document.title(policy)))
 
 
 def _write_lists(site: Site) -> None:

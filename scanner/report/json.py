@@ -17,6 +17,7 @@ import orjson
 
 from scanner.model.json import Json
 from scanner.model.outcome import Check, Errored, WouldChange
+from scanner.model.policy import PolicyKey
 from scanner.model.scan import StoredFinding
 from scanner.report.document import Document
 from scanner.report.score import Score
@@ -56,12 +57,12 @@ def render(document: Document, out: BinaryIO) -> None:
 
 
 def _stream(
-    out: BinaryIO, name: str, findings: Iterator[StoredFinding], requester: frozenset[tuple[str, Check]]
+    out: BinaryIO, name: str, findings: Iterator[StoredFinding], requester: frozenset[tuple[PolicyKey, Check]]
 ) -> None:
     out.write(b",\n" + _dump(name) + b": [")
     separator = b"\n"
     for stored in findings:
-        depends = (stored.finding.policy, stored.finding.check) in requester
+        depends = (stored.finding.policy_key, stored.finding.check) in requester
         out.write(separator + _dump(finding_json(stored, depends_on_requester=depends)))
         separator = b",\n"
     out.write(b"\n]")
@@ -78,6 +79,7 @@ def finding_json(stored: StoredFinding, *, depends_on_requester: bool) -> dict[s
         "lastSeen": iso(stored.last_seen),
         "resolvedAt": iso(stored.resolved_at) if stored.resolved_at else None,
         "policy": it.policy,
+        "language": it.language,
         "binding": it.binding,
         "param": {"namespace": it.param_namespace, "name": it.param_name} if it.param_name else None,
         "check": {"kind": str(it.check.kind), "index": it.check.index, "expression": it.check.expression},

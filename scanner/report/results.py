@@ -43,12 +43,12 @@ class Shape:
 
 def render(document: Document, out: BinaryIO, shape: Shape) -> None:
     """Write a List of reports as JSON, one line for each result."""
-    policies = {policy.name: policy for policy in document.policies}
+    policies = {policy.key: policy for policy in document.policies}
     with tempfile.TemporaryDirectory() as folder:
         spill = Spill(Path(folder) / "results")
         listed: dict[str, Counter[str]] = {}
         for stored in document.findings():
-            result = _result(stored, policies[stored.finding.policy])
+            result = _result(stored, policies[stored.finding.policy_key])
             listed.setdefault(stored.finding.namespace, Counter())[str(result["result"])] += 1
             spill.add(f"namespace {stored.finding.namespace}", orjson.dumps(result).decode())
         out.write(b'{"apiVersion": "v1", "kind": "List", "items": [')

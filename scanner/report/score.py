@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from scanner.model.outcome import CheckKind, Gap, GapKind
+from scanner.model.policy import PolicyKey
 from scanner.model.scan import CoverageState, OutcomeName, ScanRecord, ScanState, TallyKey
 from scanner.report.words import cut, listed, plural
 
@@ -64,8 +65,8 @@ def score_of(record: ScanRecord) -> Score:
 
 def _in_force(record: ScanRecord) -> ScanRecord:
     """The same scan without what it only assumed."""
-    assumed = {(it.policy_name, it.name) for entry in record.policies for it in entry.bindings if it.assumed}
-    kept = {key: number for key, number in record.tallies.items() if (key.policy, key.binding) not in assumed}
+    assumed = {it.key for entry in record.policies for it in entry.bindings if it.assumed}
+    kept = {key: number for key, number in record.tallies.items() if key.binding_key not in assumed}
     return replace(record, tallies=kept) if assumed else record
 
 
@@ -100,10 +101,10 @@ def _unevaluated(record: ScanRecord) -> int:
 
 def _checks_per_object(record: ScanRecord) -> int:
     """Add up every validation under every binding and param that the scan met."""
-    met: defaultdict[str, set[tuple[str, str, str]]] = defaultdict(set)
+    met: defaultdict[PolicyKey, set[tuple[str, str, str]]] = defaultdict(set)
     for key in record.tallies:
-        met[key.policy].add((key.binding, key.param_namespace, key.param_name))
-    return sum(len(it.policy.validations) * max(len(it.bindings), len(met[it.policy.name])) for it in record.policies)
+        met[key.policy_key].add((key.binding, key.param_namespace, key.param_name))
+    return sum(len(it.policy.validations) * max(len(it.bindings), len(met[it.policy.key])) for it in record.policies)
 
 
 def _is_one_object(gap: Gap) -> bool:

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from jinja2 import Environment
 
+from scanner.model.policy import PolicyKey
 from scanner.report.batches import Batch, batched
 from scanner.report.document import Document
 from scanner.report.rows import RowForm, joined
@@ -41,12 +42,12 @@ class Site:
     folder: Path
     templates: Environment
     shared: Mapping[str, object]
-    policies: dict[str, str]
+    policies: dict[PolicyKey, str]
     namespaces: dict[str, str]
     finding_rows: RowForm
     brief_rows: RowForm
 
-    def policy_path(self, policy: str, number: int = 1) -> str:
+    def policy_path(self, policy: PolicyKey, number: int = 1) -> str:
         """Name page `number` of a policy."""
         return _numbered(f"policies/{self.policies[policy]}.html", number)
 
@@ -121,7 +122,9 @@ def pager(path: str, batch: Batch[ItemT], total: int) -> Pager:
 def site_of(document: Document, folder: Path) -> Site:
     """Lay out the pages of a document."""
     templates = environment()
-    policies = slugs_of(it.name for it in document.policies)
+    titles = {it.key: document.title(it.key) for it in document.policies}
+    slugs = slugs_of(titles.values())
+    policies = {key: slugs[title] for key, title in titles.items()}
     style = templates.get_template("style.css").render(scan=_css_string(document.provenance.scan_id))
     shared: dict[str, object] = {
         "document": document,

@@ -98,7 +98,7 @@ def _items(console: Console, items: Sequence[str]) -> None:
 def _policies(console: Console, document: Document) -> None:
     rows = [
         (
-            it.name,
+            document.title(it.key),
             listed(it.actions) or ("bound" if it.bindings else "not bound"),
             auditability(it.auditability),
             f"{it.matched:,}",
@@ -121,7 +121,9 @@ def _namespaces(console: Console, document: Document) -> None:
 
 
 def _health(console: Console, document: Document) -> None:
-    rows = [(HEALTH_TITLES[it.kind], it.policy, it.binding, it.detail) for it in document.health[:_ROWS]]
+    rows = [
+        (HEALTH_TITLES[it.kind], document.title(it.policy_key), it.binding, it.detail) for it in document.health[:_ROWS]
+    ]
     _show(console, ("Policy health", "Policy", "Binding", "Detail"), rows)
     _cut(console, len(document.health), "entries of policy health")
 

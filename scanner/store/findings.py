@@ -33,6 +33,7 @@ _STATUS: Mapping[str, _Status] = {"new": "new", "reopened": "reopened", "changed
 
 _ORDER: tuple[ColumnElement[Any], ...] = (
     CHECKS.c.policy,
+    CHECKS.c.language,
     CHECKS.c.binding,
     CHECKS.c.param_namespace,
     CHECKS.c.param_name,
@@ -69,6 +70,7 @@ class FindingRow(NamedTuple):
     check_kind: str
     check_index: int
     expression: str
+    language: str
     api_version: str
     kind: str
 
@@ -85,9 +87,8 @@ class _Verdict:
 def select_findings() -> Select[*tuple[Any, ...]]:
     """Rows of `FindingRow`, in no order."""
     own = (FINDINGS.c[name] for name in FindingRow._fields[:12])
-    check = (
-        CHECKS.c[name] for name in ("policy", "binding", "param_namespace", "param_name", "kind", "index", "expression")
-    )
+    names = ("policy", "binding", "param_namespace", "param_name", "kind", "index", "expression", "language")
+    check = (CHECKS.c[name] for name in names)
     joined = FINDINGS.join(CHECKS, CHECKS.c.id == FINDINGS.c.check).join(KINDS, KINDS.c.id == FINDINGS.c.kind)
     return select(*own, *check, KINDS.c.api_version, KINDS.c.kind).select_from(joined)
 
@@ -209,4 +210,5 @@ def _finding(row: FindingRow, verdict: _Verdict) -> Finding:
         actions=verdict.actions,
         denies=verdict.denies,
         excepted_by=verdict.excepted_by,
+        language=row.language,
     )

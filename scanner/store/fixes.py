@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from scanner.model.outcome import Gap, GapKind
+from scanner.model.policy import BindingKey, PolicyKey
 from scanner.model.scan import Coverage, CoverageState, ScanEnd, ScanState, Scope
 
 
@@ -19,6 +20,7 @@ from scanner.model.scan import Coverage, CoverageState, ScanEnd, ScanState, Scop
 class Missing:
     """An open finding that a scan did not see."""
 
+    language: str
     policy: str
     binding: str
     api_version: str
@@ -29,7 +31,7 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """How far a scan could see. `bindings` are (policy, binding), `kinds` (group, kind) listed without any gap.
+    """How far a scan could see. `kinds` are (group, kind) listed without any gap.
 
     `unread` are the documents that could not be read: any object may be in one of them. What was last seen by a scan
     that could read them may have been fixed, or may just be hidden.
@@ -37,8 +39,8 @@ class Sight:
 
     nothing: bool
     scope: Scope
-    policies: frozenset[str]
-    bindings: frozenset[tuple[str, str]]
+    policies: frozenset[PolicyKey]
+    bindings: frozenset[BindingKey]
     kinds: frozenset[tuple[str, str]]
     unread: frozenset[str] = frozenset()
 
@@ -46,7 +48,8 @@ class Sight:
         """Whether the scan would have seen the finding if it were still there."""
         if self.nothing or (_group(missing.api_version), missing.kind) not in self.kinds:
             return False
-        if missing.policy not in self.policies or (missing.policy, missing.binding) not in self.bindings:
+        policy = missing.language, missing.policy
+        if policy not in self.policies or (*policy, missing.binding) not in self.bindings:
             return False
         if not (_asked(missing.policy, self.scope.policies) and _asked(missing.binding, self.scope.bindings)):
             return False
@@ -60,7 +63,7 @@ class Sight:
         return not any(fnmatchcase(home, pattern) for pattern in self.scope.exclude_namespaces)
 
 
-def sight_of(scope: Scope, bindings: Iterable[tuple[str, str]], end: ScanEnd, gaps: Iterable[Gap]) -> Sight:
+def sight_of(scope: Scope, bindings: Iterable[BindingKey], end: ScanEnd, gaps: Iterable[Gap]) -> Sight:
     """How far the scan that asked for `scope` and ended as `end` could see."""
     gaps = tuple(gaps)
     return Sight(

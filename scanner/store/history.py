@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeAlias
 from sqlalchemy import Connection, func, select, update
 
 from scanner.model.outcome import GapKind
+from scanner.model.policy import BindingKey
 from scanner.model.scan import Scope
 from scanner.store import codec
 from scanner.store.bits import Numbers
@@ -77,13 +78,11 @@ class Changes:
 class History:
     """The history of one cluster while one scan is merged into it.
 
-    `previews` are the (policy, binding) pairs that the scan only assumed. What they find belongs to this scan alone: its
+    `previews` are the bindings that the scan only assumed. What they find belongs to this scan alone: its
     row begins and ends with it, and is no finding's last word.
     """
 
-    def __init__(
-        self, connection: Connection, place: Place, previews: frozenset[tuple[str, str]] = frozenset()
-    ) -> None:
+    def __init__(self, connection: Connection, place: Place, previews: frozenset[BindingKey] = frozenset()) -> None:
         """Start where a scan stands; the connection is in a transaction that writes history."""
         self._previews = previews
         self._previewed: set[bytes] = set()
@@ -100,7 +99,7 @@ class History:
     def see(self, page: StagedPage, checks: Sequence[int], kinds: Sequence[int]) -> None:
         """Merge what one page shows, given the numbers of its checks and kinds. A fingerprint that turns up twice in a scan counts once, as first seen."""
         verdicts = self._verdicts.ids(page.verdicts)
-        assumed = {place for place, key in enumerate(page.checks) if key[:2] in self._previews}
+        assumed = {place for place, key in enumerate(page.checks) if (key[-1], *key[:2]) in self._previews}
         looks: list[tuple[bytes, _Look]] = []
         previews: dict[bytes, _Look] = {}
         for item in page.sightings:
@@ -211,7 +210,7 @@ class History:
         """The open findings that this scan did not see: number, since, and what they are about."""
         numbers = self._connection.execute(open_findings(self._place.cluster)).scalars()
         described = (
-            select(FINDINGS.c.id, FINDINGS.c.since, CHECKS.c.policy, CHECKS.c.binding)
+            select(FINDINGS.c.id, FINDINGS.c.since, CHECKS.c.language, CHECKS.c.policy, CHECKS.c.binding)
             .add_columns(KINDS.c.api_version, KINDS.c.kind, FINDINGS.c.namespace, FINDINGS.c.name)
             .join(CHECKS, CHECKS.c.id == FINDINGS.c.check)
             .join(KINDS, KINDS.c.id == FINDINGS.c.kind)

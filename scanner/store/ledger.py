@@ -9,6 +9,7 @@ from dataclasses import fields
 from sqlalchemy import Connection, Table, select, update
 
 from scanner.model.outcome import Gap
+from scanner.model.policy import BindingKey, PolicyKey
 from scanner.model.scan import Coverage, Health, Outside, ScanEnd
 from scanner.store.engine import insert_rows
 from scanner.store.packing import StagedPage, clean
@@ -35,7 +36,7 @@ class Ledger:
         self.gaps: set[Gap] = set()
         self._counts: Counter[tuple[int, int, str, str]] = Counter()
         self._requester: set[int] = set()
-        self._matched: Counter[tuple[str, str]] = Counter()
+        self._matched: Counter[BindingKey] = Counter()
 
     def add(self, page: StagedPage, checks: Sequence[int], kinds: Sequence[int]) -> None:
         """Add one page, given the numbers of its checks and kinds."""
@@ -57,19 +58,20 @@ class Ledger:
         self._write_policies(connection, scan, frozenset(end.evaluated_policies))
         self._write_bindings(connection, scan)
 
-    def _write_policies(self, connection: Connection, scan: int, evaluated: frozenset[str]) -> None:
+    def _write_policies(self, connection: Connection, scan: int, evaluated: frozenset[PolicyKey]) -> None:
         used = SCAN_POLICIES.c
-        named = select(used.position, POLICIES.c.name).join(POLICIES).where(used.scan == scan)
-        for position, name in connection.execute(named).all():
-            matched = sum(count for (policy, _), count in self._matched.items() if policy == name)
-            values = {"matched": matched, "evaluated": name in evaluated}
+        named = select(used.position, POLICIES.c.language, POLICIES.c.name).join(POLICIES).where(used.scan == scan)
+        for position, *policy in connection.execute(named).all():
+            matched = sum(count for (*of, _), count in self._matched.items() if of == policy)
+            values = {"matched": matched, "evaluated": tuple(policy) in evaluated}
             connection.execute(update(SCAN_POLICIES).where(used.scan == scan, used.position == position).values(values))
 
     def _write_bindings(self, connection: Connection, scan: int) -> None:
         used = SCAN_BINDINGS.c
-        named = select(used.position, BINDINGS.c.policy_name, BINDINGS.c.name).join(BINDINGS).where(used.scan == scan)
-        for position, policy, name in connection.execute(named).all():
-            values = {"matched": self._matched[policy, name]}
+        columns = (BINDINGS.c.language, BINDINGS.c.policy_name, BINDINGS.c.name)
+        named = select(used.position, *columns).join(BINDINGS).where(used.scan == scan)
+        for position, *binding in connection.execute(named).all():
+            values = {"matched": self._matched[tuple(binding)]}
             connection.execute(update(SCAN_BINDINGS).where(used.scan == scan, used.position == position).values(values))
 
 

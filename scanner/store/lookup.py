@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, func, select
 
 from scanner.errors import UsageError
+from scanner.model.outcome import Finding
 from scanner.model.policy import Policy
 from scanner.model.reading import UNKNOWN, Reading
 from scanner.model.scan import Scan, StoredFinding
@@ -122,14 +123,14 @@ def _explained(connection: Connection, cluster: int, row: FindingRow) -> Explain
         stored = resolved(row, finding, times)
     place = (SCANS.c.cluster == cluster) & (SCANS.c.revision == seen)
     scan = scan_of(connection.execute(select_scans().where(place)).one())
-    return ExplainedFinding(stored, scan, *_policy(connection, scan.id, finding.policy))
+    return ExplainedFinding(stored, scan, *_policy(connection, scan.id, finding))
 
 
-def _policy(connection: Connection, scan_id: str, name: str) -> tuple[Policy | None, Reading]:
+def _policy(connection: Connection, scan_id: str, finding: Finding) -> tuple[Policy | None, Reading]:
     used = (
         select(POLICIES.c.document, SCAN_POLICIES.c.reading)
         .select_from(SCAN_POLICIES.join(POLICIES).join(SCANS))
-        .where(SCANS.c.id == scan_id, POLICIES.c.name == name)
+        .where(SCANS.c.id == scan_id, POLICIES.c.name == finding.policy, POLICIES.c.language == finding.language)
         .order_by(SCAN_POLICIES.c.position)
         .limit(1)
     )

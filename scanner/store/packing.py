@@ -14,6 +14,7 @@ from typing import TypeAlias, assert_never
 import orjson
 
 from scanner.model.outcome import Errored, Finding, Gap, GapKind, Violated, WouldChange
+from scanner.model.policy import BindingKey
 from scanner.model.scan import PageResult, TallyKey
 from scanner.store.drift import drift_text
 
@@ -38,7 +39,7 @@ class StagedPage:
     kinds: tuple[Key, ...]
     sightings: Sequence[Sighting]
     tallies: Iterable[Tallied]
-    matched: dict[tuple[str, str], int]
+    matched: dict[BindingKey, int]
     gaps: tuple[Gap, ...]
 
 
@@ -76,7 +77,7 @@ def unpack(data: bytes) -> StagedPage:
         kinds=_keys(kinds),
         sightings=findings,
         tallies=_tallied(*tallies),
-        matched={(policy, binding): count for policy, binding, count in matched},
+        matched={(language, policy, binding): count for language, policy, binding, count in matched},
         gaps=tuple(Gap(GapKind(kind), where, why) for kind, where, why in gaps),
     )
 
@@ -88,7 +89,7 @@ def _keys(rows: Iterable[Iterable[str | int]]) -> tuple[Key, ...]:
 def _check(checks: _Places, what: Finding | TallyKey) -> int:
     check = what.check
     invocation = what.policy, what.binding, what.param_namespace, what.param_name
-    return checks(*invocation, check.kind, check.index, check.expression)
+    return checks(*invocation, check.kind, check.index, check.expression, what.language)
 
 
 def _sighting(finding: Finding, checks: _Places, verdicts: _Places, kinds: _Places) -> tuple[str | int, ...]:

@@ -130,7 +130,7 @@ def _bindings(connection: Connection, number: int) -> tuple[Binding, ...]:
 
 
 def _policy(policy: Policy, matched: int, bindings: tuple[Binding, ...], reading: Reading) -> PolicyRecord:
-    own = tuple(item for item in bindings if (item.language, item.policy_name) == (policy.language, policy.name))
+    own = tuple(item for item in bindings if item.policy_key == policy.key)
     actions = {action for binding in own for action in binding.actions}
     return PolicyRecord(policy, own, matched, tuple(action for action in _ACTIONS if action in actions), reading)
 
@@ -142,7 +142,7 @@ def _lines(connection: Connection, table: Table, number: int) -> Iterator[tuple[
 
 
 def _tallies(connection: Connection, number: int) -> dict[TallyKey, int]:
-    checks = ("policy", "binding", "param_namespace", "param_name", "kind", "index", "expression")
+    checks = ("policy", "language", "binding", "param_namespace", "param_name", "kind", "index", "expression")
     wanted = (
         select(*(CHECKS.c[name] for name in checks), KINDS.c.api_version, KINDS.c.kind)
         .add_columns(TALLIES.c.namespace, TALLIES.c.outcome, TALLIES.c.requester, TALLIES.c.count)
@@ -155,8 +155,8 @@ def _tallies(connection: Connection, number: int) -> dict[TallyKey, int]:
 
 
 def _tally_key(*row: Any) -> TallyKey:
-    policy, binding, param_namespace, param_name, check, index, expression = row[:7]
-    api_version, kind, namespace, outcome, requester = row[7:]
+    policy, language, binding, param_namespace, param_name, check, index, expression = row[:8]
+    api_version, kind, namespace, outcome, requester = row[8:]
     return TallyKey(
         policy=policy,
         binding=binding,
@@ -168,6 +168,7 @@ def _tally_key(*row: Any) -> TallyKey:
         namespace=namespace,
         outcome=OutcomeName(outcome),
         requester=requester,
+        language=language,
     )
 
 

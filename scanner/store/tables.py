@@ -179,6 +179,7 @@ CHECKS = Table(
     _text("kind"),
     _count("index"),
     _text("expression"),
+    _added_text("language"),
 )
 
 KINDS = Table(
@@ -266,7 +267,15 @@ OUTSIDE = Table("outside", METADATA, _scan(), _position(), _text("kind"), _text(
 """What decides about requests in the cluster, but is not what a scan evaluates."""
 
 HEALTH = Table(
-    "health", METADATA, _scan(), _position(), _text("kind"), _text("policy"), _text("binding"), _text("detail")
+    "health",
+    METADATA,
+    _scan(),
+    _position(),
+    _text("kind"),
+    _text("policy"),
+    _text("binding"),
+    _text("detail"),
+    _added_text("language"),
 )
 
 TALLIES = Table(

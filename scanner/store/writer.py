@@ -47,7 +47,7 @@ def begin(engine: Engine, start: ScanStart, now: datetime) -> None:
         number = _insert_scan(connection, start, now)
         policies = Interned(connection, POLICIES).ids([_policy(item) for item in start.policies])
         bindings = Interned(connection, BINDINGS).ids([_binding(item) for item in start.bindings])
-        read = [codec.to_text(start.readings.get((item.language, item.name), UNKNOWN)) for item in start.policies]
+        read = [codec.to_text(start.readings.get(item.key, UNKNOWN)) for item in start.policies]
         used: list[dict[str, str | int]] = [
             {"policy": item, "reading": text} for item, text in zip(policies, read, strict=True)
         ]
@@ -104,7 +104,7 @@ def _running(connection: Connection, scan_id: str) -> _Running:
 def _merge(connection: Connection, running: _Running, end: ScanEnd) -> dict[str, int]:
     revision = _newest(connection, running.cluster) + 1
     bindings = _bindings(connection, running.number)
-    previews = frozenset((it.policy_name, it.name) for it in bindings if it.assumed)
+    previews = frozenset(it.key for it in bindings if it.assumed)
     history = History(connection, Place(running.cluster, revision, running.base), previews)
     ledger = Ledger()
     for page in _staged(connection, running.number):
@@ -113,7 +113,7 @@ def _merge(connection: Connection, running: _Running, end: ScanEnd) -> dict[str,
         history.see(page, checks, kinds)
     ledger.gaps.update(end.gaps)
     scope = codec.from_text(Scope, running.scope)
-    used = [(it.policy_name, it.name) for it in bindings]
+    used = [it.key for it in bindings]
     history.resolve(sight_of(scope, used, end, ledger.gaps), Asked(scope.operation, running.requester))
     ledger.write(connection, running.number, end)
     if history.unchecked.count:

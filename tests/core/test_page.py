@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from scanner.model.outcome import Check, CheckKind, Errored, GapKind, Violated
-from scanner.model.policy import Invocation
+from scanner.model.policy import VALIDATING, Invocation
 from scanner.model.resource import Kind, Page, Resource, resource_of
 from scanner.model.scan import PageResult
 from scanner.page import Judge, decode, denies, fingerprint
@@ -88,7 +88,7 @@ def test_counts() -> None:
         "p", "true", matchConstraints={**documents.ON_PODS, "objectSelector": {"matchLabels": {"a": "b"}}}
     )
     result = judged(pod("one", labels={"a": "b"}), pod("two"), policy=policy)
-    assert (2, 1, {("p", "b"): 1}) == (result.objects, result.evaluated, result.matched)
+    assert (2, 1, {(VALIDATING, "p", "b"): 1}) == (result.objects, result.evaluated, result.matched)
 
 
 class Broken:

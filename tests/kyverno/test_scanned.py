@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -74,7 +75,10 @@ def test_in_kyvernos_manner_nothing_counts_as_fixed() -> None:
     """What was not reached may still be there: the scan does not say that it evaluated the policy."""
     manner = _scanned(policy("false"), pod(), kyverno_compat="cli")
     admission = _scanned(policy("false"), pod())
-    assert (set(), {"checks"}) == (set(manner.end.evaluated_policies), set(admission.end.evaluated_policies))
+    assert (set(), {("ValidatingPolicy", "checks")}) == (
+        set(manner.end.evaluated_policies),
+        set(admission.end.evaluated_policies),
+    )
 
 
 READING = policy(
@@ -99,7 +103,7 @@ def test_a_policy_that_reads_what_may_not_be_listed_is_a_gap() -> None:
     """It could only be judged wrongly."""
     told = _scanned(READING, pod(), refused={"configmaps": forbidden("configmaps")})
     (gap,) = told.gaps
-    assert ("policy checks", []) == (gap.where, told.said)
+    assert ("policy checks (ValidatingPolicy)", []) == (gap.where, told.said)
     assert gap.why == "it reads configmaps, which could not be listed: cannot list configmaps: forbidden"
 
 
@@ -190,7 +194,7 @@ def test_a_generated_copy_does_not_speak_twice() -> None:
 
 
 def test_policies_of_one_name_are_told_apart() -> None:
-    """An admission policy keeps its name; Kyverno's is called by its kind as well."""
+    """An admission policy and one of Kyverno's, and Kyverno's of two namespaces, have findings, counts and health of their own."""
     spec = policy("false")["spec"]
     other = {
         "apiVersion": "admissionregistration.k8s.io/v1",
@@ -204,8 +208,17 @@ def test_policies_of_one_name_are_told_apart() -> None:
         "metadata": {"name": "checks"},
         "spec": {"policyName": "checks", "validationActions": ["Deny"]},
     }
-    told = _scanned(policy("false"), other, binding, pod())
-    assert {"checks", "ValidatingPolicy/checks"} == {one.policy for one in told.findings}
+    own = {**policy("object.metadata.name == 'web'"), "kind": "NamespacedValidatingPolicy"}
+    theirs = [{**own, "metadata": {"name": "checks", "namespace": place}} for place in ("team", "elsewhere")]
+    told = _scanned(policy("false"), other, binding, *theirs, pod(), pod("other"))
+    assert {
+        ("ValidatingAdmissionPolicy", "checks"): 2,
+        ("ValidatingPolicy", "checks"): 2,
+        ("NamespacedValidatingPolicy", "team/checks"): 1,
+    } == Counter(one.policy_key for one in told.findings)
+    assert {("NamespacedValidatingPolicy", "elsewhere/checks")} == {
+        one.policy_key for one in told.end.health if one.kind is HealthKind.NO_OBJECT
+    }
 
 
 @pytest.mark.parametrize("scope", [Scope(), Scope(skip_kinds=("jobs",))], ids=str)

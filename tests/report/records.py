@@ -168,6 +168,7 @@ def _key(it: Finding) -> TallyKey:
         it.kind,
         it.namespace,
         _outcome_name(it.outcome),
+        language=it.language,
     )
 
 

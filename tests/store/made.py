@@ -10,7 +10,7 @@ from typing import Any
 
 from scanner.model.json import JsonObject
 from scanner.model.outcome import Check, CheckKind, Errored, Finding, Gap, Violated
-from scanner.model.policy import Binding, Policy
+from scanner.model.policy import VALIDATING, Binding, Policy
 from scanner.model.scan import (
     ClusterIdentity,
     Coverage,
@@ -68,13 +68,13 @@ def finding(
 def policy(name: str, **more: object) -> Policy:
     """A policy of that name, with next to nothing in it."""
     manifest: JsonObject = {"metadata": {"name": name}, "spec": {"validations": [{"expression": CHECK.expression}]}}
-    made = Policy("vap", name, None, None, (), (), (), (), "Fail", manifest, f"digest of {name}")
+    made = Policy(VALIDATING, name, None, None, (), (), (), (), "Fail", manifest, f"digest of {name}")
     return replace(made, **more)  # type: ignore[arg-type]
 
 
 def binding(policy_name: str, **more: object) -> Binding:
     """The binding that puts a policy into force."""
-    made = Binding("vap", f"{policy_name}-binding", policy_name, None, None, ("Deny", "Audit"), {}, policy_name)
+    made = Binding(VALIDATING, f"{policy_name}-binding", policy_name, None, None, ("Deny", "Audit"), {}, policy_name)
     return replace(made, **more)  # type: ignore[arg-type]
 
 
@@ -108,12 +108,14 @@ class Round:
         for item in self.findings:
             tallies[tally(item)] = tallies.get(tally(item), 0) + 1
         return PageResult(
-            "apps/v1", "Deployment", 1, 9, 9, self.findings, tallies, {("replicas", "replicas-binding"): 9}
+            "apps/v1", "Deployment", 1, 9, 9, self.findings, tallies, {(VALIDATING, "replicas", "replicas-binding"): 9}
         )
 
     def end(self, number: int) -> ScanEnd:
         """How it ends."""
-        return ScanEnd(ended(number), self.state, self.coverage, (), self.gaps, self.policies)
+        return ScanEnd(
+            ended(number), self.state, self.coverage, (), self.gaps, tuple((VALIDATING, name) for name in self.policies)
+        )
 
     def record(self, store: SqlStore, number: int) -> Scan:
         """Store the whole scan."""
@@ -144,6 +146,7 @@ def tally(item: Finding) -> TallyKey:
         kind=item.kind,
         namespace=item.namespace,
         outcome=OutcomeName.ERRORED_DENY if isinstance(item.outcome, Errored) else OutcomeName.VIOLATED,
+        language=item.language,
     )
 
 

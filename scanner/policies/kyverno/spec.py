@@ -12,7 +12,7 @@ from typing import cast
 
 from scanner.errors import InvalidManifest
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig, text_map, texts
-from scanner.model.policy import Action, Policy
+from scanner.model.policy import Action, Policy, PolicyKey
 from scanner.policies import manifest
 from scanner.policies.kyverno.autogen import Variant, variants
 
@@ -61,8 +61,7 @@ class KyvernoPolicy:
     """A policy with what Kyverno knows beyond the admission API. `namespace` is empty for a cluster-wide policy.
 
     `name` is the one in the manifest; results and reports call a namespaced policy `namespace/name`. `elsewhere` says why no
-    stored object can be judged by it, and is empty otherwise. `unknown` are the paths of fields that no version has. A
-    `qualified` one shares its name with an admission policy, and is called by its kind and name.
+    stored object can be judged by it, and is empty otherwise. `unknown` are the paths of fields that no version has.
     """
 
     kind: str
@@ -75,14 +74,17 @@ class KyvernoPolicy:
     elsewhere: str
     unknown: tuple[str, ...]
     source: str = "cluster"
-    qualified: bool = False
     admission: bool = True
 
     @property
     def full_name(self) -> str:
-        """As Kyverno's reports call it, as far as that tells it from other policies."""
-        prefix = self.namespace or (self.kind if self.qualified else "")
-        return f"{prefix}/{self.name}" if prefix else self.name
+        """As Kyverno's reports call it."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+    @property
+    def key(self) -> PolicyKey:
+        """What tells it from every other policy."""
+        return self.kind, self.full_name
 
     @property
     def enforced(self) -> tuple[Action, ...]:

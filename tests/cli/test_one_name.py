@@ -1,0 +1,93 @@
+"""Policies of several languages may have one name: nothing that is said of one is said of another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from scanner.model.json import as_list, as_object, dig
+from tests.cli.conftest import Assay
+from tests.cli.manifests import bound, config_map
+
+MUTATING = """\
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicy
+metadata: {name: same}
+spec:
+  matchConstraints:
+    resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [configmaps]}]
+  reinvocationPolicy: Never
+  mutations:
+    - patchType: JSONPatch
+      jsonPatch: {expression: "[JSONPatch{op: 'add', path: '/data', value: {'a': 'b'}}]"}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicyBinding
+metadata: {name: same}
+spec: {policyName: same}
+"""
+KYVERNO = """\
+apiVersion: policies.kyverno.io/v1
+kind: ValidatingPolicy
+metadata: {name: same}
+spec:
+  matchConstraints:
+    resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [configmaps]}]
+  validations: [{expression: "object.metadata.name == 'one'", message: "kyverno minds"}]
+"""
+
+
+@pytest.fixture
+def same(assay: Assay, write: Callable[[str, str], Path]) -> Assay:
+    """A database with a scan of two objects by three policies named `same`."""
+    policies = f"{bound('same', expression='true')}---\n{MUTATING}---\n{KYVERNO}"
+    write("all.yaml", f"{config_map('one')}---\n{config_map('two')}---\n{policies}")
+    assert 0 == assay("scan", "--from", "all.yaml", "--html", "pages", "-q").code
+    return assay
+
+
+def test_each_is_counted_by_itself(same: Assay) -> None:
+    """One passes, one would change both objects, one objects to one of them."""
+    report = same("report", "-o", "json").report
+    assert {
+        "ValidatingAdmissionPolicy": {"passed": 2},
+        "MutatingAdmissionPolicy": {"wouldChange": 2},
+        "ValidatingPolicy": {"passed": 1, "violated": 1},
+    } == {
+        dig(it, "language"): {name: n for name, n in as_object(dig(it, "counts")).items() if n}
+        for it in as_list(report["policies"])
+    }
+    assert [2, 2, 2] == [dig(it, "matched") for it in as_list(report["policies"])]
+    assert {"MutatingAdmissionPolicy", "ValidatingPolicy"} == {
+        dig(it, "language") for it in as_list(report["findings"])
+    }
+
+
+def test_each_has_a_page_of_its_own(same: Assay, home: Path) -> None:
+    """They are told apart by their languages, on every list."""
+    pages = {page.read_text() for page in (home / "pages/policies").iterdir()}
+    assert 3 == len(pages)
+    assert 1 == sum("kyverno minds" in page for page in pages)
+    assert "same (MutatingAdmissionPolicy)" in (home / "pages/policies.html").read_text()
+    assert b"same (ValidatingPolicy)" in same("report").stdout
+
+
+def test_each_is_explained(same: Assay) -> None:
+    """Whoever names the name hears of all of them."""
+    said = same("explain", "same").stdout.decode()
+    assert 3 == sum(
+        f"{language} same" in said
+        for language in ("ValidatingAdmissionPolicy", "MutatingAdmissionPolicy", "\nValidatingPolicy")
+    )
+    assert "it matched 2 objects and has 0 findings" in said
+
+
+def test_only_the_one_that_was_evaluated_resolves_its_findings(same: Assay, write: Callable[[str, str], Path]) -> None:
+    """A scan without the mutating policy leaves its drift open: that another of its name was evaluated says nothing."""
+    write(
+        "all.yaml", f"{config_map('one')}---\n{config_map('two')}---\n{bound('same', expression='true')}---\n{KYVERNO}"
+    )
+    changes = same("scan", "--from", "all.yaml", "-q", "-o", "json").report["changes"]
+    assert (2, 0) == (dig(changes, "unchecked"), dig(changes, "resolved"))
