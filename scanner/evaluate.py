@@ -336,6 +336,23 @@ def inputs(compiled: CompiledPolicy, request: Request, param: Resource | None) -
     return compiled.activation(full, metered=compiled.has_to_count(full))
 
 
+def inputs_of(compiled: CompiledPolicy, request: Request, param: Resource | None, check: Check) -> dict[str, object]:
+    """What the expressions of a check see, in a fresh activation: to evaluate them once more, without counting."""
+    base = _activation(compiled.policy, request, param)
+    whole = {**base, "namespaceObject": request.namespace_object}
+    match check.kind:
+        case CheckKind.CONDITIONS:
+            return compiled.activation({**base, **_authorization(request), "request": _request_of_conditions(request)})
+        case CheckKind.VALIDATION:
+            return compiled.activation(_visible(request, whole)[0])
+        case CheckKind.AUDIT_ANNOTATION:
+            return compiled.activation(whole)
+        case CheckKind.MUTATION | CheckKind.CONFIGURATION:
+            return compiled.activation({**whole, **_authorization(request)})
+        case _ as never:
+            assert_never(never)
+
+
 def misconfigured(policy: Policy, text: str) -> Judgement:
     """The one judgement of an invocation whose configuration is at fault: it denies whatever the actions are."""
     denies = policy.failure_policy != "Ignore"
@@ -419,7 +436,7 @@ def _conditions(compiled: CompiledPolicy, base: Mapping[str, object], request: R
     """None when all conditions hold. One false condition beats every error, but not an exhausted budget."""
     if not compiled.conditions:
         return None
-    original = {**as_object(request_map(request)), "resource": _group_version_resource(request.original)}  # type: ignore[arg-type]
+    original = _request_of_conditions(request)
     counts = compiled.has_to_count(base)
     activation = compiled.activation({**base, "request": original}, metered=counts)
     purse = Purse(CONDITIONS, request.strain) if counts else None
@@ -446,6 +463,11 @@ def _conditions(compiled: CompiledPolicy, base: Mapping[str, object], request: R
         return None
     text = next(iter(faults)) if len(faults) == 1 else f"[{', '.join(faults)}]"
     return _errored(compiled.policy, text)
+
+
+def _request_of_conditions(request: Request) -> dict[str, object]:
+    """`request` as match conditions see it: with the resource that was asked for."""
+    return {**request_map(request), "resource": _group_version_resource(request.original)}
 
 
 def _is_asked(expression: Expression, activation: Mapping[str, object]) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from typing import assert_never
@@ -34,9 +34,9 @@ _SHOWN_OF_SECRETS = (
     "/type",
     "/immutable",
 )
-_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 # Where a Secret holds its data; kubectl keeps a copy of all of it in an annotation.
-_AREAS = (("data",), ("stringData",), ("metadata", "annotations", _LAST_APPLIED))
+_AREAS = (("data",), ("stringData",), ("metadata", "annotations", LAST_APPLIED))
 # Shorter values are no secrets, and masking them would leave nothing readable.
 _SHORTEST_SECRET = 3
 _SHORTEST_ENV = 6
@@ -48,6 +48,7 @@ _POD_SPECS = (
     ("spec", "jobTemplate", "spec", "template", "spec"),
 )
 _CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
+_NO_KEY = "no such key: "
 _NESTED = re.compile(r'^(composited variable "[^"]*" fails to evaluate: )+')
 
 
@@ -87,7 +88,7 @@ def _safe_change(outcome: WouldChange, ruling: Ruling) -> WouldChange:
 def _safe_operation(change: Change, ruling: Ruling) -> Change:
     change = replace(change, was=_shortened(change.was))
     hides = is_secret(ruling.resource) and not change.path.startswith(_SHOWN_OF_SECRETS)
-    if hides or _LAST_APPLIED.replace("/", "~1") in change.path:
+    if hides or LAST_APPLIED.replace("/", "~1") in change.path:
         return replace(change, value=_withheld(change.value), was=_withheld(change.was))
     if is_secret(ruling.resource) or is_secret(ruling.invocation.param) or _has_env(ruling.resource):
         return replace(change, value=_masked_value(change.value, ruling), was=_masked_value(change.was, ruling))
@@ -132,9 +133,13 @@ def _safe_error(outcome: Errored, check: Check, ruling: Ruling, compiled: Compil
 
 
 def _plain(message: str, check: Check, reads: Iterable[tuple[str, ...]]) -> bool:
+    return is_plain_error(message.removeprefix(_prefix(message, check)), {step for path in reads for step in path})
+
+
+def is_plain_error(text: str, words: Container[str]) -> bool:
     """Whether an error has nothing but the policy's own words: a key that is not there, an operand of a wrong type."""
-    cause = _NESTED.sub("", message.removeprefix(_prefix(message, check)))
-    return cause == "no such overload" or cause in {f"no such key: {step}" for path in reads for step in path}
+    cause = _NESTED.sub("", text)
+    return cause == "no such overload" or (cause.startswith(_NO_KEY) and cause.removeprefix(_NO_KEY) in words)
 
 
 def _prefix(message: str, check: Check) -> str:
@@ -150,11 +155,11 @@ def _reads_other_secrets(reads: Iterable[tuple[str, ...]], compiled: CompiledPol
     roots = {path[0] for path in reads}
     if "globalContext" in roots:
         return True
-    return "resource" in roots and _lists_secrets(tuple(expression.text for _, expression in compiled.expressions()))
+    return "resource" in roots and lists_secrets(tuple(expression.text for _, expression in compiled.expressions()))
 
 
 @lru_cache(maxsize=1024)
-def _lists_secrets(texts: tuple[str, ...]) -> bool:
+def lists_secrets(texts: tuple[str, ...]) -> bool:
     """Whether some expression reads Secrets, or what only its evaluation tells."""
     wanted = {need for text in texts for need in needs(text)}
     named = {(need.group, need.resource or need.kind) for need in wanted}
@@ -187,8 +192,18 @@ def _meets(path: tuple[str, ...], area: tuple[str, ...]) -> bool:
 
 
 def masked(text: str, *resources: Resource | None) -> str:
-    """The text without any secret value of these objects; where values overlap, all of them are masked."""
-    hidden = sorted(span for value in set(_values(resources)) for span in _occurrences(value, text))
+    """The text without any secret value of these objects."""
+    return without(text, hidden_values(*resources))
+
+
+def hidden_values(*resources: Resource | None) -> frozenset[str]:
+    """The secret values of objects: those of Secrets, plain and encoded, and those of environment variables."""
+    return frozenset(_values(resources))
+
+
+def without(text: str, values: Iterable[str]) -> str:
+    """The text without any of the values; where values overlap, all of them are masked."""
+    hidden = sorted(span for value in values for span in _occurrences(value, text))
     shown: list[str] = []
     position = 0
     for start, end in hidden:

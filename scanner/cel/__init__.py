@@ -19,8 +19,10 @@ from scanner.cel.extent import (
     widest_of,
 )
 from scanner.cel.functions.authorizer import Answer, Authorizer, Decider, Question, Remembering, Subject
+from scanner.cel.origins import Place
 from scanner.cel.patches import JSON_PATCH, OBJECT, PATCH_LIST, for_patches
 from scanner.cel.program import Measured, Program, compile
+from scanner.cel.reasons import Explanation, Reason
 from scanner.cel.type_system import BOOL, DYN, NULL, STRING, Type
 from scanner.cel.values import Duration, KeyedMap, Lazy, Optional, Struct, Timestamp, UInt, Value, type_name
 from scanner.cel.wrapped import Told, telling
@@ -47,13 +49,16 @@ __all__ = [
     "Duration",
     "Environment",
     "EvaluationError",
+    "Explanation",
     "Extent",
     "KeyedMap",
     "Lazy",
     "Measured",
     "Optional",
+    "Place",
     "Program",
     "Question",
+    "Reason",
     "Remembering",
     "Struct",
     "Subject",

@@ -2,29 +2,69 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from scanner.cel import DYN, Environment, compile
+from scanner.budget import Variables
+from scanner.cel import AUTHORIZATION, PARAMS, Answer, Authorizer, Environment, Program, Question, Subject, compile
+from scanner.cel.reasons import MOST_REASONS, Explanation
+from scanner.evaluate import Expression
 
-ENVIRONMENT = Environment().with_variable("containers", DYN)
 CONTAINERS = [
     {"name": "app", "image": "registry.example.com/app:1", "limits": {"memory": "1Gi"}},
     {"name": "proxy", "image": "envoy"},
 ]
+INIT = [{"name": "setup", "image": "busybox"}]
 OBJECT = {
-    "metadata": {"name": "web", "labels": {"app.kubernetes.io/name": "web", "tier": "front"}},
-    "spec": {"replicas": 5, "template": {"spec": {"containers": CONTAINERS}}, "empty": [], "at": 1},
+    "metadata": {"name": "web", "labels": {"app.kubernetes.io/name": "web", "tier": "front"}, "finalizers": ["a", "b"]},
+    "spec": {
+        "replicas": 5,
+        "template": {"spec": {"containers": CONTAINERS, "initContainers": INIT}},
+        "empty": [],
+        "at": 1,
+    },
 }
+
+
+class _Anything:
+    """Equal to everything."""
+
+    def __eq__(self, _other: object) -> bool:
+        return True
+
+    def __hash__(self) -> int:
+        return 0
+
+
+ANYTHING = _Anything()
 PODS = "object.spec.template.spec.containers"
+POD = "object.spec.template.spec"
 
 
-def reasons(text: str, **more: Any) -> list[tuple[str, object, str]]:
-    """Part, outcome and path of each reason; errors as their texts."""
-    activation = {"object": OBJECT, "params": {"data": {"max": 3}}, "variables": more}
-    found = compile(text, ENVIRONMENT).reasons(activation, {"containers": "spec.template.spec.containers"})
-    return [(it.text, str(it.outcome) if isinstance(it.outcome, Exception) else it.outcome, it.path) for it in found]
+def explained(text: str, activation: dict[str, object] | None = None, **variables: str) -> Explanation:
+    """The explanation of an expression that may use policy variables."""
+    environment = Environment().extend(PARAMS)
+    programs: dict[str, Program] = {}
+    for name, expression in variables.items():
+        programs[name] = compile(expression, environment)
+        environment = environment.with_variable(name, programs[name].result_type)
+    known = {"object": OBJECT, "params": {"data": {"max": 3}}, "namespaceObject": None, **(activation or {})}
+    known["variables"] = Variables({name: Expression("", program) for name, program in programs.items()}, known)
+    return compile(text, environment).explain(known, programs)
+
+
+def reasons(text: str, activation: dict[str, object] | None = None, **variables: str) -> list[tuple[str, object, str]]:
+    """Part, outcome and path of each reason; errors as their texts; parts of variables begin with their names."""
+    found = explained(text, activation, **variables).reasons
+    return [
+        (
+            f"{it.variable}: {it.text}" if it.variable else it.text,
+            str(it.outcome) if isinstance(it.outcome, Exception) else it.outcome,
+            it.path,
+        )
+        for it in found
+    ]
 
 
 @pytest.mark.parametrize(
@@ -55,6 +95,13 @@ def reasons(text: str, **more: Any) -> list[tuple[str, object, str]]:
                 ("c.name", "proxy", "spec.template.spec.containers[1].name"),
             ],
         ),
+        (
+            f"{PODS}.exists_one(c, c.image != '')",
+            [
+                ("c.image", "registry.example.com/app:1", "spec.template.spec.containers[0].image"),
+                ("c.image", "envoy", "spec.template.spec.containers[1].image"),
+            ],
+        ),
         ("object.spec.empty.exists(c, c == 1)", [("object.spec.empty", [], "spec.empty")]),
         (
             "object.metadata.labels.all(k, v, v == 'front')",
@@ -74,15 +121,59 @@ def reasons(text: str, **more: Any) -> list[tuple[str, object, str]]:
             f"{PODS}[object.spec.at].name == 'db'",
             [(f"{PODS}[object.spec.at].name", "proxy", "spec.template.spec.containers[1].name")],
         ),
-        ("size(object.spec.empty) > 0", [("object.spec.empty", [], "spec.empty")]),
         (
-            f"{PODS}.filter(c, has(c.limits)).size() == 2",
-            [(f"{PODS}.filter(c, has(c.limits))", CONTAINERS[:1], "")],
+            f"{PODS}[has(object.spec.none) ? 0 : object.spec.at].name == 'db'",
+            [
+                (
+                    f"{PODS}[has(object.spec.none) ? 0 : object.spec.at].name",
+                    "proxy",
+                    "spec.template.spec.containers[1].name",
+                )
+            ],
+        ),
+        ("size(object.spec.empty) > 0", [("size(object.spec.empty)", 0, "spec.empty")]),
+        (
+            f"{PODS}.filter(c, !has(c.limits)).size() == 0",
+            [
+                (f"{PODS}.filter(c, !has(c.limits)).size()", 1, ""),
+                ("has(c.limits)", False, "spec.template.spec.containers[1].limits"),
+            ],
         ),
         ("object.spec.nodes == 1", [("object.spec.nodes", "no such key: nodes", "spec.nodes")]),
         (
             "object.spec.replicas > 9 ? true : object.metadata.name == 'db'",
             [("object.spec.replicas", 5, "spec.replicas"), ("object.metadata.name", "web", "metadata.name")],
+        ),
+        (
+            f"({POD}.containers + {POD}.initContainers).all(c, c.name != 'setup')",
+            [("c.name", "setup", "spec.template.spec.initContainers[0].name")],
+        ),
+        (
+            f"{PODS}.map(c, c.image).all(i, i != 'envoy')",
+            [("i", "envoy", "spec.template.spec.containers[1].image")],
+        ),
+        (
+            f"{PODS}.filter(c, c.name == 'proxy').all(c, c.image != 'envoy')",
+            [("c.image", "envoy", "spec.template.spec.containers[1].image")],
+        ),
+        ("object.metadata.?finalizers.orValue([]).all(f, f != 'b')", [("f", "b", "metadata.finalizers[1]")]),
+        (
+            "(has(object.metadata.finalizers) ? object.metadata.finalizers : []).all(f, f != 'b')",
+            [("f", "b", "metadata.finalizers[1]")],
+        ),
+        (
+            f"{PODS}[?1].optMap(c, c.image == 'nginx').orValue(true)",
+            [
+                (f"{PODS}[?1]", ANYTHING, "spec.template.spec.containers[1]"),
+                ("c.image", "envoy", "spec.template.spec.containers[1].image"),
+            ],
+        ),
+        (
+            f"{PODS}.exists(c, c.name in ['db'])",
+            [
+                ("c.name", "app", "spec.template.spec.containers[0].name"),
+                ("c.name", "proxy", "spec.template.spec.containers[1].name"),
+            ],
         ),
         ("false", []),
     ],
@@ -92,17 +183,161 @@ def test_what_decided(text: str, expected: list[tuple[str, object, str]]) -> Non
     assert expected == reasons(text)
 
 
-def test_elements_of_variables_have_paths_in_the_object() -> None:
-    """A variable that is a part of the object leads there."""
-    found = reasons("variables.containers.all(c, c.name == 'app')", containers=CONTAINERS)
-    assert [("c.name", "proxy", "spec.template.spec.containers[1].name")] == found
+def test_other_documents_are_named() -> None:
+    """A path that does not begin in the object begins with the name of the document it leads into."""
+    asked = "object.spec.replicas <= params.data.max || has(namespaceObject.metadata)"
+    found = reasons(asked, {"namespaceObject": {}})
+    assert ["spec.replicas", "params.data.max", "namespaceObject.metadata"] == [path for _, _, path in found]
+
+
+def test_the_old_object_and_the_request_are_named() -> None:
+    """Both are documents of their own."""
+    found = reasons(
+        "oldObject.spec.a == request.namespace", {"oldObject": {"spec": {"a": 1}}, "request": {"namespace": "x"}}
+    )
+    assert [("oldObject.spec.a", 1, "oldObject.spec.a"), ("request.namespace", "x", "request.namespace")] == found
+
+
+@pytest.mark.parametrize(
+    ("text", "variables", "expected"),
+    [
+        (
+            "variables.containers.all(c, c.name == 'app')",
+            {"containers": PODS},
+            [("c.name", "proxy", "spec.template.spec.containers[1].name")],
+        ),
+        (
+            "variables.all.all(c, c.name != 'setup')",
+            {"all": f"{POD}.containers + {POD}.initContainers"},
+            [("c.name", "setup", "spec.template.spec.initContainers[0].name")],
+        ),
+        (
+            "variables.images.all(i, i != 'envoy')",
+            {"images": f"{PODS}.map(c, c.image)"},
+            [("i", "envoy", "spec.template.spec.containers[1].image")],
+        ),
+        (
+            "variables.images.all(i, i != 'envoy!')",
+            {"images": f"{PODS}.map(c, c.image + '!')"},
+            [("i", "envoy!", "variables.images[1]")],
+        ),
+        (
+            "variables.ok",
+            {"ok": f"{PODS}.all(c, c.name == 'app')"},
+            [
+                ("variables.ok", False, "variables.ok"),
+                ("ok: c.name", "proxy", "spec.template.spec.containers[1].name"),
+            ],
+        ),
+        (
+            "!variables.bad",
+            {"few": "object.spec.replicas < 9", "bad": "variables.few && object.metadata.name == 'web'"},
+            [
+                ("variables.bad", True, "variables.bad"),
+                ("bad: variables.few", True, "variables.few"),
+                ("few: object.spec.replicas", 5, "spec.replicas"),
+                ("bad: object.metadata.name", "web", "metadata.name"),
+            ],
+        ),
+        (
+            "variables.replicas <= 3",
+            {"replicas": "object.spec.replicas"},
+            [("variables.replicas", 5, "spec.replicas")],
+        ),
+        (
+            "variables.spec.containers[0].name == 'db'",
+            {"spec": POD},
+            [("variables.spec.containers[0].name", "app", "spec.template.spec.containers[0].name")],
+        ),
+        (
+            "variables.kept.size() == 0",
+            {"kept": f"{PODS}.filter(c, c.name == 'proxy')"},
+            [
+                ("variables.kept.size()", 1, "variables.kept"),
+                (f"kept: {PODS}.filter(c, c.name == 'proxy')", CONTAINERS[1:], ""),
+                ("kept: c.name", "proxy", "spec.template.spec.containers[1].name"),
+            ],
+        ),
+        (
+            "variables.broken == 1",
+            {"broken": "object.spec.nodes"},
+            [
+                (
+                    "variables.broken",
+                    'composited variable "broken" fails to evaluate: no such key: nodes',
+                    "spec.nodes",
+                ),
+            ],
+        ),
+    ],
+)
+def test_variables_are_followed(text: str, variables: dict[str, str], expected: list[tuple[str, object, str]]) -> None:
+    """A variable that is a part of the object leads there; of one that was computed, what decided it is told as well."""
+    assert expected == reasons(text, **variables)
 
 
 def test_a_long_list_gives_a_few_reasons() -> None:
-    """Three elements are enough to understand it."""
-    found = reasons("variables.containers.exists(c, c == 'x')", containers=["a"] * 50_000)
-    assert [
-        "spec.template.spec.containers[0]",
-        "spec.template.spec.containers[1]",
-        "spec.template.spec.containers[2]",
-    ] == [path for _, _, path in found]
+    """Three elements are enough to understand it, and it is said how many more there are."""
+    found = explained("object.all.exists(c, c == 'x')", {"object": {"all": ["a"] * 5_000}})
+    assert (["all[0]", "all[1]", "all[2]"], 4_997) == ([it.path for it in found.reasons], found.left_out)
+
+
+def test_a_very_long_list_is_not_followed_to_its_end() -> None:
+    """What was not noted cannot be told, but an answer there is: the list itself."""
+    found = explained("object.all.all(c, c != 'x')", {"object": {"all": [*["a"] * 50_000, "x"]}})
+    assert [("object.all", "all")] == [(it.text, it.path) for it in found.reasons]
+
+
+def test_many_reasons_are_counted() -> None:
+    """No more are given than anybody reads."""
+    text = " || ".join(f"object.spec.replicas == {number} + {number}" for number in range(3))
+    many = " || ".join(f"object.metadata.labels.l{number} == 'x'" for number in range(30))
+    found = explained(many, {"object": {"metadata": {"labels": {f"l{number}": "y" for number in range(30)}}}})
+    assert (1, MOST_REASONS, 10) == (len(reasons(text)), len(found.reasons), found.left_out)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("object.metadata.name == 'db'", {("object", "metadata", "name")}),
+        (
+            f"{PODS}.map(c, c.image + '!').exists(i, i == 'x')",
+            {("object", "spec", "template", "spec", "containers", 0, "image")},
+        ),
+        ("variables.v == 'x'", {("object", "metadata", "name")}),
+        ("size(object.metadata.labels) == 9", set()),
+        ("size(object.metadata.name) == 9", {("object", "metadata", "name")}),
+        ("(object.metadata.name == 'web' ? 'yes' : 'no').startsWith('n')", {("object", "metadata", "name")}),
+    ],
+)
+def test_what_a_value_was_computed_from(text: str, expected: set[tuple[str | int, ...]]) -> None:
+    """Every place whose content may be in a value is known, through loops and variables."""
+    found = explained(text, v="object.metadata.name + '!'").reasons
+    assert expected == set(found[0].reads)
+
+
+class NobodyMay:
+    """An authorizer that denies everything."""
+
+    def decide(self, question: Question) -> Answer:
+        """No."""
+        del question
+        return Answer(allowed=False, reason="no role")
+
+
+def test_the_authorizer_shows_only_its_answers() -> None:
+    """What the authorizer is says nothing; what it was asked does."""
+    asked = "authorizer.group('').resource('pods').check('create').allowed()"
+    authorizer = Authorizer(NobodyMay(), Subject("jane", (), "", ()))
+    found = compile(asked, Environment().extend(AUTHORIZATION)).explain({"authorizer": authorizer}).reasons
+    assert [(asked, False, frozenset({("authorizer",)}))] == [(it.text, it.outcome, it.reads) for it in found]
+
+
+@given(st.integers(0, 5), st.lists(st.integers(0, 3), max_size=6))
+def test_an_explanation_agrees_with_the_evaluation(limit: int, numbers: list[int]) -> None:
+    """The outcome is that of the program, and each path leads to the value that it is told with."""
+    program = compile(f"object.n.all(x, x < {limit}) && size(object.n) > 2", Environment())
+    activation = {"object": {"n": numbers}}
+    found = program.explain(activation)
+    assert program.evaluate(activation) is found.outcome
+    assert all(numbers[int(it.place[2])] == it.outcome for it in found.reasons if it.text == "x")

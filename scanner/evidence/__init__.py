@@ -1,0 +1,60 @@
+"""What a finding rests on: the values that decided it, evaluated once more on the object while it is still there.
+
+Only for what does not pass, so that nothing is paid for the rest. An explanation that does not come to the verdict it is to
+explain is none, and neither is one that fails: the verdict stands without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+from scanner import cel
+from scanner.evidence.asked import asked
+from scanner.evidence.discretion import Discretion
+from scanner.model.evidence import NO_EVIDENCE, Evidence, Reason
+from scanner.model.outcome import Errored, Judgement, Violated
+from scanner.policies.validating import Bound, Ruling
+
+MOST = 8
+"""Reasons that a finding keeps."""
+_OUT_OF_COST = ("operation cancelled", "operation interrupted")
+
+
+def evidence(ruling: Ruling, judgement: Judgement, bound: Bound) -> Evidence:
+    """Why a check was violated or erred; nothing of other outcomes and of what cannot be explained."""
+    try:
+        return _evidence(ruling, judgement, bound)
+    except Exception:  # noqa: BLE001 - a verdict is not lost because it cannot be explained
+        return NO_EVIDENCE
+
+
+def _evidence(ruling: Ruling, judgement: Judgement, bound: Bound) -> Evidence:
+    outcome = judgement.outcome
+    if not isinstance(outcome, Violated | Errored) or any(text in outcome.message for text in _OUT_OF_COST):
+        return NO_EVIDENCE
+    explanations = list(_explanations(ruling, judgement, outcome, bound))
+    discretion = Discretion(ruling, bound.compiled)
+    found = list(dict.fromkeys(discretion.reason(one) for it in explanations for one in it.reasons))
+    left_out = len(found) - len(found[:MOST]) + sum(it.left_out for it in explanations)
+    return Evidence(tuple(found[:MOST]), left_out)
+
+
+def _explanations(
+    ruling: Ruling, judgement: Judgement, outcome: Violated | Errored, bound: Bound
+) -> Iterator[cel.Explanation]:
+    """Explain each expression that the outcome speaks of, as far as it comes to the same once more."""
+    programs = {name: one.program for name, one in bound.compiled.variables.items() if one.program is not None}
+    for program, inputs in islice(asked(ruling, judgement.check, bound), MOST):
+        found = program.explain(inputs, programs)
+        if _agrees(found.outcome, outcome):
+            yield found
+
+
+def _agrees(value: cel.Value | cel.EvaluationError, outcome: Violated | Errored) -> bool:
+    if isinstance(outcome, Errored):
+        return isinstance(value, cel.EvaluationError) and str(value) in outcome.message
+    return value is not True and not isinstance(value, cel.EvaluationError)
+
+
+__all__ = ["MOST", "NO_EVIDENCE", "Evidence", "Reason", "evidence"]

@@ -1,0 +1,58 @@
+"""Which fields of an object hold what nobody should read, told by where they stand and what they are called."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from scanner.redact import LAST_APPLIED, MASK
+
+Trail: TypeAlias = "tuple[str | int, ...]"
+"""Keys and indexes, from the root of a document."""
+
+_NAME = re.compile(
+    r"(?:pass(?:word|wd|phrase)?|token|secret|credentials?|api[-_.]?key|access[-_.]?key|private[-_.]?key|auth)$",
+    re.IGNORECASE,
+)
+_SPELLED_OUT = (
+    re.compile(
+        r"(?P<kept>(?:pass(?:word|wd|phrase)?|token|secret|credentials?|api[-_]?key|access[-_]?key|private[-_]?key)"
+        r"[\"']?(?:\s*=\s*|\s*:\s+|\s*:\s*(?=[\"']))[\"']?)[^\s\"',;&]+",
+        re.IGNORECASE,
+    ),
+    re.compile(r"(?P<kept>://[^/\s:@]*:)[^/\s@]+(?=@)"),
+    re.compile(r"(?P<kept>)\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"),
+    re.compile(r"(?P<kept>-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL),
+)
+_DATA = ("data", "stringData")
+
+
+def is_sensitive(container: object, key: object, trail: Trail | None) -> bool:
+    """Whether what is under a key of a list or map is sensitive as a whole; `trail` leads to that list or map.
+
+    Without a trail it is not known where the list or map stands: then its shape must do.
+    """
+    if not isinstance(container, Mapping) or not isinstance(key, str):
+        return False
+    if key == LAST_APPLIED or key == "stringData":  # noqa: PLR1714 - two reasons
+        return True
+    if key in _DATA and container.get("kind") == "Secret":
+        return True
+    if key == "value" and _is_variable(container, trail):
+        return True
+    return _NAME.search(key) is not None and isinstance(container.get(key), str)
+
+
+def _is_variable(container: Mapping[str, object], trail: Trail | None) -> bool:
+    """Whether this is an environment variable."""
+    if trail is None:
+        return "name" in container and isinstance(container.get("value"), str)
+    return len(trail) > 1 and trail[-2] == "env"
+
+
+def without_spelled_out(text: str) -> str:
+    """A text without what it calls a password, without the password of a URL, without tokens and private keys."""
+    for pattern in _SPELLED_OUT:
+        text = pattern.sub(lambda found: f"{found['kept']}{MASK}", text)
+    return text
