@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal, TypeAlias, assert_never
 
+from scanner.model.evidence import NO_EVIDENCE, Evidence
 from scanner.model.json import Json
 from scanner.model.policy import VALIDATING, Action, Operation, PolicyKey
 
@@ -165,7 +166,7 @@ class Finding:
 
     `fingerprint` is 64 hex digits, stable across scans. `object_*` identify the object in the version that was
     evaluated; `actions` are the binding's; `denies` says whether admission would refuse the object; `language` is that of
-    the policy, of which another language may have one of the same name.
+    the policy, of which another language may have one of the same name; `evidence` are the values that decided.
     """
 
     fingerprint: str
@@ -186,6 +187,7 @@ class Finding:
     denies: bool
     excepted_by: str = ""
     language: str = VALIDATING
+    evidence: Evidence = NO_EVIDENCE
 
     @property
     def policy_key(self) -> PolicyKey:

@@ -13,13 +13,16 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, select
 
+from scanner.model.evidence import NO_EVIDENCE, Evidence
 from scanner.model.outcome import Check, CheckKind, Errored, Finding, Violated, WouldChange
 from scanner.model.policy import Action, Operation
 from scanner.model.scan import StoredFinding
 from scanner.store.bits import Numbers
 from scanner.store.drift import drift_of
-from scanner.store.interning import CHUNK
-from scanner.store.tables import CHECKS, FINDINGS, KINDS, SCANS, VERDICTS
+from scanner.store.engine import among
+from scanner.store.evidence import evidence_of
+from scanner.store.interning import CHUNK, chunks
+from scanner.store.tables import CHECKS, EVIDENCE, FINDINGS, KINDS, SCANS, VERDICTS
 
 PREVIEW: Final = "preview"
 """The event of a row that one scan only supposed: it is nobody's history."""
@@ -49,7 +52,7 @@ _ORDER: tuple[ColumnElement[Any], ...] = (
 
 
 class FindingRow(NamedTuple):
-    """A row of `findings`, its check and its kind; the verdict is a number."""
+    """A row of `findings`, its check and its kind; the verdict and the evidence are numbers."""
 
     id: int
     fingerprint: bytes
@@ -63,6 +66,7 @@ class FindingRow(NamedTuple):
     uid: str
     resource_version: str
     verdict: int
+    evidence: int | None
     policy: str
     binding: str
     param_namespace: str
@@ -86,7 +90,7 @@ class _Verdict:
 
 def select_findings() -> Select[*tuple[Any, ...]]:
     """Rows of `FindingRow`, in no order."""
-    own = (FINDINGS.c[name] for name in FindingRow._fields[:12])
+    own = (FINDINGS.c[name] for name in FindingRow._fields[:13])
     names = ("policy", "binding", "param_namespace", "param_name", "kind", "index", "expression", "language")
     check = (CHECKS.c[name] for name in names)
     joined = FINDINGS.join(CHECKS, CHECKS.c.id == FINDINGS.c.check).join(KINDS, KINDS.c.id == FINDINGS.c.kind)
@@ -151,7 +155,10 @@ def with_findings(connection: Connection, rows: Iterable[FindingRow]) -> list[tu
     """Rows and what they say."""
     portion = list(rows)
     verdicts = _verdicts(connection, {row.verdict for row in portion})
-    return [(row, _finding(row, verdicts[row.verdict])) for row in portion]
+    evidence = _evidence(connection, {row.evidence for row in portion if row.evidence is not None})
+    return [
+        (row, _finding(row, verdicts[row.verdict], evidence.get(row.evidence or 0, NO_EVIDENCE))) for row in portion
+    ]
 
 
 def _streamed(
@@ -168,6 +175,14 @@ def _verdicts(connection: Connection, numbers: set[int]) -> dict[int, _Verdict]:
         return {}
     wanted = select(VERDICTS).where(VERDICTS.c.id.in_(sorted(numbers)))
     return {row.id: _verdict(row) for row in connection.execute(wanted)}
+
+
+def _evidence(connection: Connection, numbers: set[int]) -> dict[int, Evidence]:
+    found: dict[int, Evidence] = {}
+    for portion in chunks(sorted(numbers)):
+        wanted = select(EVIDENCE.c.id, EVIDENCE.c.reasons).where(among(connection, EVIDENCE.c.id, portion))
+        found.update({number: evidence_of(text) for number, text in connection.execute(wanted)})
+    return found
 
 
 def _verdict(row: Row[*tuple[Any, ...]]) -> _Verdict:
@@ -191,7 +206,7 @@ def _check(kind: str, index: int, expression: str) -> Check:
     return Check(CheckKind(kind), index, expression)
 
 
-def _finding(row: FindingRow, verdict: _Verdict) -> Finding:
+def _finding(row: FindingRow, verdict: _Verdict, evidence: Evidence) -> Finding:
     return Finding(
         fingerprint=bytes(row.fingerprint).hex(),
         policy=row.policy,
@@ -211,4 +226,5 @@ def _finding(row: FindingRow, verdict: _Verdict) -> Finding:
         denies=verdict.denies,
         excepted_by=verdict.excepted_by,
         language=row.language,
+        evidence=evidence,
     )

@@ -22,12 +22,12 @@ from scanner.store.fixes import Missing, Sight
 from scanner.store.interning import CHUNK, Interned, chunks
 from scanner.store.packing import StagedPage
 from scanner.store.seen import last_seen, merged_scans, open_findings
-from scanner.store.tables import CHECKS, FINDINGS, GAPS, KINDS, OPEN, SCANS, TALLIES, VERDICTS
+from scanner.store.tables import CHECKS, EVIDENCE, FINDINGS, GAPS, KINDS, OPEN, SCANS, TALLIES, VERDICTS
 
-_Look: TypeAlias = tuple[int, int, int, str, str, str, str]
+_Look: TypeAlias = tuple[int, int, int, str, str, str, str, int | None]
 _COLUMNS = (
     *("id", "cluster", "fingerprint", "since", "until", "event", "first", "reopened"),
-    *("check", "verdict", "kind", "namespace", "name", "uid", "resource_version"),
+    *("check", "verdict", "kind", "namespace", "name", "uid", "resource_version", "evidence"),
 )
 
 
@@ -60,6 +60,7 @@ class _LastWord(NamedTuple):
     name: str
     uid: str
     resource_version: str
+    evidence: int | None
 
 
 _LAST_WORDS = select(*(FINDINGS.c[name] for name in _LastWord._fields)).where(FINDINGS.c.superseded.is_(None))
@@ -91,6 +92,7 @@ class History:
         self.changes = Changes()
         self.unchecked = Numbers()
         self._verdicts = Interned(connection, VERDICTS)
+        self._evidence = Interned(connection, EVIDENCE)
         self._connection = connection
         self._place = place
         self._seen = Numbers()
@@ -99,11 +101,13 @@ class History:
     def see(self, page: StagedPage, checks: Sequence[int], kinds: Sequence[int]) -> None:
         """Merge what one page shows, given the numbers of its checks and kinds. A fingerprint that turns up twice in a scan counts once, as first seen."""
         verdicts = self._verdicts.ids(page.verdicts)
+        evidence = [None, *self._evidence.ids(page.evidence[1:])]
         assumed = {place for place, key in enumerate(page.checks) if (key[-1], *key[:2]) in self._previews}
         looks: list[tuple[bytes, _Look]] = []
         previews: dict[bytes, _Look] = {}
         for item in page.sightings:
-            key, look = bytes.fromhex(item[0]), (checks[item[1]], verdicts[item[2]], kinds[item[3]], *item[4:])
+            numbers = checks[item[1]], verdicts[item[2]], kinds[item[3]]
+            key, look = bytes.fromhex(item[0]), (*numbers, *item[4:8], evidence[item[8]])
             if item[1] in assumed:
                 previews.setdefault(key, look)
             else:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias, assert_never
 
 import orjson
@@ -17,14 +17,15 @@ from scanner.model.outcome import Errored, Finding, Gap, GapKind, Violated, Woul
 from scanner.model.policy import BindingKey
 from scanner.model.scan import PageResult, TallyKey
 from scanner.store.drift import drift_text
+from scanner.store.evidence import evidence_text
 
 _UNFIT = re.compile("[\x00\ud800-\udfff]")
 
 Key: TypeAlias = tuple[str | int | bool, ...]
 
 
-Sighting: TypeAlias = tuple[str, int, int, int, str, str, str, str]
-"""Fingerprint, check, verdict, kind, namespace, name, uid, resource version; numbers are places in the page's lists."""
+Sighting: TypeAlias = tuple[str, int, int, int, str, str, str, str, int]
+"""Fingerprint, check, verdict, kind, namespace, name, uid, resource version, evidence; numbers are places in the page's lists."""
 
 Tallied: TypeAlias = tuple[int, int, str, str, int, bool]
 """Check, kind, namespace, outcome, count, requester; the first two are places in the page's lists."""
@@ -32,11 +33,12 @@ Tallied: TypeAlias = tuple[int, int, str, str, int, bool]
 
 @dataclass(frozen=True, slots=True)
 class StagedPage:
-    """A page as it was staged. Keys are the columns of the tables `checks`, `verdicts` and `kinds`, in order."""
+    """A page as it was staged. Keys are the columns of the tables `checks`, `verdicts`, `kinds` and `evidence`, in order."""
 
     checks: tuple[Key, ...]
     verdicts: tuple[Key, ...]
     kinds: tuple[Key, ...]
+    evidence: tuple[Key, ...]
     sightings: Sequence[Sighting]
     tallies: Iterable[Tallied]
     matched: dict[BindingKey, int]
@@ -60,21 +62,24 @@ def clean(text: str) -> str:
 
 def pack(result: PageResult) -> bytes:
     """The bytes that stage a page."""
-    checks, verdicts, kinds = _Places(), _Places(), _Places()
-    findings = [_sighting(item, checks, verdicts, kinds) for item in result.findings]
+    checks, verdicts, kinds, evidence = _Places(), _Places(), _Places(), _Places()
+    evidence("")
+    findings = [_sighting(item, checks, verdicts, kinds, evidence) for item in result.findings]
     tallies = _tallies(result.tallies, checks, kinds)
     matched = [(*key, count) for key, count in result.matched.items()]
     gaps = [(gap.kind, gap.where, gap.why) for gap in result.gaps]
-    return _dumped([*(list(each.keys) for each in (checks, verdicts, kinds)), findings, tallies, matched, gaps])
+    places = (checks, verdicts, kinds, evidence)
+    return _dumped([*(list(each.keys) for each in places), findings, tallies, matched, gaps])
 
 
 def unpack(data: bytes) -> StagedPage:
     """The page that `pack` staged."""
-    checks, verdicts, kinds, findings, tallies, matched, gaps = orjson.loads(data)
+    checks, verdicts, kinds, evidence, findings, tallies, matched, gaps = orjson.loads(data)
     return StagedPage(
         checks=_keys(checks),
         verdicts=_keys(verdicts),
         kinds=_keys(kinds),
+        evidence=_keys(evidence),
         sightings=findings,
         tallies=_tallied(*tallies),
         matched={(language, policy, binding): count for language, policy, binding, count in matched},
@@ -92,7 +97,9 @@ def _check(checks: _Places, what: Finding | TallyKey) -> int:
     return checks(*invocation, check.kind, check.index, check.expression, what.language)
 
 
-def _sighting(finding: Finding, checks: _Places, verdicts: _Places, kinds: _Places) -> tuple[str | int, ...]:
+def _sighting(
+    finding: Finding, checks: _Places, verdicts: _Places, kinds: _Places, evidence: _Places
+) -> tuple[str | int, ...]:
     return (
         finding.fingerprint,
         _check(checks, finding),
@@ -102,7 +109,17 @@ def _sighting(finding: Finding, checks: _Places, verdicts: _Places, kinds: _Plac
         finding.name,
         finding.uid,
         finding.resource_version,
+        evidence(_evidence(finding)) if finding.evidence else 0,
     )
+
+
+def _evidence(finding: Finding) -> str:
+    """Its text is made fit here: nested in another text, what is not fit would no longer be seen."""
+    reasons = finding.evidence.reasons
+    fit = tuple(
+        replace(it, expression=clean(it.expression), value=clean(it.value), path=clean(it.path)) for it in reasons
+    )
+    return evidence_text(replace(finding.evidence, reasons=fit))
 
 
 def _circumstances(finding: Finding) -> tuple[str, str, bool, str]:

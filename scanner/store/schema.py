@@ -15,7 +15,7 @@ from scanner.errors import StoreError
 from scanner.store.address import Address
 from scanner.store.engine import writing_history
 
-HEAD = "0005"
+HEAD = "0006"
 """The newest migration; a test compares it with the folder."""
 
 State: TypeAlias = Literal["fresh", "current", "older", "newer", "foreign"]

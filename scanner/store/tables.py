@@ -208,6 +208,11 @@ VERDICTS = Table(
     _added_text("excepted_by"),
 )
 
+EVIDENCE = Table(
+    "evidence", METADATA, _id(), Column("digest", LargeBinary, nullable=False, unique=True), _text("reasons")
+)
+"""Why findings are. What an older version found has none."""
+
 FINDINGS = Table(
     "findings",
     METADATA,
@@ -228,6 +233,7 @@ FINDINGS = Table(
     _text("uid"),
     _text("resource_version"),
     Column("verdict", Integer, ForeignKey("verdicts.id"), nullable=False),
+    Column("evidence", Integer, ForeignKey("evidence.id")),
 )
 # A row that is superseded by no other is its fingerprint's last word, open or resolved. Only such rows are ever looked
 # up by fingerprint, so this index does not grow with history. (It is partial in PostgreSQL as well; saying so here

@@ -46,6 +46,8 @@ def older(tmp_path: Path) -> Path:
     with closing(sqlite3.connect(path)) as connection, connection:
         for table in ("checks", "health"):
             connection.execute(f"ALTER TABLE {table} DROP COLUMN language")
+        connection.execute("ALTER TABLE findings DROP COLUMN evidence")
+        connection.execute("DROP TABLE evidence")
         connection.execute("UPDATE checks SET digest = randomblob(16)")
         connection.execute("UPDATE alembic_version SET version_num = '0004'")
     return path
