@@ -7,13 +7,15 @@ Protocols, and satisfied by shape: the whole run is tested with two in-memory ob
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from fnmatch import fnmatchcase
-from typing import Protocol
+from itertools import count
+from typing import Protocol, TypeAlias, assert_never
 
 from scanner import __version__
-from scanner.cel import Decider, Remembering
+from scanner.cel import Decider
 from scanner.errors import ListFailed, UsageError
 from scanner.evaluate import compile_policy
 from scanner.health import Counted, health_after, health_before, mixed, wrapped
@@ -49,6 +51,7 @@ from scanner.policies.reading import OPERATIONS, reading
 from scanner.policies.validating import Bound, World, bind
 from scanner.policies.webhooks import described, unknown, webhook_kinds
 from scanner.sources import Manifest, ParamTable, Rulebook, namespaces_needed, policy_kinds, rulebook
+from scanner.workers import Job, Judged, Relay, Workers
 
 _INTERRUPTED = "interrupted before every kind was listed"
 _NOT_ONE_MOMENT = (
@@ -111,6 +114,10 @@ class Cluster(Protocol):
         """
         ...
 
+    def paused(self) -> AbstractContextManager[None]:
+        """A block in which nothing is fetched, and no thread of the cluster's runs: the process may be forked."""
+        ...
+
 
 class Store(Protocol):
     """Where a scan is recorded. Only the parent process writes."""
@@ -159,8 +166,12 @@ def run(
     scan_id: str,
     clock: Callable[[], datetime],
     progress: Progress = lambda _: None,
+    workers: int = 1,
+    little: int = 0,
 ) -> Scan:
     """Scan a cluster into a store and return what was recorded.
+
+    With more than one of them `workers` are the processes that judge, what comes after the first `little` bytes of pages.
 
     Raises ClusterError when there is nothing to talk to, StoreError when nothing can be recorded, UsageError for
     options that name what does not exist. Everything else that goes wrong is in the scan.
@@ -170,7 +181,10 @@ def run(
     store.begin(_start(scan_id, started, seen))
     course = _Course(store, scan_id, progress)
     course.gaps = [*seen.gaps]
-    course.judge(seen.setting, seen.listing)
+    with Workers(
+        seen.setting.judge, seen.setting.plans, seen.listing.relay, cluster.paused, count=workers, little=little
+    ) as processes:
+        course.judge(seen.setting, seen.listing, processes)
     return store.finish(scan_id, course.end(seen.setting, clock()))
 
 
@@ -312,14 +326,15 @@ class _Course:
         # Hashes, which are half as large as names: two that are equal by chance make a list look doubtful, not clean.
         self._seen: set[int] = set()
         self._seams: list[str] = []
+        self._troubles: list[ListFailed] = []
 
-    def judge(self, setting: _Setting, listing: _Listing) -> None:
+    def judge(self, setting: _Setting, listing: _Listing, workers: Workers) -> None:
         """List and judge every kind; an interrupted scan still says what it did not list."""
         listing.expect(line.kind for line in setting.plans)
         try:
-            for line in setting.plans:
-                self._coverage.append(_untouched(line.kind))
-                self._kind(line, setting.judge, listing)
+            steps: Iterator[Judged | _Mark] = workers.ordered(_steps(setting.plans, listing))
+            for step in steps:
+                self._take(step, listing, workers)
         except KeyboardInterrupt:
             self.gaps.append(Gap(GapKind.LIST, "scan", f"{_INTERRUPTED}; scan again"))
             self._coverage.extend(_untouched(line.kind) for line in setting.plans[len(self._coverage) :])
@@ -343,19 +358,42 @@ class _Course:
             ),
         )
 
-    def _kind(self, line: KindPlan, judge: Judge, listing: _Listing) -> None:
-        """List one kind, namespace by namespace; pages that were seen stay good when a list breaks off."""
-        if note := listing.left_out(line.kind):
+    def _take(self, step: Judged | _Mark, listing: _Listing, workers: Workers) -> None:
+        match step:
+            case _Begun():
+                self._coverage.append(_untouched(step.kind))
+                self._seen, self._seams, self._troubles = set(), [], []
+            case Judged():
+                self._page(step, workers)
+            case ListFailed():
+                self._troubles.append(step)
+            case _Ended():
+                self._close(step.kind, listing)
+            case _ as never:
+                assert_never(never)
+
+    def _page(self, judged: Judged, workers: Workers) -> None:
+        page, result = judged.job.page, judged.result
+        if known := frozenset(it for it in result.identities if hash(it) in self._seen):
+            result = workers.judge(judged.job, known)
+        self._seen.update(map(hash, result.identities))
+        self._seams.extend(_seams(page, result))
+        self._store.page(self._scan_id, result)
+        self.gaps.extend(result.gaps)
+        self._counted.add(result)
+        self._coverage[-1] = _added(self._coverage[-1], page, result)
+        self._progress(self._coverage[-1])
+
+    def _close(self, kind: Kind, listing: _Listing) -> None:
+        """A kind is listed; pages that were seen stay good when a list breaks off."""
+        where = f"{kind.api_version}/{kind.kind}"
+        self.gaps.extend(Gap(GapKind.LIST, where, error.why) for error in self._troubles)
+        if note := listing.left_out(kind):
             self._cover(state=CoverageState.SKIPPED, note=note)
-            return
-        self._seen, self._seams = set(), []
-        troubles = [error for pages in listing.judged(line.kind) for error in self._pages(pages, line, judge)]
-        where = f"{line.kind.api_version}/{line.kind.kind}"
-        self.gaps.extend(Gap(GapKind.LIST, where, error.why) for error in troubles)
-        if troubles:
-            seen = self._coverage[-1].pages > 0 or len(troubles) < len(listing.namespaces)
-            state = CoverageState.PARTIAL if seen else CoverageState(troubles[0].state)
-            self._cover(state=state, note="; ".join(dict.fromkeys(error.why for error in troubles)))
+        elif self._troubles:
+            seen = self._coverage[-1].pages > 0 or len(self._troubles) < len(listing.namespaces)
+            state = CoverageState.PARTIAL if seen else CoverageState(self._troubles[0].state)
+            self._cover(state=state, note="; ".join(dict.fromkeys(error.why for error in self._troubles)))
         elif any(gap.where == where for gap in self.gaps):
             self._cover(state=CoverageState.PARTIAL, note="part of the list could not be read")
         elif self._seams:
@@ -364,28 +402,44 @@ class _Course:
         else:
             self._cover(state=CoverageState.LISTED, note="")
 
-    def _pages(self, pages: Iterable[Page], line: KindPlan, judge: Judge) -> Iterator[ListFailed]:
-        try:
-            for page in pages:
-                self._page(page, line, judge)
-        except ListFailed as error:
-            yield error
-
-    def _page(self, page: Page, line: KindPlan, judge: Judge) -> None:
-        numbered = replace(page, number=self._coverage[-1].pages + 1)
-        result = judge.page(numbered, line)
-        if known := frozenset(it for it in result.identities if hash(it) in self._seen):
-            result = judge.page(numbered, line, known)
-        self._seen.update(map(hash, result.identities))
-        self._seams.extend(_seams(numbered, result))
-        self._store.page(self._scan_id, result)
-        self.gaps.extend(result.gaps)
-        self._counted.add(result)
-        self._coverage[-1] = _added(self._coverage[-1], page, result)
-        self._progress(self._coverage[-1])
-
     def _cover(self, *, state: CoverageState, note: str) -> None:
         self._coverage[-1] = replace(self._coverage[-1], state=state, note=note)
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """From here on a kind is listed."""
+
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """No other page of the kind will come."""
+
+    kind: Kind
+
+
+_Mark: TypeAlias = _Begun | ListFailed | _Ended
+
+
+def _steps(plans: Iterable[KindPlan], listing: _Listing) -> Iterator[Job | _Mark]:
+    """Every kind's pages, namespace by namespace, numbered through."""
+    for line in plans:
+        yield _Begun(line.kind)
+        numbers = count(1)
+        if not listing.left_out(line.kind):
+            for pages in listing.judged(line.kind):
+                yield from _pages(pages, line, numbers)
+        yield _Ended(line.kind)
+
+
+def _pages(pages: Iterator[Page], line: KindPlan, numbers: Iterator[int]) -> Iterator[Job | ListFailed]:
+    try:
+        for page in pages:
+            yield Job(replace(page, number=next(numbers)), line)
+    except ListFailed as error:
+        yield error
 
 
 def _untouched(kind: Kind) -> Coverage:
@@ -425,6 +479,7 @@ class _Listing:
         self._cluster = cluster
         self._ahead = ahead
         self._scope = scope
+        self.relay = Relay(cluster.schemas)
         self.scoped = scope.namespaces
         self.namespaces = scope.namespaces or ("",)
 
@@ -447,12 +502,9 @@ class _Listing:
         self._cluster.expect((kind, place, self._scope.selector) for kind in wanted for place in self.namespaces)
 
     def authorizer(self) -> Decider | None:
-        """See Cluster."""
-        return self._cluster.authorizer()
-
-    def schemas(self) -> Schemas:
-        """See Cluster."""
-        return self._cluster.schemas()
+        """See Cluster; whoever asks may be another process."""
+        decider = self._cluster.authorizer()
+        return self.relay.to(decider) if decider else None
 
     def judged(self, kind: Kind) -> Iterator[Iterator[Page]]:
         """The pages to judge, for each namespace that the scope names or for all of them at once."""
@@ -566,18 +618,17 @@ def _bound(listing: _Listing, rules: Rulebook, viewer: _Viewer) -> tuple[Bound, 
         [binding for binding in rules.bindings if binding.language != mutating.LANGUAGE],
         viewer.operations,
         viewer.rules,
-        listing.schemas(),
+        listing.relay,
     )
     if not changing or not of_changing:
         return bound
-    return (*bound, *mutating.bind(changing, of_changing, listing.schemas(), viewer.operations, viewer.rules))
+    return (*bound, *mutating.bind(changing, of_changing, listing.relay, viewer.operations, viewer.rules))
 
 
 def _authorizer(listing: _Listing, bound: Iterable[Bound], viewer: _Viewer) -> Decider | None:
     """Who answers, if any policy asks: nobody is asked about nobody."""
     asks = any(Auditability.AUTHORIZER in entry.reading.classes for entry in bound)
-    decider = listing.authorizer() if asks and viewer.user.username else None
-    return Remembering(decider) if decider else None
+    return listing.authorizer() if asks and viewer.user.username else None
 
 
 def _outside(listing: _Listing, kinds: Iterable[Kind]) -> Iterator[Outside]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -65,3 +65,11 @@ class Named:
             if page is None:
                 return
             yield page
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """See Cluster."""
+        with ExitStack() as stack:
+            with self._waiting():
+                stack.enter_context(self._cluster.paused())
+            yield

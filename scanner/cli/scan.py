@@ -195,6 +195,17 @@ def command(
     concurrency: ConcurrencyOption = 4,
     qps: QpsOption = 50,
     burst: BurstOption = 100,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            "--workers",
+            min=1,
+            max=64,
+            metavar="N",
+            help="Processes that judge objects. Default: one for each core, 8 at most; with 1 there is no other process.",
+            show_default=False,
+        ),
+    ] = None,
     min_coverage: Annotated[
         float,
         typer.Option(
@@ -275,7 +286,7 @@ def command(
         cluster = connection.cluster()
     with Progress(quiet=quiet, verbose=verbose) as progress, opened(db) as store:
         with Interruption() as interruption:
-            record = _run(Named(cluster, cluster_name, interruption), store, options, progress)
+            record = _run(Named(cluster, cluster_name, interruption), store, options, progress, workers)
         code = _exit_code(record, min_coverage) or failed(record, fail_on or ())
         _tell_requests(cluster, progress)
         _show(record, output, html, progress, code)
@@ -342,15 +353,25 @@ def _from_files(source: list[Path], options: Options, name: str, version: str) -
     return cluster, replace(options, manifests=(*options.manifests, *found), cluster_policies=False)
 
 
-def _run(cluster: Named, store: SqlStore, options: Options, progress: Progress) -> ScanRecord:
+def _run(cluster: Named, store: SqlStore, options: Options, progress: Progress, workers: int | None) -> ScanRecord:
     from scanner.scan import run  # noqa: PLC0415 - nothing is imported before it is needed
+    from scanner.workers import LITTLE, cores  # noqa: PLC0415
 
     identity = cluster.identity()
     version = f" ({identity.server_version})" if identity.server_version else ""
     progress.say(f"Scanning {identity.name}{version} into {store.shown}")
     started = datetime.now(UTC)
     scan_id = f"{started:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
-    scan = run(cluster, store, options, scan_id=scan_id, clock=lambda: datetime.now(UTC), progress=progress)
+    scan = run(
+        cluster,
+        store,
+        options,
+        scan_id=scan_id,
+        clock=lambda: datetime.now(UTC),
+        progress=progress,
+        workers=workers or cores(),
+        little=0 if workers else LITTLE,
+    )
     progress.finish()
     return store.record(scan.id)
 

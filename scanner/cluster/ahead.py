@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
-from queue import Full, Queue
-from threading import Event, Thread
+from contextlib import contextmanager
+from threading import Condition, Thread
 from typing import Final, NamedTuple
 
 from scanner.model.resource import Kind, Page
 
-_GLANCE: Final = 0.2
-"""Seconds after which a thread with a page that nobody takes looks whether anybody still will."""
+_IN_FLIGHT: Final = 2
 
 
 class Wanted(NamedTuple):
@@ -36,12 +34,13 @@ class Ahead:
         self._concurrency = concurrency
         self._waiting: deque[Wanted] = deque()
         self._running: dict[Wanted, _Fetch] = {}
+        self._stopped: list[_Fetch] = []
 
     def expect(self, wanted: Iterable[Wanted]) -> None:
         """Say what is going to be read, in which order. What is on its way already stays so, if it is wanted still."""
         lists = dict.fromkeys(wanted)
         for gone in self._running.keys() - lists.keys():
-            self._running.pop(gone).stop()
+            self._stop(gone)
         self._waiting = deque(it for it in lists if it not in self._running)
         self._start()
 
@@ -52,12 +51,26 @@ class Ahead:
             return self._begin(wanted)
         return self._taken(wanted, fetch)
 
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """A block in which no thread runs here. It is entered when the pages that are coming have come."""
+        fetches = (*self._running.values(), *self._stopped)
+        try:
+            for fetch in fetches:
+                fetch.pause()
+            for fetch in fetches:
+                fetch.join()
+            self._stopped.clear()
+            yield
+        finally:
+            for fetch in self._running.values():
+                fetch.go_on()
+
     def close(self) -> None:
         """Fetch nothing more."""
         self._waiting.clear()
-        for fetch in self._running.values():
-            fetch.stop()
-        self._running.clear()
+        for wanted in tuple(self._running):
+            self._stop(wanted)
 
     def _taken(self, wanted: Wanted, fetch: _Fetch) -> Iterator[Page]:
         try:
@@ -66,9 +79,15 @@ class Ahead:
             self.close()
             raise
         finally:
-            fetch.stop()
-            self._running.pop(wanted, None)
+            self._stop(wanted)
             self._start()
+
+    def _stop(self, wanted: Wanted) -> None:
+        fetch = self._running.pop(wanted, None)
+        if fetch is None:
+            return
+        fetch.stop()
+        self._stopped = [*(it for it in self._stopped if it.is_alive()), fetch]
 
     def _start(self) -> None:
         while self._waiting and len(self._running) < self._concurrency:
@@ -81,33 +100,78 @@ class _Fetch:
 
     def __init__(self, pages: Iterator[Page]) -> None:
         self._pages = pages
-        self._come: Queue[Page | BaseException | None] = Queue(maxsize=1)
-        self._stopped = Event()
-        Thread(target=self._run, daemon=True).start()
+        self._come: deque[Page | BaseException | None] = deque()
+        self._change = Condition()
+        self._stopped = False
+        self._paused = False
+        self._ended = False
+        self._left = False
+        self._thread = self._begun()
 
     def pages(self) -> Iterator[Page]:
         """The pages, in the thread that asks for them; a failure comes after the pages before it."""
-        while (item := self._come.get()) is not None:
+        while (item := self._next()) is not None:
             if isinstance(item, BaseException):
                 raise item
             yield item
 
     def stop(self) -> None:
         """Nobody will take another page."""
-        self._stopped.set()
+        with self._change:
+            self._stopped = True
+            self._change.notify_all()
+
+    def pause(self) -> None:
+        """Ask for no other page for now. The thread ends when the page has come that it waits for."""
+        with self._change:
+            self._paused = True
+            self._change.notify_all()
+
+    def join(self) -> None:
+        """Wait for the end of the thread."""
+        self._thread.join()
+
+    def go_on(self) -> None:
+        """Fetch again, in another thread where the one that was has ended."""
+        with self._change:
+            self._paused = False
+            if self._left and not self._ended:
+                self._thread = self._begun()
+
+    def is_alive(self) -> bool:
+        """Whether the thread runs."""
+        return self._thread.is_alive()
+
+    def _begun(self) -> Thread:
+        self._left = False
+        thread = Thread(target=self._run, daemon=True)
+        thread.start()
+        return thread
+
+    def _next(self) -> Page | BaseException | None:
+        with self._change:
+            self._change.wait_for(lambda: self._come)
+            item = self._come.popleft()
+            self._change.notify_all()
+            return item
 
     def _run(self) -> None:
-        try:
-            for page in self._pages:
-                if not self._put(page):
-                    return
-            self._put(None)
-        except BaseException as error:  # noqa: BLE001 - whatever it is, it belongs to whoever reads the list
-            self._put(error)
+        while self._has_room():
+            item = self._fetched()
+            with self._change:
+                self._come.append(item)
+                self._ended = not isinstance(item, Page)
+                self._change.notify_all()
 
-    def _put(self, item: Page | BaseException | None) -> bool:
-        while not self._stopped.is_set():
-            with suppress(Full):
-                self._come.put(item, timeout=_GLANCE)
-                return True
-        return False
+    def _has_room(self) -> bool:
+        """Wait until another page may be fetched; False when there is nothing to be fetched, or not now."""
+        with self._change:
+            self._change.wait_for(lambda: len(self._come) < _IN_FLIGHT or self._stopped or self._paused)
+            self._left = self._ended or self._stopped or self._paused
+            return not self._left
+
+    def _fetched(self) -> Page | BaseException | None:
+        try:
+            return next(self._pages, None)
+        except BaseException as error:  # noqa: BLE001 - whatever it is, it belongs to whoever reads the list
+            return error

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from typing import Final
 from urllib.parse import quote
 
@@ -147,6 +148,10 @@ class LiveCluster:
     def expect(self, lists: Iterable[tuple[Kind, str, str]]) -> None:
         """Begin to fetch lists that are going to be read: of `concurrency` lists, up to two pages each."""
         self._ahead.expect(Wanted(*wanted) for wanted in lists)
+
+    def paused(self) -> AbstractContextManager[None]:
+        """A block in which nothing is fetched ahead, once what is coming has come."""
+        return self._ahead.paused()
 
     def allows(self, need: Need) -> bool:
         """Whether this identity has a right. Raises ClusterError when the server does not say."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from operator import attrgetter
@@ -130,6 +131,10 @@ class SnapshotCluster:
 
     def expect(self, lists: Iterable[tuple[Kind, str, str]]) -> None:
         """Files are here already."""
+
+    def paused(self) -> AbstractContextManager[None]:
+        """Nothing is fetched, ever."""
+        return nullcontext()
 
     def pages(self, kind: Kind, *, namespace: str = "", selector: str = "") -> Iterator[Page]:
         """The objects of a kind by namespace and name, 500 a page.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator
+from itertools import islice
 
 import pytest
 
@@ -36,6 +37,23 @@ class Source:
                 raise ListFailed("failed", "it broke off")
             self.made.append((kind.kind, number))
             yield Page(kind, number, b"")
+
+
+class Slow:
+    """One list of one page, which comes when `answer` is set, unless the list fails then."""
+
+    def __init__(self, trouble: ListFailed | None = None) -> None:
+        self.asked, self.answer = threading.Event(), threading.Event()
+        self.threads: set[threading.Thread] = set()
+        self._trouble = trouble
+
+    def begin(self, wanted: Wanted) -> Iterator[Page]:
+        self.threads.add(threading.current_thread())
+        self.asked.set()
+        self.answer.wait(10)
+        if self._trouble:
+            raise self._trouble
+        yield Page(wanted.kind, 1, b"")
 
 
 def eventually(condition: Callable[[], bool]) -> bool:
@@ -148,3 +166,47 @@ def test_what_is_expected_anew_replaces_what_was() -> None:
     assert eventually(lambda: len(source.threads) == 6)
     ahead.expect(())
     assert eventually(lambda: not any(thread.is_alive() for thread in source.threads))
+
+
+@pytest.mark.parametrize("taken", [0, 1, 2, 3])
+def test_while_it_is_paused_no_thread_runs(taken: int) -> None:
+    """The process may be forked then; afterwards every page comes, once and in its order."""
+    source = Source()
+    ahead = Ahead(source.begin, 3)
+    ahead.expect(WANTED)
+    first = ahead.pages(WANTED[0])
+    pages = [(page.kind.kind, page.number) for page in islice(first, taken)]
+    with ahead.paused():
+        made = len(source.made)
+        assert not any(thread.is_alive() for thread in source.threads)
+    assert len(source.made) >= made
+    pages += read(first)
+    pages += [page for wanted in WANTED[1:] for page in read(ahead.pages(wanted))]
+    assert [(kind.kind, number) for kind in KINDS for number in (1, 2, 3)] == pages
+
+
+def test_lists_that_nobody_wants_any_more_are_waited_for_too() -> None:
+    """A thread that was stopped may still be waiting for its last page."""
+    slow = Slow()
+    ahead = Ahead(slow.begin, 1)
+    ahead.expect(WANTED[:1])
+    assert slow.asked.wait(10)
+    ahead.expect(())
+    threading.Timer(0.05, slow.answer.set).start()
+    with ahead.paused():
+        assert slow.answer.is_set()
+        assert not any(thread.is_alive() for thread in slow.threads)
+
+
+def test_a_failure_that_came_while_paused_reaches_the_reader() -> None:
+    """What was on its way when the pause began is not lost, and is not asked for again."""
+    slow = Slow(ListFailed("failed", "it broke off"))
+    ahead = Ahead(slow.begin, 1)
+    ahead.expect(WANTED[:1])
+    assert slow.asked.wait(10)
+    threading.Timer(0.05, slow.answer.set).start()
+    with ahead.paused():
+        pass
+    with pytest.raises(ListFailed, match="it broke off"):
+        next(ahead.pages(WANTED[0]))
+    assert 1 == len(slow.threads)

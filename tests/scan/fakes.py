@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -77,6 +78,9 @@ class FakeCluster:
             yield Page(kind, number, data, resource_version="100")
             if number == 1 and kind.resource in self.broken:
                 raise self.broken[kind.resource]
+
+    def paused(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def _pages(self, kind: Kind, namespace: str, selector: str) -> list[bytes]:
         if kind.resource in self.raw:
@@ -177,10 +181,10 @@ class Told:
         return [(str(it.kind), it.policy, it.binding) for it in self.end.health]
 
 
-def scanned(cluster: FakeCluster, options: Options | None = None) -> Told:
+def scanned(cluster: FakeCluster, options: Options | None = None, workers: int = 1) -> Told:
     """Scan a cluster from noon on."""
     store = FakeStore()
-    scan = run(cluster, store, options or Options(), scan_id="s1", clock=lambda: NOON)
+    scan = run(cluster, store, options or Options(), scan_id="s1", clock=lambda: NOON, workers=workers)
     return Told(scan, store.starts[0], store.ends[0], tuple(store.pages))
 
 

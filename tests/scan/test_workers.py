@@ -1,0 +1,235 @@
+"""Facts about the line on several cores: the number of processes changes nothing, and no death of one loses an object."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterable
+from contextlib import nullcontext
+from dataclasses import dataclass
+from multiprocessing import active_children
+from pathlib import Path
+from typing import Any, cast
+
+import orjson
+import pytest
+
+from scanner.cel import Answer, Question
+from scanner.cluster.schemas import KnownSchemas, builtin_schemas
+from scanner.errors import AuthorizerFailed, ListFailed
+from scanner.model.outcome import Gap, GapKind
+from scanner.model.resource import Page
+from scanner.model.scan import CoverageState, OutcomeName, PageResult, ScanState
+from scanner.plan import KindPlan
+from scanner.workers import Job, Judged, Relay, Workers, cores
+from tests.core.documents import CONFIG_MAPS, PODS, Document, binding, namespace, pod, policy, rule, thing
+from tests.scan import test_drift
+from tests.scan.fakes import FakeCluster, Told, scanned
+
+SPACES = ("default", "prod", "test")
+ALLOWED = "authorizer.group('').resource('pods').check('delete').allowed()"
+REPEATED = "page 2 repeats 1 objects, counted once"
+
+
+def rules(*resources: str) -> Document:
+    """Constraints for some resources."""
+    return {"resourceRules": [rule(*resources)]}
+
+
+def documents() -> list[Document]:
+    """Pods and config maps in several namespaces, policies that some of them pass, and some that nobody can decide."""
+    return [
+        *(namespace(space, env=space) for space in SPACES),
+        *(pod(f"pod-{number:02}", SPACES[number % 3], spec={"x": number}) for number in range(17)),
+        *(thing(CONFIG_MAPS, f"map-{number:02}", SPACES[number % 2], data={"n": str(number)}) for number in range(9)),
+        policy("small", "object.spec.x < 9", "object.spec.x > 1", matchConstraints=rules("pods")),
+        policy("even", "int(object.data.n) % 2 == 0", matchConstraints=rules("configmaps")),
+        policy("broken", "object.data.n.x == 1", matchConstraints=rules("configmaps", "pods")),
+        policy("named", "object.metadata.name != 'pod-03'", matchConstraints=rules("pods")),
+        *(binding(name, name) for name in ("small", "even", "broken", "named")),
+    ]
+
+
+class Clerk:
+    """An authorizer that remembers what it was asked, in its own process."""
+
+    def __init__(self, answer: Answer | None) -> None:
+        self.asked: list[Question] = []
+        self._answer = answer
+
+    def decide(self, question: Question) -> Answer:
+        self.asked.append(question)
+        if self._answer is None:
+            raise AuthorizerFailed("it did not answer")
+        return self._answer
+
+
+def asking(clerk: Clerk) -> FakeCluster:
+    """A cluster whose policy asks what the requester may do."""
+    pods = [pod(f"pod-{number}") for number in range(9)]
+    return FakeCluster([namespace("default"), *pods, policy("p", ALLOWED), binding("b", "p")], clerk=clerk)
+
+
+def without_number(told: Told) -> tuple[object, ...]:
+    """All that was told."""
+    return told.scan, told.start, told.end, told.pages
+
+
+@pytest.mark.parametrize("workers", [2, 4, 9])
+def test_the_number_of_workers_changes_nothing(workers: int) -> None:
+    """The same pages in the same order, with the same findings, counts and gaps, and the same end."""
+    assert without_number(scanned(FakeCluster(documents()))) == without_number(
+        scanned(FakeCluster(documents()), workers=workers)
+    )
+
+
+def test_the_authorizer_is_asked_once_by_all_workers_together() -> None:
+    """The process with the connections asks, whoever wants to know."""
+    clerk = Clerk(Answer(allowed=True))
+    told = scanned(asking(clerk), workers=3)
+    assert (9, 1) == (told.counted(OutcomeName.PASSED), len(clerk.asked))
+
+
+def test_an_authorizer_that_falls_silent_leaves_the_same_gaps() -> None:
+    """What a worker is told by its parent is what it would have been told by the cluster."""
+    alone = scanned(asking(Clerk(None)))
+    assert without_number(alone) == without_number(scanned(asking(Clerk(None)), workers=3))
+    assert 9 == sum(gap.kind is GapKind.EVALUATION for gap in alone.gaps)
+
+
+def test_schemas_reach_the_workers() -> None:
+    """What a mutation would do is merged by the schema that the parent has."""
+    maps = [test_drift.config_map(f"map-{number}") for number in range(7)]
+    cluster = test_drift.cluster(test_drift.LABEL, test_drift.binding("label"), *maps)
+    alone = scanned(cluster)
+    assert 7 == alone.counted(OutcomeName.WOULD_CHANGE)
+    assert without_number(alone) == without_number(scanned(cluster, workers=2))
+
+
+def test_an_object_that_comes_again_is_counted_once() -> None:
+    """Whichever process has judged it before."""
+    maps = [thing(CONFIG_MAPS, name, "default", data={"n": "1"}) for name in ("a", "b", "c", "d")]
+    shown = [[maps[0], maps[1]], [maps[1], maps[2]], [maps[2], maps[3]]]
+    cluster = FakeCluster(documents(), raw={"configmaps": [orjson.dumps({"items": items}) for items in shown]})
+    told = scanned(cluster, workers=2)
+    coverage = told.coverage("ConfigMap")
+    assert (CoverageState.INCONSISTENT, 4) == (coverage.state, coverage.objects)
+    assert coverage.note.startswith(REPEATED)
+    assert without_number(scanned(cluster)) == without_number(told)
+
+
+@pytest.mark.parametrize("trouble", [KeyboardInterrupt(), ListFailed("failed", "it broke off")])
+def test_what_ends_a_list_ends_it_in_any_number_of_processes(trouble: BaseException) -> None:
+    """The ledger says so, nothing is counted that was not judged, and no process stays behind."""
+    told = scanned(FakeCluster(documents(), broken={"pods": trouble}), workers=3)
+    judged = sum(page.objects for page in told.pages)
+    assert ScanState.PARTIAL is told.scan.state
+    assert sum(line.objects for line in told.end.coverage) == judged
+    assert CoverageState.LISTED is not told.coverage("Pod").state
+    assert [] == active_children()
+
+
+@dataclass(frozen=True)
+class Deadly:
+    """Judges pages that say what happens to whoever judges them; `folder` remembers what has happened."""
+
+    folder: Path
+
+    def page(self, page: Page, plan: KindPlan, known: object = ()) -> PageResult:
+        content = orjson.loads(page.data)
+        trace = self.folder / f"{page.number}"
+        if trace.exists() < content.get("deaths", 0) or content.get("deaths") == 2:
+            trace.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        if content.get("raises"):
+            raise LookupError("hostile text")
+        if content.get("unsendable"):
+            return PageResult("v1", "Pod", page.number, cast("int", lambda: 0), 0)
+        return PageResult("v1", "Pod", page.number, objects=content["objects"], evaluated=content["objects"])
+
+
+PLAN = KindPlan(PODS, ())
+
+
+def judged(folder: Path, pages: Iterable[dict[str, Any]], workers: int = 2) -> list[PageResult]:
+    """What comes of the pages."""
+    relay = Relay(lambda: KnownSchemas(builtin_schemas()))
+    judge: Any = Deadly(folder)
+    jobs = [Job(Page(PODS, number, orjson.dumps(page)), PLAN) for number, page in enumerate(pages, start=1)]
+    with Workers(judge, [PLAN], relay, nullcontext, count=workers) as line:
+        return [step.result for step in line.ordered(jobs) if isinstance(step, Judged)]
+
+
+def counted(results: Iterable[PageResult]) -> list[tuple[int, int]]:
+    """Number of the page, and objects."""
+    return [(result.number, result.objects) for result in results]
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+@pytest.mark.parametrize("deadly", [1, 2, 5, 8])
+def test_a_worker_that_dies_is_replaced_and_its_page_done_again(tmp_path: Path, workers: int, deadly: int) -> None:
+    """Nothing is lost, nothing counted twice, and the order is the same."""
+    pages = [{"objects": number, "deaths": number == deadly} for number in range(1, 9)]
+    results = judged(tmp_path, pages, workers)
+    assert [(number, number) for number in range(1, 9)] == counted(results)
+    assert [] == [gap for result in results for gap in result.gaps]
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+def test_a_page_that_kills_twice_is_a_gap(tmp_path: Path, workers: int) -> None:
+    """It is not tried a third time; the pages beside it are whole."""
+    pages = [{"objects": number, "deaths": 2 if number == 3 else 0} for number in range(1, 9)]
+    results = judged(tmp_path, pages, workers)
+    assert [(number, 0 if number == 3 else number) for number in range(1, 9)] == counted(results)
+    [gap] = [gap for result in results for gap in result.gaps]
+    assert (GapKind.OBJECT, "v1/Pod") == (gap.kind, gap.where)
+    assert gap.why.startswith("page 3 was not judged: ")
+    assert "SIGKILL" in gap.why
+
+
+def test_every_worker_may_die(tmp_path: Path) -> None:
+    """One after the other, each with its page."""
+    pages = [{"objects": number, "deaths": 1} for number in range(1, 9)]
+    assert [(number, number) for number in range(1, 9)] == counted(judged(tmp_path, pages))
+
+
+@pytest.mark.parametrize(
+    ("workers", "fault", "name"),
+    [(1, "raises", "LookupError"), (2, "raises", "LookupError"), (2, "unsendable", "AttributeError")],
+)
+def test_a_fault_of_ours_is_a_gap(tmp_path: Path, workers: int, fault: str, name: str) -> None:
+    """In whatever process: the scan goes on, and the gap quotes no object."""
+    results = judged(tmp_path, [{"objects": 1}, {"objects": 2, fault: True}, {"objects": 3}], workers)
+    assert [(1, 1), (2, 0), (3, 3)] == counted(results)
+    assert (Gap(GapKind.OBJECT, "v1/Pod", f"page 2 was not judged: internal error: {name}; please report it"),) == (
+        results[1].gaps
+    )
+
+
+def test_little_work_needs_no_other_process() -> None:
+    """Processes are begun once there is enough for them."""
+    begun: list[int] = []
+
+    class Counting(Workers):
+        def _forked(self) -> Any:
+            begun.append(1)
+            return super()._forked()
+
+    relay = Relay(lambda: KnownSchemas({}))
+    judge: Any = Deadly(Path())
+    jobs = [Job(Page(PODS, number, b'{"objects": 1}'), PLAN) for number in range(1, 9)]
+    size = len(jobs[0].page.data)
+    with Counting(judge, [PLAN], relay, nullcontext, count=3, little=3 * size) as line:
+        taken = [len(begun) for _ in line.ordered(iter(jobs))]
+    assert [0, 0, 0, *[3] * 5] == taken
+
+
+@pytest.mark.parametrize(
+    ("limit", "most"),
+    [("max 100000", 64), ("100000 100000", 1), ("150000 100000", 2), ("5000 100000", 1), ("nonsense", 64)],
+)
+def test_a_container_has_as_many_cores_as_it_may_use(tmp_path: Path, limit: str, most: int) -> None:
+    """Its CPU limit counts, rounded up, and never more than the processors there are or eight."""
+    path = tmp_path / "cpu.max"
+    path.write_text(f"{limit}\n")
+    assert min(most, 8, len(os.sched_getaffinity(0))) == cores(path)
