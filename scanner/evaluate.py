@@ -258,12 +258,24 @@ def evaluate(compiled: CompiledPolicy, request: Request, param: Resource | None)
     base = {**_activation(compiled.policy, request, param), "namespaceObject": request.namespace_object}
     if compiled.has_to_count(base):
         return _evaluate_within_budget(compiled, request, base)
-    filtered, messages = (compiled.activation(visible) for visible in _visible(request, base))
-    full = compiled.activation(base)
-    outcomes = (
-        *(_validate(compiled, entry, filtered, messages) for entry in compiled.validations),
-        *(_annotation(compiled, expression, run(expression, full)) for expression in compiled.annotations),
-    )
+    filtered, messages = _visible(request, base)
+    return uncounted(compiled, filtered, messages, base)
+
+
+def uncounted(
+    compiled: CompiledPolicy,
+    seen: Mapping[str, object],
+    seen_by_messages: Mapping[str, object],
+    seen_by_annotations: Mapping[str, object],
+) -> tuple[Judgement, ...]:
+    """Every check, where no limit of cost is near, given what the expressions may name but the variables."""
+    filtered = compiled.activation(seen)
+    has_messages = any(message is not None for _, _, message in compiled.validations)
+    messages = compiled.activation(seen_by_messages) if has_messages else {}
+    outcomes = [_validate(compiled, entry, filtered, messages) for entry in compiled.validations]
+    if compiled.annotations:
+        full = compiled.activation(seen_by_annotations)
+        outcomes += [_annotation(compiled, expression, run(expression, full)) for expression in compiled.annotations]
     return tuple(map(Judgement, compiled.checks, outcomes))
 
 
@@ -321,9 +333,16 @@ def before_checks(compiled: CompiledPolicy, request: Request, param: Resource | 
     """What the match conditions decide before any check is asked; nothing when they hold."""
     if not compiled.conditions:
         return ()
-    verdict = _conditions(
-        compiled, {**_activation(compiled.policy, request, param), **_authorization(request)}, request
-    )
+    base = {**_activation(compiled.policy, request, param), **_authorization(request)}
+    seen = {**base, "request": _request_of_conditions(request)}
+    return unmet(compiled, seen, request.strain, counts=compiled.has_to_count(base))
+
+
+def unmet(
+    compiled: CompiledPolicy, seen: Mapping[str, object], strain: Strain | None = None, *, counts: bool = False
+) -> tuple[Judgement, ...]:
+    """What the match conditions decide, given what they may name but the variables; nothing when they hold."""
+    verdict = _conditions(compiled, seen, strain, counts=counts)
     if isinstance(verdict, Skipped):
         return tuple(Judgement(check, verdict) for check in compiled.checks)
     return () if verdict is None else (Judgement(Check(CheckKind.CONDITIONS), verdict),)
@@ -388,31 +407,54 @@ def _authorization(request: Request) -> dict[str, object]:
     return {"authorizer": authorizer, "authorizer.requestResource": resource}
 
 
-def request_map(request: Request) -> dict[str, object]:
-    """`request` as an expression sees it: most empty strings are absent keys, as in the API server's conversion.
+@dataclass(frozen=True, slots=True)
+class RequestForm:
+    """`request` as expressions see it, but for what differs from object to object."""
+
+    before: Mapping[str, object]
+    after: Mapping[str, object]
+
+    def filled(self, name: str, namespace: str) -> dict[str, object]:
+        """The map for one object: most empty strings are absent keys, as in the API server's conversion."""
+        form = dict(self.before)
+        if name:
+            form["name"] = name
+        if namespace:
+            form["namespace"] = namespace
+        form.update(self.after)
+        return form
+
+
+def request_form(operation: Operation, matched: Kind, original: Kind, user: UserInfo) -> RequestForm:
+    """The form of all requests on objects of a kind.
 
     `uid`, `object` and `oldObject` are there, never filled and not declared: only `dyn(request)` reaches them.
     """
-    kind = _group_version_kind(request.matched)
-    operation = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions"}[request.operation]
-    optional = {"name": request.resource.name, "namespace": request.namespace}
-    user = request.user
     extra = {key: list(values) for key, values in user.extra}
     user_info = {"username": user.username, "uid": user.uid, "groups": list(user.groups), "extra": extra}
-    return {
+    options = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions"}[operation]
+    before = {
         "uid": "",
-        "kind": kind,
-        "resource": _group_version_resource(request.matched),
-        "requestKind": _group_version_kind(request.original),
-        "requestResource": _group_version_resource(request.original),
-        **{key: value for key, value in optional.items() if value},
-        "operation": request.operation,
+        "kind": _group_version_kind(matched),
+        "resource": _group_version_resource(matched),
+        "requestKind": _group_version_kind(original),
+        "requestResource": _group_version_resource(original),
+    }
+    after = {
+        "operation": operation,
         "userInfo": {key: value for key, value in user_info.items() if value},
         "object": None,
         "oldObject": None,
         "dryRun": True,
-        "options": {"kind": operation, "apiVersion": "meta.k8s.io/v1", "dryRun": ["All"]},
+        "options": {"kind": options, "apiVersion": "meta.k8s.io/v1", "dryRun": ["All"]},
     }
+    return RequestForm(before, after)
+
+
+def request_map(request: Request) -> dict[str, object]:
+    """`request` as an expression sees it."""
+    form = request_form(request.operation, request.matched, request.original, request.user)
+    return form.filled(request.resource.name, request.namespace)
 
 
 def _group_version_kind(kind: Kind) -> dict[str, str]:
@@ -432,14 +474,12 @@ def filtered_namespace(namespace: JsonObject | None) -> JsonObject | None:
     return {"metadata": kept, **{key: namespace[key] for key in ("spec", "status") if key in namespace}}
 
 
-def _conditions(compiled: CompiledPolicy, base: Mapping[str, object], request: Request) -> Skipped | Errored | None:
+def _conditions(
+    compiled: CompiledPolicy, seen: Mapping[str, object], strain: Strain | None, *, counts: bool
+) -> Skipped | Errored | None:
     """None when all conditions hold. One false condition beats every error, but not an exhausted budget."""
-    if not compiled.conditions:
-        return None
-    original = _request_of_conditions(request)
-    counts = compiled.has_to_count(base)
-    activation = compiled.activation({**base, "request": original}, metered=counts)
-    purse = Purse(CONDITIONS, request.strain) if counts else None
+    activation = compiled.activation(seen, metered=counts)
+    purse = Purse(CONDITIONS, strain) if counts else None
     faults: dict[str, None] = {}
     undecided, unmet = "", ""
     for condition, expression in compiled.conditions:

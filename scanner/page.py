@@ -43,7 +43,7 @@ from scanner.model.scan import OutcomeName, PageResult, TallyKey
 from scanner.plan import KindPlan
 from scanner.policies.mutating import Together, together
 from scanner.policies.validating import Bound, Ruling, World, judge
-from scanner.sieve import Entry, Scene, Sieve
+from scanner.sieve import Held, Mesh, Sieve
 
 # Where an integer of JSON may begin; the digits within a checksum are none.
 _LONG_NUMBER = re.compile(rb"(?:^|[\s:,\[-])[0-9]{19}")
@@ -74,7 +74,7 @@ class Judge:
             resource = self._resource(page.kind, text, sheet)
             if resource is not None and _is_new(resource, known, sheet):
                 sheet.objects += 1
-                self._object(resource, sieve.mesh(resource.namespace, len(text)), sheet)
+                self._object(resource, sieve.mesh(resource.namespace), len(text), sheet)
         tallies, matched = sieve.emptied()
         sheet.tallies.update(tallies)
         sheet.matched.update(matched)
@@ -96,21 +96,39 @@ class Judge:
     def _excluded(self, namespace: str) -> bool:
         return bool(namespace) and any(fnmatchcase(namespace, pattern) for pattern in self.exclude_namespaces)
 
-    def _object(self, resource: Resource, entries: tuple[Entry, ...], sheet: _Sheet) -> None:
+    def _object(self, resource: Resource, mesh: Mesh, size: int, sheet: _Sheet) -> None:
         if resource.namespace and self.world.namespace(resource.namespace) is None:
             why = "its namespace was not in the list of namespaces: created or deleted while scanning; scan again"
             sheet.gaps.append(Gap(GapKind.OBJECT, _where(resource.kind, resource), why))
             return
-        matched = False
         sheet.changing.clear()
-        scene = Scene(resource, self.world)
-        for bound, original, quick, closely in entries:
-            if quick is not None and quick.passes(scene, closely=closely):
-                matched = True
-            else:
-                matched |= self._policy(resource, bound, original, sheet)
+        held = mesh.held_back(resource, size)
+        matched = len(held) < len(mesh.shape.quicks)
+        for one in held:
+            quick = one.test.quick
+            matched |= self._ruled(resource, mesh, one, sheet) or self._policy(
+                resource, quick.bound, quick.original, sheet
+            )
+        for bound, original in mesh.shape.judged:
+            matched |= self._policy(resource, bound, original, sheet)
         self._drift(resource, sheet)
         sheet.evaluated += matched
+
+    def _ruled(self, resource: Resource, mesh: Mesh, held: Held, sheet: _Sheet) -> bool:
+        """Whether a policy that an object does not simply pass could be evaluated without the judge."""
+        quick = held.test.quick
+        try:
+            judgements = quick.judgements(resource, held)
+            if judgements is None:
+                return False
+            request = quick.request(resource)
+            rulings = [Ruling(it, quick.operation, resource, judgements, request) for it in quick.invocations]
+            findings = [finding for ruling in rulings for finding in self._findings(ruling, quick.bound)]
+        except Exception:  # noqa: BLE001 - the judge will meet it again, and say where
+            return False
+        sheet.findings += findings
+        mesh.rule(quick, ((judgement.check, counted_as(judgement)) for judgement in judgements))
+        return True
 
     def _drift(self, resource: Resource, sheet: _Sheet) -> None:
         """What mutating policies would change, each by itself and all of them together."""

@@ -2,213 +2,339 @@
 
 Most objects pass most policies, and most of what decides whether a policy looks at an object (rules, selectors of
 namespaces, bindings, the size below which nothing has to be counted) is the same for all objects of a kind in a
-namespace. It is decided once. What is left for an object is to call a few generated functions. Whatever does not simply
-pass, a violation, an error, a false match condition, goes to the judge, which knows nothing of this.
+namespace. It is decided once. What is left for an object is to call a few generated functions. Those that it does not
+simply pass are evaluated check by check; only what has to be counted, or depends on more, goes to the judge, which knows
+nothing of this.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import NamedTuple, TypeAlias
 
 from scanner import cel
 from scanner.budget import Variables
-from scanner.evaluate import CompiledPolicy, Expression, Request, filtered_namespace, request_map
-from scanner.model.policy import BindingKey, MatchResources, Operation
+from scanner.evaluate import CompiledPolicy, Expression, Request, filtered_namespace, request_form, uncounted, unmet
+from scanner.model.outcome import Check, Judgement
+from scanner.model.policy import Binding, BindingKey, Invocation, MatchResources, Operation
 from scanner.model.resource import Kind, Resource
 from scanner.model.scan import OutcomeName, TallyKey
 from scanner.plan import KindPlan
 from scanner.policies.kyverno.decide import Decision
 from scanner.policies.validating import Bound, World, select
 
-Passes: TypeAlias = Callable[[Mapping[str, object]], object]
-_PATIENCE = 200
-"""A policy that most objects do not pass, after so many, is left to the judge."""
+Inputs: TypeAlias = "dict[str, object]"
+Passes: TypeAlias = "Callable[[Inputs], object]"
+"""Returns True for the inputs of an object that simply passes; returns or raises anything else for those that may not."""
 _NAMES = cel.Extent(64.0, 1024.0, 64.0)
 """What the names of an object add to a request."""
 
 
-class Entry(NamedTuple):
-    """A policy that may judge an object, and how to tell that the object simply passes it, where there is a way.
+class Test(NamedTuple):
+    """A policy, how to tell that an object passes it, and what there may be in the object, where that has to be seen first."""
 
-    `closely`: first it has to be seen that this object is no larger where the policy looks than what need not be counted.
+    passes: Passes
+    quick: Quick
+    extent: cel.Extent | None
+
+
+class Held(NamedTuple):
+    """A policy that an object does not simply pass, and what its expressions may name."""
+
+    test: Test
+    inputs: Inputs
+
+
+class Shape:
+    """The policies for the objects of a namespace: those with a quick way, and those for the judge.
+
+    Namespaces to which the same policies apply have one in common.
     """
 
-    bound: Bound
-    original: Kind
-    quick: Quick | None
-    closely: bool
+    def __init__(self, quicks: Iterable[Quick], judged: Iterable[tuple[Bound, Kind]]) -> None:
+        """Put policies together that look at the same inputs: those are made once for an object."""
+        groups: dict[tuple[object, ...], list[Quick]] = {}
+        for quick in quicks:
+            groups.setdefault(quick.needs, []).append(quick)
+        self._groups = tuple(groups.values())
+        self._tests: dict[int, tuple[tuple[Callable[[Resource], Inputs], tuple[Test, ...]], ...]] = {}
+        self.quicks = tuple(quick for group in self._groups for quick in group)
+        self.judged = tuple(judged)
+
+    def held_back(self, resource: Resource, size: int) -> list[Held]:
+        """The quick ones that an object whose JSON text has so many bytes does not simply pass."""
+        groups = self._tests.get(size.bit_length())
+        if groups is None:
+            groups = self._tests[size.bit_length()] = self._of_size(1 << size.bit_length())
+        held: list[Held] = []
+        for made, tests in groups:
+            inputs = made(resource)
+            for test in tests:
+                try:
+                    if test[0](inputs) is True:
+                        continue
+                except Exception:  # noqa: BLE001, S110 - whatever it is, it is met again where it can be said
+                    pass
+                held.append(Held(test, inputs))
+        return held
+
+    def _of_size(self, size: int) -> tuple[tuple[Callable[[Resource], Inputs], tuple[Test, ...]], ...]:
+        return tuple((group[0].inputs, tuple(quick.test(size) for quick in group)) for group in self._groups)
+
+
+class Mesh:
+    """What the objects of one namespace come to, counted until it is emptied."""
+
+    __slots__ = ("_held", "_namespace", "_others", "_ruled", "_seen", "shape")
+
+    def __init__(self, namespace: str, shape: Shape) -> None:
+        """Begin with nothing."""
+        self.shape = shape
+        self._namespace = namespace
+        self._seen = 0
+        self._held: Counter[Quick] = Counter()
+        self._ruled: Counter[Quick] = Counter()
+        self._others: Counter[tuple[Quick, Check, OutcomeName]] = Counter()
+
+    def held_back(self, resource: Resource, size: int) -> list[Held]:
+        """See `Shape.held_back`. All others are counted as passed."""
+        self._seen += 1
+        held = self.shape.held_back(resource, size)
+        for one in held:
+            self._held[one.test.quick] += 1
+        return held
+
+    def rule(self, quick: Quick, outcomes: Iterable[tuple[Check, OutcomeName]]) -> None:
+        """Count the outcomes of a policy that held an object back."""
+        self._ruled[quick] += 1
+        for check, outcome in outcomes:
+            self._others[quick, check, outcome] += 1
+
+    def empty_into(self, tallies: Counter[TallyKey], matched: Counter[BindingKey], kind: Kind) -> None:
+        """Add what was counted: outcomes, and the objects that each binding matched."""
+        for quick in self.shape.quicks:
+            passed = self._seen - self._held[quick]
+            counts = [(check, OutcomeName.PASSED, passed) for check in quick.checks] if passed else []
+            counts += [(check, name, number) for (one, check, name), number in self._others.items() if one is quick]
+            for binding in quick.bindings:
+                matched[binding.key] += passed + self._ruled[quick]
+                for check, outcome, number in counts:
+                    tallies[quick.key(binding, check, outcome, kind, self._namespace)] += number
+        self._seen = 0
+        for counter in (self._held, self._ruled, self._others):
+            counter.clear()
 
 
 class Sieve:
-    """The policies of one list, by namespace and size of objects. Counts what passes, until it is emptied."""
+    """The policies of one list, by namespace. Counts what it decides, until it is emptied."""
 
     def __init__(self, world: World, plan: KindPlan) -> None:
         """Take the policies of a list."""
         self._world = world
         self._plan = plan
-        self._quick: dict[tuple[int, str], Quick | None] = {}
-        self._meshes: dict[tuple[str, int], tuple[Entry, ...]] = {}
+        self._quicks: dict[tuple[object, ...], Quick | None] = {}
+        self._shapes: dict[tuple[Quick | None, ...], Shape] = {}
+        self._meshes: dict[str, Mesh] = {}
+        self._touched: dict[str, Mesh] = {}
 
-    def mesh(self, namespace: str, size: int) -> tuple[Entry, ...]:
-        """The policies for an object of a namespace whose JSON text has so many bytes, in the order of the plan."""
-        key = (namespace, size.bit_length())
-        mesh = self._meshes.get(key)
+    def mesh(self, namespace: str) -> Mesh:
+        """The policies for the objects of a namespace."""
+        mesh = self._touched.get(namespace)
         if mesh is None:
-            mesh = self._meshes[key] = tuple(self._entries(namespace, 1 << key[1]))
+            mesh = self._meshes.get(namespace) or Mesh(namespace, self._shape(namespace))
+            self._meshes[namespace] = self._touched[namespace] = mesh
         return mesh
 
-    def _entries(self, namespace: str, size: int) -> Iterator[Entry]:
-        for number, (bound, original) in enumerate(self._plan.policies):
-            key = (number, namespace)
-            if key not in self._quick:
-                self._quick[key] = _quick(bound, original, self._plan.kind, namespace, self._world)
-            quick = self._quick[key]
-            yield Entry(bound, original, quick, closely=quick is not None and not quick.is_cheap(size))
+    def _shape(self, namespace: str) -> Shape:
+        found = tuple(self.quick(number, namespace) for number in range(len(self._plan.policies)))
+        if found not in self._shapes:
+            judged = (policy for quick, policy in zip(found, self._plan.policies, strict=True) if quick is None)
+            self._shapes[found] = Shape((quick for quick in found if quick and quick.bindings), judged)
+        return self._shapes[found]
+
+    def quick(self, number: int, namespace: str) -> Quick | None:
+        """The quick way of one of the policies for the objects of a namespace, None where there is none.
+
+        Without bindings it looks at none of them.
+        """
+        bound, original = self._plan.policies[number]
+        chosen = _chosen(bound, original, self._plan.kind, namespace, self._world)
+        if chosen is None:
+            return None
+        read = namespace if _reads_namespace(bound.compiled) else ""
+        key = (number, chosen.operation, tuple(binding.key for binding in chosen.bindings), read)
+        if key not in self._quicks:
+            self._quicks[key] = Quick(bound, original, chosen, self._plan.kind, namespace, self._world)
+        return self._quicks[key]
 
     def emptied(self) -> tuple[Counter[TallyKey], Counter[BindingKey]]:
-        """What has passed since the last time: outcomes, and the objects that each binding matched."""
+        """What has been counted since the last time: outcomes, and the objects that each binding matched."""
         tallies: Counter[TallyKey] = Counter()
         matched: Counter[BindingKey] = Counter()
-        for quick in self._quick.values():
-            if quick is not None and quick.passed:
-                tallies.update(dict.fromkeys(quick.keys, quick.passed))
-                matched.update(dict.fromkeys(quick.pairs, quick.passed))
-                quick.passed = 0
+        for mesh in self._touched.values():
+            mesh.empty_into(tallies, matched, self._plan.kind)
+        self._touched.clear()
         return tallies, matched
 
 
-class Scene:
-    """What the expressions of all policies may name, for one object: made once, and only what somebody asks for."""
+class Chosen(NamedTuple):
+    """By which bindings, and for which operation, a policy looks at objects."""
 
-    __slots__ = ("_known", "_user", "resource")
-
-    def __init__(self, resource: Resource, world: World) -> None:
-        """Begin with nothing."""
-        self.resource = resource
-        self._user = world.user
-        self._known: dict[tuple[object, ...], dict[str, object]] = {}
-
-    def inputs(self, quick: Quick) -> dict[str, object]:
-        """The variables of the environment; `request` is empty for those who do not read it."""
-        known = self._known.get(quick.needs)
-        if known is None:
-            known = self._known[quick.needs] = self._made(quick)
-        return known
-
-    def _made(self, quick: Quick) -> dict[str, object]:
-        body, resource = self.resource.body, self.resource
-        asked = Request(
-            quick.operation, quick.original, resource.kind, resource, resource.namespace, quick.namespace, self._user
-        )
-        if quick.decision is not None:
-            return quick.decision.inputs(asked)
-        request = request_map(asked) if quick.reads_request else None
-        return {
-            "object": body,
-            "oldObject": body if quick.operation == "UPDATE" else None,
-            "request": request,
-            "namespaceObject": quick.namespace,
-        }
+    operation: Operation
+    bindings: tuple[Binding, ...]
 
 
 class Quick:
-    """How to tell that an object of a kind in a namespace simply passes a policy: each check is true, nothing else matters."""
+    """A policy that looks at all objects of a kind in a namespace alike, and evaluates them without counting the cost."""
 
-    __slots__ = (
-        "_compiled",
-        "_conditions",
-        "_fallen",
-        "_fixed",
-        "_paths",
-        "_validations",
-        "_values",
-        "decision",
-        "keys",
-        "namespace",
-        "needs",
-        "operation",
-        "original",
-        "pairs",
-        "passed",
-        "reads_request",
-    )
-
-    def __init__(self, bound: Bound, original: Kind, resource: Resource, operation: Operation, world: World) -> None:
-        """Get the functions of a policy that looks at all objects like this one."""
+    def __init__(self, bound: Bound, original: Kind, chosen: Chosen, kind: Kind, namespace: str, world: World) -> None:
+        """Get the functions of a policy."""
         compiled = bound.compiled
         asked = tuple(_expressions(compiled))
+        messages = tuple(message for _, _, message in compiled.validations if message is not None)
         self._compiled = compiled
         self._conditions = tuple(_function(expression) for _, expression in compiled.conditions)
         self._validations = tuple(_function(expression) for _, expression, _ in compiled.validations)
         self._values = tuple(_function(expression) for expression in compiled.annotations)
-        self._fallen = 0
-        self._paths = _outermost(path[1:] for one in asked for path in one.paths if path[0] in ("object", "oldObject"))
-        self.original, self.operation = original, operation
-        self.reads_request = any(expression.reads("request") for expression in asked)
-        self.decision = bound.decide if isinstance(bound.decide, Decision) else None
-        namespace = world.namespace(resource.namespace) if resource.namespace else None
-        self.namespace = namespace if self.decision else filtered_namespace(namespace)
-        self.needs = (operation, original, self.reads_request, self.decision is not None)
-        request = Request(operation, original, resource.kind, resource, resource.namespace, None, world.user)
+        read = (path for one in (*asked, *messages) for path in one.paths if path[0] in ("object", "oldObject"))
+        self._paths = _outermost(path[1:] for path in read)
+        self._ranges = tuple(sorted(compiled.outlay.ranges)) if compiled.outlay else ()
+        self._answers: dict[tuple[object, ...], bool] = {}
+        self._reads_request = any(expression.reads("request") for expression in asked)
+        self._messages_read_request = any(message.reads("request") for message in messages)
+        self._user = world.user
+        self._decision = bound.decide if isinstance(bound.decide, Decision) else None
+        reads_namespace = _reads_namespace(compiled)
+        self._whole_namespace = world.namespace(namespace) if namespace and reads_namespace else None
+        self._namespace = filtered_namespace(self._whole_namespace)
+        self._form = request_form(chosen.operation, kind, original, world.user)
         self._fixed = {
-            "request": _added(cel.extent_of_document(request_map(request)), _NAMES),
-            "namespaceObject": cel.extent_of_document(self.namespace),
+            "request": _added(cel.extent_of_document(self._form.filled("", "")), _NAMES),
+            "namespaceObject": cel.extent_of_document(self._whole_namespace),
         }
-        self.passed = 0
-        self.keys: tuple[TallyKey, ...] = ()
-        self.pairs: tuple[BindingKey, ...] = ()
+        self.bound, self.original = bound, original
+        self.operation, self.bindings = chosen
+        self.invocations = tuple(Invocation(bound.policy, binding) for binding in chosen.bindings)
+        self.checks = compiled.checks
+        self.needs = (chosen.operation, original, self._reads_request, self._decision is not None, reads_namespace)
 
-    def is_cheap(self, size: int) -> bool:
-        """Whether no limit of cost can be reached by any object whose JSON text has so many bytes."""
-        return self._fits(cel.Extent(size / 2, float(size), size / 2))
+    def test(self, size: int) -> Test:
+        """How to tell that an object passes whose JSON text has no more than so many bytes."""
+        is_one = len(self._validations) == 1 and not (self._compiled.variables or self._conditions or self._values)
+        holds = self._validations[0] if is_one else self._holds
+        extent = cel.Extent(size / 2, float(size), size / 2)
+        if self._fits(extent):
+            return Test(holds, self, None)
+        return Test(partial(self._is_small_and_holds, holds, extent), self, extent)
 
-    def _fits(self, extent: cel.Extent) -> bool:
+    def inputs(self, resource: Resource) -> Inputs:
+        """What the expressions may name, but the variables; `request` is empty for those who do not read it."""
+        if self._decision is not None:
+            return self._decision.inputs(self.request(resource))
+        body = resource.body
+        return {
+            "object": body,
+            "oldObject": body if self.operation == "UPDATE" else None,
+            "request": self._form.filled(resource.name, resource.namespace) if self._reads_request else None,
+            "namespaceObject": self._namespace,
+        }
+
+    def judgements(self, resource: Resource, held: Held) -> tuple[Judgement, ...] | None:
+        """Every check of an object that was held back; None where its cost has to be counted."""
+        compiled, inputs, extent = self._compiled, held.inputs, held.test.extent
+        if extent is not None and not self._is_small(inputs, extent):
+            return None
+        if self._decision is not None:
+            return self._decision.judgements(compiled, inputs)
+        if compiled.conditions and (stopped := unmet(compiled, inputs)):
+            return stopped
+        for_messages = inputs
+        if self._messages_read_request and not self._reads_request:
+            for_messages = {**inputs, "request": self._form.filled(resource.name, resource.namespace)}
+        return uncounted(compiled, inputs, for_messages, inputs)
+
+    def request(self, resource: Resource) -> Request:
+        """What is asked."""
+        return Request(
+            operation=self.operation,
+            original=self.original,
+            matched=resource.kind,
+            resource=resource,
+            namespace=resource.namespace,
+            namespace_object=self._whole_namespace,
+            user=self._user,
+        )
+
+    def key(self, binding: Binding, check: Check, outcome: OutcomeName, kind: Kind, namespace: str) -> TallyKey:
+        """Under what outcomes of the policy are counted."""
+        return TallyKey(
+            policy=self.bound.policy.name,
+            binding=binding.name,
+            param_namespace="",
+            param_name="",
+            check=check,
+            api_version=kind.api_version,
+            kind=kind.kind,
+            namespace=namespace,
+            outcome=outcome,
+            requester=check in self.bound.requester,
+            language=self.bound.policy.language,
+        )
+
+    def _fits(self, extent: cel.Extent, lengths: dict[tuple[str, ...], float] | None = None) -> bool:
+        """Whether no limit of cost can be reached by any object with no more in it than this."""
         outlay = self._compiled.outlay
-        return outlay is not None and outlay.is_within({"object": extent, "oldObject": extent, **self._fixed})
+        extents = {"object": extent, "oldObject": extent, **self._fixed}
+        return outlay is not None and outlay.is_within(extents, lengths)
 
-    def passes(self, scene: Scene, *, closely: bool) -> bool:
-        """Whether the object passes; False says only that somebody else has to find out."""
-        if self._fallen > self.passed + _PATIENCE:
-            return False
-        if (not closely or self._is_small(scene.resource.body)) and self._holds(scene):
-            self.passed += 1
-            return True
-        self._fallen += 1
-        return False
+    def _is_small_and_holds(self, holds: Passes, extent: cel.Extent, inputs: Inputs) -> object:
+        return self._is_small(inputs, extent) and holds(inputs)
 
-    def _is_small(self, body: object) -> bool:
-        return self._fits(cel.extent_of_document([_part(body, path) for path in self._paths]))
+    def _is_small(self, inputs: Inputs, extent: cel.Extent) -> bool:
+        """Whether no limit can be reached by this object: by the lengths of its lists, or by what is in the parts it reads."""
+        lengths = tuple((cel.entries_at(inputs, path) - 1).bit_length() for path in self._ranges)
+        key = (extent, lengths)
+        if key not in self._answers:
+            known = {path: float(1 << length) for path, length in zip(self._ranges, lengths, strict=True)}
+            self._answers[key] = self._fits(extent, known)
+        return self._answers[key] or self._fits(
+            cel.extent_of_document([_part(inputs["object"], path) for path in self._paths])
+        )
 
-    def _holds(self, scene: Scene) -> bool:
-        inputs = scene.inputs(self)
-        if self._compiled.variables:
-            inputs = {**inputs}
-            inputs["variables"] = Variables(self._compiled.variables, inputs)
+    def _holds(self, inputs: Inputs) -> object:
+        if not self._compiled.variables:
+            return self._all_hold(inputs)
+        full = {**inputs}
+        full["variables"] = Variables(self._compiled.variables, full)
         try:
-            for holds in self._conditions:
-                if holds(inputs) is not True:
-                    return False
-            for holds in self._validations:
-                if holds(inputs) is not True:
-                    return False
-            for value in self._values:
-                annotation = value(inputs)
-                if annotation.__class__ is not str and (annotation is not None or self.decision is not None):
-                    return False
-        except Exception:  # noqa: BLE001 - whatever it is, the judge will meet it again and say what it means
-            return False
+            return self._all_hold(full)
+        finally:
+            # The variables know what they may name, themselves included: nothing may wait for the collector of cycles.
+            del full["variables"]
+
+    def _all_hold(self, inputs: Inputs) -> object:
+        for holds in self._conditions:
+            if holds(inputs) is not True:
+                return False
+        for holds in self._validations:
+            if holds(inputs) is not True:
+                return False
+        for value in self._values:
+            annotation = value(inputs)
+            if annotation.__class__ is not str and (annotation is not None or self._decision is not None):
+                return False
         return True
 
 
-def _quick(bound: Bound, original: Kind, kind: Kind, namespace: str, world: World) -> Quick | None:
-    """The quick way for a policy, if it looks at all objects of a kind in a namespace alike, and can be asked quickly."""
+def _chosen(bound: Bound, original: Kind, kind: Kind, namespace: str, world: World) -> Chosen | None:
+    """How a policy looks at the objects of a kind in a namespace; None unless it looks at all of them alike, or at none."""
     if not _is_plain(bound, kind) or (kind.group, kind.plural) == ("", "namespaces"):
         return None
     resource = Resource(kind, namespace, "", "", "", {})
     operations: set[Operation] = set()
-    bindings: list[str] = []
+    bindings: list[Binding] = []
     for binding in bound.bindings:
         found = (select(bound.policy, binding, resource, original, operation, world) for operation in world.operations)
         selection = next((one for one in found if one), None)
@@ -217,13 +343,14 @@ def _quick(bound: Bound, original: Kind, kind: Kind, namespace: str, world: Worl
         if selection.fault:
             return None
         operations.add(selection.target.operation)
-        bindings.append(binding.name)
-    if len(operations) != 1:
+        bindings.append(binding)
+    if len(operations) > 1:
         return None
-    quick = Quick(bound, original, resource, operations.pop(), world)
-    quick.pairs = tuple((*bound.policy.key, name) for name in bindings)
-    quick.keys = tuple(_keys(bound, bindings, kind, namespace))
-    return quick
+    return Chosen(operations.pop() if operations else world.operations[0], tuple(bindings))
+
+
+def _reads_namespace(compiled: CompiledPolicy) -> bool:
+    return any(expression.reads("namespaceObject") for _, expression in compiled.expressions())
 
 
 def _is_plain(bound: Bound, kind: Kind) -> bool:
@@ -273,24 +400,6 @@ def _function(expression: Expression) -> Passes:
     if program is None:
         raise TypeError
     return program.generate() or program.evaluate
-
-
-def _keys(bound: Bound, bindings: Iterable[str], kind: Kind, namespace: str) -> Iterator[TallyKey]:
-    for binding in bindings:
-        for check in bound.compiled.checks:
-            yield TallyKey(
-                policy=bound.policy.name,
-                binding=binding,
-                param_namespace="",
-                param_name="",
-                check=check,
-                api_version=kind.api_version,
-                kind=kind.kind,
-                namespace=namespace,
-                outcome=OutcomeName.PASSED,
-                requester=check in bound.requester,
-                language=bound.policy.language,
-            )
 
 
 def _outermost(paths: Iterable[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from scanner.model.json import JsonObject, as_text, dig, text_map
+from scanner.model.json import JsonObject, as_object, as_text, dig, text_map
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -59,13 +59,13 @@ class Resource:
 
 def resource_of(kind: Kind, body: JsonObject) -> Resource:
     """The noun for a decoded object; missing metadata reads as empty strings."""
-    metadata = dig(body, "metadata")
+    metadata = as_object(body.get("metadata"))
     return Resource(
         kind=kind,
-        namespace=as_text(dig(metadata, "namespace")) if kind.namespaced else "",
-        name=as_text(dig(metadata, "name")),
-        uid=as_text(dig(metadata, "uid")),
-        resource_version=as_text(dig(metadata, "resourceVersion")),
+        namespace=as_text(metadata.get("namespace")) if kind.namespaced else "",
+        name=as_text(metadata.get("name")),
+        uid=as_text(metadata.get("uid")),
+        resource_version=as_text(metadata.get("resourceVersion")),
         body=body,
     )
 

@@ -15,7 +15,7 @@ from scanner.model.resource import Kind, Page, UserInfo
 from scanner.page import Judge
 from scanner.plan import KindPlan, equivalents, plan
 from scanner.policies.validating import World, bind, read_binding, read_policy
-from scanner.sieve import Entry, Sieve
+from scanner.sieve import Sieve
 from scanner.sources import ParamTable
 from tests.core.documents import KINDS, Document, binding, policy, rule
 from tests.scan.test_promises import DOCUMENTS
@@ -26,8 +26,8 @@ PODS = next(kind for kind in KINDS if kind.plural == "pods")
 class Closed(Sieve):
     """A sieve that lets nothing pass."""
 
-    def mesh(self, namespace: str, size: int) -> tuple[Entry, ...]:
-        return tuple(entry._replace(quick=None) for entry in super().mesh(namespace, size))
+    def quick(self, _number: int, _namespace: str) -> None:
+        return None
 
 
 def judged(documents: list[Document], *, sifted: bool) -> Iterator[Any]:
@@ -89,26 +89,39 @@ def made(**spec: Any) -> tuple[World, KindPlan]:
 
 
 @pytest.mark.parametrize(
-    ("spec", "passes"),
+    ("spec", "decides"),
     [
-        ({"validations": [{"expression": "object.spec.x == 1"}]}, 1),
-        ({"validations": [{"expression": "object.spec.x == 1 || object.spec.y == 2"}]}, 1),
-        ({"validations": [{"expression": "variables.x == 1"}], "variables": [{"name": "x", "expression": "object.spec.x"}]}, 1),
-        ({"validations": [{"expression": "request.name == 'p0'"}]}, 1),
-        ({"validations": [{"expression": "namespaceObject.metadata.name == 'default'"}]}, 3),
-        ({"validations": [{"expression": "true"}], "matchConditions": [{"name": "c", "expression": "object.spec.x == 1"}]}, 1),
-        ({"validations": [{"expression": "true"}], "matchConditions": [{"name": "c", "expression": "request.name == 'p0'"}]}, 0),
-        ({"validations": [{"expression": "authorizer.path('/x').check('get').allowed()"}]}, 0),
-        ({"validations": [{"expression": "nonsense("}]}, 0),
+        ({"validations": [{"expression": "object.spec.x == 1"}]}, True),
+        ({"validations": [{"expression": "object.spec.x == 1 || object.spec.y == 2"}]}, True),
+        ({"validations": [{"expression": "variables.x == 1"}], "variables": [{"name": "x", "expression": "object.spec.x"}]}, True),
+        ({"validations": [{"expression": "request.name == 'p0'"}]}, True),
+        ({"validations": [{"expression": "object.spec.x == 1", "messageExpression": "'not ' + request.name"}]}, True),
+        ({"validations": [{"expression": "object.spec.x == 1", "messageExpression": "namespaceObject.metadata.name"}]}, True),
+        ({"validations": [{"expression": "object.spec.x == 1"}], "auditAnnotations": [{"key": "k", "valueExpression": "string(object.spec.x)"}]}, True),
+        ({"validations": [{"expression": "namespaceObject.metadata.name == 'default'"}]}, True),
+        ({"validations": [{"expression": "true"}], "matchConditions": [{"name": "c", "expression": "object.spec.x == 1"}]}, True),
+        ({"validations": [{"expression": "true"}], "matchConditions": [{"name": "c", "expression": "object.spec.y == 1"}], "failurePolicy": "Ignore"}, True),
+        ({"validations": [{"expression": "true"}], "matchConditions": [{"name": "c", "expression": "request.name == 'p0'"}]}, False),
+        ({"validations": [{"expression": "authorizer.path('/x').check('get').allowed()"}]}, False),
+        ({"validations": [{"expression": "nonsense("}]}, False),
     ],
 )  # fmt: skip
-def test_what_passes(spec: Any, passes: int) -> None:
-    """Of three pods, so many pass here; the others are the judge's."""
+def test_what_is_decided_without_the_judge(spec: Any, decides: bool) -> None:  # noqa: FBT001
+    """Here or there, three pods come to the same outcomes."""
     world, chosen = made(**spec)
-    sieve = Sieve(world, chosen)
-    Judge(world, sieves={PODS: sieve}).page(pods({"spec": {"x": 1}}, {"spec": {"x": 2}}, {"spec": {"x": "1"}}), chosen)
-    quick = [entry.quick for entry in sieve.mesh("default", 10)]
-    assert (passes > 0) == (quick[0] is not None)
+    sieve, bodies = Sieve(world, chosen), pods({"spec": {"x": 1}}, {"spec": {"x": 2}}, {"spec": {"x": "1"}})
+    sifted = Judge(world, sieves={PODS: sieve}).page(bodies, chosen)
+    closed = Judge(world, sieves={PODS: Closed(world, chosen)}).page(bodies, chosen)
+    assert decides is bool(sieve.mesh("default").shape.quicks)
+    assert facts(closed) == facts(sifted)
+
+
+def test_a_policy_that_looks_elsewhere_is_left_out() -> None:
+    """Nobody is asked about a namespace that a policy's selector does not mean."""
+    rules = {"resourceRules": [rule("pods")], "namespaceSelector": {"matchLabels": {"team": "a"}}}
+    world, chosen = made(validations=[{"expression": "false"}], matchConstraints=rules)
+    shape = Sieve(world, chosen).mesh("default").shape
+    assert ((), ()) == (shape.quicks, shape.judged)
 
 
 def test_a_large_object_is_counted() -> None:

@@ -139,6 +139,10 @@ class Decision:
         """What the expressions of a plain policy may name, but the variables."""
         return {**activation(request, self.manner, self.receivers), "exceptions": _NO_RELIEF.offered()}
 
+    def judgements(self, compiled: CompiledPolicy, values: Values) -> tuple[Judgement, ...]:
+        """Every check of a plain policy, where no limit of cost is near; `values` are those of `inputs`."""
+        return self._judgements(compiled, values)
+
     def _relief(self, compiled: CompiledPolicy, values: Values) -> _Relief:
         """Which exceptions apply. Their errors are the policy's, unless an earlier one exempts the object fully."""
         relief = _NO_RELIEF
