@@ -254,6 +254,8 @@ def _env_values(body: Json) -> Iterator[str]:
 
 def _env(body: Json) -> Iterator[Json]:
     for path in _POD_SPECS:
+        if not (spec := as_object(dig(body, *path))):
+            continue
         for containers in _CONTAINERS:
-            for container in as_list(dig(body, *path, containers)):
-                yield from as_list(dig(container, "env"))
+            for container in as_list(spec.get(containers)):
+                yield from as_list(as_object(container).get("env"))

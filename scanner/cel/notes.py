@@ -93,12 +93,13 @@ class _Recorder:
 
 
 class Noting:
-    """The closures of an expression that note."""
+    """The closures of an expression that note. `chains` is for those who read notes: the paths of an expression, by node."""
 
-    __slots__ = ("_planned", "_recorder", "analysis")
+    __slots__ = ("_planned", "_recorder", "analysis", "chains")
 
     def __init__(self, analysis: Analysis) -> None:
         self.analysis = analysis
+        self.chains: dict[int, tuple[Node, list[Node | str]]] = {}
         self._recorder = _Recorder()
         around = self._recorder.around
         self._planned = with_room(

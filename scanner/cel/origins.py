@@ -68,6 +68,7 @@ class Tracer:
         self._activation = activation
         self._variables = variables
         self._known: dict[str, Origins] = {}
+        self.origins_of_variables: dict[str, Origin] = {}
         self._places: dict[int, Place] | None = None
 
     def origins(self, noting: Noting, program: Program) -> Origins:
@@ -122,11 +123,21 @@ class Origins:
         self.checked = noting.analysis.checked
         self.constants = noting.analysis.folded.constants
         self._program = program
+        self._chains = noting.chains
+        # A note is taken once, in one round of each loop around it: its scope is always the same.
+        self._known: dict[int, Origin] = {}
+        self._read: dict[int, frozenset[Place]] = {}
 
     # --- one value
 
     def of(self, note: Note, scope: Scope) -> Origin:
         """Where the value of a note comes from."""
+        known = self._known.get(id(note))
+        if known is None:
+            known = self._known[id(note)] = self._found(note, scope)
+        return known
+
+    def _found(self, note: Note, scope: Scope) -> Origin:
         node = note.node
         if node.id in self.constants:
             return NOWHERE
@@ -138,7 +149,7 @@ class Origins:
         if kept is not None:
             part, inner, reads = kept
             return self.of(part, inner).also(reads)
-        located = self.tracer.located(note.outcome)
+        located = self.tracer.located(note.outcome) if _may_hand_on(node) else NOWHERE
         return located if located.place else Origin((), self.reads(note, scope))
 
     def is_path(self, node: Node) -> bool:
@@ -155,9 +166,12 @@ class Origins:
 
     def _variable(self, name: str) -> Origin:
         """Where the value of a policy variable comes from: where it stands, or under its own name."""
-        other = self.tracer.variable(name)
-        origin = NOWHERE if other is None else other.of(other.first, {})
-        return origin if origin.stands else Origin((_VARIABLES, name), origin.reads)
+        known = self.tracer.origins_of_variables
+        if name not in known:
+            other = self.tracer.variable(name)
+            origin = NOWHERE if other is None else other.of(other.first, {})
+            known[name] = origin if origin.stands else Origin((_VARIABLES, name), origin.reads)
+        return known[name]
 
     def variable_of(self, note: Note) -> str:
         """The policy variable that a path begins with, or an empty string."""
@@ -177,6 +191,12 @@ class Origins:
 
     def _chain(self, node: Node) -> tuple[Node, list[Node | str]]:
         """What a path begins with, and its steps: a field's name, or the node of a key."""
+        known = self._chains.get(node.id)
+        if known is None:
+            known = self._chains[node.id] = self._followed_back(node)
+        return known
+
+    def _followed_back(self, node: Node) -> tuple[Node, list[Node | str]]:
         steps: list[Node | str] = []
         while self.is_path(node):
             match node:
@@ -279,23 +299,29 @@ class Origins:
 
     def _collected(self, node: Comprehension, note: Note, key: int, scope: Scope) -> Origin | None:
         made = [
-            (part, inner) for parts, inner in self.rounds(node, note, scope) for part in parts if part.node is node.body
+            (part, at) for at, parts in enumerate(self.rounds(node, note)) for part in parts if part.node is node.body
         ]
-        return self.of(*made[key]) if key < len(made) else None
+        if key >= len(made):
+            return None
+        part, at = made[key]
+        return self.of(part, self.within(node, note, at, scope))
 
     # --- loops
 
-    def rounds(self, node: Comprehension, note: Note, scope: Scope) -> Iterator[tuple[list[Note], Scope]]:
-        """The notes of each round of a loop, and where its variables come from."""
-        over, *noted = note.parts
+    def rounds(self, node: Comprehension, note: Note) -> list[list[Note]]:
+        """The notes of each round of a loop."""
+        _, *noted = note.parts
         begins = node.body if node.predicate is None else node.predicate
         turns: list[list[Note]] = []
         for part in noted:
             if part.node is begins or not turns:
                 turns.append([])
             turns[-1].append(part)
-        for at, parts in enumerate(turns):
-            yield parts, {**scope, **self._variables(node, over, at, scope)}
+        return turns
+
+    def within(self, node: Comprehension, note: Note, at: int, scope: Scope) -> Scope:
+        """The scope of a round: where its variables come from."""
+        return {**scope, **self._variables(node, note.parts[0], at, scope)}
 
     def _variables(self, node: Comprehension, over: Note, at: int, scope: Scope) -> dict[str, Origin]:
         """Where the variables of one round come from."""
@@ -313,6 +339,12 @@ class Origins:
 
     def reads(self, note: Note, scope: Scope) -> frozenset[Place]:
         """The places whose content may be in a value. That something is there, and how many there are, is no content."""
+        known = self._read.get(id(note))
+        if known is None:
+            known = self._read[id(note)] = self._all_read(note, scope)
+        return known
+
+    def _all_read(self, note: Note, scope: Scope) -> frozenset[Place]:
         node = note.node
         if node.id in self.constants or (isinstance(node, Select) and node.test):
             return frozenset()
@@ -337,7 +369,8 @@ class Origins:
     def _reads_of_loop(self, node: Comprehension, note: Note, scope: Scope) -> frozenset[Place]:
         over = note.parts[0]
         found = frozenset() if self._stands(over, scope) else self.reads(over, scope)
-        for parts, inner in self.rounds(node, note, scope):
+        for at, parts in enumerate(self.rounds(node, note)):
+            inner = self.within(node, note, at, scope)
             found = found.union(*(self.reads(part, inner) for part in parts))
         return found
 
@@ -351,6 +384,11 @@ class Origins:
             other = self.tracer.variable(name)
             found |= frozenset() if other is None else other.everything()
         return frozenset(found)
+
+
+def _may_hand_on(node: Node) -> bool:
+    """Whether an operation may come to a list or map that was there before."""
+    return isinstance(node, Call) and not node.function.startswith("_")
 
 
 def _named(node: Comprehension, first: Origin, second: Origin) -> dict[str, Origin]:

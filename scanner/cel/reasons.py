@@ -105,26 +105,30 @@ class _Reader:
 
     def _elements(self, node: Comprehension, note: Note, scope: Scope) -> Iterator[Reason]:
         """Yield why the elements that decided a quantifier did so; of an empty range, the range."""
-        rounds = [(parts[0], inner) for parts, inner in self._origins.rounds(node, note, scope) if parts]
-        decided = [(part, inner) for part, inner in rounds if _is_decisive(node, note, part)]
-        decided = decided or [(part, inner) for part, inner in rounds if isinstance(part.outcome, EvaluationError)]
+        rounds = self._rounds(node, note)
+        decided = [(at, part) for at, part in rounds if _is_decisive(node, note, part)]
+        decided = decided or [(at, part) for at, part in rounds if isinstance(part.outcome, EvaluationError)]
         if not decided:
             decided = rounds if node.fold == "exists_one" else []
         if not decided:
             yield from self._read(note.parts[0], scope)
-        yield from self._first(decided)
+        yield from self._first(decided, node, note, scope)
 
-    def _first(self, rounds: list[tuple[Note, Scope]]) -> Iterator[Reason]:
+    def _rounds(self, node: Comprehension, note: Note) -> list[tuple[int, Note]]:
+        """Return the number of each round, and the note of what it asked."""
+        return [(at, parts[0]) for at, parts in enumerate(self._origins.rounds(node, note))]
+
+    def _first(self, rounds: list[tuple[int, Note]], node: Comprehension, note: Note, scope: Scope) -> Iterator[Reason]:
         """Yield why the first few rounds went as they did."""
         self.left_out[0] += max(0, len(rounds) - _MOST_ELEMENTS)
-        for part, inner in rounds[:_MOST_ELEMENTS]:
-            yield from self.why(part, inner)
+        for at, part in rounds[:_MOST_ELEMENTS]:
+            yield from self.why(part, self._origins.within(node, note, at, scope))
 
     def _filtered(self, node: Comprehension, note: Note, scope: Scope) -> Iterator[Reason]:
         """Yield why elements are in a list, or why none is."""
-        rounds = [(parts[0], inner) for parts, inner in self._origins.rounds(node, note, scope) if parts]
-        kept = [(part, inner) for part, inner in rounds if part.outcome is True]
-        yield from self._first(kept or rounds)
+        rounds = self._rounds(node, note)
+        kept = [(at, part) for at, part in rounds if part.outcome is True]
+        yield from self._first(kept or rounds, node, note, scope)
 
     # --- operations
 

@@ -22,11 +22,12 @@ _OUT_OF_COST = ("operation cancelled", "operation interrupted")
 
 
 def evidence(ruling: Ruling, judgement: Judgement, bound: Bound) -> Evidence:
-    """Why a check was violated or erred; nothing of other outcomes and of what cannot be explained."""
+    """Why a check was violated or erred; nothing of other outcomes and of what does not come to the same once more."""
     try:
         return _evidence(ruling, judgement, bound)
-    except Exception:  # noqa: BLE001 - a verdict is not lost because it cannot be explained
-        return NO_EVIDENCE
+    except Exception as error:  # noqa: BLE001 - a verdict is not lost because it cannot be explained
+        why = f"it could not be explained: internal error ({type(error).__name__}); please report it"
+        return Evidence((Reason("", why, erred=True),))
 
 
 def _evidence(ruling: Ruling, judgement: Judgement, bound: Bound) -> Evidence:

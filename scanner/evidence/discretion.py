@@ -18,6 +18,7 @@ from scanner.evidence.shown import cut, said, shown
 from scanner.evidence.telltale import Trail, is_sensitive
 from scanner.model.evidence import Reason
 from scanner.model.json import Json
+from scanner.model.resource import Resource
 from scanner.policies.validating import Ruling
 from scanner.redact import hidden_values, is_plain_error, is_secret, lists_secrets, without
 
@@ -27,6 +28,24 @@ _LONGEST_PATH = 300
 _WORD = re.compile(r"[^\s'\"()\[\]{},]+")
 _IDENTITY = (("request", "userInfo", "extra"), ("request", "userInfo", "uid"))
 _MOST_LOOKED_AT = 100_000
+
+
+class _Hidden:
+    """The secret values of the latest object and param: several findings are about one object."""
+
+    def __init__(self) -> None:
+        self._of: tuple[Resource | None, ...] = ()
+        self._values: frozenset[str] = frozenset()
+
+    def of(self, *resources: Resource | None) -> frozenset[str]:
+        """See `hidden_values`."""
+        if len(self._of) != len(resources) or any(a is not b for a, b in zip(self._of, resources, strict=True)):
+            self._values = hidden_values(*resources)
+            self._of = resources
+        return self._values
+
+
+_HIDDEN = _Hidden()
 
 
 class Discretion:
@@ -40,9 +59,20 @@ class Discretion:
             "oldObject": (resource.body, is_secret(resource)),
             "params": (None if param is None else param.body, is_secret(param)),
         }
-        self._hidden = hidden_values(resource, param)
-        self._texts = tuple(expression.text for _, expression in compiled.expressions())
+        self._of = resource, param
+        self._known: frozenset[str] | None = None
+        self._compiled = compiled
         self._words: frozenset[str] | None = None
+
+    @property
+    def _hidden(self) -> frozenset[str]:
+        if self._known is None:
+            self._known = _HIDDEN.of(*self._of)
+        return self._known
+
+    @property
+    def _texts(self) -> tuple[str, ...]:
+        return tuple(expression.text for _, expression in self._compiled.expressions())
 
     def reason(self, reason: cel.Reason) -> Reason:
         """A reason as it may be stored and shown."""
@@ -59,6 +89,8 @@ class Discretion:
     def _value(self, reason: cel.Reason) -> str:
         if isinstance(reason.outcome, cel.EvaluationError):
             return said(str(reason.outcome), self._hidden)
+        if isinstance(reason.outcome, bool):
+            return "true" if reason.outcome else "false"
         root, trail = self._trail(reason.place)
         return shown(reason.outcome, self._hidden, trail if root in self._documents else None)
 
