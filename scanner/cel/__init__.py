@@ -19,6 +19,7 @@ from scanner.cel.extent import (
     widest_of,
 )
 from scanner.cel.functions.authorizer import Answer, Authorizer, Decider, Question, Remembering, Subject
+from scanner.cel.made import Making, Notes, noting
 from scanner.cel.origins import Place
 from scanner.cel.patches import JSON_PATCH, OBJECT, PATCH_LIST, for_patches
 from scanner.cel.program import Measured, Program, compile
@@ -53,7 +54,9 @@ __all__ = [
     "Extent",
     "KeyedMap",
     "Lazy",
+    "Making",
     "Measured",
+    "Notes",
     "Optional",
     "Place",
     "Program",
@@ -72,6 +75,7 @@ __all__ = [
     "extent_of_document",
     "extent_of_size",
     "for_patches",
+    "noting",
     "size_of_document",
     "telling",
     "type_name",

@@ -15,6 +15,7 @@ from scanner.cel.errors import CompileError, CostExceeded, EvaluationError, Inst
 from scanner.cel.folding import fold
 from scanner.cel.frame import MISSING
 from scanner.cel.lexer import UnknownCharacter
+from scanner.cel.made import noting_any
 from scanner.cel.meter import Meter
 from scanner.cel.natives import WRAPPED_SINCE, wrapping_any
 from scanner.cel.parser import NotInGrammar, TooDeep
@@ -98,7 +99,7 @@ class Program:
 
     def evaluate(self, activation: Mapping[str, object]) -> Value:
         """Return the value for these variables; raise `EvaluationError` with upstream's text."""
-        if self._may_wrap and wrapping_any():
+        if noting_any() or (self._may_wrap and wrapping_any()):
             return self.evaluate_exactly(activation)
         if self._fast is not None:
             try:

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
+from scanner.cel import made
 from scanner.cel.errors import EvaluationError
 from scanner.cel.natives import wrapped
 from scanner.cel.text import converted_double
@@ -280,8 +281,10 @@ def add(left: Operand, right: Operand) -> Value:
     if kind is type(right):
         if kind is int:
             return checked(left + right)
-        if kind is str or kind is float or kind is list or kind is bytes:
+        if kind is str or kind is float or kind is bytes:
             return left + right
+        if kind is list:
+            return made.joined(left, right)
         if kind is UInt:
             return checked_unsigned(int(left) + int(right))
         if kind is Duration:

@@ -1,14 +1,15 @@
 """What expressions made, as the JSON that patches are made of.
 
 Mirrors `ObjectVal.ConvertToNative` and `convertField` of apiserver. A list or map that was written in the expression is
-converted one level deep, so that another one inside it stays a Go value that no schema accepts (`Foreign`); what was read from
-the request is JSON already until 1.36, and from 1.37 on built anew: an empty list of it becomes null, and a null no value at all.
+converted one level deep, so that another one inside it stays a Go value that no schema accepts (`Foreign`); a list that `+` has
+joined is JSON wherever it stands, and one of texts that a function made nowhere. What was read from the request is JSON already
+until 1.36, and from 1.37 on built anew: an empty list of it becomes null, and a null no value at all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TypeAlias, cast
+from typing import TypeAlias, assert_never, cast
 
 from scanner import cel
 from scanner.cel.runtime import go_type, printed
@@ -44,7 +45,7 @@ def _field(value: object, data: Data) -> Native:
         raise PatchFault("invalid return type: *dynamic.ObjectVal")
     if isinstance(value, list | dict) and not _is_flat(value) and value in data:
         return _rebuilt(value) if data.rebuilds else cast("Native", value)
-    if isinstance(value, list):
+    if isinstance(value, list) and data.made(value) is not cel.Making.SPLITTING:
         return [_inside(one, data) for one in value]
     if isinstance(value, dict):
         return {key: _inside(one, data) for key, one in value.items()}
@@ -84,13 +85,27 @@ def _inside(value: object, data: Data) -> Native:
         case list() | dict() if value in data and not data.wrapping(value):
             return value
         case list():
-            return Foreign("[]ref.Val", go_text(value))
+            return _listed(value, data)
         case dict() | cel.KeyedMap():
-            return Foreign("map[ref.Val]ref.Val", go_text(value))
+            pairs = " ".join(f"{printed(key)}:{printed(one)}" for key, one in sorted(value.items()))
+            return Foreign("map[ref.Val]ref.Val", f"map[{pairs}]")
         case cel.Optional():
             return _inside(value.value, data) if value.present else None
         case _:
             return Foreign(_NATIVE_TYPES.get(go_type(value), go_type(value)), printed(value))
+
+
+def _listed(value: list[cel.Value], data: Data) -> Native:
+    """A list inside a list or map; a server of 1.37 makes no difference between its makers."""
+    match data.made(value):
+        case cel.Making.JOINING:
+            return [_inside(one, data) for one in value]
+        case cel.Making.SPLITTING:
+            return Foreign("[]string", f"[{' '.join(map(printed, value))}]")
+        case None:
+            return Foreign("[]ref.Val", f"[{' '.join(map(printed, value))}]")
+        case _ as never:
+            assert_never(never)
 
 
 def go_text(value: object) -> str:
@@ -110,12 +125,12 @@ def go_text(value: object) -> str:
             return printed(value)
 
 
-def misnamed(value: cel.Struct) -> str:
+def misnamed(value: cel.Struct, data: Data) -> str:
     """Which types inside an `Object…{…}` do not bear the name of their place, in the API server's words; or nothing."""
-    return "\n".join(_misnamed(value, value.type.name))
+    return "\n".join(_misnamed(value, value.type.name, data))
 
 
-def _misnamed(value: object, path: str) -> Iterator[str]:
+def _misnamed(value: object, path: str, data: Data) -> Iterator[str]:
     if isinstance(value, cel.Struct):
         if value.type.name != path:
             yield (
@@ -123,10 +138,10 @@ def _misnamed(value: object, path: str) -> Iterator[str]:
                 "Object type"
             )
         for name, one in value.fields.items():
-            yield from _misnamed(one, f"{path}.{name}")
-    elif isinstance(value, list):
+            yield from _misnamed(one, f"{path}.{name}", data)
+    elif isinstance(value, list) and data.made(value) is None:
         for one in value:
-            yield from _misnamed(one, path)
+            yield from _misnamed(one, path, data)
     elif isinstance(value, dict):
         for one in value.values():
-            yield from _misnamed(one, path)
+            yield from _misnamed(one, path, data)

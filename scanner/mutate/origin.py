@@ -1,6 +1,6 @@
-"""Where a value of an expression comes from: read from the request, or made by the expression.
+"""Where a value of an expression comes from: read from the request, or made by the expression, and how.
 
-Both are lists and dicts here, and upstream converts them differently. From 1.37 on, what was read from an object whose kind is
+All are lists and dicts here, and upstream converts them differently. From 1.37 on, what was read from an object whose kind is
 compiled into the API server is moreover a wrapped Go value, which a JSON patch cannot take.
 
 Source of truth: `common.SchemalessTypedToVal` of apiserver 1.37, and which variables it wraps.
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeAlias
 
+from scanner import cel
 from scanner.model.json import EMPTY, Json, as_object, dig
 from scanner.mutate.schema import Schema
 
@@ -30,13 +31,20 @@ class Data:
     """What was read from the request.
 
     `wrapped` are objects with their schemas, and `request` the request, when they are Go values; `rebuilds` says that fields
-    of an `Object{…}` are converted as from 1.37 on.
+    of an `Object{…}` are converted as from 1.37 on. `made` knows how lists were made, where that matters.
     """
 
     def __init__(
-        self, sources: Iterable[object], *, wrapped: Wrapped = (), request: object = None, rebuilds: bool = False
+        self,
+        sources: Iterable[object],
+        *,
+        wrapped: Wrapped = (),
+        request: object = None,
+        rebuilds: bool = False,
+        made: cel.Notes | None = None,
     ) -> None:
         self.rebuilds = rebuilds
+        self._made = made
         self._sources = tuple(sources)
         self._wrapped = tuple(wrapped)
         self._request = request
@@ -47,6 +55,10 @@ class Data:
         if self._ids is None:
             self._ids = frozenset(id(part) for source in self._sources for part in _containers(source))
         return id(value) in self._ids
+
+    def made(self, value: object) -> cel.Making | None:
+        """How a list was made."""
+        return self._made.of(value) if self._made else None
 
     def wrapping(self, value: object) -> str:
         """What a wrapped value cannot be converted from and to, as Go says it; nothing for a plain value."""

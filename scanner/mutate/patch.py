@@ -25,7 +25,7 @@ def configured(value: cel.Value, live: JsonObject, schema: Schema, data: Data) -
     """The object with an apply configuration merged in. Raises PatchFault."""
     if not isinstance(value, cel.Struct):
         raise PatchFault(f"unsupported return type from ApplyConfiguration expression: {cel.type_name(value)}")
-    if names := misnamed(value):
+    if names := misnamed(value, data):
         raise PatchFault(f"type mismatch: {names}")
     patch: dict[str, Native] = {**native_object(value, data), **_identity(live)}
     if fault := typed.faults(schema, patch):

@@ -27,7 +27,7 @@ class RequestFault(PatchFault):
 def json_value(value: cel.Value, data: Data) -> Node:
     """The JSON of a value. Raises PatchFault for what has none."""
     if isinstance(value, cel.Struct):
-        if names := misnamed(value):
+        if names := misnamed(value, data):
             raise PatchFault(f"type mismatch: {names}")
         return _plain(native_object(value, data))
     return _converted(value, data)

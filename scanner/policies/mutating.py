@@ -8,7 +8,6 @@ patched anything. Each policy is judged on the stored object, whatever other pol
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -245,17 +244,16 @@ class _Run:
         activation = inputs(self.compiled, request, self.param)
         if "authorizer" not in activation and expression.reads("authorizer"):
             raise _Undecided("the expression asks the authorizer")
-        data = self._data(body, activation)
-        with wrapping(lambda one: bool(data.wrapping(one))) if self.rules >= _WRAPPED_SINCE else nullcontext():
-            value = _evaluated(expression, activation, self.request)
+        if self.rules < _WRAPPED_SINCE:
+            with cel.noting() as made:
+                value = _evaluated(expression, activation, self.request)
+            data = Data(_sources(activation), made=made)
+        else:
+            data = Data(_sources(activation), wrapped=self._wrapped(body), request=activation["request"], rebuilds=True)
+            with wrapping(lambda one: bool(data.wrapping(one))):
+                value = _evaluated(expression, activation, self.request)
         apply = patched if self.compiled.policy.mutations[index].patch_type == "JSONPatch" else configured
         return apply(value, body, self.schema, data)
-
-    def _data(self, body: JsonObject, activation: dict[str, object]) -> Data:
-        sources = tuple(activation[name] for name in activation if name != "variables")
-        if self.rules < _WRAPPED_SINCE:
-            return Data(sources)
-        return Data(sources, wrapped=self._wrapped(body), request=activation["request"], rebuilds=True)
 
     def _wrapped(self, body: JsonObject) -> Iterator[tuple[Schema, object]]:
         """What 1.37 shows as Go values: the object only when the policy has conditions, others of compiled kinds always.
@@ -272,6 +270,10 @@ class _Run:
         schema = self.schemas.schema(self.param.kind) if self.param else None
         if self.param and schema and schema.builtin:
             yield schema, self.param.body
+
+
+def _sources(activation: dict[str, object]) -> tuple[object, ...]:
+    return tuple(activation[name] for name in activation if name != "variables")
 
 
 class _Undecided(Exception):

@@ -180,6 +180,96 @@ POLICIES: Mapping[str, Mutating] = {
 }
 
 
+FREE: Mapping[str, str] = {
+    "joined": "['y'] + ['z']",
+    "joined-to-read": "object.spec.xs + ['z']",
+    "written": "['y']",
+    "read": "object.spec.xs",
+    "nothing-joined": "[] + ['z']",
+    "joined-to-nothing": "object.spec.xs + []",
+    "mapped": "object.spec.xs.map(x, x + '1')",
+    "joined-to-mapped": "['y'].map(x, x) + ['z']",
+    "mapped-after": "(['y'] + ['z']).map(x, x)",
+    "joined-within": "[['y'] + ['z']]",
+    "written-within": "[dyn(['y'])] + [['z']]",
+    "map-within": "[dyn('y')] + [{'k': 'v'}]",
+    "joined-twice": "[dyn('x')] + [['y'] + ['z']]",
+    "object-within": "[dyn('y')] + [Object.spec.free.a{k: 'v'}]",
+    "misnamed-within": "[dyn('y')] + [Object.nope{k: 'v'}]",
+    "null-within": "object.spec.xs + [null]",
+    "split": "'y,z'.split(',')",
+    "joined-to-split": "'y,z'.split(',') + ['x']",
+    "found": "'y1z2'.findAll('[0-9]')",
+    "sliced": "object.spec.xs.slice(0, 1)",
+    "ranged": "lists.range(2)",
+    "reversed": "object.spec.xs.reverse()",
+    "sorted": "object.spec.xs.sort()",
+    "distinct": "object.spec.xs.distinct()",
+    "flattened": "[object.spec.xs].flatten()",
+    "filtered": "object.spec.xs.filter(x, true)",
+    "chosen": "size(object.spec.xs) > 0 ? ['y'] + ['z'] : []",
+    "numbers": "[1] + [2]",
+    "unsigned": "[1u] + [2u]",
+    "doubles": "[1.5] + [2.5]",
+    "variable": "variables.joined",
+    "first": "[['y'] + ['z']][0]",
+    "optional": "optional.of(['y'] + ['z']).orValue([])",
+}
+"""What stands in a field of which the schema says nothing."""
+PLACES = {"in-object": "Object.spec.free{{a: {}}}", "in-map": "{{'a': {}}}", "in-list": "{{'a': dyn([{}])}}"}
+GADGETS: JsonObject = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "gadgets.mu.example.com"},
+    "spec": {
+        "group": "mu.example.com",
+        "scope": "Namespaced",
+        "names": {"plural": "gadgets", "singular": "gadget", "kind": "Gadget", "listKind": "GadgetList"},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "properties": {
+                            "spec": {
+                                "type": "object",
+                                "properties": {
+                                    "xs": {"type": "array", "items": {"type": "string"}},
+                                    "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+                                },
+                            }
+                        },
+                    }
+                },
+            }
+        ],
+    },
+}
+GADGET: JsonObject = {
+    "apiVersion": "mu.example.com/v1",
+    "kind": "Gadget",
+    "metadata": {"name": "gadget", "namespace": "default"},
+    "spec": {"xs": ["a", "b"], "free": {"kept": "1"}},
+}
+POLICIES = {
+    **POLICIES,
+    **{
+        f"{name}-{place}": Mutating(
+            (f"Object{{spec: Object.spec{{free: {form.format(text)}}}}}",),
+            ("gadgets",),
+            variables=(("joined", "object.spec.xs + ['z']"),),
+        )
+        for name, text in FREE.items()
+        for place, form in PLACES.items()
+        # The refusal of these two shows an address in the memory of the server.
+        if (name, place) not in {("object-within", "in-list"), ("misnamed-within", "in-list")}
+    },
+}
+
+
 def policy_of(name: str) -> JsonObject:
     """The manifest of a policy."""
     made = POLICIES[name]

@@ -53,8 +53,9 @@ class Stage:
 def stage(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     """A server of our own: its policies act on every object."""
     with running(assets, tmp_path_factory.mktemp("mutated")) as server:
-        store(server, examples.objects("after"))
-        names = {where_of(document) for document in examples.objects("after")}
+        examined = (*examples.objects("after"), mutations.GADGETS, mutations.GADGET)
+        store(server, examined)
+        names = {where_of(document) for document in examined}
         found = [document for document in stored(server) if where_of(document) in names]
         store(server, mutations.manifests())
         wait_until_enforced(server)

@@ -13,6 +13,7 @@ from functools import lru_cache
 
 import re2
 
+from scanner.cel import made
 from scanner.cel.errors import EvaluationError
 from scanner.cel.functions.declaration import Function, Library, member
 from scanner.cel.remembered import Remembered
@@ -146,7 +147,7 @@ def _find(text: str, pattern: str) -> Value:
 
 
 def _find_all(text: str, pattern: str, limit: int = -1) -> Value:
-    return _dynamic(pattern).every(text, limit)
+    return made.texts(_dynamic(pattern).every(text, limit))
 
 
 def searching(name: str, pattern: Pattern, arguments: tuple[Value, ...]) -> Value:
@@ -161,7 +162,7 @@ def searching(name: str, pattern: Pattern, arguments: tuple[Value, ...]) -> Valu
     limit = arguments[2] if len(arguments) > 2 else -1  # noqa: PLR2004
     if type(limit) is not int:
         raise no_overload()
-    return pattern.every(text, limit)
+    return made.texts(pattern.every(text, limit))
 
 
 LIBRARY = Library(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from scanner.cel import made
 from scanner.cel.errors import EvaluationError
 from scanner.cel.functions.declaration import Function, Library, Overload, member
 from scanner.cel.runtime import printed
@@ -75,10 +76,10 @@ def _replace(text: str, old: str, new: str, times: int = -1) -> str:
 
 def _split(text: str, separator: str, limit: int = -1) -> list[Value]:
     if limit == 0:
-        return []
+        return made.texts([])
     if not separator:
-        return _code_points(text, limit)
-    return [*text.split(separator, limit - 1 if limit > 0 else -1)]
+        return made.texts(_code_points(text, limit))
+    return made.texts([*text.split(separator, limit - 1 if limit > 0 else -1)])
 
 
 def _code_points(text: str, limit: int) -> list[Value]:

@@ -1,0 +1,86 @@
+"""How a list was made decides whether it may stand inside a list or map that an expression writes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from scanner import cel
+from scanner.cluster.schemas import custom_schemas
+from scanner.model.json import Json
+from scanner.mutate.native import PatchFault
+from scanner.mutate.origin import Data
+from scanner.mutate.patch import configured
+
+FREE = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+DEFINITION: Any = {
+    "spec": {
+        "group": "example.com",
+        "names": {"kind": "Gadget"},
+        "versions": [{"name": "v1", "schema": {"openAPIV3Schema": {"type": "object", "properties": {"free": FREE}}}}],
+    }
+}
+SCHEMA = custom_schemas(DEFINITION)["example.com", "v1", "Gadget"]
+ENVIRONMENT = cel.for_patches(cel.Environment()).returning(cel.OBJECT)
+LIVE: Any = {"apiVersion": "example.com/v1", "kind": "Gadget", "free": {"xs": ["a", "b"]}}
+
+
+def free_of(text: str) -> Json:
+    """What becomes of the field `a` of which the schema says nothing. Raises PatchFault."""
+    program = cel.compile(f"Object{{free: {text}}}", ENVIRONMENT)
+    with cel.noting() as made:
+        value = program.evaluate({"object": LIVE})
+    found: Any = configured(value, LIVE, SCHEMA, Data([LIVE], made=made))
+    return found["free"]["a"]  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("{'a': ['y'] + ['z']}", ["y", "z"]),
+        ("{'a': object.free.xs + ['z']}", ["a", "b", "z"]),
+        ("{'a': object.free.xs + []}", ["a", "b"]),
+        ("{'a': ['x'].map(x, x) + ['z']}", ["x", "z"]),
+        ("{'a': 'y,z'.split(',') + ['x']}", ["y", "z", "x"]),
+        ("{'a': [dyn('x')] + [['y'] + ['z']]}", ["x", ["y", "z"]]),
+        ("{'a': [dyn('y')] + [Object.anything{k: 'v'}]}", ["y", {"k": "v"}]),
+        ("Object.free{a: [['y'] + ['z']]}", [["y", "z"]]),
+    ],
+)
+def test_a_joined_list_may_stand_anywhere(text: str, expected: Json) -> None:
+    """It is JSON to the server, however deep, and what types its elements name is not looked at."""
+    assert expected == free_of(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("{'a': ['y']}", ".free.a: expected map, got &{[y]}"),
+        ("{'a': [] + ['y']}", ".free.a: expected map, got &{[y]}"),
+        ("{'a': (['y'] + ['z']).map(x, x)}", ".free.a: expected map, got &{[y z]}"),
+        ("{'a': [['y'] + ['z']]}", ".free.a: expected map, got &{[[y, z]]}"),
+        ("{'a': [dyn('y')] + [{'k': 'v'}]}", ".free.a[1]: expected map, got &{map[k:v]}"),
+        ("{'a': object.free.xs + [null]}", ".free.a[2]: expected map, got &{NULL_VALUE}"),
+        ("{'a': [['y'] + [dyn(null)]]}", ".free.a: expected map, got &{[[y, 0]]}"),
+        ("Object.free{a: 'y,z'.split(',')}", ".free.a: expected map, got &{[y z]}"),
+        ("Object.free{a: 'y1z2'.findAll('[0-9]')}", ".free.a: expected map, got &{[1 2]}"),
+    ],
+)
+def test_any_other_list_may_not(text: str, expected: str) -> None:
+    """A literal inside another one stays what it is to the server; the texts of `split` are refused even by themselves."""
+    with pytest.raises(PatchFault) as refused:
+        free_of(text)
+
+    assert expected == str(refused.value).rpartition("typed object: ")[2]
+
+
+def test_how_often_an_expression_was_evaluated_makes_no_difference() -> None:
+    """A generated function does not tell how lists were made: it is not asked then."""
+    program = cel.compile("object.free.xs + ['z']", cel.Environment())
+    found = [(program.evaluate({"object": LIVE}), program.generate()) for _ in range(5)]
+    with cel.noting() as made:
+        value = program.evaluate({"object": LIVE})
+
+    assert (["a", "b", "z"], cel.Making.JOINING) == (value, made.of(value))
+    assert found[-1][1] is not None
