@@ -88,18 +88,19 @@ class Fault:
 class Variables(cel.Lazy):
     """The composited variables of one activation: evaluated on first use, value or error remembered.
 
-    With `metered`, what they cost waits for the expression that reads them: it pays.
+    `inputs` is all that they may name but each other. With `metered`, what they cost waits for the expression that reads
+    them: it pays.
     """
 
-    __slots__ = ("_activation", "_expressions", "_known", "_owed", "metered")
+    __slots__ = ("_expressions", "_inputs", "_known", "_owed", "metered")
 
     def __init__(
-        self, expressions: Mapping[str, Expression], activation: dict[str, object], *, metered: bool = False
+        self, expressions: Mapping[str, Expression], inputs: Mapping[str, object], *, metered: bool = False
     ) -> None:
         super().__init__()
         self._expressions = expressions
-        self._activation = activation
-        self._known: dict[str, cel.Value | cel.EvaluationError] = {}
+        self._inputs = inputs
+        self._known: dict[str, tuple[cel.Value] | str] = {}
         self._owed = 0
         self.metered = metered
 
@@ -108,39 +109,40 @@ class Variables(cel.Lazy):
         return self._expressions
 
     def find(self, name: str) -> tuple[cel.Value] | None:
-        """The value of a variable. Raises EvaluationError, the same one every time."""
-        if name not in self._known:
-            if name not in self._expressions or _ESCAPED.search(name):
+        """The value of a variable. Raises EvaluationError, the same every time."""
+        known = self._known.get(name)
+        if known is None:
+            if name not in self._expressions or ("__" in name and _ESCAPED.search(name)):
                 return None
-            self._known[name] = self._evaluate(name)
-        known = self._known[name]
-        if isinstance(known, cel.EvaluationError):
-            raise known
-        return (known,)
+            known = self._known[name] = self._evaluated(name)
+        if isinstance(known, str):
+            raise cel.EvaluationError(known)
+        return known
 
     def owed(self) -> int:
         """What variables have cost since this was last asked."""
         owed, self._owed = self._owed, 0
         return owed
 
-    def _evaluate(self, name: str) -> cel.Value | cel.EvaluationError:
+    def _evaluated(self, name: str) -> tuple[cel.Value] | str:
+        """The value, wrapped, or the text of the error: an error that was raised would keep all that it has seen."""
         expression = self._expressions[name]
         if expression.program is None:
-            return cel.EvaluationError(f'composited variable "{name}" fails to compile: {expression.fault}')
-        outcome = self._outcome(expression.program)
-        if isinstance(outcome, cel.EvaluationError):
-            return cel.EvaluationError(f'composited variable "{name}" fails to evaluate: {outcome}')
-        return outcome
-
-    def _outcome(self, program: cel.Program) -> cel.Value | cel.EvaluationError:
-        if self.metered:
-            measured = program.measure(self._activation)
-            self._owed += measured.cost
-            return measured.outcome
+            return f'composited variable "{name}" fails to compile: {expression.fault}'
         try:
-            return program.evaluate(self._activation)
+            return (self._value(expression.program),)
         except cel.EvaluationError as error:
-            return error
+            return f'composited variable "{name}" fails to evaluate: {error}'
+
+    def _value(self, program: cel.Program) -> cel.Value:
+        activation = {**self._inputs, "variables": self}
+        if not self.metered:
+            return program.evaluate(activation)
+        measured = program.measure(activation)
+        self._owed += measured.cost
+        if isinstance(measured.outcome, cel.EvaluationError):
+            raise measured.outcome
+        return measured.outcome
 
 
 def run(expression: Expression, activation: Mapping[str, object], purse: Purse | None = None) -> cel.Value | Fault:

@@ -103,8 +103,7 @@ class CompiledPolicy:
 
     def activation(self, base: Mapping[str, object], *, metered: bool = False) -> dict[str, object]:
         """A fresh activation: variables are evaluated anew in each."""
-        activation = dict(base)
-        activation["variables"] = Variables(self.variables, activation, metered=metered)
+        activation = {**base, "variables": Variables(self.variables, base, metered=metered)}
         if self.watch is not None:
             self.watch(activation)
         return activation

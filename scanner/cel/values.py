@@ -20,6 +20,7 @@ import math
 from collections.abc import Hashable
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
+from weakref import ReferenceType, ref
 
 from scanner.cel.errors import EvaluationError, EvaluationStopped
 from scanner.cel.type_system import (
@@ -41,7 +42,7 @@ from scanner.cel.type_system import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 Value: TypeAlias = object
 """Any of the shapes in the table above."""
@@ -135,16 +136,17 @@ class Opaque:
 
 
 class _Entries(dict[str, Value]):
-    """The entries of a lazy map that somebody has read."""
+    """The entries of a lazy map that somebody has read. It is gone with the map: no cycle keeps what that holds."""
 
-    __slots__ = ("_find",)
+    __slots__ = ("_owner",)
 
-    def __init__(self, find: Callable[[str], tuple[Value] | None]) -> None:
+    def __init__(self, owner: ReferenceType[Lazy]) -> None:
         super().__init__()
-        self._find = find
+        self._owner = owner
 
     def __missing__(self, name: str) -> Value:
-        found = self._find(name)
+        owner = self._owner()
+        found = None if owner is None else owner.find(name)
         if found is None:
             raise KeyError(name)
         self[name] = found[0]
@@ -157,10 +159,10 @@ class Lazy(Opaque):
     `entries` holds those that were read: `entries[name]` evaluates the others, and raises what `find` raises.
     """
 
-    __slots__ = ("entries",)
+    __slots__ = ("__weakref__", "entries")
 
     def __init__(self) -> None:
-        self.entries = _Entries(self.find)
+        self.entries = _Entries(ref(self))
 
     TYPE: ClassVar[Type] = object_type("kubernetes.variables")
     GO_TYPE: ClassVar[str] = "*lazy.MapValue"

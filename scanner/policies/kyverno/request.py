@@ -88,20 +88,18 @@ def evaluated(program: cel.Program, values: Mapping[str, object]) -> cel.Value |
 
 def with_variables(compiled: CompiledPolicy, base: Mapping[str, object]) -> dict[str, object]:
     """A fresh activation in which each variable is evaluated when it is first read."""
-    complete = dict(base)
-    complete["variables"] = _Variables(compiled.variables, complete)
-    return complete
+    return {**base, "variables": _Variables(compiled.variables, base)}
 
 
 class _Variables(cel.Lazy):
     """The variables of one evaluation: value or error of each is remembered, errors as they are."""
 
-    __slots__ = ("_activation", "_expressions", "_known")
+    __slots__ = ("_expressions", "_known", "_values")
 
-    def __init__(self, expressions: Mapping[str, Expression], values: dict[str, object]) -> None:
+    def __init__(self, expressions: Mapping[str, Expression], values: Mapping[str, object]) -> None:
         super().__init__()
         self._expressions = expressions
-        self._activation = values
+        self._values = values
         self._known: dict[str, cel.Value | cel.EvaluationError] = {}
 
     def names(self) -> Iterable[str]:
@@ -122,4 +120,4 @@ class _Variables(cel.Lazy):
     def _evaluate(self, expression: Expression) -> cel.Value | cel.EvaluationError:
         if expression.program is None:
             return cel.EvaluationError(expression.fault)
-        return evaluated(expression.program, self._activation)
+        return evaluated(expression.program, {**self._values, "variables": self})
