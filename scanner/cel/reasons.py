@@ -124,8 +124,13 @@ class _Reader:
         for at, part in rounds[:_MOST_ELEMENTS]:
             yield from self.why(part, self._origins.within(node, note, at, scope))
 
-    def _filtered(self, node: Comprehension, note: Note, scope: Scope) -> Iterator[Reason]:
-        """Yield why elements are in a list, or why none is."""
+    def _kept(self, note: Note, scope: Scope) -> Iterator[Reason]:
+        """Yield why elements are in a list that was filtered, or why none is; mapped or not."""
+        node = note.node
+        while isinstance(node, Comprehension) and node.fold == "map" and node.predicate is None and note.parts:
+            note, node = note.parts[0], note.parts[0].node
+        if not isinstance(node, Comprehension) or node.predicate is None or not note.parts:
+            return
         rounds = self._rounds(node, note)
         kept = [(at, part) for at, part in rounds if part.outcome is True]
         yield from self._first(kept or rounds, node, note, scope)
@@ -154,9 +159,9 @@ class _Reader:
                 yield from self.why(note, scope)
             case Call(function=function) if function in _LOGIC:
                 yield from self.why(note, scope)
-            case Comprehension(fold="filter") if note.parts:
+            case Comprehension(fold="filter" | "map") if note.parts:
                 yield from self._read(note, scope)
-                yield from self._filtered(node, note, scope)
+                yield from self._kept(note, scope)
             case Call(function="size") if note.parts:
                 yield from self._size(note, scope)
             case Call() if not self._origins.is_path(node) and not _asks(note):
@@ -172,8 +177,8 @@ class _Reader:
         """Yield how many there are, and of a filtered list why these."""
         over = note.parts[0]
         yield self._reason(note, Origin(self._origins.of(over, scope).place, self._origins.reads(note, scope)))
-        if isinstance(over.node, Comprehension) and over.node.fold == "filter":
-            yield from self._filtered(over.node, over, scope)
+        if isinstance(over.node, Comprehension):
+            yield from self._kept(over, scope)
         elif name := self._origins.variable_of(over):
             yield from self._of_variable(name)
 

@@ -150,6 +150,7 @@ def _binding(binding: Binding) -> str:
 
 
 def _finding(explained: ExplainedFinding) -> Iterator[str]:
+    from scanner.report.evidence import evidence_lines  # noqa: PLC0415 - nothing is imported before it is needed
     from scanner.report.words import object_name, param_name  # noqa: PLC0415 - nothing is imported before it is needed
 
     stored = explained.stored
@@ -170,6 +171,9 @@ def _finding(explained: ExplainedFinding) -> Iterator[str]:
         case _ as never:
             assert_never(never)
     yield from _expression("The check:", finding.check.expression or "(the configuration of the policy or binding)")
+    if finding.evidence:
+        yield "Because:"
+        yield from (f"    {line}" for line in evidence_lines(finding.evidence))
     yield ""
     effect = "would refuse" if finding.denies else "would admit"
     yield f"At a {finding.operation}, admission {effect} this object (actions: {', '.join(finding.actions)})."

@@ -14,6 +14,7 @@ from scanner.report.batches import Batch, batched, weight
 from scanner.report.brief import Place, brief_row
 from scanner.report.by_policy import PolicySection
 from scanner.report.definition import definition_of
+from scanner.report.evidence import evidence_lines
 from scanner.report.rows import RowForm, joined
 from scanner.report.site import Site, pager
 from scanner.report.spill import Spill
@@ -80,7 +81,9 @@ def _write_policy(site: Site, spill: Spill, section: PolicySection, findings: It
 
 def _weigh(stored: StoredFinding) -> int:
     it = stored.finding
-    return weight(told(it), it.kind, it.namespace, it.name, it.binding, it.check.expression[:_SHOWN])
+    return weight(
+        told(it), *evidence_lines(it.evidence), it.kind, it.namespace, it.name, it.binding, it.check.expression[:_SHOWN]
+    )
 
 
 def _group_key(stored: StoredFinding) -> tuple[object, ...]:
@@ -108,7 +111,9 @@ def _row(form: RowForm, stored: StoredFinding) -> str:
     it = stored.finding
     words = (result_word(it.outcome), it.denies, it.operation, stored.status)
     name = visible(cut(object_name(it), NAME))
-    return form.row(words, (stored.id, cut(it.kind, NAME), name, told(it), minute(stored.first_seen)))
+    return form.row(
+        words, (stored.id, cut(it.kind, NAME), name, told(it), minute(stored.first_seen), *evidence_lines(it.evidence))
+    )
 
 
 def _put_aside(site: Site, spill: Spill, batch: Batch[StoredFinding], path: str) -> None:

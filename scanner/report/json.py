@@ -15,6 +15,7 @@ from typing import BinaryIO, TypeAlias, Union
 
 import orjson
 
+from scanner.model.evidence import Evidence
 from scanner.model.json import Json
 from scanner.model.outcome import Check, Errored, WouldChange
 from scanner.model.policy import PolicyKey
@@ -97,7 +98,25 @@ def finding_json(stored: StoredFinding, *, depends_on_requester: bool) -> dict[s
         "wouldDeny": it.denies,
         "exceptedBy": it.excepted_by.split(", ") if it.excepted_by else [],
         "dependsOnRequester": depends_on_requester,
+        "evidence": _evidence(it.evidence),
     }
+
+
+def _evidence(evidence: Evidence) -> Plain:
+    """The values that decided, null where a scan has kept none."""
+    if not evidence:
+        return None
+    reasons: list[Plain] = [
+        {
+            "expression": it.expression,
+            "value": None if it.erred else it.value,
+            "error": it.value if it.erred else None,
+            "path": it.path,
+            "variable": it.variable,
+        }
+        for it in evidence.reasons
+    ]
+    return {"reasons": reasons, "leftOut": evidence.left_out}
 
 
 def _outcome(stored: StoredFinding) -> dict[str, Plain]:

@@ -22,6 +22,7 @@ from scanner.model.scan import StoredFinding
 from scanner.report.by_policy import PolicySection
 from scanner.report.counts import Counts
 from scanner.report.document import Document
+from scanner.report.evidence import evidence_lines
 from scanner.report.spill import Spill
 from scanner.report.words import check_title
 
@@ -141,6 +142,7 @@ def _properties(stored: StoredFinding) -> dict[str, str]:
         "param": param,
         "check": check_title(finding.check),
         "exceptions": finding.excepted_by,
+        "evidence": "; ".join(evidence_lines(finding.evidence)),
         "status": stored.status,
         "process": "background scan",
     }

@@ -20,7 +20,7 @@ _ESCAPED = re.compile("[&<>\"']")
 
 
 class RowForm:
-    """The rows that one macro of `rows.html` prints."""
+    """The rows that one macro of `rows.html` prints; it may print any number of texts more than it names."""
 
     def __init__(self, templates: Environment, macro: str) -> None:
         self._macro: Callable[..., str] = getattr(templates.get_template("rows.html").module, macro)
@@ -29,9 +29,10 @@ class RowForm:
     def row(self, words: tuple[object, ...], texts: Iterable[str]) -> str:
         """Print a row: `words` are the macro's first arguments, `texts` all the others."""
         harmless = [_harmless(text) for text in texts]
-        form = self._forms.get(words)
+        key = len(harmless), *words
+        form = self._forms.get(key)
         if form is None:
-            form = self._forms[words] = self._form(words, len(harmless))
+            form = self._forms[key] = self._form(words, len(harmless))
         return form.format(*harmless)
 
     def _form(self, words: tuple[object, ...], texts: int) -> str:

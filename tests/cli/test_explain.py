@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -35,3 +36,15 @@ def test_a_finding_has_no_python(assay: Assay, write: Write) -> None:
 
     assert 2 == ran.code
     assert "--python shows what a policy's expressions become" in ran.stderr
+
+
+def test_a_finding_says_why(assay: Assay, write: Write) -> None:
+    """The values that decided, and where in the object they are."""
+    write("all.yaml", f"{config_map('one')}---\n{bound('strict', expression='object.metadata.name == string(1)')}")
+    assay("scan", "--from", "all.yaml", "-q")
+    found = json.loads(assay("report", "-o", "json").stdout)["findings"][0]["id"]
+
+    ran = assay("explain", found)
+
+    lines = ran.stdout.decode().splitlines()
+    assert '    object.metadata.name is "one"' == lines[lines.index("Because:") + 1]

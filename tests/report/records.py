@@ -9,6 +9,7 @@ from hashlib import sha256
 from itertools import product
 from typing import Literal
 
+from scanner.model.evidence import NO_EVIDENCE, Evidence, Reason
 from scanner.model.outcome import Check, CheckKind, Errored, Finding, Gap, GapKind, Violated
 from scanner.model.policy import (
     Action,
@@ -113,6 +114,7 @@ def finding(
     param: tuple[str, str] = ("", ""),
     actions: tuple[Action, ...] = ("Deny",),
     status: Literal["new", "open", "reopened", "resolved", "preview"] = "open",
+    evidence: Evidence = NO_EVIDENCE,
 ) -> StoredFinding:
     """A finding about one object."""
     asked = asked or check(LIMITS)
@@ -137,6 +139,7 @@ def finding(
             operation="CREATE",
             actions=actions,
             denies="Deny" in actions and (isinstance(outcome, Violated) or outcome.would_deny),
+            evidence=evidence,
         ),
         status=status,
         first_seen=STARTED if status == "new" else BEFORE,
@@ -326,7 +329,15 @@ def hostile_record() -> ScanRecord:
 
 def _hostile_finding(text: str) -> StoredFinding:
     return finding(
-        text, of=text, by=text, asked=check(text), outcome=Violated(text), namespace=text, kind=text, param=(text, text)
+        text,
+        of=text,
+        by=text,
+        asked=check(text),
+        outcome=Violated(text),
+        namespace=text,
+        kind=text,
+        param=(text, text),
+        evidence=Evidence((Reason(text, text, text, text), Reason(text, text, erred=True)), 1),
     )
 
 
@@ -361,8 +372,16 @@ def large_record(findings: int, *, policies: int = 40, namespaces: int = 200) ->
 def _large_finding(name: str, namespace: str, place: int) -> StoredFinding:
     status: Literal["new", "open"] = "new" if place % 7 == 0 else "open"
     message = f"container app-{place} of {namespace} has no limits for cpu and memory; set resources.limits on it"
+    where = "spec.template.spec.containers[0].resources.limits"
+    why = Evidence((Reason("has(c.resources.limits)", "false", where),))
     return finding(
-        f"deployment-{place:06}", of=name, by=name, namespace=namespace, status=status, outcome=Violated(message)
+        f"deployment-{place:06}",
+        of=name,
+        by=name,
+        namespace=namespace,
+        status=status,
+        outcome=Violated(message),
+        evidence=why,
     )
 
 

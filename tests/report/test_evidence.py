@@ -1,0 +1,92 @@
+"""Why findings are, in reports."""
+
+from __future__ import annotations
+
+import json
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+
+from scanner.model.evidence import NO_EVIDENCE, Evidence, Reason
+from scanner.report import FORMATS, document_of
+from scanner.report.evidence import evidence_lines
+
+from .records import hostile_record, large_record, small_record
+
+
+@pytest.mark.parametrize(
+    ("evidence", "expected"),
+    [
+        (NO_EVIDENCE, []),
+        (
+            Evidence((Reason("c.image", '"nginx"', "spec.containers[0].image"),)),
+            ['c.image is "nginx" (spec.containers[0].image)'],
+        ),
+        (Evidence((Reason("object.spec.a", "1", "spec.a"),)), ["object.spec.a is 1"]),
+        (Evidence((Reason("params.data.a", '"1"', "params.data.a"),)), ['params.data.a is "1"']),
+        (Evidence((Reason("variables.v", "false", "variables.v"),)), ["variables.v is false"]),
+        (Evidence((Reason("x.y", "1", "spec.y", "v"),)), ["in variables.v: x.y is 1 (spec.y)"]),
+        (
+            Evidence((Reason("object.a", "no such key: a", "a", erred=True),), 3),
+            ["object.a failed: no such key: a", "and 3 more reasons like these"],
+        ),
+        (Evidence((Reason("", "it could not be explained", erred=True),)), ["it could not be explained"]),
+    ],
+)
+def test_lines(evidence: Evidence, expected: list[str]) -> None:
+    """A path that the expression says itself is not said again."""
+    assert expected == list(evidence_lines(evidence))
+
+
+def test_json_has_the_evidence() -> None:
+    """Values and errors apart; null for findings that have none."""
+    out = BytesIO()
+    FORMATS["json"].render(document_of(large_record(1)), out)
+    [found] = json.loads(out.getvalue())["findings"]
+    expected = {
+        "reasons": [
+            {
+                "expression": "has(c.resources.limits)",
+                "value": "false",
+                "error": None,
+                "path": "spec.template.spec.containers[0].resources.limits",
+                "variable": "",
+            }
+        ],
+        "leftOut": 0,
+    }
+    assert expected == found["evidence"]
+
+
+def test_json_says_null_where_there_is_none() -> None:
+    """As of findings of older versions."""
+    out = BytesIO()
+    FORMATS["json"].render(document_of(small_record()), out)
+    assert {None} == {it["evidence"] for it in json.loads(out.getvalue())["findings"]}
+
+
+def test_pages_show_the_evidence_and_run_nothing_of_it(tmp_path: Path) -> None:
+    """Each reason is a line of its own, and text."""
+    FORMATS["html"].render(document_of(hostile_record()), tmp_path / "report")
+    (page,) = (tmp_path / "report" / "policies").glob("script-*.html")
+    html = page.read_text("utf-8")
+    assert 'class="why">in variables.&lt;script&gt;alert(1)&lt;/script&gt;: &lt;script&gt;' in html
+    assert 'class="why">and 1 more reason like these' in html
+    assert "<script" not in html
+
+
+def test_a_page_without_evidence_has_no_empty_lines(tmp_path: Path) -> None:
+    """Findings of older versions look as they did."""
+    FORMATS["html"].render(document_of(small_record()), tmp_path / "report")
+    pages = (tmp_path / "report" / "policies").glob("*.html")
+    assert not any('class="why"' in page.read_text("utf-8") for page in pages)
+
+
+def test_policy_reports_have_the_evidence() -> None:
+    """As a property, which dashboards show as it is."""
+    out = BytesIO()
+    FORMATS["policyreport"].render(document_of(large_record(1)), out)
+    [result] = json.loads(out.getvalue())["items"][0]["results"]
+    expected = "has(c.resources.limits) is false (spec.template.spec.containers[0].resources.limits)"
+    assert expected == result["properties"]["evidence"]
