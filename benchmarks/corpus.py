@@ -60,11 +60,16 @@ def _activation(document: Any) -> dict[str, object]:
     return {"object": document, "oldObject": None, "request": request_map(request), "namespaceObject": None}
 
 
-def compiled_anew() -> list[Case]:
-    """The corpus with nothing remembered of earlier rounds."""
+def forget() -> None:
+    """Clear what is remembered of texts that were seen."""
     cel.compile.cache_clear()
     regex.compiled.cache_clear()
     quantity.parse.cache_clear()
+
+
+def compiled_anew() -> list[Case]:
+    """The corpus with nothing remembered of earlier rounds."""
+    forget()
     return [_compiled(case) for case in recorded()["cases"]]
 
 

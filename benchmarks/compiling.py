@@ -1,0 +1,77 @@
+"""How long it takes to get 200 different policies ready, and how much memory each of them keeps."""
+
+from __future__ import annotations
+
+import gc
+import gzip
+import json
+import os
+import sys
+import time
+import tracemalloc
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from benchmarks.corpus import forget
+from benchmarks.measured import ROUNDS, say
+from scanner.evaluate import CompiledPolicy, compile_policy
+from scanner.model.policy import Policy
+from scanner.policies.manifest import read_policy
+
+_POLICIES = 200
+_SHORTEST = 40
+_GOAL = 0.6
+
+
+def ready() -> None:
+    """Parse, check and plan the expressions of 200 policies, and generate their functions."""
+    policies = _policies()
+    compiled, generated = [], []
+    for _ in range(ROUNDS):
+        forget()
+        started = time.perf_counter()
+        found = [compile_policy(policy) for policy in policies]
+        compiled.append(time.perf_counter() - started)
+        _generate(found)
+        generated.append(time.perf_counter() - started)
+    characters = sum(len(policy.validations[0].expression) for policy in policies) / _POLICIES
+    say(f"{_POLICIES} policies of one expression with {characters:.0f} characters on average, all different")
+    say(f"compiled in {median(compiled):.3f} s; {_kibibytes(policies):.1f} KiB are kept for each policy")
+    say(f"bench=compile seconds={median(generated):.3f} goal=<={_GOAL} rounds={ROUNDS} (parse, compile and generate)")
+
+
+def _policies() -> list[Policy]:
+    folder = Path(os.environ.get("ASSAY_CONFORMANCE", "../shared/conformance"))
+    path = folder / "expressions.json.gz"
+    if not path.is_file():
+        sys.exit(f"skipped: {path} is not there; name the folder of the recorded verdicts with ASSAY_CONFORMANCE")
+    with gzip.open(path) as file:
+        cases = json.load(file)["cases"]
+    texts = dict.fromkeys(case["expr"] for case in cases if not case.get("rejected") and len(case["expr"]) >= _SHORTEST)
+    return [_policy(text) for text in list(texts)[:: len(texts) // _POLICIES][:_POLICIES]]
+
+
+def _policy(text: str) -> Policy:
+    document: Any = {"metadata": {"name": "p"}, "spec": {"validations": [{"expression": f"dyn({text}) == true"}]}}
+    return read_policy(document, language="ValidatingAdmissionPolicy")
+
+
+def _generate(policies: list[CompiledPolicy]) -> None:
+    for policy in policies:
+        for _, expression in policy.expressions():
+            if expression.program is not None:
+                expression.program.generate()
+
+
+def _kibibytes(policies: list[Policy]) -> float:
+    """What a compiled policy keeps, its function included, without the manifest."""
+    forget()
+    gc.collect()
+    tracemalloc.start()
+    found = [compile_policy(policy) for policy in policies]
+    _generate(found)
+    gc.collect()
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return kept / len(found) / 1024
