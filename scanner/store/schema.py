@@ -1,7 +1,7 @@
 """The version of a database: what it is, whether this code can use it, and how it gets there.
 
-Source of truth: Alembic's table `alembic_version` and the folder `migrations/`. A fresh database is brought to the head
-by itself; one with history is only changed when the user says so.
+Source of truth: Alembic's table `alembic_version` and the folder `migrations/`. A fresh database is made as the newest
+migration would leave it; one with history is only changed when the user says so.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from sqlalchemy import Connection, Engine, inspect, text
 from scanner.errors import StoreError
 from scanner.store.address import Address
 from scanner.store.engine import writing_history
+from scanner.store.tables import METADATA
 
 HEAD = "0006"
 """The newest migration; a test compares it with the folder."""
@@ -58,7 +59,10 @@ def migrate(engine: Engine, address: Address) -> bool:
                 raise _newer(address)
             case "foreign":
                 raise _foreign(address)
-            case "fresh" | "older":
+            case "fresh":
+                _create(connection)
+                return True
+            case "older":
                 _run(connection)
                 return True
 
@@ -74,6 +78,14 @@ def _state(connection: Connection) -> State:
         return "current"
     known = version is None or any((migrations() / "versions").glob(f"{version}_*.py"))
     return "older" if known else "newer"
+
+
+def _create(connection: Connection) -> None:
+    """Make what the last migration leaves, at once. A test compares it with what all of them make, step by step."""
+    METADATA.create_all(connection)
+    key = "CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)"
+    connection.execute(text(f"CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL, {key})"))
+    connection.execute(text("INSERT INTO alembic_version VALUES (:head)"), {"head": HEAD})
 
 
 def _run(connection: Connection) -> None:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine, inspect, text
+from sqlalchemy.engine.interfaces import ReflectedColumn, ReflectedIndex
 
-from scanner.store import open_store
+from scanner.store import open_store, schema
+from scanner.store.address import address_of
+from scanner.store.engine import engine_for, writing_history
 from scanner.store.schema import HEAD, migrations
 from scanner.store.tables import METADATA
+from tests.store.databases import KINDS, database
 
 
 def test_the_newest_migration_is_the_one_the_code_wants() -> None:
@@ -21,9 +29,36 @@ def test_the_newest_migration_is_the_one_the_code_wants() -> None:
     assert HEAD == ScriptDirectory.from_config(config).get_current_head()
 
 
-def test_the_migrated_database_is_the_one_the_code_describes(fresh: str) -> None:
-    """Tables, columns, types, keys and indexes are the same in both."""
-    open_store(fresh).close()
+@pytest.fixture(params=KINDS)
+def two_fresh(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, str]]:
+    """The URLs of two empty databases of the same kind."""
+    folders = tmp_path / "one", tmp_path / "other"
+    for folder in folders:
+        folder.mkdir()
+    with database(request.param, folders[0]) as one, database(request.param, folders[1]) as other:
+        yield one, other
+
+
+def opened(url: str) -> None:
+    """Make a database at once."""
+    open_store(url).close()
+
+
+def migrated(url: str) -> None:
+    """Make a database step by step."""
+    engine = engine_for(address_of(url))
+    with writing_history(engine) as connection:
+        schema._run(connection)
+    engine.dispose()
+
+
+Make = Callable[[str], None]
+
+
+@pytest.mark.parametrize("make", [opened, migrated])
+def test_a_database_is_the_one_the_code_describes(fresh: str, make: Make) -> None:
+    """Tables, columns, types, keys and indexes are the same, whether it was made at once or step by step."""
+    make(fresh)
     engine = create_engine(fresh)
     with engine.connect() as connection:
         options = {"compare_type": True, "compare_server_default": True}
@@ -33,6 +68,46 @@ def test_the_migrated_database_is_the_one_the_code_describes(fresh: str) -> None
 
     assert [] == differences
     assert {"alembic_version", *METADATA.tables} == found
+
+
+def test_a_database_made_at_once_is_as_if_it_had_been_migrated(two_fresh: tuple[str, str]) -> None:
+    """All that a database says about itself is the same, but for the order of columns."""
+    for url, make in zip(two_fresh, (opened, migrated), strict=True):
+        make(url)
+    one, other = (described(url) for url in two_fresh)
+    assert one == other
+
+
+def described(url: str) -> dict[str, object]:
+    """What a database says about its tables, and which version it claims to be."""
+    engine = create_engine(url)
+    with engine.connect() as connection:
+        seen = inspect(connection)
+        tables = {
+            name: {
+                "columns": sorted(map(without_type_objects, seen.get_columns(name)), key=str),
+                "key": seen.get_pk_constraint(name),
+                "foreign": sorted(seen.get_foreign_keys(name), key=str),
+                "unique": sorted(seen.get_unique_constraints(name), key=str),
+                "checks": sorted(seen.get_check_constraints(name), key=str),
+                "indexes": sorted(map(plain, seen.get_indexes(name)), key=str),
+            }
+            for name in seen.get_table_names()
+        }
+        version = connection.execute(text("SELECT version_num FROM alembic_version")).scalars().all()
+    engine.dispose()
+    return {"tables": tables, "version": version}
+
+
+def without_type_objects(column: ReflectedColumn) -> dict[str, object]:
+    """A column whose type is a text."""
+    return {**column, "type": repr(column["type"])}
+
+
+def plain(index: ReflectedIndex) -> dict[str, object]:
+    """An index whose condition is a text."""
+    options = {key: str(value) for key, value in index.get("dialect_options", {}).items()}
+    return {**index, "dialect_options": options}
 
 
 def test_findings_are_looked_up_in_the_index_that_does_not_grow(fresh: str) -> None:
