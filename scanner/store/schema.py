@@ -1,7 +1,7 @@
 """The version of a database: what it is, whether this code can use it, and how it gets there.
 
-Source of truth: Alembic's table `alembic_version` and the folder `migrations/`. A fresh database is made as the newest
-migration would leave it; one with history is only changed when the user says so.
+Source of truth: Alembic's table `alembic_version` and the folder `migrations/`. A fresh file is made as the newest migration
+would leave it; one with history is only changed when the user says so.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ def migrate(engine: Engine, address: Address) -> bool:
                 raise _newer(address)
             case "foreign":
                 raise _foreign(address)
-            case "fresh":
+            case "fresh" if connection.dialect.name == "sqlite":
                 _create(connection)
                 return True
-            case "older":
+            case "fresh" | "older":
                 _run(connection)
                 return True
 
@@ -81,7 +81,10 @@ def _state(connection: Connection) -> State:
 
 
 def _create(connection: Connection) -> None:
-    """Make what the last migration leaves, at once. A test compares it with what all of them make, step by step."""
+    """Make what the last migration leaves, at once; a test compares the two.
+
+    The tables do not say all of what PostgreSQL is told, and a database there is not made for every run.
+    """
     METADATA.create_all(connection)
     key = "CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)"
     connection.execute(text(f"CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL, {key})"))

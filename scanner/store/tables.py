@@ -244,7 +244,6 @@ Index(
     FINDINGS.c.cluster,
     unique=True,
     sqlite_where=FINDINGS.c.superseded.is_(None),
-    postgresql_where=FINDINGS.c.superseded.is_(None),
 )
 Index("findings_until", FINDINGS.c.cluster, FINDINGS.c.until)
 
