@@ -12,41 +12,47 @@ from itertools import islice
 from scanner import cel
 from scanner.evidence.asked import asked
 from scanner.evidence.discretion import Discretion
+from scanner.evidence.memory import Memory
 from scanner.model.evidence import NO_EVIDENCE, Evidence, Reason
-from scanner.model.outcome import Errored, Judgement, Violated
+from scanner.model.outcome import Check, Errored, Judgement, Violated
 from scanner.policies.validating import Bound, Ruling
 
 MOST = 8
 """Reasons that a finding keeps."""
+_MEMORY = Memory()
 _OUT_OF_COST = ("operation cancelled", "operation interrupted")
 
 
 def evidence(ruling: Ruling, judgement: Judgement, bound: Bound) -> Evidence:
     """Why a check was violated or erred; nothing of other outcomes and of what does not come to the same once more."""
+    if not isinstance(judgement.outcome, Violated | Errored):
+        return NO_EVIDENCE
     try:
-        return _evidence(ruling, judgement, bound)
+        key = _MEMORY.key(ruling, judgement, bound.compiled)
+        known = None if key is None else _MEMORY.get(key)
+        if known is not None:
+            return known
+        found = _evidence(ruling, judgement.check, judgement.outcome, bound)
+        return found if key is None else _MEMORY.keep(key, found)
     except Exception as error:  # noqa: BLE001 - a verdict is not lost because it cannot be explained
         why = f"it could not be explained: internal error ({type(error).__name__}); please report it"
         return Evidence((Reason("", why, erred=True),))
 
 
-def _evidence(ruling: Ruling, judgement: Judgement, bound: Bound) -> Evidence:
-    outcome = judgement.outcome
-    if not isinstance(outcome, Violated | Errored) or any(text in outcome.message for text in _OUT_OF_COST):
+def _evidence(ruling: Ruling, check: Check, outcome: Violated | Errored, bound: Bound) -> Evidence:
+    if any(text in outcome.message for text in _OUT_OF_COST):
         return NO_EVIDENCE
-    explanations = list(_explanations(ruling, judgement, outcome, bound))
+    explanations = list(_explanations(ruling, check, outcome, bound))
     discretion = Discretion(ruling, bound.compiled)
     found = list(dict.fromkeys(discretion.reason(one) for it in explanations for one in it.reasons))
     left_out = len(found) - len(found[:MOST]) + sum(it.left_out for it in explanations)
     return Evidence(tuple(found[:MOST]), left_out)
 
 
-def _explanations(
-    ruling: Ruling, judgement: Judgement, outcome: Violated | Errored, bound: Bound
-) -> Iterator[cel.Explanation]:
+def _explanations(ruling: Ruling, check: Check, outcome: Violated | Errored, bound: Bound) -> Iterator[cel.Explanation]:
     """Explain each expression that the outcome speaks of, as far as it comes to the same once more."""
     programs = {name: one.program for name, one in bound.compiled.variables.items() if one.program is not None}
-    for program, inputs in islice(asked(ruling, judgement.check, bound), MOST):
+    for program, inputs in islice(asked(ruling, check, bound), MOST):
         found = program.explain(inputs, programs)
         if _agrees(found.outcome, outcome):
             yield found

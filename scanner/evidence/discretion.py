@@ -14,13 +14,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from scanner import cel
 from scanner.cel.reasons import path_of
 from scanner.evaluate import CompiledPolicy
+from scanner.evidence.hidden import HIDDEN
 from scanner.evidence.shown import cut, said, shown
 from scanner.evidence.telltale import Trail, is_sensitive
 from scanner.model.evidence import Reason
 from scanner.model.json import Json
-from scanner.model.resource import Resource
 from scanner.policies.validating import Ruling
-from scanner.redact import hidden_values, is_plain_error, is_secret, lists_secrets, without
+from scanner.redact import is_plain_error, is_secret, lists_secrets, without
 
 WITHHELD = "[redacted: it may hold a secret]"
 _LONGEST_EXPRESSION = 200
@@ -28,24 +28,6 @@ _LONGEST_PATH = 300
 _WORD = re.compile(r"[^\s'\"()\[\]{},]+")
 _IDENTITY = (("request", "userInfo", "extra"), ("request", "userInfo", "uid"))
 _MOST_LOOKED_AT = 100_000
-
-
-class _Hidden:
-    """The secret values of the latest object and param: several findings are about one object."""
-
-    def __init__(self) -> None:
-        self._of: tuple[Resource | None, ...] = ()
-        self._values: frozenset[str] = frozenset()
-
-    def of(self, *resources: Resource | None) -> frozenset[str]:
-        """See `hidden_values`."""
-        if len(self._of) != len(resources) or any(a is not b for a, b in zip(self._of, resources, strict=True)):
-            self._values = hidden_values(*resources)
-            self._of = resources
-        return self._values
-
-
-_HIDDEN = _Hidden()
 
 
 class Discretion:
@@ -67,7 +49,7 @@ class Discretion:
     @property
     def _hidden(self) -> frozenset[str]:
         if self._known is None:
-            self._known = _HIDDEN.of(*self._of)
+            self._known = HIDDEN.of(*self._of)
         return self._known
 
     @property

@@ -364,3 +364,42 @@ def test_the_same_scan_gives_the_same_evidence() -> None:
     """No order depends on chance."""
     asked = "object.metadata.labels.all(k, v, v == 'x') && object.spec.containers.exists(c, c.name == 'x')"
     assert evidence(POD, asked) == evidence(POD, asked)
+
+
+SHAPES = st.fixed_dictionaries(
+    {
+        "labels": st.dictionaries(st.sampled_from("ab"), st.sampled_from(["x", "y"]), max_size=2),
+        "env": st.lists(st.sampled_from(["opensesame", "registry.example.com"]), max_size=1),
+        "images": st.lists(st.sampled_from(["registry.example.com/a", "b"]), max_size=3),
+        "priority": st.sampled_from([None, 1, 1.0, "1", [1], {}]),
+    }
+)
+
+
+def shaped(name: str, shape: dict[str, Any]) -> Document:
+    """A Pod of some shape."""
+    env = [{"name": "A", "value": value} for value in shape["env"]]
+    containers = [{"name": f"c{at}", "image": image, "env": env} for at, image in enumerate(shape["images"])]
+    spec = {"containers": containers, "priority": shape["priority"]}
+    return thing(PODS, name, "default", metadata={"labels": shape["labels"], "uid": name}, spec=spec)
+
+
+@given(st.lists(SHAPES, min_size=2, max_size=6))
+@settings(max_examples=60, deadline=None)
+def test_evidence_that_is_remembered_is_that_of_the_object(shapes: list[dict[str, Any]]) -> None:
+    """Objects that were looked at before change nothing of what is said about the next."""
+    asked = [
+        "object.spec.containers.all(c, c.image.startsWith('registry'))",
+        "object.spec.priority > dyn(0) && has(object.metadata.labels.a)",
+        "object.metadata.labels.all(k, v, v == 'x') && variables.first != 'b'",
+    ]
+    variables = [{"name": "first", "expression": "object.spec.containers[0].image"}]
+    manifest = policy("p", *asked, matchConstraints=EVERYTHING, variables=variables)
+    pods = [shaped(f"p{at}", shape) for at, shape in enumerate(shapes)]
+
+    def found(*subjects: Document) -> list[tuple[str, int, Evidence]]:
+        told = scanned(FakeCluster([namespace("default"), *subjects, manifest, binding()]))
+        return sorted(((it.name, it.check.index, it.evidence) for it in told.findings), key=str)
+
+    alone = sorted((one for subject in pods for one in found(subject)), key=str)
+    assert [str(one) for one in alone] == [str(one) for one in found(*pods)]
