@@ -4,6 +4,9 @@ The function is optimistic. What it returns is what the closures of `exact` retu
 operand may absorb, a value of an unforeseen class, it knows nothing, raises, and the closures decide. Guards stand only where
 Python would give an answer that CEL does not: bools as ints, characters of strings, numbers beyond 64 bits.
 
+Where that happens to most objects, there is a second, absorbing form. It passes over an operand of a logical operator that raises,
+and over an element of `all` or `exists`: where another one decides, it does so whatever this one would have come to.
+
 It is built of `ast` nodes, so that no text of a policy is ever parsed as Python, and every node has its place in the CEL text.
 """
 
@@ -17,6 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar, assert_never
 
 from scanner.cel import runtime, tracked
 from scanner.cel.closures import is_member
+from scanner.cel.errors import EvaluationStopped
 from scanner.cel.exact import OPTIONALS_KEPT_SINCE
 from scanner.cel.go_values import is_selection
 from scanner.cel.python_calls import at, found, keys, pairs, unforeseen, unwrapped
@@ -89,9 +93,16 @@ class Generated(NamedTuple):
     names: dict[str, object]
 
 
-def generate(root: Node, checked: Checked, folded: Folded, environment: Environment, source: Source) -> Generated:
+def generate(
+    root: Node, checked: Checked, folded: Folded, environment: Environment, source: Source, *, absorbing: bool = False
+) -> Generated:
     """Return the function of a checked tree as Python; raise `NotGenerated` where only the closures can evaluate it."""
-    return _Generator(checked, folded, environment, source).function(root)
+    return _Generator(checked, folded, environment, source, absorbing=absorbing).function(root)
+
+
+def can_absorb(root: Node, folded: Folded) -> bool:
+    """Return whether the absorbing form of a function is another one."""
+    return any(_absorbs(node) and node.id not in folded.constants for node in walk(root))
 
 
 # --- what the generated functions call
@@ -101,7 +112,10 @@ def generate(root: Node, checked: Checked, folded: Folded, environment: Environm
 
 
 class _Generator:
-    def __init__(self, checked: Checked, folded: Folded, environment: Environment, source: Source) -> None:
+    def __init__(
+        self, checked: Checked, folded: Folded, environment: Environment, source: Source, *, absorbing: bool
+    ) -> None:
+        self._absorbing = absorbing
         self._checked = checked
         self._source = source
         self._folded = folded
@@ -264,6 +278,8 @@ class _Generator:
 
     def _hoist(self, root: Node) -> None:
         """Read beforehand, once, what is read several times and at least once whatever happens."""
+        if self._absorbing:
+            return
         often = Counter(path for node in walk(root) for path in self._prefixes(node))
         certain = {path for node in _certainly(root) for path in self._prefixes(node)} - set(self._known)
         for path in sorted(certain, key=len):
@@ -386,7 +402,7 @@ class _Generator:
     def _chosen(self, absent: ast.expr, other: Node, value: Term) -> Term:
         """Return a value, or another where it is absent, which is evaluated only then."""
         test = absent
-        if _has_loop(other, self._folded):
+        if self._needs_statements(other):
             held = self._names.local("absent")
             self._block.append(assign(held, absent))
             test = name_of(held)
@@ -417,14 +433,49 @@ class _Generator:
         conjunction = node.function == "_&&_"
         terms = _terms(node)
         known = dict(self._known)
+        if self._absorbing:
+            return self._absorbed(terms, conjunction=conjunction)
         try:
-            if any(_has_loop(term, self._folded) for term in terms[1:]):
+            if any(self._needs_statements(term) for term in terms[1:]):
                 return self._logic_in_steps(terms, conjunction=conjunction)
             operator = ast.And() if conjunction else ast.Or()
             values = [self._decides(term, terms[at + 1 :], when=conjunction) for at, term in enumerate(terms)]
             return Term(ast.BoolOp(operator, values), Kind.BOOL)
         finally:
             self._known = known
+
+    def _absorbed(self, terms: Sequence[Node], *, conjunction: bool) -> Term:
+        """Evaluate the terms until one decides; those that raise matter only where none does."""
+        result, erred = self._names.local("holds"), self._names.local("erred")
+        undecided: ast.expr = name_of(result) if conjunction else ast.UnaryOp(ast.Not(), name_of(result))
+        neutral: list[ast.stmt] = [assign(erred, ast.Constant(value=True)), assign(result, ast.Constant(conjunction))]
+        chain: list[ast.stmt] = []
+        for term in reversed(terms):
+            code, block = self._inside(partial(self._truth_apart, term))
+            attempt = self._attempt([*block, assign(result, code)], neutral)
+            chain = [attempt, ast.If(undecided, chain, [])] if chain else [attempt]
+        raised = ast.BoolOp(ast.And(), [name_of(erred), undecided])
+        give_up = ast.If(raised, [ast.Expr(self._names.call(unforeseen))], [])
+        self._block += [assign(erred, ast.Constant(value=False)), *chain, give_up]
+        return Term(name_of(result), Kind.BOOL)
+
+    def _truth_apart(self, node: Node) -> ast.expr:
+        """Return a condition that leaves nothing behind for others: it may not have been evaluated to its end."""
+        known = dict(self._known)
+        try:
+            return self._truth(node)
+        finally:
+            self._known = known
+
+    def _attempt(self, block: list[ast.stmt], otherwise: list[ast.stmt]) -> ast.stmt:
+        stopped = ast.ExceptHandler(self._names.class_(EvaluationStopped), None, [ast.Raise(None, None)])
+        raised = ast.ExceptHandler(self._names.class_(Exception), None, otherwise)
+        return ast.Try(body=block, handlers=[stopped, raised], orelse=[], finalbody=[])
+
+    def _needs_statements(self, node: Node) -> bool:
+        """Return whether a node is evaluated by statements before its expression."""
+        loops = _has_loop(node, self._folded)
+        return loops or (self._absorbing and can_absorb(node, self._folded))
 
     def _logic_in_steps(self, terms: Sequence[Node], *, conjunction: bool) -> Term:
         """Evaluate the terms one after the other as statements, because some of them are loops."""
@@ -470,7 +521,7 @@ class _Generator:
         condition, yes, no = node.arguments
         known = dict(self._known)
         test = self._decides(condition, (yes,), when=True)
-        if not (_has_loop(yes, self._folded) or _has_loop(no, self._folded)):
+        if not (self._needs_statements(yes) or self._needs_statements(no)):
             then = self._branch(yes)
             self._known = known
             otherwise = self._branch(no)
@@ -607,11 +658,11 @@ class _Generator:
             return self._bind(node)
         outer, known = self._scope, dict(self._known)
         target, over = self._loop(node)
-        term, start, block = self._folded_over(node)
+        fold = self._folded_over(node)
         self._scope, self._known = outer, known
-        self._block.extend(start)
-        self._block.append(ast.For(target=target, iter=over, body=block, orelse=[], type_comment=None))
-        return term
+        self._block.extend(fold.before)
+        self._block.append(ast.For(target=target, iter=over, body=fold.block, orelse=fold.after, type_comment=None))
+        return fold.term
 
     def _bind(self, node: Comprehension) -> Term:
         value = self._term(node.start)
@@ -644,8 +695,7 @@ class _Generator:
         self._block += [assign(held, over.code), ast.If(is_no_list, [replaced], [])]
         return ast.Name(first, ast.Store()), name_of(held)
 
-    def _folded_over(self, node: Comprehension) -> tuple[Term, list[ast.stmt], list[ast.stmt]]:
-        """Return the result, the statement before the loop and those in it."""
+    def _folded_over(self, node: Comprehension) -> _Fold:
         result = self._names.local(node.fold)
         match node.fold:
             case "all" | "exists":
@@ -655,26 +705,30 @@ class _Generator:
             case _:
                 return self._collected(node, result)
 
-    def _quantified(
-        self, node: Comprehension, result: str, *, stop: bool
-    ) -> tuple[Term, list[ast.stmt], list[ast.stmt]]:
+    def _quantified(self, node: Comprehension, result: str, *, stop: bool) -> _Fold:
         test, block = self._inside(lambda: self._tested(_required(node.predicate)))
         found_it: list[ast.stmt] = [assign(result, ast.Constant(stop)), ast.Break()]
         block.append(ast.If(test if stop else ast.UnaryOp(ast.Not(), test), found_it, []))
-        return Term(name_of(result), Kind.BOOL), [assign(result, ast.Constant(not stop))], block
+        term, before = Term(name_of(result), Kind.BOOL), [assign(result, ast.Constant(not stop))]
+        if not self._absorbing:
+            return _Fold(term, before, block)
+        erred = self._names.local("erred")
+        attempt = self._attempt(block, [assign(erred, ast.Constant(value=True))])
+        give_up = ast.If(name_of(erred), [ast.Expr(self._names.call(unforeseen))], [])
+        return _Fold(term, [*before, assign(erred, ast.Constant(value=False))], [attempt], [give_up])
 
     def _tested(self, predicate: Node) -> ast.expr:
         self._hoist(predicate)
         return self._truth(predicate)
 
-    def _counted(self, node: Comprehension, result: str) -> tuple[Term, list[ast.stmt], list[ast.stmt]]:
+    def _counted(self, node: Comprehension, result: str) -> _Fold:
         test, block = self._inside(lambda: self._tested(_required(node.predicate)))
         add = ast.AugAssign(target=ast.Name(result, ast.Store()), op=ast.Add(), value=ast.Constant(1))
         block.append(ast.If(test, [add], []))
         is_one = ast.Compare(name_of(result), [ast.Eq()], [ast.Constant(1)])
-        return Term(is_one, Kind.BOOL), [assign(result, ast.Constant(0))], block
+        return _Fold(Term(is_one, Kind.BOOL), [assign(result, ast.Constant(0))], block)
 
-    def _collected(self, node: Comprehension, result: str) -> tuple[Term, list[ast.stmt], list[ast.stmt]]:
+    def _collected(self, node: Comprehension, result: str) -> _Fold:
         known = dict(self._known)
         test, block = self._inside(lambda: None if node.predicate is None else self._truth(_required(node.predicate)))
         body, inner = self._inside(lambda: self._term(_required(node.body)))
@@ -683,7 +737,16 @@ class _Generator:
         inner.append(ast.Expr(append))
         block += inner if test is None else [ast.If(test, inner, [])]
         kind = Kind.DOCUMENTS if body.kind in PLAIN else Kind.LIST
-        return Term(name_of(result), kind), [assign(result, ast.List([], ast.Load()))], block
+        return _Fold(Term(name_of(result), kind), [assign(result, ast.List([], ast.Load()))], block)
+
+
+class _Fold(NamedTuple):
+    """The result of a loop, the statements before it and in it, and those for when nothing has ended it."""
+
+    term: Term
+    before: list[ast.stmt]
+    block: list[ast.stmt]
+    after: list[ast.stmt] = []  # noqa: RUF012 - never added to
 
 
 class _Walked(NamedTuple):
@@ -740,6 +803,13 @@ def _negated(node: Node) -> Node | None:
 def _has_loop(node: Node, folded: Folded) -> bool:
     """Return whether a node needs statements before its expression."""
     return any(isinstance(part, Comprehension) and part.id not in folded.constants for part in walk(node))
+
+
+def _absorbs(node: Node) -> bool:
+    """Return whether a node passes over parts of it that err, where others decide."""
+    if isinstance(node, Comprehension):
+        return node.fold in ("all", "exists")
+    return isinstance(node, Call) and node.function in ("_&&_", "_||_")
 
 
 def _required(node: Node | None) -> Node:

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from scanner.cel.codegen import FUNCTION, Generated, NotGenerated, generate
+from scanner.cel.codegen import FUNCTION, Generated, NotGenerated, can_absorb, generate
 from scanner.cel.python_calls import Unforeseen
 from scanner.cel.source import Source
 
@@ -76,9 +76,13 @@ def python_of(text: str, root: Node, checked: Checked, folded: Folded, environme
     return "" if generated is None else ast.unparse(generated.module)
 
 
-def build(text: str, root: Node, checked: Checked, folded: Folded, environment: Environment) -> Fast | None:
+def build(
+    text: str, root: Node, checked: Checked, folded: Folded, environment: Environment, *, absorbing: bool = False
+) -> Fast | None:
     """Return the function of an expression, or None when only the closures can evaluate it."""
-    generated = _generated(text, root, checked, folded, environment)
+    if absorbing and not can_absorb(root, folded):
+        return None
+    generated = _generated(text, root, checked, folded, environment, absorbing=absorbing)
     if generated is None:
         return None
     names = {**generated.names, "__name__": "cel", "__loader__": _Text(text)}
@@ -92,9 +96,11 @@ def build(text: str, root: Node, checked: Checked, folded: Folded, environment: 
     return cast("Fast", names[FUNCTION])
 
 
-def _generated(text: str, root: Node, checked: Checked, folded: Folded, environment: Environment) -> Generated | None:
+def _generated(
+    text: str, root: Node, checked: Checked, folded: Folded, environment: Environment, *, absorbing: bool = False
+) -> Generated | None:
     try:
-        generated = generate(root, checked, folded, environment, Source(text))
+        generated = generate(root, checked, folded, environment, Source(text), absorbing=absorbing)
         ast.fix_missing_locations(generated.module)
     except (NotGenerated, RecursionError):
         return None

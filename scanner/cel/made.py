@@ -57,9 +57,8 @@ def noting() -> Iterator[Notes]:
         _CURRENT.reset(token)
 
 
-def noting_any() -> bool:
-    """Return whether anybody wants to know: generated functions do not tell."""
-    return _CURRENT.get() is not None
+noted = _CURRENT.get
+"""Return the notes that are taken, None where nobody wants to know: generated functions do not tell."""
 
 
 def joined(left: list[Value], right: list[Value]) -> list[Value]:

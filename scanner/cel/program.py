@@ -15,7 +15,7 @@ from scanner.cel.errors import CompileError, CostExceeded, EvaluationError, Inst
 from scanner.cel.folding import fold
 from scanner.cel.frame import MISSING
 from scanner.cel.lexer import UnknownCharacter
-from scanner.cel.made import noting_any
+from scanner.cel.made import noted
 from scanner.cel.meter import Meter
 from scanner.cel.natives import WRAPPED_SINCE, wrapping_any
 from scanner.cel.parser import NotInGrammar, TooDeep
@@ -68,6 +68,7 @@ class Program:
         "_evaluated",
         "_fast",
         "_function",
+        "_is_absorbing",
         "_is_generated",
         "_may_wrap",
         "_metered",
@@ -90,6 +91,7 @@ class Program:
         self._evaluated = 0
         self._fast: fast.Fast | None = None
         self._function: fast.Fast | None = None
+        self._is_absorbing = False
         self._is_generated = False
         self._watch = fast.Watch(None)
         self._metered: metered.Planned | None = None
@@ -99,13 +101,13 @@ class Program:
 
     def evaluate(self, activation: Mapping[str, object]) -> Value:
         """Return the value for these variables; raise `EvaluationError` with upstream's text."""
-        if noting_any() or (self._may_wrap and wrapping_any()):
+        if noted() is not None or (self._may_wrap and wrapping_any()):
             return self.evaluate_exactly(activation)
         if self._fast is not None:
             try:
                 return self._fast(activation)
             except Exception:  # noqa: BLE001 - whatever it is, the closures decide
-                self._fast = self._watch.fell_back()
+                self._fast = self._watch.fell_back() or self._absorbing()
         elif self._evaluated < _WORTH_GENERATING:
             self._evaluated += 1
             if self._evaluated == _WORTH_GENERATING:
@@ -126,6 +128,22 @@ class Program:
             self._fast = self._function
             self._watch = fast.Watch(self._function)
         return self._function
+
+    def _absorbing(self) -> fast.Fast | None:
+        """Return the form that gets along with operands that raise, the first time; none is left when that falls back, too."""
+        if self._is_absorbing:
+            return None
+        self._is_absorbing = True
+        function = self.absorbing()
+        self._watch = fast.Watch(function)
+        return function
+
+    def absorbing(self) -> fast.Fast | None:
+        """Return the absorbing form of the generated function; None where there is no other than the usual one."""
+        analysis = self._analysis
+        return fast.build(
+            self.text, analysis.root, analysis.checked, analysis.folded, analysis.environment, absorbing=True
+        )
 
     def explain(
         self, activation: Mapping[str, object], variables: Mapping[str, Program] | None = None

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import traceback
+from collections.abc import Callable
+from itertools import product
 
 import pytest
 
-from scanner.cel import Environment, EvaluationError, Program, compile
+from scanner.cel import BOOL, Environment, EvaluationError, Lazy, Program, Value, compile
+from scanner.cel.errors import Interrupted
 from scanner.cel.fast import Watch
 
 ENVIRONMENT = Environment()
@@ -94,6 +97,65 @@ def test_a_function_that_mostly_raises_is_asked_no_more() -> None:
     """After two rounds of failures the closures decide alone."""
     watch = Watch(lambda _: True)
     assert [False] * 127 + [True] == [watch.fell_back() is None for _ in range(128)]
+
+
+_LEAVES = ("object.t", "object.f", "object.missing", "object.n.y", "object.n", "[object.t, object.missing][0]")
+_SHAPES = (
+    "{0} && {1} && {2}",
+    "{0} || {1} || {2}",
+    "({0} && {1}) || {2}",
+    "({0} || {1}) && {2}",
+    "{0} && ({1} || !({2}))",
+    "({0} ? {1} || {2} : {2} && {0})",
+    "object.xs.all(x, x == 1 || {0}) && {1}",
+    "object.xs.exists(x, {0} && x.y) || {2}",
+    "object.xs.all(x, x.y || {1})",
+    "object.xs.exists(x, x.z && {2})",
+    "object.xs.all(x, object.xs.exists(y, y == x && {1}) || {0})",
+    "object.xs.exists_one(x, {0} || {2})",
+    "object.xs.filter(x, {0} && {1}).size() > 0 || {2}",
+)
+
+
+@pytest.mark.parametrize("shape", _SHAPES)
+def test_absorbing_forms_answer_as_the_closures(shape: str) -> None:
+    """Whatever is true, false or in error: where the form has an answer it is theirs, and it has one where they have."""
+    document = {"t": True, "f": False, "n": 1, "xs": [1, {"y": False, "z": True}, {}]}
+    for leaves in product(_LEAVES, repeat=3):
+        program = compile(shape.format(*leaves), ENVIRONMENT)
+        form = program.absorbing()
+        assert form is not None
+        assert answer(program.evaluate_exactly, document) == answer(form, document)
+
+
+def answer(evaluate: Callable[[dict[str, object]], object], document: object) -> object:
+    """The value, or that there is none."""
+    try:
+        return evaluate({"object": document})
+    except Exception:  # noqa: BLE001 - functions raise anything at all
+        return "no value"
+
+
+def test_nothing_absorbs_the_end_of_an_evaluation() -> None:
+    """A limit that was reached ends it, whatever other operands say."""
+
+    class Endless(Lazy):
+        def find(self, _name: str) -> tuple[Value]:
+            raise Interrupted
+
+    program = compile("variables.x || object.t", ENVIRONMENT.with_variable("x", BOOL))
+    form = program.absorbing()
+    assert form is not None
+    with pytest.raises(Interrupted):
+        form({"object": {"t": True}, "variables": Endless()})
+
+
+def test_a_function_that_mostly_raises_gets_along_with_it() -> None:
+    """Its absorbing form takes its place, and answers without the closures."""
+    program = generated("object.missing == 1 || object.x == 1")
+    for _ in range(200):
+        assert program.evaluate({"object": {"x": 1}}) is True
+    assert program._fast is not None
 
 
 def test_a_function_that_raises_now_and_then_is_kept() -> None:

@@ -70,6 +70,7 @@ class Agreement:
     fast: int = 0
     fell_back: int = 0
     only_closures: int = 0
+    absorbing: int = 0
     differences: list[str] = field(default_factory=list)
     causes: Counter[str] = field(default_factory=Counter)
 
@@ -101,6 +102,7 @@ def _differences(program: cel.Program, activate: _Activate, document: Any, agree
     exact = _seen(program.evaluate_exactly, activate, document)
     if ours.tagged(meter.outcome) != exact.outcome:
         yield f"{program.text}\n  counted {ours.tagged(meter.outcome)}\n  exact   {exact.outcome}"
+    yield from _absorbing(program, activate, document, exact, agreement)
     function = program.generate()
     if function is None:
         agreement.only_closures += 1
@@ -118,6 +120,22 @@ def _differences(program: cel.Program, activate: _Activate, document: Any, agree
     agreement.fast += 1
     if fast != exact:
         yield f"{program.text}\n  fast  {fast}\n  exact {exact}\n{program.python()}"
+
+
+def _absorbing(
+    program: cel.Program, activate: _Activate, document: Any, exact: Seen, agreement: Agreement
+) -> Iterator[str]:
+    """Compare what the absorbing form of the function comes to, where it does; it may reach more."""
+    function = program.absorbing()
+    if function is None:
+        return
+    try:
+        absorbing = _seen(function, activate, document)
+    except Exception:  # noqa: BLE001 - the closures would decide
+        return
+    agreement.absorbing += 1
+    if absorbing.outcome != exact.outcome:
+        yield f"{program.text}\n  absorbing {absorbing}\n  exact     {exact}"
 
 
 def _seen(evaluate: Callable[[Mapping[str, object]], cel.Value], activate: _Activate, document: Any) -> Seen:
@@ -157,7 +175,7 @@ def main() -> None:
         sys.stdout.write(f"  {number} needless fallbacks: {cause}\n")
     sys.stdout.write(
         f"seed={arguments.seed} pairs={agreement.pairs} fast={agreement.fast} fell_back={agreement.fell_back} "
-        f"only_closures={agreement.only_closures} different={len(agreement.differences)}\n"
+        f"only_closures={agreement.only_closures} absorbing={agreement.absorbing} different={len(agreement.differences)}\n"
     )
     sys.exit(bool(agreement.differences))
 

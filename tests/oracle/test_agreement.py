@@ -10,6 +10,7 @@ def test_generated_functions_mean_what_the_closures_mean() -> None:
     agreement = compare(seed=20260507, pairs=3000)
     assert [] == agreement.differences
     assert agreement.fast > agreement.pairs / 3
+    assert agreement.absorbing > 0
 
 
 def test_few_values_need_the_closures() -> None:
