@@ -11,6 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+FORKS: Final = sys.platform == "linux"
+"""Whether a process may be forked; macOS' own libraries do not bear it."""
 MOST: Final = 8
 """One process can list, record and report for about so many."""
 _LIMIT: Final = Path("/sys/fs/cgroup/cpu.max")

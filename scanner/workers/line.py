@@ -20,6 +20,7 @@ from scanner.model.resource import Page
 from scanner.model.scan import PageResult
 from scanner.page import Judge
 from scanner.plan import KindPlan
+from scanner.workers.cores import FORKS
 from scanner.workers.process import INTERRUPTS, judged, serve, unjudged
 from scanner.workers.relay import Asked, Relay
 
@@ -87,7 +88,7 @@ class Workers:
         self._judge = judge
         self._plans = {plan.kind: plan for plan in plans}
         self._relay = relay
-        self._count = count if count > 1 else 0
+        self._count = count if count > 1 and FORKS else 0
         self._paused = paused
         self._little = little
         self._bytes = 0
