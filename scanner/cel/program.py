@@ -7,7 +7,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from scanner.cel import bounds, exact, fast, metered, notes, parser, reads, reasons, salvage, syntax
+from scanner.cel import bounds, exact, fast, inspection, metered, notes, parser, reads, reasons, salvage, syntax
 from scanner.cel.checker import check
 from scanner.cel.cost import PER_CALL_LIMIT
 from scanner.cel.depth import with_room
@@ -156,6 +156,10 @@ class Program:
         if self._noting is None:
             self._noting = notes.Noting(self._analysis)
         return self._noting
+
+    def parts(self) -> tuple[inspection.Part, ...]:
+        """Return the tree with its types, parents first, as people read it."""
+        return tuple(inspection.parts(self._analysis))
 
     def python(self) -> str:
         """Return the generated function as people read it; empty when there is none."""

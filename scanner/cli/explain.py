@@ -15,6 +15,7 @@ from scanner.model.outcome import CheckKind, Errored, Violated, WouldChange
 from scanner.model.reading import Auditability
 
 if TYPE_CHECKING:
+    from scanner.cel import Program
     from scanner.model.policy import Binding, Policy, Validation
     from scanner.model.release import Minor
     from scanner.model.scan import PolicyRecord, ScanRecord, StoredFinding
@@ -31,7 +32,10 @@ def command(
     db: DbOption = "",
     cluster_name: ClusterNameOption = "",
     python: Annotated[
-        bool, typer.Option("--python", help="Show the Python that the policy's expressions become.")
+        bool,
+        typer.Option(
+            "--python", help="Show what the policy's expressions become: trees with types, what they read, Python."
+        ),
     ] = False,
 ) -> None:
     """Say in plain words what a policy asks and what it found, or what a finding means."""
@@ -88,9 +92,22 @@ def _python(policy: Policy, rules: Minor) -> Iterator[str]:
     for place, expression in compiled(policy, rules).expressions():
         yield f"# {place}"
         yield from (f"#     {line}" for line in expression.text.strip().splitlines())
-        code = expression.program.python() if expression.program else f"# it does not compile: {expression.fault}"
-        yield from code.splitlines() or ["# only the exact evaluator evaluates this"]
+        if expression.program:
+            yield from _inspected(expression.program)
+        else:
+            yield from (f"# {line}" for line in f"it does not compile: {expression.fault}".splitlines())
         yield ""
+
+
+def _inspected(program: Program) -> Iterator[str]:
+    from scanner.report.words import cut  # noqa: PLC0415 - nothing is imported before it is needed
+
+    reads = ", ".join(".".join(path) for path in sorted(program.reads))
+    yield f"# reads {reads or 'nothing'}"
+    for part in program.parts():
+        constant = ", constant" if part.constant else ""
+        yield f"# {'  ' * part.depth}{cut(part.text)}: {part.type}{constant}"
+    yield from program.python().splitlines() or ["# only the exact evaluator evaluates this"]
 
 
 def _requester(entry: PolicyRecord, record: ScanRecord) -> Iterator[str]:

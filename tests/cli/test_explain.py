@@ -20,11 +20,12 @@ def test_the_python_of_a_policy(assay: Assay, write: Write) -> None:
     ran = assay("explain", "strict", "--python")
 
     shown = ran.stdout.decode().splitlines()
-    assert (0, ["# spec.validations[0].expression", "#     has(object.data)", "def cel(activation):"]) == (
+    assert (0, ["# spec.validations[0].expression", "#     has(object.data)", "# reads object.data"]) == (
         ran.code,
         shown[:3],
     )
-    assert "'data' in object_1" in shown[4]
+    assert ["# has(object.data): bool", "#   object: dyn", "def cel(activation):"] == shown[3:6]
+    assert "'data' in object_1" in shown[7]
 
 
 def test_a_finding_has_no_python(assay: Assay, write: Write) -> None:

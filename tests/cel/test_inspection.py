@@ -1,0 +1,34 @@
+"""What a compiled expression tells of itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from scanner.cel import Environment, compile
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("object.spec.replicas<=5", ["object.spec.replicas <= 5: bool", "  object.spec.replicas: dyn", "  5: int constant"]),
+        ("object.x.all(c, c.y > 1)", [
+            "object.x.all(c, c.y > 1): bool", "  object.x: dyn", "  c.y > 1: bool", "    c.y: dyn", "    1: int constant",
+        ]),
+        ("object.x in [1, 2]", ["object.x in [1, 2]: bool", "  object.x: dyn", "  [1, 2]: list(int) constant"]),
+        ("has(object.x) ? 'a' : 'b'", [
+            "has(object.x) ? 'a' : 'b': string", "  has(object.x): bool", "    object: dyn", "  'a': string constant", "  'b': string constant",
+        ]),
+        ("request.name", ["request.name: string"]),
+    ],
+)  # fmt: skip
+def test_the_tree_of_an_expression(text: str, lines: list[str]) -> None:
+    """Parents first, with types; macros as they are written, constants in one piece."""
+    parts = compile(text, Environment()).parts()
+    shown = [f"{'  ' * one.depth}{one.text}: {one.type}{' constant' if one.constant else ''}" for one in parts]
+    assert lines == shown
+
+
+def test_a_deep_tree_is_no_recursion() -> None:
+    """A part for every operator, as deep as the grammar allows."""
+    deep = "object.x" + " + object.x" * 200
+    assert 401 == len(compile(deep, Environment()).parts())
