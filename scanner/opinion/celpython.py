@@ -1,0 +1,154 @@
+"""cel-python, in a process of its own: it reads questions line by line and answers each, whatever happens.
+
+Source of truth: cel-python 0.5, its interpreted runner. Nothing but this process imports it: it takes half a second, and what it
+does to its process is no danger to a scan. The process gives up memory above a limit, and is killed by whoever waits too long.
+
+Questions are JSON: `{"text": …, "number": n}` compiles an expression, `{"inputs": {…}, "variables": {…}}` sets what is visible,
+`{"number": n}` evaluates. Answers are `["value", tagged]`, `["error", text]`, `["refused", text]`, `["crash", text]`, `["ready"]`.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import logging
+import resource
+import signal
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+_MEMORY = 1 << 30
+"""Bytes of address space."""
+_LAST_RESORT = 30
+"""Seconds after which the process ends itself, should whoever asked be gone."""
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_LONGEST = 300
+
+
+class Answering:
+    """The engine, its programs, and what they see."""
+
+    def __init__(self) -> None:
+        """Import the engine."""
+        from celpy import Environment, celtypes  # noqa: PLC0415 - see above
+        from celpy.adapter import json_to_cel  # noqa: PLC0415
+        from celpy.celparser import CELParseError  # noqa: PLC0415
+        from celpy.evaluation import CELEvalError  # noqa: PLC0415
+
+        logging.disable(logging.CRITICAL)
+        self._refusal, self._error = CELParseError, CELEvalError
+        self._types, self._convert = celtypes, json_to_cel
+        self._engine = Environment()
+        self._programs: dict[int, Any] = {}
+        self._visible: dict[str, Any] = {}
+
+    def answer(self, question: Any) -> list[object]:
+        """Answer a question. Whatever it raises is an answer."""
+        try:
+            return self._answer(question)
+        except self._refusal as error:
+            return ["refused", _said(error)]
+        except self._error as error:
+            return ["error", _said(error)]
+        except MemoryError:
+            return ["crash", "MemoryError"]
+        except Exception as error:  # noqa: BLE001 - that it raises this is what there is to know
+            return ["crash", f"{type(error).__name__}: {_said(error)}"]
+
+    def _answer(self, question: Any) -> list[object]:
+        if "text" in question:
+            self._programs[question["number"]] = self._engine.program(self._engine.compile(question["text"]))
+            return ["ready"]
+        if "inputs" in question:
+            given = question["variables"]
+            self._visible = {name: self._convert(document) for name, document in question["inputs"].items()}
+            self._visible["variables"] = self._types.MapType(
+                {self._types.StringType(name): self._made(value) for name, value in given.items()}
+            )
+            return ["ready"]
+        return ["value", self._tagged(self._programs[question["number"]].evaluate(self._visible))]
+
+    def _made(self, tagged: list[Any]) -> Any:
+        """A value of ours as one of theirs."""
+        types = self._types
+        kind, value = tagged
+        match kind:
+            case "null":
+                return None
+            case "bool":
+                return types.BoolType(value)
+            case "uint":
+                return types.UintType(int(value))
+            case "int":
+                return types.IntType(int(value))
+            case "double":
+                return types.DoubleType(float(value))
+            case "bytes":
+                return types.BytesType(bytes.fromhex(value))
+            case "list":
+                return types.ListType([self._made(item) for item in value])
+            case "map":
+                return types.MapType({self._made(key): self._made(item) for key, item in value})
+            case "timestamp":
+                return types.TimestampType(_EPOCH + dt.timedelta(microseconds=int(value) // 1000))
+            case "duration":
+                return types.DurationType(dt.timedelta(microseconds=int(value) // 1000))
+            case _:
+                return types.StringType(value)
+
+    def _tagged(self, value: Any) -> list[object]:
+        """A value of theirs as one of ours."""
+        types = self._types
+        match value:
+            case None:
+                return ["null", None]
+            case types.BoolType() | bool():
+                return ["bool", bool(value)]
+            case types.UintType():
+                return ["uint", str(int(value))]
+            case types.IntType():
+                return ["int", str(int(value))]
+            case types.DoubleType():
+                return ["double", repr(float(value))]
+            case types.StringType() | str():
+                return ["string", str(value)]
+            case types.BytesType():
+                return ["bytes", bytes(value).hex()]
+            case types.ListType():
+                return ["list", [self._tagged(item) for item in value]]
+            case types.MapType():
+                return ["map", [[self._tagged(key), self._tagged(item)] for key, item in value.items()]]
+            case types.DurationType():
+                return ["duration", str(value // dt.timedelta(microseconds=1) * 1000)]
+            case types.TimestampType():
+                return ["timestamp", str((value - _EPOCH) // dt.timedelta(microseconds=1) * 1000)]
+            case _:
+                return ["type", getattr(value, "__name__", type(value).__name__)]
+
+
+def _said(error: Exception) -> str:
+    """What an exception says, on one line."""
+    return " ".join(str(part) for part in error.args[:1]).replace("\n", " ")[:_LONGEST]
+
+
+def _questions() -> Iterator[Any]:
+    for line in sys.stdin:
+        yield json.loads(line)
+
+
+def main() -> None:
+    """Answer until nobody asks any longer."""
+    answering = Answering()
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    sys.stdout.write('["ready"]\n')
+    sys.stdout.flush()
+    for question in _questions():
+        signal.alarm(_LAST_RESORT)
+        sys.stdout.write(json.dumps(answering.answer(question)) + "\n")
+        sys.stdout.flush()
+        signal.alarm(0)
+
+
+if __name__ == "__main__":
+    main()

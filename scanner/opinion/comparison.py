@@ -1,0 +1,235 @@
+"""Two engines, the same expressions, a sample of the objects: what they agree on, what one cannot do, where they differ.
+
+Verdicts come from the pages as they are judged; nothing here changes one. Which objects are in the sample follows from their
+identity, so that the same cluster has the same sample every time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+
+from scanner.budget import Variables
+from scanner.evaluate import CompiledPolicy, Expression, inputs_of
+from scanner.model.opinion import Disagreement, Limited, Opinion
+from scanner.model.outcome import Check, CheckKind
+from scanner.model.resource import Kind, Page, Resource, resource_of
+from scanner.opinion.engine import Answer, Engine, Ours
+from scanner.opinion.limits import LIMITS, limit_of
+from scanner.opinion.traits import traits_of
+from scanner.opinion.values import same
+from scanner.page import Judge, decoded, listed
+from scanner.plan import KindPlan
+from scanner.policies.kyverno.decide import Decision
+from scanner.policies.kyverno.request import with_variables
+from scanner.policies.validating import Bound, Ruling, World, judge
+
+_MOST_DISAGREEMENTS = 100
+_KINDS = {
+    "variables": CheckKind.VALIDATION,
+    "matchConditions": CheckKind.CONDITIONS,
+    "validations": CheckKind.VALIDATION,
+    "auditAnnotations": CheckKind.AUDIT_ANNOTATION,
+    "mutations": CheckKind.MUTATION,
+}
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What a comparison adds up to."""
+
+    objects: int = 0
+    evaluations: int = 0
+    agreed: int = 0
+    limited: Counter[str] = field(default_factory=Counter)
+    expressions: dict[str, None] = field(default_factory=dict)
+    limited_expressions: dict[str, dict[str, None]] = field(default_factory=dict)
+    first: dict[tuple[str, str, str], Disagreement] = field(default_factory=dict)
+    disagreed: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+
+
+class Comparison:
+    """One engine against another on `percent` of the objects, page by page."""
+
+    def __init__(self, engine: Engine, name: str, percent: float) -> None:
+        """Begin with nothing; `name` is what a report calls the other engine."""
+        self._ours = Ours()
+        self._theirs = engine
+        self._name = name
+        self._percent = percent
+        self._tally = _Tally()
+        self._seen: set[str] = set()
+
+    def page(self, page: Page, plan: KindPlan, judging: Judge) -> None:
+        """Compare on the objects of a page that are in the sample. Whatever goes wrong here is no trouble of the scan's."""
+        for resource in _objects(page, judging):
+            if in_sample(resource, self._percent) and _identity(resource) not in self._seen:
+                self._seen.add(_identity(resource))
+                self._tally.objects += 1
+                for bound, original in plan.policies:
+                    self._object(resource, bound, original, judging.world)
+
+    def _object(self, resource: Resource, bound: Bound, original: Kind, world: World) -> None:
+        # Whatever judging raises has been met, and recorded, where the object was judged.
+        with suppress(Exception):
+            for ruling in judge(bound, resource, original, world):
+                self._ruling(ruling, bound)
+
+    def _ruling(self, ruling: Ruling, bound: Bound) -> None:
+        """Compare all expressions of a policy that matched."""
+        if ruling.request is None:
+            return
+        for kind, expressions in _by_kind(bound.compiled):
+            activation = _activation(ruling, bound, kind)
+            names = frozenset(name for _, one in expressions for name in _variables(one, bound.compiled))
+            self._ours.show(activation, names)
+            self._theirs.show(activation, names)
+            for place, expression in expressions:
+                self._compare(ruling, place, expression)
+
+    def _compare(self, ruling: Ruling, place: str, expression: Expression) -> None:
+        ours, theirs = self._ours.ask(expression), self._theirs.ask(expression)
+        tally, text = self._tally, expression.text
+        tally.evaluations += 1
+        tally.expressions[text] = None
+        if _agree(ours, theirs):
+            tally.agreed += 1
+            return
+        limit = limit_of(traits_of(text), ours, theirs)
+        if limit is not None:
+            tally.limited[limit.name] += 1
+            tally.limited_expressions.setdefault(limit.name, {})[text] = None
+            return
+        policy = ruling.invocation.policy
+        key = policy.language, policy.name, place
+        tally.disagreed[key] += 1
+        tally.first.setdefault(
+            key,
+            Disagreement(
+                policy=policy.name,
+                language=policy.language,
+                place=place,
+                expression=text,
+                evaluations=0,
+                object=_named(ruling.resource),
+                ours=_told(ours),
+                theirs=_told(theirs),
+            ),
+        )
+
+    def opinion(self) -> Opinion:
+        """What came of it."""
+        tally = self._tally
+        limits = (
+            Limited(it.name, it.reason, tally.limited[it.name], len(tally.limited_expressions[it.name]))
+            for it in LIMITS
+            if tally.limited[it.name]
+        )
+        keys = sorted(tally.first)
+        return Opinion(
+            engine=self._name,
+            percent=self._percent,
+            objects=tally.objects,
+            evaluations=tally.evaluations,
+            agreed=tally.agreed,
+            expressions=len(tally.expressions),
+            limits=tuple(limits),
+            disagreements=tuple(
+                replace(tally.first[key], evaluations=tally.disagreed[key]) for key in keys[:_MOST_DISAGREEMENTS]
+            ),
+            left_out=max(0, len(keys) - _MOST_DISAGREEMENTS),
+        )
+
+
+def in_sample(resource: Resource, percent: float) -> bool:
+    """Whether an object is among so many of a hundred: its identity alone tells."""
+    number = int.from_bytes(hashlib.sha256(_identity(resource).encode("utf-8", "surrogatepass")).digest()[:8])
+    return number < percent / 100 * 2**64
+
+
+def _identity(resource: Resource) -> str:
+    kind = resource.kind
+    return resource.uid or f"{kind.group}/{kind.kind}/{resource.namespace}/{resource.name}"
+
+
+def _objects(page: Page, judging: Judge) -> Iterator[Resource]:
+    """The objects of a page that were judged; what cannot be read has been recorded as a gap."""
+    try:
+        items = listed(page)
+    except ValueError:
+        return
+    for text in items:
+        resource = _resource(page.kind, text)
+        if resource is None or any(fnmatchcase(resource.namespace, it) for it in judging.exclude_namespaces):
+            continue
+        if not resource.namespace or judging.world.namespace(resource.namespace) is not None:
+            yield resource
+
+
+def _resource(kind: Kind, text: memoryview) -> Resource | None:
+    try:
+        item = decoded(text)
+    except ValueError:
+        return None
+    if not isinstance(item, Mapping) or not isinstance(item.get("metadata"), Mapping):
+        return None
+    return resource_of(kind, {**item, "apiVersion": kind.api_version, "kind": kind.kind})
+
+
+def _by_kind(compiled: CompiledPolicy) -> Iterator[tuple[CheckKind, list[tuple[str, Expression]]]]:
+    """The expressions that compile, by what they see; a message sees what its validation sees."""
+    found: dict[CheckKind, list[tuple[str, Expression]]] = {}
+    for place, expression in compiled.expressions():
+        if expression.program is not None:
+            kind = _KINDS[place.removeprefix("spec.").partition("[")[0]]
+            found.setdefault(kind, []).append((place, expression))
+    yield from found.items()
+
+
+def _activation(ruling: Ruling, bound: Bound, kind: CheckKind) -> Mapping[str, object]:
+    request, compiled = ruling.request, bound.compiled
+    if request is None:
+        return {}
+    if isinstance(bound.decide, Decision):
+        return with_variables(compiled, bound.decide.inputs(request))
+    activation = inputs_of(compiled, request, ruling.invocation.param, Check(kind))
+    variables = activation.get("variables")
+    if isinstance(variables, Variables):
+        variables.metered = True
+    return activation
+
+
+def _variables(expression: Expression, compiled: CompiledPolicy) -> Iterator[str]:
+    """The policy variables that an expression reads itself."""
+    for path in expression.program.reads if expression.program else ():
+        if path[0] == "variables":
+            yield from path[1:2] or compiled.variables
+
+
+def _agree(ours: Answer, theirs: Answer) -> bool:
+    """Whether both have the same value, or both fail: what their errors say is another matter."""
+    if ours.kind == "value" and theirs.kind == "value":
+        return same(list(ours.value), list(theirs.value))
+    return ours.kind == theirs.kind == "error"
+
+
+def _told(answer: Answer) -> str:
+    """What an engine came to, without what may be a secret: of texts, numbers and lists only that they are."""
+    match answer:
+        case Answer(kind="value", value=("bool", bool() as value)):
+            return "true" if value else "false"
+        case Answer(kind="value", value=("null", _)):
+            return "null"
+        case Answer(kind="value", value=(kind, _)):
+            return f"a value of type {kind}"
+        case _:
+            return "an error"
+
+
+def _named(resource: Resource) -> str:
+    name = f"{resource.namespace}/{resource.name}" if resource.namespace else resource.name
+    return f"{resource.kind.kind} {name}"

@@ -1,0 +1,197 @@
+"""The other engine as somebody to ask: a process that may crash, hang or grow, and is begun anew when it did.
+
+What an expression did to it once is its answer from then on: it is not asked again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any, Self
+
+from scanner.cel import EvaluationError, Lazy, Value
+from scanner.evaluate import Expression
+from scanner.opinion.engine import Answer
+from scanner.opinion.values import Inexpressible, tagged
+
+_PATIENCE = 2.0
+"""Seconds for one answer; the first takes longer, because the engine has to be imported."""
+_BEGINNING = 60.0
+_MOST_SILENCES = 20
+"""How often the process may have to be begun anew before nothing more is asked."""
+_DOCUMENTS = ("object", "oldObject", "params", "request", "namespaceObject")
+_MODULE = "scanner.opinion.celpython"
+
+
+class Process:
+    """cel-python, ready to be asked. Use it as a context: the process ends with it."""
+
+    def __init__(self, command: tuple[str, ...] = (sys.executable, "-m", _MODULE), patience: float = _PATIENCE) -> None:
+        """Begin nothing yet: a scan that samples no object needs no process."""
+        self._command = command
+        self._patience = patience
+        self._running: subprocess.Popen[bytes] | None = None
+        self._rest = b""
+        self._numbers: dict[str, int] = {}
+        self._compiled: set[int] = set()
+        self._spoilt: dict[str, Answer] = {}
+        self._silences = 0
+        self._inputs: dict[str, object] = {}
+        self._hidden: dict[str, str] = {}
+
+    def __enter__(self) -> Self:
+        """Begin nothing yet."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the process."""
+        self._end()
+
+    def show(self, activation: Mapping[str, object], variables: frozenset[str]) -> None:
+        """See Engine. Variables are shown as this engine's values."""
+        given: dict[str, object] = {}
+        self._hidden = {}
+        for name in sorted(variables):
+            try:
+                given[name] = tagged(_variable(activation, name))
+            except Inexpressible as inexpressible:
+                self._hidden[name] = str(inexpressible)
+            except EvaluationError:
+                continue
+        documents = {name: activation[name] for name in _DOCUMENTS if name in activation}
+        self._inputs = {"inputs": documents, "variables": given}
+        if self._running is not None and self._asked(self._inputs).kind != "value":
+            self._fell_silent()
+
+    def ask(self, expression: Expression) -> Answer:
+        """See Engine."""
+        text = expression.text
+        hidden = [type_ for name, type_ in self._hidden.items() if ("variables", name) in _begun(expression)]
+        if hidden:
+            return Answer("unsayable", hidden[0])
+        if text in self._spoilt:
+            return self._spoilt[text]
+        if self._silences >= _MOST_SILENCES:
+            return Answer("silent", "it was given up")
+        number = self._numbers.setdefault(text, len(self._numbers))
+        answer = self._prepared(text, number) or self._asked({"number": number})
+        if answer.kind in ("silent", "refused"):
+            self._spoilt[text] = answer
+        if answer.kind == "silent":
+            self._fell_silent()
+        return answer
+
+    def _fell_silent(self) -> None:
+        self._silences += 1
+        self._end()
+
+    def _prepared(self, text: str, number: int) -> Answer | None:
+        """Compile an expression where that has not been done; why that was not possible."""
+        if self._running is None and not self._began():
+            return Answer("silent", "cel-python cannot be started")
+        if number in self._compiled:
+            return None
+        answer = self._asked({"text": text, "number": number})
+        if answer.kind != "value":
+            return Answer("refused", answer.text) if answer.kind in ("error", "crash") else answer
+        self._compiled.add(number)
+        return None
+
+    def _began(self) -> bool:
+        self._compiled.clear()
+        self._rest = b""
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        self._running = subprocess.Popen(  # noqa: S603 - our own module, or what a test puts in its place
+            self._command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=environment,
+            start_new_session=True,
+        )
+        if self._answer(_BEGINNING).kind != "value" or self._asked(self._inputs).kind != "value":
+            self._end()
+            return False
+        return True
+
+    def _asked(self, question: Mapping[str, object]) -> Answer:
+        running = self._running
+        if running is None or running.stdin is None:
+            return Answer("silent", "it is gone")
+        try:
+            running.stdin.write(json.dumps(question).encode() + b"\n")
+            running.stdin.flush()
+        except OSError:
+            return Answer("silent", "it died")
+        return self._answer(self._patience)
+
+    def _answer(self, patience: float) -> Answer:
+        line = self._line(time.monotonic() + patience)
+        if line is None:
+            return Answer("silent", f"no answer within {patience:g} s")
+        if not line:
+            return Answer("silent", "it died")
+        return _read(json.loads(line))
+
+    def _line(self, deadline: float) -> bytes | None:
+        """One line, empty at the end of all of them, None when there is none in time."""
+        running = self._running
+        if running is None or running.stdout is None:
+            return b""
+        descriptor = running.stdout.fileno()
+        while b"\n" not in self._rest:
+            ready, _, _ = select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))
+            if not ready:
+                return None
+            piece = os.read(descriptor, 1 << 16)
+            if not piece:
+                return b""
+            self._rest += piece
+        line, _, self._rest = self._rest.partition(b"\n")
+        return line
+
+    def _end(self) -> None:
+        running, self._running = self._running, None
+        if running is None:
+            return
+        running.kill()
+        for stream in (running.stdin, running.stdout):
+            if stream is not None:
+                _close(stream)
+        running.wait()
+
+
+def _variable(activation: Mapping[str, object], name: str) -> Value:
+    """The value of a policy variable. Raises EvaluationError."""
+    variables = activation.get("variables")
+    found = variables.find(name) if isinstance(variables, Lazy) else None
+    return None if found is None else found[0]
+
+
+def _begun(expression: Expression) -> frozenset[tuple[str, ...]]:
+    """The beginnings of what an expression reads: a document's name, or a variable."""
+    return frozenset() if expression.program is None else frozenset(path[:2] for path in expression.program.reads)
+
+
+def _close(stream: Any) -> None:
+    try:
+        stream.close()
+    except OSError:
+        return
+
+
+def _read(answer: Any) -> Answer:
+    match answer:
+        case ["ready"]:
+            return Answer("value")
+        case ["value", [str(kind), value]]:
+            return Answer("value", value=(kind, value))
+        case ["error" | "refused" | "crash" as kind, str(text)]:
+            return Answer(kind, text)
+        case _:
+            return Answer("crash", "it said something else than an answer")

@@ -1,0 +1,64 @@
+"""What an expression uses of the language, as far as it tells what another engine can do with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from scanner.cel import parser
+from scanner.cel.depth import with_room
+from scanner.cel.tree import Call, Comprehension, ListLiteral, MapLiteral, Node, StructLiteral, walk
+from scanner.model.release import NEWEST
+
+_STANDARD = frozenset(
+    {
+        *("size", "int", "uint", "double", "string", "bytes", "bool", "timestamp", "duration", "dyn", "type"),
+        *("contains", "startsWith", "endsWith", "matches"),
+        *("getFullYear", "getMonth", "getDate", "getDayOfMonth", "getDayOfWeek", "getDayOfYear"),
+        *("getHours", "getMinutes", "getSeconds", "getMilliseconds"),
+    }
+)
+"""The functions of CEL's own definition; everything else is from a library."""
+_OPTIONAL = frozenset({"_?._", "_[?_]"})
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """`functions` are those of libraries, `converts` tells of `string()`, `widens` of macros that came after CEL's own."""
+
+    functions: tuple[str, ...] = ()
+    optional: bool = False
+    converts: bool = False
+    widens: bool = False
+    builds: bool = False
+
+
+@lru_cache(maxsize=4096)
+def traits_of(text: str) -> Traits:
+    """The traits of an expression that compiles."""
+    nodes = tuple(walk(with_room(lambda: parser.parse(text, NEWEST, NEWEST)[0])))
+    called = {node.function for node in nodes if isinstance(node, Call)}
+    return Traits(
+        functions=tuple(sorted(name for name in called if name[0].isalpha() and name not in _STANDARD)),
+        optional=bool(called & _OPTIONAL) or any(map(_has_optional_entry, nodes)),
+        converts="string" in called,
+        widens=any(isinstance(node, Comprehension) and _widens(node) for node in nodes),
+        builds=any(isinstance(node, StructLiteral) for node in nodes),
+    )
+
+
+def _has_optional_entry(node: Node) -> bool:
+    match node:
+        case ListLiteral(optional=optional):
+            return bool(optional)
+        case MapLiteral(entries=entries):
+            return any(entry.optional for entry in entries)
+        case _:
+            return False
+
+
+def _widens(node: Comprehension) -> bool:
+    """Whether a loop has two variables, or maps what it filters, or is none: `optMap`, `sortBy`."""
+    return (
+        node.second_variable is not None or node.fold == "bind" or (node.fold == "map" and node.predicate is not None)
+    )

@@ -1,0 +1,76 @@
+"""CEL's values on their way to another process and back: JSON that keeps the types apart."""
+
+from __future__ import annotations
+
+import math
+from typing import TypeAlias
+
+from scanner import cel
+
+Tagged: TypeAlias = "list[object]"
+"""The name of a type, and what the value is made of."""
+
+
+class Inexpressible(Exception):
+    """A value of a type that only Kubernetes has; the message is the type's name."""
+
+
+def tagged(value: cel.Value) -> Tagged:
+    """A value as JSON. Raises Inexpressible."""
+    match value:
+        case list():
+            return ["list", [tagged(item) for item in value]]
+        case dict() | cel.KeyedMap():
+            return ["map", [[tagged(key), tagged(item)] for key, item in value.items()]]
+        case cel.Timestamp() | cel.Duration():
+            return ["timestamp" if isinstance(value, cel.Timestamp) else "duration", str(value.nanoseconds)]
+        case _:
+            return _tagged_scalar(value)
+
+
+def _tagged_scalar(value: cel.Value) -> Tagged:
+    match value:
+        case None:
+            return ["null", None]
+        case bool():
+            return ["bool", value]
+        case cel.UInt():
+            return ["uint", str(int(value))]
+        case int():
+            return ["int", str(value)]
+        case float():
+            return ["double", repr(value)]
+        case str():
+            return ["string", value]
+        case bytes():
+            return ["bytes", value.hex()]
+        case cel.Type():
+            return ["type", value.name]
+        case _:
+            raise Inexpressible(cel.type_name(value))
+
+
+def same(one: Tagged, other: Tagged) -> bool:
+    """Whether two values are the same, types included; the order of a map's entries is no part of it."""
+    if one[0] != other[0]:
+        return False
+    if one[0] == "double":
+        left, right = float(str(one[1])), float(str(other[1]))
+        return left == right or (math.isnan(left) and math.isnan(right))
+    if one[0] == "list":
+        return _same_lists(one[1], other[1])
+    if one[0] == "map":
+        return _same_lists(_sorted(one[1]), _sorted(other[1]))
+    return one[1] == other[1]
+
+
+def _same_lists(one: object, other: object) -> bool:
+    if not isinstance(one, list) or not isinstance(other, list) or len(one) != len(other):
+        return False
+    return all(same(*pair) for pair in zip(one, other, strict=True))
+
+
+def _sorted(entries: object) -> object:
+    if not isinstance(entries, list):
+        return entries
+    return [["list", entry] for entry in sorted(entries, key=lambda entry: repr(entry[0]))]
