@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -41,7 +41,7 @@ from scanner.model.policy import BindingKey, Invocation, PolicyKey
 from scanner.model.resource import Kind, Page, Resource, resource_of
 from scanner.model.scan import OutcomeName, PageResult, TallyKey
 from scanner.plan import KindPlan
-from scanner.policies.mutating import Together, together
+from scanner.policies.mutating import Together, changers, together
 from scanner.policies.validating import Bound, Ruling, World, judge
 from scanner.sieve import Held, Mesh, Sieve
 
@@ -70,20 +70,25 @@ class Judge:
             sheet.gaps.append(Gap(GapKind.OBJECT, _where(page.kind), f"the page could not be decoded: {error}"))
             return _result(page, sheet)
         sieve = self.sieves.setdefault(page.kind, Sieve(self.world, plan))
+        read = decoded if _may_have_long_numbers(page.data) else orjson.loads
         for text in items:
-            resource = self._resource(page.kind, text, sheet)
+            resource = self._resource(page.kind, text, read, sheet)
             if resource is not None and _is_new(resource, known, sheet):
                 sheet.objects += 1
                 self._object(resource, sieve.mesh(resource.namespace), len(text), sheet)
+            # Gone before the next is decoded, whose parts then take its place in memory, and in the processor's caches.
+            resource = None
         tallies, matched = sieve.emptied()
         sheet.tallies.update(tallies)
         sheet.matched.update(matched)
         return _result(page, sheet)
 
-    def _resource(self, kind: Kind, text: memoryview, sheet: _Sheet) -> Resource | None:
+    def _resource(
+        self, kind: Kind, text: memoryview, read: Callable[[memoryview], Json], sheet: _Sheet
+    ) -> Resource | None:
         """The object that a text describes, unless the user left it out or it is none, which is a gap."""
         try:
-            item = decoded(text)
+            item = read(text)
         except ValueError as error:
             sheet.gaps.append(Gap(GapKind.OBJECT, _where(kind), f"an item of the list could not be decoded: {error}"))
             return None
@@ -111,7 +116,7 @@ class Judge:
             )
         for bound, original in mesh.shape.judged:
             matched |= self._policy(resource, bound, original, sheet)
-        self._drift(resource, sheet)
+        self._drift(resource, mesh.shape.mutating, sheet)
         sheet.evaluated += matched
 
     def _ruled(self, resource: Resource, mesh: Mesh, held: Held, sheet: _Sheet) -> bool:
@@ -130,10 +135,11 @@ class Judge:
         mesh.rule(quick, ((judgement.check, counted_as(judgement)) for judgement in judgements))
         return True
 
-    def _drift(self, resource: Resource, sheet: _Sheet) -> None:
+    def _drift(self, resource: Resource, mutating: Sequence[tuple[Bound, Kind]], sheet: _Sheet) -> None:
         """What mutating policies would change, each by itself and all of them together."""
         try:
-            joint = together(sheet.changing)
+            several = len(changers(sheet.changing)) > 1
+            joint = together(tuple(_acting(resource, mutating, sheet.world))) if several else None
             for bound, ruling in sheet.changing:
                 sheet.findings.extend(self._findings(_joined(ruling, joint), bound))
         except Exception as error:  # noqa: BLE001 - see below
@@ -204,6 +210,15 @@ class Judge:
             language=invocation.policy.language,
             evidence=why,
         )
+
+
+def _acting(resource: Resource, mutating: Iterable[tuple[Bound, Kind]], world: World) -> Iterator[tuple[Bound, Ruling]]:
+    """What each policy makes of an object that several change: those that leave it alone may not, once others were there."""
+    for bound, original in mutating:
+        try:
+            yield from [(bound, ruling) for ruling in judge(bound, resource, original, world)]
+        except (SchemaUnknown, AuthorizerFailed):
+            continue
 
 
 class _Sheet:
@@ -299,8 +314,12 @@ def listed(page: Page) -> list[memoryview]:
 def decoded(text: memoryview) -> Json:
     """The value of a JSON text. Raises ValueError for what is none."""
     value: Json = orjson.loads(text)
-    has_long_run = _LONG_RUN in bytes(text).translate(_DIGITS)
-    return _in_range(value) if has_long_run and _LONG_NUMBER.search(text) else value
+    return _in_range(value) if _may_have_long_numbers(bytes(text)) and _LONG_NUMBER.search(text) else value
+
+
+def _may_have_long_numbers(text: bytes) -> bool:
+    """Whether there are so many digits in a row that they could be a number beyond 64 bits."""
+    return _LONG_RUN in text.translate(_DIGITS)
 
 
 def _in_range(value: Json) -> Json:

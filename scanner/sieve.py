@@ -16,14 +16,17 @@ from typing import NamedTuple, TypeAlias
 
 from scanner import cel
 from scanner.budget import Variables
+from scanner.errors import ConfigurationError
 from scanner.evaluate import CompiledPolicy, Expression, Request, filtered_namespace, request_form, uncounted, unmet
 from scanner.model.outcome import Check, Judgement
 from scanner.model.policy import Binding, BindingKey, Invocation, MatchResources, Operation
 from scanner.model.resource import Kind, Resource
 from scanner.model.scan import OutcomeName, TallyKey
+from scanner.params import resolve
 from scanner.plan import KindPlan
 from scanner.policies.kyverno.decide import Decision
-from scanner.policies.validating import Bound, World, select
+from scanner.policies.mutating import Mutator
+from scanner.policies.validating import Bound, Selection, World, select
 
 Inputs: TypeAlias = "dict[str, object]"
 Passes: TypeAlias = "Callable[[Inputs], object]"
@@ -41,10 +44,21 @@ class Test(NamedTuple):
 
 
 class Held(NamedTuple):
-    """A policy that an object does not simply pass, and what its expressions may name."""
+    """A policy that an object does not simply pass, and what its expressions may name.
+
+    `skips`: only because a match condition is false, so that nothing is asked.
+    """
 
     test: Test
     inputs: Inputs
+    skips: bool = False
+
+
+class _Skip:
+    """What a test returns for an object that a match condition leaves out."""
+
+
+_SKIPS = _Skip()
 
 
 class Shape:
@@ -53,8 +67,14 @@ class Shape:
     Namespaces to which the same policies apply have one in common.
     """
 
-    def __init__(self, quicks: Iterable[Quick], judged: Iterable[tuple[Bound, Kind]]) -> None:
-        """Put policies together that look at the same inputs: those are made once for an object."""
+    def __init__(
+        self, quicks: Iterable[Quick], judged: Iterable[tuple[Bound, Kind]], mutating: Iterable[tuple[Bound, Kind]] = ()
+    ) -> None:
+        """Put policies together that look at the same inputs: those are made once for an object.
+
+        `mutating` are all that may change one, in their order, whichever way they are asked.
+        """
+        self.mutating = tuple(mutating)
         groups: dict[tuple[object, ...], list[Quick]] = {}
         for quick in quicks:
             groups.setdefault(quick.needs, []).append(quick)
@@ -72,12 +92,14 @@ class Shape:
         for made, tests in groups:
             inputs = made(resource)
             for test in tests:
+                answer = None
                 try:
-                    if test[0](inputs) is True:
+                    answer = test[0](inputs)
+                    if answer is True:
                         continue
                 except Exception:  # noqa: BLE001, S110 - whatever it is, it is met again where it can be said
                     pass
-                held.append(Held(test, inputs))
+                held.append(Held(test, inputs, skips=answer is _SKIPS))
         return held
 
     def _of_size(self, size: int) -> tuple[tuple[Callable[[Resource], Inputs], tuple[Test, ...]], ...]:
@@ -87,7 +109,7 @@ class Shape:
 class Mesh:
     """What the objects of one namespace come to, counted until it is emptied."""
 
-    __slots__ = ("_held", "_namespace", "_others", "_ruled", "_seen", "shape")
+    __slots__ = ("_held", "_namespace", "_others", "_ruled", "_seen", "_skipped", "shape")
 
     def __init__(self, namespace: str, shape: Shape) -> None:
         """Begin with nothing."""
@@ -96,14 +118,20 @@ class Mesh:
         self._seen = 0
         self._held: Counter[Quick] = Counter()
         self._ruled: Counter[Quick] = Counter()
+        self._skipped: Counter[Quick] = Counter()
         self._others: Counter[tuple[Quick, Check, OutcomeName]] = Counter()
 
     def held_back(self, resource: Resource, size: int) -> list[Held]:
-        """See `Shape.held_back`. All others are counted as passed."""
+        """See `Shape.held_back`, without those whose conditions are false. All others are counted as passed."""
         self._seen += 1
-        held = self.shape.held_back(resource, size)
-        for one in held:
-            self._held[one.test.quick] += 1
+        held = []
+        for one in self.shape.held_back(resource, size):
+            quick = one.test.quick
+            self._held[quick] += 1
+            if one.skips:
+                self._skipped[quick] += 1
+            else:
+                held.append(one)
         return held
 
     def rule(self, quick: Quick, outcomes: Iterable[tuple[Check, OutcomeName]]) -> None:
@@ -115,15 +143,16 @@ class Mesh:
     def empty_into(self, tallies: Counter[TallyKey], matched: Counter[BindingKey], kind: Kind) -> None:
         """Add what was counted: outcomes, and the objects that each binding matched."""
         for quick in self.shape.quicks:
-            passed = self._seen - self._held[quick]
+            passed, skipped = self._seen - self._held[quick], self._skipped[quick]
             counts = [(check, OutcomeName.PASSED, passed) for check in quick.checks] if passed else []
+            counts += [(check, OutcomeName.SKIPPED, skipped) for check in quick.checks] if skipped else []
             counts += [(check, name, number) for (one, check, name), number in self._others.items() if one is quick]
             for binding in quick.bindings:
-                matched[binding.key] += passed + self._ruled[quick]
+                matched[binding.key] += passed + skipped + self._ruled[quick]
                 for check, outcome, number in counts:
                     tallies[quick.key(binding, check, outcome, kind, self._namespace)] += number
         self._seen = 0
-        for counter in (self._held, self._ruled, self._others):
+        for counter in (self._held, self._ruled, self._skipped, self._others):
             counter.clear()
 
 
@@ -151,7 +180,8 @@ class Sieve:
         found = tuple(self.quick(number, namespace) for number in range(len(self._plan.policies)))
         if found not in self._shapes:
             judged = (policy for quick, policy in zip(found, self._plan.policies, strict=True) if quick is None)
-            self._shapes[found] = Shape((quick for quick in found if quick and quick.bindings), judged)
+            mutating = (policy for policy in self._plan.policies if policy[0].policy.mutations)
+            self._shapes[found] = Shape((quick for quick in found if quick and quick.bindings), judged, mutating)
         return self._shapes[found]
 
     def quick(self, number: int, namespace: str) -> Quick | None:
@@ -160,11 +190,14 @@ class Sieve:
         Without bindings it looks at none of them.
         """
         bound, original = self._plan.policies[number]
-        chosen = _chosen(bound, original, self._plan.kind, namespace, self._world)
+        try:
+            chosen = _chosen(bound, original, self._plan.kind, namespace, self._world)
+        except Exception:  # noqa: BLE001 - whatever it is, the judge meets it for every object, and says so
+            return None
         if chosen is None:
             return None
         read = namespace if _reads_namespace(bound.compiled) else ""
-        key = (number, chosen.operation, tuple(binding.key for binding in chosen.bindings), read)
+        key = (number, chosen.key, read)
         if key not in self._quicks:
             self._quicks[key] = Quick(bound, original, chosen, self._plan.kind, namespace, self._world)
         return self._quicks[key]
@@ -180,10 +213,17 @@ class Sieve:
 
 
 class Chosen(NamedTuple):
-    """By which bindings, and for which operation, a policy looks at objects."""
+    """By which bindings, for which operation and with which param a policy looks at objects."""
 
     operation: Operation
     bindings: tuple[Binding, ...]
+    param: Resource | None = None
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What tells it from other choices of the same policy."""
+        param = (self.param.namespace, self.param.name) if self.param else None
+        return (self.operation, tuple(binding.key for binding in self.bindings), param)
 
 
 class Quick:
@@ -198,6 +238,7 @@ class Quick:
         self._conditions = tuple(_function(expression) for _, expression in compiled.conditions)
         self._validations = tuple(_function(expression) for _, expression, _ in compiled.validations)
         self._values = tuple(_function(expression) for expression in compiled.annotations)
+        self._mutations = bound.decide.tests(compiled, kind) if isinstance(bound.decide, Mutator) else ()
         read = (path for one in (*asked, *messages) for path in one.paths if path[0] in ("object", "oldObject"))
         self._paths = _outermost(path[1:] for path in read)
         self._ranges = tuple(sorted(compiled.outlay.ranges)) if compiled.outlay else ()
@@ -213,12 +254,15 @@ class Quick:
         self._fixed = {
             "request": _added(cel.extent_of_document(self._form.filled("", "")), _NAMES),
             "namespaceObject": cel.extent_of_document(self._whole_namespace),
+            "params": cel.extent_of_document(chosen.param.body if chosen.param else None),
         }
-        self.bound, self.original = bound, original
-        self.operation, self.bindings = chosen
-        self.invocations = tuple(Invocation(bound.policy, binding) for binding in chosen.bindings)
+        self._params = {"params": chosen.param.body if chosen.param else None} if bound.policy.param_kind else {}
+        self.bound, self.original, self.param = bound, original, chosen.param
+        self.operation, self.bindings = chosen.operation, chosen.bindings
+        self.invocations = tuple(Invocation(bound.policy, binding, chosen.param) for binding in chosen.bindings)
         self.checks = compiled.checks
-        self.needs = (chosen.operation, original, self._reads_request, self._decision is not None, reads_namespace)
+        read_too = (self._reads_request, self._decision is not None, reads_namespace)
+        self.needs = (chosen.operation, original, *read_too, id(bound) if self._params else None)
 
     def test(self, size: int) -> Test:
         """How to tell that an object passes whose JSON text has no more than so many bytes."""
@@ -239,10 +283,11 @@ class Quick:
             "oldObject": body if self.operation == "UPDATE" else None,
             "request": self._form.filled(resource.name, resource.namespace) if self._reads_request else None,
             "namespaceObject": self._namespace,
+            **self._params,
         }
 
     def judgements(self, resource: Resource, held: Held) -> tuple[Judgement, ...] | None:
-        """Every check of an object that was held back; None where its cost has to be counted."""
+        """Every check of an object that was held back; None where its cost has to be counted, or it would be changed."""
         compiled, inputs, extent = self._compiled, held.inputs, held.test.extent
         if extent is not None and not self._is_small(inputs, extent):
             return None
@@ -250,6 +295,8 @@ class Quick:
             return self._decision.judgements(compiled, inputs)
         if compiled.conditions and (stopped := unmet(compiled, inputs)):
             return stopped
+        if compiled.mutations:
+            return None
         for_messages = inputs
         if self._messages_read_request and not self._reads_request:
             for_messages = {**inputs, "request": self._form.filled(resource.name, resource.namespace)}
@@ -272,8 +319,8 @@ class Quick:
         return TallyKey(
             policy=self.bound.policy.name,
             binding=binding.name,
-            param_namespace="",
-            param_name="",
+            param_namespace=self.param.namespace if self.param else "",
+            param_name=self.param.name if self.param else "",
             check=check,
             api_version=kind.api_version,
             kind=kind.kind,
@@ -306,20 +353,18 @@ class Quick:
     def _holds(self, inputs: Inputs) -> object:
         if not self._compiled.variables:
             return self._all_hold(inputs)
-        full = {**inputs}
-        full["variables"] = Variables(self._compiled.variables, full)
-        try:
-            return self._all_hold(full)
-        finally:
-            # The variables know what they may name, themselves included: nothing may wait for the collector of cycles.
-            del full["variables"]
+        return self._all_hold({**inputs, "variables": Variables(self._compiled.variables, inputs)})
 
     def _all_hold(self, inputs: Inputs) -> object:
         for holds in self._conditions:
-            if holds(inputs) is not True:
-                return False
+            met = holds(inputs)
+            if met is not True:
+                return _SKIPS if met is False and self._decision is None else False
         for holds in self._validations:
             if holds(inputs) is not True:
+                return False
+        for leaves in self._mutations:
+            if not leaves(inputs):
                 return False
         for value in self._values:
             annotation = value(inputs)
@@ -335,18 +380,30 @@ def _chosen(bound: Bound, original: Kind, kind: Kind, namespace: str, world: Wor
     resource = Resource(kind, namespace, "", "", "", {})
     operations: set[Operation] = set()
     bindings: list[Binding] = []
+    params: dict[tuple[str, str] | None, Resource | None] = {}
     for binding in bound.bindings:
         found = (select(bound.policy, binding, resource, original, operation, world) for operation in world.operations)
         selection = next((one for one in found if one), None)
         if selection is None or selection.matched != kind:
             continue
-        if selection.fault:
+        meant = _meant(bound, binding, selection, world)
+        if not meant:
             return None
         operations.add(selection.target.operation)
         bindings.append(binding)
-    if len(operations) > 1:
+        params |= {(one.namespace, one.name) if one else None: one for one in meant}
+    if len(operations) > 1 or len(params) > 1:
         return None
-    return Chosen(operations.pop() if operations else world.operations[0], tuple(bindings))
+    operation = operations.pop() if operations else world.operations[0]
+    return Chosen(operation, tuple(bindings), next(iter(params.values()), None))
+
+
+def _meant(bound: Bound, binding: Binding, selection: Selection, world: World) -> tuple[Resource | None, ...]:
+    """The params of a binding, None for an evaluation without one; nothing where something is wrong, or none is found."""
+    try:
+        return () if selection.fault else resolve(bound.policy, binding, selection.target.namespace, world.params)
+    except ConfigurationError:
+        return ()
 
 
 def _reads_namespace(compiled: CompiledPolicy) -> bool:
@@ -358,11 +415,10 @@ def _is_plain(bound: Bound, kind: Kind) -> bool:
     compiled, policy = bound.compiled, bound.policy
     narrowings = (policy.match, *(binding.match for binding in bound.bindings))
     return (
-        (bound.decides_plainly(kind) or _is_plain_kyverno(bound))
+        (bound.decides_plainly(kind) or _is_plain_kyverno(bound) or _is_plain_mutator(bound, kind))
         and not bound.reading.reason
         and not bound.namespace
-        and policy.param_kind is None
-        and not policy.mutations
+        and not (policy.param_kind and policy.mutations)
         and all(_looks_at_all(match) for match in narrowings if match is not None)
         and all(expression.program is not None for _, expression in compiled.expressions())
         and not any(expression.reads("authorizer") for expression in _expressions(compiled))
@@ -376,6 +432,11 @@ def _is_plain_kyverno(bound: Bound) -> bool:
     asked = _expressions(bound.compiled)
     decides = isinstance(bound.decide, Decision) and bound.decide.is_plain()
     return decides and not any(("request",) in expression.paths for expression in asked)
+
+
+def _is_plain_mutator(bound: Bound, kind: Kind) -> bool:
+    """Whether it can be told of every mutation that it leaves an object as it is."""
+    return isinstance(bound.decide, Mutator) and len(bound.decide.tests(bound.compiled, kind)) > 0
 
 
 def _differs(condition: Expression) -> bool:
@@ -393,6 +454,7 @@ def _expressions(compiled: CompiledPolicy) -> Iterator[Expression]:
     yield from (expression for _, expression in compiled.conditions)
     yield from (expression for _, expression, _ in compiled.validations)
     yield from compiled.annotations
+    yield from compiled.mutations
 
 
 def _function(expression: Expression) -> Passes:

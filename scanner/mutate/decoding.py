@@ -6,7 +6,7 @@ custom resources are taken as they are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import orjson
 
@@ -15,6 +15,8 @@ from scanner.model.json import Json, JsonObject, as_text
 from scanner.mutate.schema import MapType, Scalar, Schema
 from scanner.mutate.values import RequestFault
 
+_LETTERS: Mapping[type, Json] = {str: "s", bool: "b"}
+"""How schemas write the types that most values have."""
 _PREFIX = "Internal error occurred: "
 _GO: dict[Scalar, str] = {
     "string": "string",
@@ -31,12 +33,45 @@ def strictly_decoded(schema: Schema, document: Json, live: JsonObject) -> JsonOb
         raise RequestFault(f"{_PREFIX}{_undecodable(document, live)}")
     if not schema.builtin:
         return _with_kind(document)
+    if _suits(schema, schema.root, document):
+        return _known(document, live)
     if fault := next(_misfits(schema, schema.root, document, (), ""), ""):
         raise RequestFault(f"{_PREFIX}{fault}")
     if unknown := list(_unknown(schema, schema.root, document, "")):
         fields = ", ".join(f"unknown field {quoted(path)}" for path in unknown)
         raise RequestFault(f"{_PREFIX}strict decoding error: {fields}")
+    return _known(document, live)
+
+
+def _known(document: JsonObject, live: JsonObject) -> JsonObject:
     return {**{key: live[key] for key in ("kind", "apiVersion") if key in live}, **document}
+
+
+def suits(schema: Schema, document: JsonObject) -> bool:
+    """Whether `strictly_decoded` takes a document and gives it back as it is."""
+    if not document.get("kind") or "apiVersion" not in document:
+        return False
+    return _suits(schema, schema.root, document) if schema.builtin else isinstance(document["kind"], str)
+
+
+def _suits(schema: Schema, ref: Json, value: Json) -> bool:
+    """Whether a typed decoder can read a value and knows every field in it."""
+    atom = schema.resolve(ref)
+    if value is None or (atom.map and atom.scalar):
+        return True
+    if isinstance(value, dict) and atom.map:
+        return _suits_within(schema, atom.map, value)
+    if isinstance(value, list) and atom.list:
+        return all(_suits(schema, atom.list.element, one) for one in value)
+    return _fits(atom.scalar, value)
+
+
+def _suits_within(schema: Schema, of: MapType, value: JsonObject) -> bool:
+    for name, one in value.items():
+        below = of.of(name)
+        if below is None or not (_LETTERS.get(type(one)) == below or _suits(schema, below, one)):
+            return False
+    return True
 
 
 def _undecodable(document: Json, live: JsonObject) -> str:

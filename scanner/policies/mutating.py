@@ -7,9 +7,9 @@ patched anything. Each policy is judged on the stored object, whatever other pol
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, TypeAlias, cast
 
 from scanner import cel
 from scanner.budget import RUNTIME, Fault, Purse, Variables, run
@@ -27,7 +27,7 @@ from scanner.model.outcome import (
     SkipReason,
     WouldChange,
 )
-from scanner.model.policy import Binding, Invocation, Operation, Policy
+from scanner.model.policy import Binding, Invocation, Mutation, Operation, Policy, PolicyKey
 from scanner.model.release import NEWEST, Minor
 from scanner.model.resource import Kind, Resource
 from scanner.mutate.difference import difference
@@ -35,6 +35,7 @@ from scanner.mutate.native import PatchFault
 from scanner.mutate.origin import Data
 from scanner.mutate.patch import configured, patched
 from scanner.mutate.schema import Schema
+from scanner.mutate.unchanged import Holds, holds, is_configured, is_patched
 from scanner.mutate.values import RequestFault
 from scanner.policies import manifest, validation
 from scanner.policies.reading import AUDITABLE
@@ -122,6 +123,10 @@ def bind(
     return bound_by(policies, bindings, operations, rules, Mutator(schemas, rules))
 
 
+Leaves: TypeAlias = Callable[[Mapping[str, object]], bool]
+"""Returns True when a mutation leaves the object among what its expression may name as it is."""
+
+
 @dataclass(frozen=True, slots=True)
 class Mutator:
     """How mutating policies judge a request: by the schemas of a cluster and the rules of a Kubernetes release."""
@@ -133,10 +138,45 @@ class Mutator:
         """Every mutation of a matched invocation. Raises SchemaUnknown."""
         return predict(compiled, request, param, self.schemas, self.rules).judgements
 
+    def tests(self, compiled: CompiledPolicy, kind: Kind) -> tuple[Leaves, ...]:
+        """How to tell of each mutation that it leaves an object of a kind as it is; nothing where only the whole way tells."""
+        schema = self.schemas.schema(kind)
+        if schema is None or self.rules >= _WRAPPED_SINCE:
+            return ()
+        if any(expression.program is None or expression.reads("namespaceObject") for expression in compiled.mutations):
+            return ()
+        pairs = zip(compiled.policy.mutations, compiled.mutations, strict=True)
+        return tuple(_leaves(mutation, expression, schema) for mutation, expression in pairs)
+
     def once(self, compiled: CompiledPolicy, request: Request, param: Resource | None, body: JsonObject) -> JsonObject:
         """The object after one run of the policy on what others have made of it; as it is when a condition is false."""
         run = _run_of(compiled, request, param, self.schemas, self.rules)
         return body if run.conditions(body) else run.mutations(body).after
+
+
+def _leaves(mutation: Mutation, expression: Expression, schema: Schema) -> Leaves:
+    program = expression.program
+    if program is None:
+        raise TypeError
+    evaluate = program.evaluate
+    if mutation.patch_type == "JSONPatch":
+        return lambda given: is_patched(schema, cast("JsonObject", given["object"]), evaluate(given))
+    if not program.reads:
+        return _Constant(schema, program)
+    return lambda given: is_configured(schema, cast("JsonObject", given["object"]), evaluate(given))
+
+
+class _Constant:
+    """A mutation that says the same of every object."""
+
+    def __init__(self, schema: Schema, program: cel.Program) -> None:
+        self._schema, self._program = schema, program
+        self._holds: Holds | None = None
+
+    def __call__(self, given: Mapping[str, object]) -> bool:
+        if self._holds is None:
+            self._holds = holds(self._schema, self._program.evaluate(given))
+        return self._holds(given["object"])
 
 
 def predict(
@@ -152,9 +192,9 @@ def predict(
         return Prediction(stopped, stored)
     first = run.mutations(stored)
     last = run.again(first) if compiled.policy.reinvocation_policy == "IfNeeded" and first.patched else first
-    is_stable = last.after is stored or not difference_of(stored, last.after)
-    converges = is_stable or not difference_of(last.after, run.rewritten(last.after).after)
-    outcomes = _outcomes(stored, first, last, converges=converges)
+    changes = difference_of(stored, last.after)
+    converges = not changes or run.is_settled(last.after)
+    outcomes = _outcomes(stored, first, last, changes, converges=converges)
     return Prediction(tuple(map(Judgement, compiled.checks, outcomes)), last.after)
 
 
@@ -223,11 +263,11 @@ class _Run:
         """The second pass of the same request, when the conditions still hold."""
         return first if self.conditions(first.after) else self.mutations(first.after)
 
-    def rewritten(self, body: JsonObject) -> _Pass:
-        """The policy on its own result, as a request of its own."""
+    def is_settled(self, body: JsonObject) -> bool:
+        """Whether the policy changes nothing more in its own result, as a request of its own."""
         request = replace(self.request, resource=replace(self.request.resource, body=body))
         run = replace(self, request=request)
-        return _Pass((), body, patched=False) if run.conditions(body) else run.mutations(body)
+        return bool(run.conditions(body)) or not difference_of(body, run.mutations(body).after)
 
     def _step(self, index: int, body: JsonObject) -> tuple[Outcome, JsonObject]:
         try:
@@ -300,19 +340,21 @@ def refused(policy: Policy, fault: PatchFault) -> Errored:
     return Errored(str(fault), would_deny=denies, always=denies, code=403)
 
 
-def _outcomes(stored: JsonObject, first: _Pass, last: _Pass, *, converges: bool) -> Iterator[Outcome]:
+def _outcomes(
+    stored: JsonObject, first: _Pass, last: _Pass, changes: tuple[Change, ...], *, converges: bool
+) -> Iterator[Outcome]:
     """One outcome for each mutation. Their patches, one after the other, are what the policy does to the object."""
-    changed = bool(difference_of(stored, last.after))
     more = () if last is first else difference_of(first.after, last.after)
+    is_alone = len(first.steps) == 1 and last is first
     heir = max((index for index, (outcome, _) in enumerate(first.steps) if isinstance(outcome, Passed)), default=-1)
     before = stored
     for index, (outcome, after) in enumerate(first.steps):
-        patch = (*difference_of(before, after), *(more if index == heir else ()))
+        patch = changes if is_alone else (*difference_of(before, after), *(more if index == heir else ()))
         before = after
         again = last.steps[index][0]
         if isinstance(outcome, Passed) and isinstance(again, Errored):
             yield again
-        elif isinstance(outcome, Passed) and changed and patch:
+        elif isinstance(outcome, Passed) and changes and patch:
             yield WouldChange(patch, converges)
         else:
             yield outcome
@@ -326,13 +368,18 @@ class Together:
     order_matters: bool
 
 
-def together(rulings: Iterable[tuple[Bound, Ruling]]) -> Together | None:
+def changers(rulings: Iterable[tuple[Bound, Ruling]]) -> frozenset[PolicyKey]:
+    """The policies that change an object by themselves."""
+    return frozenset(step.bound.policy.key for step in _steps(rulings) if step.changes)
+
+
+def together(rulings: Sequence[tuple[Bound, Ruling]]) -> Together | None:
     """What all mutating policies that act on an object do to it; None when fewer than two of them change anything.
 
     A server runs them in an order of its own: the given one and its reverse are tried.
     """
-    steps = tuple(_Step(bound, ruling, bound.decide) for bound, ruling in rulings if isinstance(bound.decide, Mutator))
-    if len({step.bound.policy.name for step in steps if step.changes}) < _SEVERAL:
+    steps = _steps(rulings)
+    if len(changers(rulings)) < _SEVERAL:
         return None
     after, order_matters = _in_any_order(steps)
     return Together(difference_of(steps[0].ruling.resource.body, after), order_matters)
@@ -340,8 +387,11 @@ def together(rulings: Iterable[tuple[Bound, Ruling]]) -> Together | None:
 
 def after_all(rulings: Iterable[tuple[Bound, Ruling]]) -> tuple[JsonObject, bool]:
     """The object after all mutating policies, in the order of their names, and whether another order ends elsewhere."""
-    steps = tuple(_Step(bound, ruling, bound.decide) for bound, ruling in rulings if isinstance(bound.decide, Mutator))
-    return _in_any_order(steps)
+    return _in_any_order(_steps(rulings))
+
+
+def _steps(rulings: Iterable[tuple[Bound, Ruling]]) -> tuple[_Step, ...]:
+    return tuple(_Step(bound, ruling, bound.decide) for bound, ruling in rulings if isinstance(bound.decide, Mutator))
 
 
 def _in_any_order(steps: tuple[_Step, ...]) -> tuple[JsonObject, bool]:

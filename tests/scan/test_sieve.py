@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 
 from scanner.errors import InvalidManifest
-from scanner.model.resource import Kind, Page, UserInfo
+from scanner.model.resource import Kind, Page, UserInfo, resource_of
 from scanner.page import Judge
 from scanner.plan import KindPlan, equivalents, plan
 from scanner.policies.validating import World, bind, read_binding, read_policy
 from scanner.sieve import Sieve
 from scanner.sources import ParamTable
-from tests.core.documents import KINDS, Document, binding, policy, rule
+from tests.core.documents import KINDS, Document, binding, policy, rule, thing
 from tests.scan.test_promises import DOCUMENTS
 
 PODS = next(kind for kind in KINDS if kind.plural == "pods")
@@ -39,7 +39,7 @@ def judged(documents: list[Document], *, sifted: bool) -> Iterator[Any]:
     world = World(table, spaces, equivalents=equivalents(KINDS), user=UserInfo("auditor"), implied_namespaces=True)
     for one in plan(KINDS, bind(policies, bindings)):
         items = [it for it in documents if (it["apiVersion"], it["kind"]) == (one.kind.api_version, one.kind.kind)]
-        sieves = {} if sifted else {one.kind: Closed(world, one)}
+        sieves: dict[Kind, Sieve] = {} if sifted else {one.kind: Closed(world, one)}
         yield Judge(world, by_name=True, sieves=sieves).page(page(one.kind, items), one)
 
 
@@ -110,6 +110,43 @@ def test_what_is_decided_without_the_judge(spec: Any, decides: bool) -> None:  #
     """Here or there, three pods come to the same outcomes."""
     world, chosen = made(**spec)
     sieve, bodies = Sieve(world, chosen), pods({"spec": {"x": 1}}, {"spec": {"x": 2}}, {"spec": {"x": "1"}})
+    sifted = Judge(world, sieves={PODS: sieve}).page(bodies, chosen)
+    closed = Judge(world, sieves={PODS: Closed(world, chosen)}).page(bodies, chosen)
+    assert decides is bool(sieve.mesh("default").shape.quicks)
+    assert facts(closed) == facts(sifted)
+
+
+@pytest.mark.parametrize(
+    ("references", "decides"),
+    [
+        ([{"name": "limits", "namespace": "default"}], True),
+        ([{"name": "limits"}], True),
+        ([{"name": "limits"}, {"name": "limits", "namespace": "default"}], True),
+        ([{"selector": {"matchLabels": {"team": "a"}}}], True),
+        ([None], True),
+        ([{"selector": {}}], False),
+        ([{"name": "limits"}, {"name": "others"}], False),
+        ([{"name": "missing", "parameterNotFoundAction": "Deny"}], False),
+        ([{"name": "missing", "parameterNotFoundAction": "Allow"}], False),
+    ],
+)
+def test_params_are_looked_up_once_for_a_namespace(references: list[Any], decides: bool) -> None:  # noqa: FBT001
+    """Where all bindings mean the same one; of several, or none, the judge knows what to make."""
+    maps = next(kind for kind in KINDS if kind.plural == "configmaps")
+    table = ParamTable(KINDS)
+    for name, labels in (("limits", {"team": "a"}), ("others", {})):
+        table.put(resource_of(maps, thing(maps, name, "default", metadata={"labels": labels}, data={"x": "1"})))
+    spec = {
+        "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
+        "validations": [{"expression": "object.spec.x == int(params.data.x)"}],
+    }
+    document = policy("p") | {"spec": {"matchConstraints": {"resourceRules": [rule("pods")]}, **spec}}
+    given = [{"paramRef": {"parameterNotFoundAction": "Allow", **it}} if it else {} for it in references]
+    bindings = [read_binding(binding(f"b{number}", "p", "Deny", **it)) for number, it in enumerate(given)]
+    bound = bind([read_policy(document)], bindings)
+    world = World(table, {"default": {"metadata": {"name": "default"}}}, equivalents=equivalents(KINDS))
+    (chosen,) = plan(KINDS, bound)
+    sieve, bodies = Sieve(world, chosen), pods({"spec": {"x": 1}}, {"spec": {"x": 2}})
     sifted = Judge(world, sieves={PODS: sieve}).page(bodies, chosen)
     closed = Judge(world, sieves={PODS: Closed(world, chosen)}).page(bodies, chosen)
     assert decides is bool(sieve.mesh("default").shape.quicks)
