@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from benchmarks import expressions, kyverno, live_memory, live_time, pages
+from benchmarks import expressions, kyverno, live_memory, live_rescan, live_time, pages
 
 ROWS: dict[str, Callable[[], None]] = {
     "1": expressions.against_go,
@@ -13,6 +13,7 @@ ROWS: dict[str, Callable[[], None]] = {
     "3": pages.against_decoding,
     "4": live_time.main,
     "5": live_memory.main,
+    "6": live_rescan.main,
     "kyverno": kyverno.against_admission,
 }
 
