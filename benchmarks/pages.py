@@ -19,6 +19,7 @@ from scanner.page import Judge
 from scanner.plan import KindPlan, equivalents, plan
 from scanner.policies.validating import World, bind, read_binding, read_policy
 from scanner.sources import ParamTable
+from scanner.workers.process import settle
 
 _GOAL = 1.6
 _PAGE = 500
@@ -113,10 +114,14 @@ def _decoded(_number: int) -> int:
 def against_decoding() -> None:
     """Two workers that judge pages, against two that only decode them."""
     judge(), page()
-    with ProcessPoolExecutor(_WORKERS, mp_context=get_context("fork")) as workers:
+    fork = get_context("fork")
+    with (
+        ProcessPoolExecutor(_WORKERS, mp_context=fork, initializer=settle) as workers,
+        ProcessPoolExecutor(_WORKERS, mp_context=fork) as others,
+    ):
         outcomes = sum(workers.map(_judged, range(_PAGES)))
-        list(workers.map(_decoded, range(_PAGES)))
-        rounds = [(_seconds(workers, _judged), _seconds(workers, _decoded)) for _ in range(ROUNDS)]
+        list(others.map(_decoded, range(_PAGES)))
+        rounds = [(_seconds(workers, _judged), _seconds(others, _decoded)) for _ in range(ROUNDS)]
     ours, theirs = (sorted(times)[ROUNDS // 2] for times in zip(*rounds, strict=True))
     objects = _PAGE * _PAGES
     say(f"{objects} objects of {len(page()) / _PAGE:,.0f} bytes, {outcomes} outcomes a round")

@@ -63,15 +63,19 @@ def serve(
             connection.close()
         _die_with_parent()
         relay.through(parent)
-        # What is there now stays as it is, and shared with the parent, if nobody looks through it for garbage.
-        gc.freeze()
-        gc.set_threshold(_GARBAGE)
+        settle()
         with suppress(EOFError, OSError):
             while True:
                 _answer(parent, judge, plans)
         code = 0
     finally:
         os._exit(code)
+
+
+def settle() -> None:
+    """Leave what is there now as it is, and shared with the parent: nobody looks through it for garbage."""
+    gc.freeze()
+    gc.set_threshold(_GARBAGE)
 
 
 def _die_with_parent() -> None:
