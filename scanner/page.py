@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import assert_never
 
 import msgspec
@@ -78,9 +79,7 @@ class Judge:
                 self._object(resource, sieve.mesh(resource.namespace), len(text), sheet)
             # Gone before the next is decoded, whose parts then take its place in memory, and in the processor's caches.
             resource = None
-        tallies, matched = sieve.emptied()
-        sheet.tallies.update(tallies)
-        sheet.matched.update(matched)
+        sieve.empty_into(sheet.tallies, sheet.matched)
         return _result(page, sheet)
 
     def _resource(
@@ -338,17 +337,20 @@ def fingerprint(invocation: Invocation, check: Check, resource: Resource, *, by_
     policy, binding, param = invocation.policy, invocation.binding, invocation.param
     uid = "" if by_name else resource.uid
     identity = uid or f"{resource.kind.group}/{resource.kind.kind}/{resource.namespace}/{resource.name}"
-    parts = (
-        policy.language,
-        policy.name,
-        binding.name,
-        f"{param.namespace}/{param.name}" if param else "",
-        check.kind.value,
-        check.expression.strip(),
-        str(_ordinal(invocation, check)),
-        identity,
-    )
-    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+    place = f"{param.namespace}/{param.name}" if param else ""
+    ordinal = _ordinal(invocation, check) if check.index else 0
+    digest = _who(policy.language, policy.name, binding.name, place, check.kind, check.expression, ordinal).copy()
+    digest.update(identity.encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()
+
+
+@lru_cache(maxsize=4096)
+def _who(
+    language: str, policy: str, binding: str, param: str, kind: CheckKind, expression: str, ordinal: int
+) -> hashlib._Hash:
+    """The digest of who says it, to which what it is said about is added."""
+    parts = (language, policy, binding, param, kind.value, expression.strip(), str(ordinal), "")
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass"))
 
 
 def _ordinal(invocation: Invocation, check: Check) -> int:

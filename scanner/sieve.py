@@ -33,6 +33,8 @@ Passes: TypeAlias = "Callable[[Inputs], object]"
 """Returns True for the inputs of an object that simply passes; returns or raises anything else for those that may not."""
 _NAMES = cel.Extent(64.0, 1024.0, 64.0)
 """What the names of an object add to a request."""
+_OFTEN = 64
+"""So many objects for which a function raises are no exceptions."""
 
 
 class Test(NamedTuple):
@@ -80,6 +82,7 @@ class Shape:
             groups.setdefault(quick.needs, []).append(quick)
         self._groups = tuple(groups.values())
         self._tests: dict[int, tuple[tuple[Callable[[Resource], Inputs], tuple[Test, ...]], ...]] = {}
+        self._raised: Counter[Quick] = Counter()
         self.quicks = tuple(quick for group in self._groups for quick in group)
         self.judged = tuple(judged)
 
@@ -97,10 +100,17 @@ class Shape:
                     answer = test[0](inputs)
                     if answer is True:
                         continue
-                except Exception:  # noqa: BLE001, S110 - whatever it is, it is met again where it can be said
-                    pass
+                except Exception:  # noqa: BLE001 - whatever it is, it is met again where it can be said
+                    self._raise(test.quick)
                 held.append(Held(test, inputs, skips=answer is _SKIPS))
         return held
+
+    def _raise(self, quick: Quick) -> None:
+        """Take note of a function that raises: if many do, another form of it may not, or the exact evaluator has the answer."""
+        self._raised[quick] += 1
+        if self._raised[quick] == _OFTEN:
+            quick.adapt()
+            self._tests.clear()
 
     def _of_size(self, size: int) -> tuple[tuple[Callable[[Resource], Inputs], tuple[Test, ...]], ...]:
         return tuple((group[0].inputs, tuple(quick.test(size) for quick in group)) for group in self._groups)
@@ -202,14 +212,11 @@ class Sieve:
             self._quicks[key] = Quick(bound, original, chosen, self._plan.kind, namespace, self._world)
         return self._quicks[key]
 
-    def emptied(self) -> tuple[Counter[TallyKey], Counter[BindingKey]]:
-        """What has been counted since the last time: outcomes, and the objects that each binding matched."""
-        tallies: Counter[TallyKey] = Counter()
-        matched: Counter[BindingKey] = Counter()
+    def empty_into(self, tallies: Counter[TallyKey], matched: Counter[BindingKey]) -> None:
+        """Add what has been counted since the last time: outcomes, and the objects that each binding matched."""
         for mesh in self._touched.values():
             mesh.empty_into(tallies, matched, self._plan.kind)
         self._touched.clear()
-        return tallies, matched
 
 
 class Chosen(NamedTuple):
@@ -263,6 +270,12 @@ class Quick:
         self.checks = compiled.checks
         read_too = (self._reads_request, self._decision is not None, reads_namespace)
         self.needs = (chosen.operation, original, *read_too, id(bound) if self._params else None)
+
+    def adapt(self) -> None:
+        """Ask the programs, which know several ways, and not their first functions."""
+        self._conditions = tuple(_evaluating(expression) for _, expression in self._compiled.conditions)
+        self._validations = tuple(_evaluating(expression) for _, expression, _ in self._compiled.validations)
+        self._values = tuple(map(_evaluating, self._compiled.annotations))
 
     def test(self, size: int) -> Test:
         """How to tell that an object passes whose JSON text has no more than so many bytes."""
@@ -462,6 +475,13 @@ def _function(expression: Expression) -> Passes:
     if program is None:
         raise TypeError
     return program.generate() or program.evaluate
+
+
+def _evaluating(expression: Expression) -> Passes:
+    program = expression.program
+    if program is None:
+        raise TypeError
+    return program.evaluate
 
 
 def _outermost(paths: Iterable[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:

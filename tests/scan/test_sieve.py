@@ -12,7 +12,7 @@ from hypothesis import given
 
 from scanner.errors import InvalidManifest
 from scanner.model.resource import Kind, Page, UserInfo, resource_of
-from scanner.page import Judge
+from scanner.page import Judge, decode
 from scanner.plan import KindPlan, equivalents, plan
 from scanner.policies.validating import World, bind, read_binding, read_policy
 from scanner.sieve import Sieve
@@ -150,6 +150,18 @@ def test_params_are_looked_up_once_for_a_namespace(references: list[Any], decide
     sifted = Judge(world, sieves={PODS: sieve}).page(bodies, chosen)
     closed = Judge(world, sieves={PODS: Closed(world, chosen)}).page(bodies, chosen)
     assert decides is bool(sieve.mesh("default").shape.quicks)
+    assert facts(closed) == facts(sifted)
+
+
+def test_what_mostly_raises_is_asked_otherwise() -> None:
+    """Where another operand decides, objects pass without the judge even though a function cannot tell; and they still count."""
+    expression = "object.spec.missing == 1 || object.spec.x == 1"
+    world, chosen = made(validations=[{"expression": expression}])
+    sieve, bodies = Sieve(world, chosen), pods(*({"spec": {"x": 1}} for _ in range(300)), {"spec": {"x": 2}})
+    sifted = Judge(world, sieves={PODS: sieve}).page(bodies, chosen)
+    closed = Judge(world, sieves={PODS: Closed(world, chosen)}).page(bodies, chosen)
+    last = resource_of(PODS, decode(bodies)[299])  # type: ignore[arg-type] # it is an object
+    assert [] == sieve.mesh("default").held_back(last, 100)
     assert facts(closed) == facts(sifted)
 
 
