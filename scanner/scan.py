@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from fnmatch import fnmatchcase
 from itertools import count
-from typing import Protocol, TypeAlias, assert_never
+from typing import TYPE_CHECKING, Protocol, TypeAlias, assert_never
 
 from scanner import __version__
 from scanner.cel import Decider
@@ -52,6 +52,9 @@ from scanner.policies.validating import Bound, World, bind
 from scanner.policies.webhooks import described, unknown, webhook_kinds
 from scanner.sources import Manifest, ParamTable, Rulebook, namespaces_needed, policy_kinds, rulebook
 from scanner.workers import Job, Judged, Relay, Workers
+
+if TYPE_CHECKING:
+    from scanner.opinion.comparison import Comparison
 
 _INTERRUPTED = "interrupted before every kind was listed"
 _NOT_ONE_MOMENT = (
@@ -168,10 +171,12 @@ def run(
     progress: Progress = lambda _: None,
     workers: int = 1,
     little: int = 0,
+    comparison: Comparison | None = None,
 ) -> Scan:
     """Scan a cluster into a store and return what was recorded.
 
     With more than one of them `workers` are the processes that judge, what comes after the first `little` bytes of pages.
+    A `comparison` looks at the same pages, and has its say at the end.
 
     Raises ClusterError when there is nothing to talk to, StoreError when nothing can be recorded, UsageError for
     options that name what does not exist. Everything else that goes wrong is in the scan.
@@ -179,7 +184,7 @@ def run(
     started = clock()
     seen = outlook(cluster, options, started, ahead=True)
     store.begin(_start(scan_id, started, seen))
-    course = _Course(store, scan_id, progress)
+    course = _Course(store, scan_id, progress, comparison)
     course.gaps = [*seen.gaps]
     with Workers(
         seen.setting.judge, seen.setting.plans, seen.listing.relay, cluster.paused, count=workers, little=little
@@ -316,7 +321,8 @@ def _reject_unknown(scope: Scope, discovery: Discovery, setting: _Setting) -> No
 class _Course:
     """What a scan has told its store so far, and what it still has to tell at the end."""
 
-    def __init__(self, store: Store, scan_id: str, progress: Progress) -> None:
+    def __init__(self, store: Store, scan_id: str, progress: Progress, comparison: Comparison | None = None) -> None:
+        self._comparison = comparison
         self._store = store
         self._scan_id = scan_id
         self._progress = progress
@@ -335,6 +341,8 @@ class _Course:
             steps: Iterator[Judged | _Mark] = workers.ordered(_steps(setting.plans, listing))
             for step in steps:
                 self._take(step, listing, workers)
+                if self._comparison and isinstance(step, Judged):
+                    self._comparison.page(step.job.page, step.job.plan, setting.judge)
         except KeyboardInterrupt:
             self.gaps.append(Gap(GapKind.LIST, "scan", f"{_INTERRUPTED}; scan again"))
             self._coverage.extend(_untouched(line.kind) for line in setting.plans[len(self._coverage) :])
@@ -351,6 +359,7 @@ class _Course:
             health=tuple(sorted(health)),
             gaps=tuple(dict.fromkeys(self.gaps)),
             outside=setting.outside,
+            opinion=self._comparison.opinion() if self._comparison else None,
             evaluated_policies=tuple(
                 entry.policy.key
                 for entry in setting.bound

@@ -28,6 +28,7 @@ from scanner.cli.gates import FailOn, failed
 from scanner.cli.inputs import files_as_cluster, policies_among, policy_files, reject_stdin_twice
 from scanner.cli.interruption import Interruption
 from scanner.cli.named import Named
+from scanner.cli.opinion import SampleOption, SecondOpinionOption, second_opinion
 from scanner.cli.progress import Progress
 from scanner.cli.report import HtmlOption, Output, OutputOption
 from scanner.cli.requested import (
@@ -46,6 +47,7 @@ from scanner.model.scan import ScanState, Scope
 if TYPE_CHECKING:
     from scanner.model.resource import UserInfo
     from scanner.model.scan import ScanRecord
+    from scanner.opinion.comparison import Comparison
     from scanner.scan import Cluster, Options
     from scanner.store import SqlStore
 
@@ -206,6 +208,8 @@ def command(
             show_default=False,
         ),
     ] = None,
+    engine: SecondOpinionOption = None,
+    sample: SampleOption = None,
     min_coverage: Annotated[
         float,
         typer.Option(
@@ -285,8 +289,9 @@ def command(
     else:
         cluster = connection.cluster()
     with Progress(quiet=quiet, verbose=verbose) as progress, opened(db) as store:
-        with Interruption() as interruption:
-            record = _run(Named(cluster, cluster_name, interruption), store, options, progress, workers)
+        with Interruption() as interruption, second_opinion(engine, sample) as comparison:
+            named = Named(cluster, cluster_name, interruption)
+            record = _run(named, store, options, progress, workers, comparison)
         code = _exit_code(record, min_coverage) or failed(record, fail_on or ())
         _tell_requests(cluster, progress)
         _show(record, output, html, progress, code)
@@ -353,7 +358,14 @@ def _from_files(source: list[Path], options: Options, name: str, version: str) -
     return cluster, replace(options, manifests=(*options.manifests, *found), cluster_policies=False)
 
 
-def _run(cluster: Named, store: SqlStore, options: Options, progress: Progress, workers: int | None) -> ScanRecord:
+def _run(
+    cluster: Named,
+    store: SqlStore,
+    options: Options,
+    progress: Progress,
+    workers: int | None,
+    comparison: Comparison | None,
+) -> ScanRecord:
     from scanner.scan import run  # noqa: PLC0415 - nothing is imported before it is needed
     from scanner.workers import LITTLE, cores  # noqa: PLC0415
 
@@ -371,6 +383,7 @@ def _run(cluster: Named, store: SqlStore, options: Options, progress: Progress, 
         progress=progress,
         workers=workers or cores(),
         little=0 if workers else LITTLE,
+        comparison=comparison,
     )
     progress.finish()
     return store.record(scan.id)

@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Literal
 
+from scanner.model.opinion import Opinion
 from scanner.model.outcome import Check, Finding, Gap
 from scanner.model.policy import VALIDATING, Action, Binding, BindingKey, Policy, PolicyKey
 from scanner.model.reading import UNKNOWN, Reading
@@ -243,6 +244,7 @@ class ScanEnd:
     gaps: tuple[Gap, ...]
     evaluated_policies: tuple[PolicyKey, ...]
     outside: tuple[Outside, ...] = ()
+    opinion: Opinion | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +284,8 @@ class ScanRecord:
     """Everything a report says about one stored scan. Findings are streamed: there can be many.
 
     `findings` yields what this scan saw, ordered by policy, binding, param, check, kind, namespace, name; `resolved`
-    what it saw fixed; `unchecked` counts findings that are still open but that this scan did not look at.
+    what it saw fixed; `unchecked` counts findings that are still open but that this scan did not look at; `opinion` is what
+    another engine said, if it was asked.
     """
 
     scan: Scan
@@ -296,3 +299,4 @@ class ScanRecord:
     resolved: Callable[[], Iterator[StoredFinding]]
     unchecked: int = 0
     outside: tuple[Outside, ...] = ()
+    opinion: Opinion | None = None

@@ -39,7 +39,7 @@ LIMITS: tuple[Limit, ...] = (
     ),
     Limit(
         "types",
-        "A value has a type that only Kubernetes has, and it cannot be handed over: quantities, URLs, optionals, the authorizer.",
+        "A value has a type that only Kubernetes has: a quantity, a URL, an optional, the authorizer.",
         lambda _traits, ours, theirs: "unsayable" in (ours.kind, theirs.kind),
     ),
     Limit(
@@ -59,17 +59,17 @@ LIMITS: tuple[Limit, ...] = (
     ),
     Limit(
         "libraries",
-        "It has the functions of CEL's definition only: none for lists, texts, sets, regular expressions, URLs, IP addresses, quantities, versions or the authorizer.",
+        "It has only the functions of CEL's definition, and none of the libraries of Kubernetes.",
         lambda traits, _ours, theirs: bool(traits.functions) and _failed(theirs),
     ),
     Limit(
         "macros",
-        "Its loops have one variable: no `all(k, v, …)`, no `map` with a condition, no `transformMap`, `optMap` or `sortBy`.",
+        "Its loops have one variable and no filter: no `all(k, v, …)`, no `map` of three arguments.",
         lambda traits, _ours, theirs: traits.widens and _failed(theirs),
     ),
     Limit(
         "types apart",
-        "It compares, orders and looks up values of one type only: it fails where 1 meets 1.0, a text meets a number, or anything meets null.",
+        "It compares values of one type only, and fails where 1 meets 1.0, or anything meets null.",
         lambda _traits, _ours, theirs: theirs.kind == "error" and any(text in theirs.text for text in _NO_OVERLOAD),
     ),
     Limit(

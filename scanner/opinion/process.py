@@ -35,7 +35,7 @@ class Process:
         """Begin nothing yet: a scan that samples no object needs no process."""
         self._command = command
         self._patience = patience
-        self._running: subprocess.Popen[bytes] | None = None
+        self.running: subprocess.Popen[bytes] | None = None
         self._rest = b""
         self._numbers: dict[str, int] = {}
         self._compiled: set[int] = set()
@@ -65,7 +65,7 @@ class Process:
                 continue
         documents = {name: activation[name] for name in _DOCUMENTS if name in activation}
         self._inputs = {"inputs": documents, "variables": given}
-        if self._running is not None and self._asked(self._inputs).kind != "value":
+        if self.running is not None and self._asked(self._inputs).kind != "value":
             self._fell_silent()
 
     def ask(self, expression: Expression) -> Answer:
@@ -92,7 +92,7 @@ class Process:
 
     def _prepared(self, text: str, number: int) -> Answer | None:
         """Compile an expression where that has not been done; why that was not possible."""
-        if self._running is None and not self._began():
+        if self.running is None and not self._began():
             return Answer("silent", "cel-python cannot be started")
         if number in self._compiled:
             return None
@@ -106,7 +106,7 @@ class Process:
         self._compiled.clear()
         self._rest = b""
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        self._running = subprocess.Popen(  # noqa: S603 - our own module, or what a test puts in its place
+        self.running = subprocess.Popen(  # noqa: S603 - our own module, or what a test puts in its place
             self._command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -120,7 +120,7 @@ class Process:
         return True
 
     def _asked(self, question: Mapping[str, object]) -> Answer:
-        running = self._running
+        running = self.running
         if running is None or running.stdin is None:
             return Answer("silent", "it is gone")
         try:
@@ -140,7 +140,7 @@ class Process:
 
     def _line(self, deadline: float) -> bytes | None:
         """One line, empty at the end of all of them, None when there is none in time."""
-        running = self._running
+        running = self.running
         if running is None or running.stdout is None:
             return b""
         descriptor = running.stdout.fileno()
@@ -156,7 +156,7 @@ class Process:
         return line
 
     def _end(self) -> None:
-        running, self._running = self._running, None
+        running, self.running = self.running, None
         if running is None:
             return
         running.kill()

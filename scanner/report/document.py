@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from scanner.model.opinion import Opinion
 from scanner.model.outcome import Check, CheckKind, Gap
 from scanner.model.policy import PolicyKey
 from scanner.model.scan import ClusterIdentity, Health, Outside, ScanRecord, ScanState, StoredFinding
@@ -105,6 +106,7 @@ class Document:
     findings: Callable[[], Iterator[StoredFinding]]
     resolved: Callable[[], Iterator[StoredFinding]]
     titles: Mapping[PolicyKey, str] = field(default_factory=dict)
+    second_opinion: Opinion | None = None
 
     def title(self, policy: PolicyKey) -> str:
         """What to call a policy: by its name, and its language where policies of several languages have that name."""
@@ -138,6 +140,7 @@ def document_of(record: ScanRecord) -> Document:
         findings=record.findings,
         resolved=record.resolved,
         titles=_titles(policies),
+        second_opinion=record.opinion,
     )
 
 

@@ -75,6 +75,8 @@ def _write_lists(site: Site) -> None:
     site.write_list("gaps.html", "Not looked at", document.gaps, total=len(document.gaps), weigh=_weigh_gap)
     site.write_list("health.html", "Policy health", document.health, total=len(document.health), weigh=_weigh_health)
     site.write("about.html", "about.html", "About this report")
+    if document.second_opinion:
+        site.write("opinion.html", "opinion.html", "Second opinion", opinion=document.second_opinion)
 
 
 def _weigh_gap(gap: Gap) -> int:

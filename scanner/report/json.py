@@ -17,6 +17,7 @@ import orjson
 
 from scanner.model.evidence import Evidence
 from scanner.model.json import Json
+from scanner.model.opinion import Opinion
 from scanner.model.outcome import Check, Errored, WouldChange
 from scanner.model.policy import PolicyKey
 from scanner.model.scan import StoredFinding
@@ -41,6 +42,7 @@ _SECTIONS = (
     "gaps",
     "health",
     "outside",
+    "second_opinion",
 )
 
 Plain: TypeAlias = Union[Json, "dict[str, Plain]", "list[Plain]"]
@@ -50,7 +52,7 @@ def render(document: Document, out: BinaryIO) -> None:
     """Write the report as UTF-8 JSON, ending with a line end."""
     out.write(b'{\n"schemaVersion": ' + _dump(SCHEMA_VERSION))
     for name in _SECTIONS:
-        value = _score(document.score) if name == "score" else _plain(getattr(document, name))
+        value = _section(document, name)
         out.write(b",\n" + _dump(_camel(name)) + b": " + _dump(value))
     _stream(out, "findings", document.findings(), document.requester_checks)
     _stream(out, "resolved", document.resolved(), document.requester_checks)
@@ -140,6 +142,24 @@ def _drift(outcome: WouldChange) -> dict[str, Plain]:
         "together": [change.json() for change in outcome.together],
         "orderMatters": outcome.order_matters,
     }
+
+
+def _section(document: Document, name: str) -> Plain:
+    match name:
+        case "score":
+            return _score(document.score)
+        case "second_opinion":
+            return _opinion(document.second_opinion)
+        case _:
+            return _plain(getattr(document, name))
+
+
+def _opinion(opinion: Opinion | None) -> Plain:
+    """What the other engine said, with the sums; null when it was not asked."""
+    if opinion is None:
+        return None
+    sums = {"limited": opinion.limited, "disagreed": opinion.disagreed}
+    return {**{_camel(it.name): _plain(getattr(opinion, it.name)) for it in fields(opinion)}, **sums}
 
 
 def _score(score: Score) -> Plain:

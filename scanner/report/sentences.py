@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import assert_never
 
+from scanner.model.opinion import Opinion
 from scanner.model.scan import HealthKind, ScanState
 from scanner.report.by_namespace import NamespaceSection
 from scanner.report.by_policy import PolicySection
@@ -216,4 +217,16 @@ def spoken(document: Document) -> Spoken:
         requester=requester_line(document),
         outside=outside_line(document),
         drift=drift_line(document),
+    )
+
+
+def opinion_line(opinion: Opinion) -> str:
+    """How far another engine agrees."""
+    share = f"{opinion.percent:g} % of the objects, {plural(opinion.objects, 'object')}"
+    if not opinion.evaluations:
+        return f"{opinion.engine} was asked nothing: {share}, is too small a sample. Verdicts are Assay's own"
+    return (
+        f"{opinion.engine} agrees in {opinion.agreed:,} of {plural(opinion.evaluations, 'evaluation')} "
+        f"of {plural(opinion.expressions, 'expression')} ({share}), cannot do {opinion.limited:,}, "
+        f"and differs in {opinion.disagreed:,}. Verdicts are Assay's own"
     )

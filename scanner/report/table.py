@@ -16,6 +16,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from scanner.model.opinion import Opinion
 from scanner.report.counts import Counts
 from scanner.report.document import Document
 from scanner.report.sentences import (
@@ -27,6 +28,7 @@ from scanner.report.sentences import (
     headline_of,
     namespace_title,
     nothing_line,
+    opinion_line,
     outside_line,
     requester_line,
     score_line,
@@ -46,7 +48,7 @@ _NARROW = 12
 _STYLES = {"Complete": "bold green", "Incomplete": "bold black on yellow"}
 _BAD = "bold white on red"
 _NUMBERS = ("Passed", "Violated", "Error", "Skipped")
-_COUNTED = (*_NUMBERS, "Objects", "New")
+_COUNTED = (*_NUMBERS, "Objects", "New", "Evaluations")
 
 
 def render(document: Document, out: TextIO, *, environ: Mapping[str, str] = os.environ) -> None:
@@ -140,8 +142,19 @@ def _closing(console: Console, document: Document) -> None:
         _say(console, f"Drift     {drift}: no violation, and not in the score")
     if requester := requester_line(document):
         _say(console, f"Requester {requester}")
+    if document.second_opinion:
+        _opinion(console, document.second_opinion)
     if outside := outside_line(document):
         _say(console, f"Outside   {outside}: they decide about requests too, and are not evaluated")
+
+
+def _opinion(console: Console, opinion: Opinion) -> None:
+    """What another engine said: it decides nothing, and comes last."""
+    _say(console, f"Opinion   {opinion_line(opinion)}")
+    _show(console, ("Known limit", "Evaluations"), [(it.reason, f"{it.evaluations:,}") for it in opinion.limits])
+    rows = [(f"{it.policy} {it.place}", it.object, it.ours, it.theirs) for it in opinion.disagreements[:_ROWS]]
+    _show(console, ("Disagreement", "First object", "Verdict", opinion.engine), rows)
+    _cut(console, len(opinion.disagreements) + opinion.left_out, "disagreements")
 
 
 def _numbers(counts: Counts) -> tuple[str, ...]:

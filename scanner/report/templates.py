@@ -15,6 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 import scanner
+from scanner.report.sentences import opinion_line
 from scanner.report.words import (
     AUDITABILITY,
     AUDITABILITY_MEANINGS,
@@ -65,6 +66,7 @@ def environment() -> Environment:
     made.globals.update(
         result_words={word: _word(made, word) for word in ("Violated", "Error", "Drift")},
         check_title=check_title,
+        opinion_line=opinion_line,
         health_titles=HEALTH_TITLES,
         health_meanings=HEALTH_MEANINGS,
         gap_titles=GAP_TITLES,

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, Engine, Table, select
 
 from scanner.errors import UsageError
+from scanner.model.opinion import Opinion
 from scanner.model.outcome import Check, CheckKind, Gap, GapKind
 from scanner.model.policy import Action, Binding, Policy
 from scanner.model.reading import UNKNOWN, Reading
@@ -57,6 +58,7 @@ class _Place(NamedTuple):
     revision: int | None
     unchecked: int
     state: str
+    opinion: str
 
 
 def record(engine: Engine, address: Address, scan_id: str) -> ScanRecord:
@@ -78,6 +80,7 @@ def record(engine: Engine, address: Address, scan_id: str) -> ScanRecord:
             resolved=_streaming(engine, address, place, _resolved),
             unchecked=place.unchecked,
             outside=tuple(Outside(*line) for line in _lines(connection, OUTSIDE, place.number)),
+            opinion=codec.from_text(Opinion, place.opinion) if place.opinion else None,
         )
 
 

@@ -121,6 +121,7 @@ SCANS = Table(
     _text("process_started"),
     Column("heartbeat", UtcTime, nullable=False),
     _added_text("requester"),
+    _added_text("opinion"),
     UniqueConstraint("cluster", "revision"),
 )
 

@@ -78,7 +78,8 @@ def finish(engine: Engine, scan_id: str, end: ScanEnd) -> Scan:
         running = _running(connection, scan_id)
         closed = _fail(connection, running, end) if end.state is ScanState.FAILED else _merge(connection, running, end)
         connection.execute(delete(STAGED_PAGES).where(STAGED_PAGES.c.scan == running.number))
-        now = {"state": end.state.value, "finished_at": end.finished_at}
+        opinion = codec.to_text(end.opinion) if end.opinion else ""
+        now = {"state": end.state.value, "finished_at": end.finished_at, "opinion": opinion}
         connection.execute(update(SCANS).where(SCANS.c.number == running.number).values(**now, **closed))
         return scan_of(connection.execute(select_scans().where(SCANS.c.number == running.number)).one())
 

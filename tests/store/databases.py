@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -70,3 +71,11 @@ def execute(url: str, statement: str, **values: object) -> None:
     with engine.begin() as connection:
         connection.execute(text(statement), values)
     engine.dispose()
+
+
+def without_column(connection: sqlite3.Connection, table: str, column: str) -> None:
+    """Take a column away, and whatever refers to it: SQLite drops none that has a foreign key."""
+    kept = ", ".join(f'"{row[1]}"' for row in connection.execute(f"PRAGMA table_info({table})") if row[1] != column)
+    connection.execute(f"CREATE TABLE kept AS SELECT {kept} FROM {table}")
+    connection.execute(f"DROP TABLE {table}")
+    connection.execute(f"ALTER TABLE kept RENAME TO {table}")

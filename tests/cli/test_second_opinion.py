@@ -1,0 +1,62 @@
+"""`assay scan --second-opinion`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.cli.conftest import Assay
+from tests.cli.manifests import bound, config_map
+
+Write = Callable[[str, str], Path]
+ASKED = "!has(object.data.deeper.still)"
+
+
+def test_a_second_opinion_is_reported(assay: Assay, write: Write) -> None:
+    """The verdict is ours, and the difference is told; a stored scan tells it again."""
+    write("all.yaml", f"{config_map('one')}---\n{bound('strict', expression=ASKED)}")
+
+    ran = assay(
+        *("scan", "--from", "all.yaml", "-q", "-o", "json"),
+        *("--second-opinion", "cel-python", "--second-opinion-sample", "100"),
+    )
+
+    report = json.loads(ran.stdout)
+    [differs] = report["secondOpinion"]["disagreements"]
+    assert ("errored", "an error", "true") == (report["findings"][0]["outcome"], differs["ours"], differs["theirs"])
+    assert report["secondOpinion"] == json.loads(assay("report", "-o", "json").stdout)["secondOpinion"]
+
+
+def test_the_same_scan_has_the_same_opinion(assay: Assay, write: Write) -> None:
+    """The sample follows from the objects."""
+    objects = "---\n".join(config_map(f"c{number}") for number in range(40))
+    write("all.yaml", f"{objects}---\n{bound('strict', expression=ASKED)}")
+    asked = ("scan", "--from", "all.yaml", "-q", "-o", "json", "--second-opinion", "cel-python")
+
+    first, second = (
+        json.loads(assay(*asked, "--second-opinion-sample", "25", "--workers", number).stdout)["secondOpinion"]
+        for number in ("1", "2")
+    )
+
+    assert first == second
+    assert 0 < first["objects"] < 40
+
+
+def test_without_the_flag_nobody_is_asked(assay: Assay, write: Write) -> None:
+    """The report says null."""
+    write("all.yaml", f"{config_map('one')}---\n{bound('strict')}")
+
+    ran = assay("scan", "--from", "all.yaml", "-q", "-o", "json")
+
+    assert json.loads(ran.stdout)["secondOpinion"] is None
+
+
+def test_a_sample_of_no_opinion_is_refused(assay: Assay, write: Write) -> None:
+    """It is a sample of something."""
+    write("all.yaml", config_map("one"))
+
+    ran = assay("scan", "--from", "all.yaml", "--second-opinion-sample", "5")
+
+    assert 2 == ran.code
+    assert "add --second-opinion cel-python" in ran.stderr

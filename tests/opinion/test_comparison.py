@@ -1,0 +1,177 @@
+"""Two engines on a sample of the objects: what is counted, and that it changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scanner.evaluate import Expression
+from scanner.model.opinion import Opinion
+from scanner.model.resource import Resource
+from scanner.opinion.comparison import Comparison, in_sample
+from scanner.opinion.engine import Answer
+from scanner.opinion.limits import LIMITS, limit_of
+from scanner.opinion.process import Process
+from scanner.opinion.traits import traits_of
+from scanner.scan import Options, run
+from tests.core.documents import CONFIG_MAPS, PODS, Document, binding, namespace, policy, rule, thing
+from tests.scan.fakes import NOON, FakeCluster, FakeStore, scanned
+
+TRUE = Answer("value", value=("bool", True))
+FALSE = Answer("value", value=("bool", False))
+ERROR = Answer("error", "no such key")
+
+
+class Saying:
+    """An engine that gives an answer to everything, and remembers what it was asked."""
+
+    def __init__(self, answer: Answer) -> None:
+        self.answer = answer
+        self.asked: list[str] = []
+
+    def show(self, activation: Mapping[str, object], variables: frozenset[str]) -> None:
+        """See Engine."""
+
+    def ask(self, expression: Expression) -> Answer:
+        """See Engine."""
+        self.asked.append(expression.text)
+        return self.answer
+
+
+def pod(number: int) -> Document:
+    """A Pod of a number."""
+    return thing(PODS, f"p{number}", "default", metadata={"uid": f"u{number}"}, spec={"a": number})
+
+
+def opinion(engine: Any, *documents: Document, percent: float = 100.0) -> Opinion:
+    """What comes of comparing on a scan of documents in the namespace default."""
+    comparison = Comparison(engine, "other 1.0", percent)
+    store = FakeStore()
+    cluster = FakeCluster([namespace("default"), *documents])
+    run(cluster, store, Options(), scan_id="s1", clock=lambda: NOON, comparison=comparison)
+    found = store.ends[0].opinion
+    assert found is not None
+    return found
+
+
+def test_agreement_is_counted() -> None:
+    """Each expression of a policy that matches, on each object of the sample."""
+    found = opinion(Saying(TRUE), pod(1), pod(2), policy("p", "has(object.spec.a)", "true"), binding())
+    assert (2, 4, 4, 2) == (found.objects, found.evaluations, found.agreed, found.expressions)
+
+
+def test_errors_in_both_agree() -> None:
+    """What they say is another matter."""
+    found = opinion(Saying(ERROR), pod(1), policy("p", "object.spec.b == 1"), binding())
+    assert (1, 0) == (found.agreed, found.disagreed)
+
+
+def test_a_disagreement_is_told_with_the_first_object() -> None:
+    """And how often it was met."""
+    found = opinion(Saying(FALSE), pod(1), pod(2), policy("p", "has(object.spec.a)"), binding())
+    [one] = found.disagreements
+    expected = ("p", "spec.validations[0].expression", "has(object.spec.a)", 2, "Pod default/p1", "true", "false")
+    assert expected == (one.policy, one.place, one.expression, one.evaluations, one.object, one.ours, one.theirs)
+
+
+def test_values_that_may_be_secret_are_not_told() -> None:
+    """Only that they are texts, or numbers."""
+    asked = policy("p", variables=[{"name": "v", "expression": "object.data.key"}], matchConstraints=EVERYTHING)
+    secret = thing(CONFIG_MAPS, "c", "default", data={"key": "hunter2"})
+    found = opinion(Saying(Answer("value", value=("string", "hunter3"))), secret, asked, binding())
+    assert "a value of type string" == found.disagreements[0].ours
+    assert "hunter" not in repr(found)
+
+
+EVERYTHING = {"resourceRules": [rule("pods", "configmaps")]}
+
+
+def test_verdicts_do_not_depend_on_it() -> None:
+    """The same findings, tallies and state as without."""
+    documents = [namespace("default"), pod(1), policy("p", "false", "object.b == 1"), binding()]
+    plain = scanned(FakeCluster(documents))
+    store = FakeStore()
+    comparison = Comparison(Saying(FALSE), "other", 100.0)
+    run(FakeCluster(documents), store, Options(), scan_id="s1", clock=lambda: NOON, comparison=comparison)
+    assert plain.pages == tuple(store.pages)
+    assert plain.end == replace(store.ends[0], opinion=None)
+
+
+class Raising(Saying):
+    """An engine with a fault."""
+
+    def ask(self, expression: Expression) -> Answer:
+        """Fail."""
+        raise ValueError(expression.text)
+
+
+def test_an_engine_with_a_fault_stops_nothing() -> None:
+    """The scan is complete, whatever was compared."""
+    found = opinion(Raising(TRUE), pod(1), pod(2), policy("p", "true"), binding())
+    assert (2, 0) == (found.objects, found.evaluations)
+
+
+@given(st.integers(0, 10**9), st.floats(0, 100))
+def test_the_sample_follows_from_the_identity(number: int, percent: float) -> None:
+    """The same object is in the sample or not, every time, and stays in any larger one."""
+    resource = Resource(PODS, "default", f"p{number}", f"u{number}", "1", {})
+    chosen = in_sample(resource, percent)
+    assert chosen == in_sample(replace(resource, resource_version="2"), percent)
+    assert not chosen or in_sample(resource, min(100.0, percent + 1))
+
+
+def test_the_sample_is_as_large_as_asked() -> None:
+    """Nearly: identities are spread evenly."""
+    chosen = sum(in_sample(Resource(PODS, "default", "p", f"u{number}", "1", {}), 10.0) for number in range(10_000))
+    assert 900 < chosen < 1100
+
+
+@pytest.mark.parametrize(
+    ("text", "ours", "theirs", "expected"),
+    [
+        ("object.?a.orValue(true)", TRUE, Answer("refused"), "optionals"),
+        ("[1,].size() == 1", TRUE, Answer("refused"), "syntax"),
+        ("quantity('1').isGreaterThan(quantity('0'))", TRUE, Answer("error", "no such overload"), "libraries"),
+        ("object.a.all(i, x, x > 0)", TRUE, Answer("crash", "ValueError"), "macros"),
+        ("object.a == 1.0", TRUE, Answer("error", "found no matching overload for …"), "types apart"),
+        ("object.a.all(x, x > 0)", TRUE, Answer("crash", "TypeError"), "exceptions"),
+        ("string(object.a) == '1'", TRUE, FALSE, "conversions"),
+        ("object.a", TRUE, Answer("silent"), "silent"),
+        ("quantity('1')", Answer("unsayable", "x"), ERROR, "types"),
+        ("has(object.a.b)", ERROR, FALSE, None),
+        ("object.a == 1", TRUE, FALSE, None),
+    ],
+)
+def test_limits_are_told_from_disagreements(text: str, ours: Answer, theirs: Answer, expected: str | None) -> None:
+    """By what the expression uses, and by how the other engine fails."""
+    found = limit_of(traits_of(text), ours, theirs)
+    assert expected == (found.name if found else None)
+
+
+def test_every_limit_has_a_reason_of_its_own() -> None:
+    """A sentence that the report shows."""
+    assert (
+        len(LIMITS) == len({it.name for it in LIMITS}) == len({it.reason for it in LIMITS if it.reason.endswith(".")})
+    )
+
+
+def test_cel_python_is_asked() -> None:
+    """The known limits and the usual disagreement, as they are."""
+    asked = policy(
+        "p",
+        "object.spec.a == 1",
+        "!has(object.spec.securityContext.runAsNonRoot)",
+        "object.?spec.?a.orValue(0) == 1",
+        "object.spec.a == 1.0",
+        "object.metadata.name.lowerAscii() == 'p1'",
+    )
+    with Process() as process:
+        found = opinion(process, pod(1), asked, binding())
+    assert (5, 1, 3, 1) == (found.evaluations, found.agreed, found.limited, found.disagreed)
+    assert ["optionals", "libraries", "types apart"] == [it.limit for it in found.limits]
+    assert [("an error", "true")] == [(it.ours, it.theirs) for it in found.disagreements]

@@ -1,0 +1,127 @@
+"""cel-python as somebody to ask: what it says, and that nothing it does harms whoever asks."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from scanner import cel
+from scanner.budget import Variables
+from scanner.cel import Environment
+from scanner.evaluate import Expression
+from scanner.opinion.engine import Answer
+from scanner.opinion.process import Process
+from tests.opinion.engines import BABBLES, DIES, HANGS, NEVER_BEGINS
+
+NOTHING: frozenset[str] = frozenset()
+OBJECT = {"spec": {"replicas": 3, "flag": True, "list": [1, 2], "name": "a", "ratio": 0.5, "none": None}}
+
+
+def expression(text: str) -> Expression:
+    """An expression that compiles."""
+    return Expression(text, cel.compile(text, Environment()))
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[Process]:
+    """cel-python, looking at an object."""
+    with Process() as process:
+        process.show({"object": OBJECT, "oldObject": None}, NOTHING)
+        yield process
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("object.spec.replicas", Answer("value", value=("int", "3"))),
+        ("object.spec.flag", Answer("value", value=("bool", True))),
+        ("object.spec.ratio", Answer("value", value=("double", "0.5"))),
+        ("object.spec.name + 'b'", Answer("value", value=("string", "ab"))),
+        ("object.spec.none", Answer("value", value=("null", None))),
+        ("object.spec.list.map(x, x + 1)", Answer("value", value=("list", [["int", "2"], ["int", "3"]]))),
+        ("{'a': 1u}", Answer("value", value=("map", [[["string", "a"], ["uint", "1"]]]))),
+        ("duration('1s')", Answer("value", value=("duration", "1000000000"))),
+        ("timestamp('1970-01-01T00:00:01Z')", Answer("value", value=("timestamp", "1000000000"))),
+        ("bytes('a')", Answer("value", value=("bytes", "61"))),
+    ],
+)
+def test_values_come_back_with_their_types(engine: Process, text: str, expected: Answer) -> None:
+    """Whatever CEL has of its own."""
+    assert expected == engine.ask(expression(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("object.spec.missing == 1", "error"),
+        ("object.?spec.orValue(1) == 1", "refused"),
+        ("object.spec.list.all(i, x, x > 0)", "crash"),
+    ],
+)
+def test_whatever_it_cannot_do_is_an_answer(engine: Process, text: str, kind: str) -> None:
+    """It does not end the process, and the next question is answered."""
+    assert kind == engine.ask(expression(text)).kind
+    assert Answer("value", value=("bool", True)) == engine.ask(expression("object.spec.flag"))
+
+
+def test_variables_are_shown() -> None:
+    """As values of the other engine."""
+    variable = expression("object.spec.list")
+    environment = Environment().with_variable("v", cel.DYN)
+    activation: dict[str, object] = {"object": OBJECT}
+    activation["variables"] = Variables({"v": variable}, activation)
+    text = "variables.v.size() == 2"
+    with Process() as process:
+        process.show(activation, frozenset({"v"}))
+        assert Answer("value", value=("bool", True)) == process.ask(Expression(text, cel.compile(text, environment)))
+
+
+@pytest.mark.parametrize("evil", [HANGS, DIES])
+def test_a_hang_or_a_crash_is_met_once(evil: tuple[str, ...]) -> None:
+    """The process is begun anew, the expression not asked again, and all others are."""
+    with Process(evil, patience=0.5) as process:
+        process.show({"object": OBJECT}, NOTHING)
+        asked = [process.ask(expression(text)).kind for text in ("true", "'evil' == ''", "'evil' == ''", "true")]
+    assert ["value", "silent", "silent", "value"] == asked
+
+
+def test_nonsense_is_an_answer_too() -> None:
+    """What is no answer says nothing."""
+    with Process(BABBLES, patience=0.5) as process:
+        process.show({"object": OBJECT}, NOTHING)
+        assert "refused" == process.ask(expression("'evil' == ''")).kind
+
+
+def test_an_engine_that_never_begins_is_given_up() -> None:
+    """The scan goes on without it."""
+    with Process(NEVER_BEGINS, patience=0.5) as process:
+        process.show({"object": OBJECT}, NOTHING)
+        assert {"silent"} == {process.ask(expression(f"{number} == 1")).kind for number in range(30)}
+
+
+def test_memory_is_bounded() -> None:
+    """What would need more than there is ends in that process alone."""
+    text = "[1,2,3,4,5,6,7,8,9].map(a, [1,2,3,4,5,6,7,8,9].map(b, [1,2,3,4,5,6,7,8,9].map(c, object.big + object.big)))"
+    with Process(patience=10.0) as process:
+        process.show({"object": {"big": "x" * 5_000_000}}, NOTHING)
+        assert process.ask(expression(text)).kind in ("crash", "silent")
+        assert Answer("value", value=("bool", True)) == process.ask(expression("true"))
+
+
+def test_the_process_ends_with_the_scan() -> None:
+    """Nobody is left behind."""
+    with Process() as process:
+        process.show({"object": OBJECT}, NOTHING)
+        process.ask(expression("true"))
+        running = process.running
+    assert running is not None
+    assert running.poll() is not None
+
+
+def test_nobody_else_imports_it() -> None:
+    """Not even the comparison: it takes half a second, and is another's code."""
+    check = "import sys, scanner.opinion.comparison, scanner.opinion.process, scanner.scan; sys.exit('celpy' in sys.modules)"
+    assert 0 == subprocess.run([sys.executable, "-c", check], check=False).returncode

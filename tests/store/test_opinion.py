@@ -1,0 +1,39 @@
+"""What another engine said is kept with the scan that asked it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from scanner.model.opinion import Disagreement, Limited, Opinion
+from scanner.store import SqlStore
+from tests.store.made import Round
+
+SAID = Opinion(
+    "cel-python 0.5.0",
+    12.5,
+    objects=8,
+    evaluations=20,
+    agreed=10,
+    expressions=3,
+    limits=(Limited("optionals", "It has none.", 7, 2),),
+    disagreements=(
+        Disagreement(
+            "p", "ValidatingAdmissionPolicy", "spec.validations[0].expression", "a\0\ud800", 3, "Pod x", "true", "false"
+        ),
+    ),
+    left_out=1,
+)
+
+
+def test_an_opinion_reads_back_as_it_was(store: SqlStore) -> None:
+    """Sums, limits, disagreements, hostile texts."""
+    scan = Round()
+    store.begin(scan.start(1))
+    store.finish("scan-1", replace(scan.end(1), opinion=SAID))
+    assert SAID == store.record("scan-1").opinion
+
+
+def test_a_scan_that_did_not_ask_has_none(store: SqlStore) -> None:
+    """Neither has a scan of an older version."""
+    Round().record(store, 1)
+    assert store.record("scan-1").opinion is None
