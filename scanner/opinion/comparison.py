@@ -96,7 +96,7 @@ class Comparison:
         tally, text = self._tally, expression.text
         tally.evaluations += 1
         tally.expressions[text] = None
-        if _agree(ours, theirs):
+        if agree(ours, theirs):
             tally.agreed += 1
             return
         limit = limit_of(traits_of(text), ours, theirs)
@@ -210,7 +210,7 @@ def _variables(expression: Expression, compiled: CompiledPolicy) -> Iterator[str
             yield from path[1:2] or compiled.variables
 
 
-def _agree(ours: Answer, theirs: Answer) -> bool:
+def agree(ours: Answer, theirs: Answer) -> bool:
     """Whether both have the same value, or both fail: what their errors say is another matter."""
     if ours.kind == "value" and theirs.kind == "value":
         return same(list(ours.value), list(theirs.value))

@@ -15,6 +15,7 @@ from scanner.opinion.traits import Traits
 
 Shows = Callable[[Traits, Answer, Answer], bool]
 """Whether a limit shows in what an expression uses, in our answer and in theirs."""
+_UNDECLARED = "undeclared reference to"
 _NO_OVERLOAD = ("no matching overload", "no such overload")
 
 
@@ -58,14 +59,16 @@ LIMITS: tuple[Limit, ...] = (
         lambda _traits, _ours, theirs: theirs.kind == "refused",
     ),
     Limit(
-        "libraries",
-        "It has only the functions of CEL's definition, and none of the libraries of Kubernetes.",
-        lambda traits, _ours, theirs: bool(traits.functions) and _failed(theirs),
-    ),
-    Limit(
         "macros",
         "Its loops have one variable and no filter: no `all(k, v, …)`, no `map` of three arguments.",
         lambda traits, _ours, theirs: traits.widens and _failed(theirs),
+    ),
+    Limit(
+        "libraries",
+        "It has only the functions of CEL's definition, and none of the libraries of Kubernetes.",
+        lambda traits, _ours, theirs: (
+            _failed(theirs) and (bool(traits.functions) or theirs.text.startswith(_UNDECLARED))
+        ),
     ),
     Limit(
         "types apart",

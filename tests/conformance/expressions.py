@@ -25,11 +25,11 @@ DEPLOYMENT = Kind("apps", "v1", "Deployment", "deployments", namespaced=True)
 def compare_evaluations(data: Any) -> Iterator[Result]:
     """Value or error of one expression on one object, and its cost; what is refused has none."""
     cases = {case["name"]: case for case in data["cases"]}
-    compiled = {name: _compiled(case) for name, case in cases.items()}
-    activations = [_activation(document) for document in data["objects"]]
+    programs = {name: compiled(case) for name, case in cases.items()}
+    activations = [activation_for(document) for document in data["objects"]]
     for recorded in data["results"]:
         case = cases[recorded["case"]]
-        refusal, program, policy = compiled[recorded["case"]]
+        refusal, program, policy = programs[recorded["case"]]
         subject = [case["expr"], recorded.get("obj")]
         if "compileError" in recorded:
             number = 1 if "obj" in recorded else len(data["objects"])
@@ -44,7 +44,8 @@ def compare_evaluations(data: Any) -> Iterator[Result]:
         yield _compared(recorded, actual, subject)
 
 
-def _compiled(case: Any) -> tuple[str, cel.Program | None, CompiledPolicy]:
+def compiled(case: Any) -> tuple[str, cel.Program | None, CompiledPolicy]:
+    """The refusal of a case, or its program, and a policy that has its variables."""
     variables = [{"name": v["name"], "expression": v["expr"]} for v in _variables(case)]
     policy = compile_policy(read_policy({"spec": {"variables": variables}}, language="test"), (1, 36))
     environment = cel.Environment()
@@ -63,7 +64,8 @@ def _variables(case: Any) -> list[dict[str, str]]:
     ]
 
 
-def _activation(document: Any) -> dict[str, object]:
+def activation_for(document: Any) -> dict[str, object]:
+    """What the expressions saw when they were recorded."""
     resource = resource_of(DEPLOYMENT, document)
     request = Request("CREATE", DEPLOYMENT, DEPLOYMENT, resource, resource.namespace, NAMESPACE, CONTROLLER)
     mapped = {**request_map(request), "dryRun": False}

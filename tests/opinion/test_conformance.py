@@ -1,0 +1,84 @@
+"""What cel-python can do of the expressions whose outcomes a kube-apiserver recorded: the table of limits, measured."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from scanner.budget import Variables
+from scanner.evaluate import Expression
+from scanner.opinion.comparison import agree
+from scanner.opinion.engine import Answer, Ours
+from scanner.opinion.limits import limit_of
+from scanner.opinion.process import Process
+from scanner.opinion.traits import traits_of
+from tests.conformance.cases import folder, load
+from tests.conformance.expressions import activation_for, compiled
+
+PROBES = folder() / "probes.json.gz"
+DISAGREE = "disagree"
+LIMITS = {
+    "agree": 198,
+    "conversions": 5,
+    "exceptions": 1,
+    "libraries": 18,
+    "macros": 5,
+    "optionals": 3,
+    "syntax": 2,
+    "types apart": 27,
+    DISAGREE: 17,
+}
+WRONG = (
+    "has(object.spec.missing.deeper)",
+    "object.spec.flag == 1",
+    "object.spec.list[-1] == 3",
+    "object.spec.str[0] == 'a'",
+    "'a' in object.spec.str",
+    "size(object.spec.nul) == 0",
+)
+"""Some of what it answers otherwise, without an error."""
+
+
+@pytest.fixture(scope="module")
+def answers() -> list[tuple[str, Answer, Answer]]:
+    """Each expression, what it comes to here and there."""
+    if not PROBES.exists():
+        pytest.skip(f"no {PROBES.name} in {folder()}; name the folder of recorded verdicts with ASSAY_CONFORMANCE")
+    return list(_answers(load(PROBES)))
+
+
+def _answers(data: Any) -> Iterator[tuple[str, Answer, Answer]]:
+    ours = Ours()
+    [activation] = map(activation_for, data["objects"])
+    with Process() as theirs:
+        for case in data["cases"]:
+            _, program, policy = compiled(case)
+            if program is None:
+                continue
+            shown = dict(activation)
+            shown["variables"] = Variables(policy.variables, shown, metered=True)
+            for engine in (ours, theirs):
+                engine.show(shown, frozenset(policy.variables))
+            expression = Expression(case["expr"], program)
+            yield case["expr"], ours.ask(expression), theirs.ask(expression)
+
+
+def test_the_limits_are_those_that_were_measured(answers: list[tuple[str, Answer, Answer]]) -> None:
+    """How often each explains a difference, and how many differences nothing explains."""
+    assert Counter(LIMITS) == Counter(_sort(*answer) for answer in answers)
+
+
+def test_what_no_limit_explains_is_wrong(answers: list[tuple[str, Answer, Answer]]) -> None:
+    """Kubernetes recorded something else."""
+    found = {text for text, ours, theirs in answers if _sort(text, ours, theirs) == DISAGREE}
+    assert set() == set(WRONG) - found
+
+
+def _sort(text: str, ours: Answer, theirs: Answer) -> str:
+    if agree(ours, theirs):
+        return "agree"
+    limit = limit_of(traits_of(text), ours, theirs)
+    return limit.name if limit else DISAGREE
