@@ -6,6 +6,7 @@ expressions read, and what may be said of it depends on which values of the obje
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
@@ -19,7 +20,7 @@ from scanner.model.outcome import Check, Judgement
 from scanner.policies.validating import Ruling
 from scanner.redact import is_secret
 
-_REMEMBERED = 8192
+_REMEMBERED = 2048
 _ROOTS = frozenset({"object", "oldObject", "params", "namespaceObject"})
 _Path: TypeAlias = "tuple[str, ...]"
 _Key: TypeAlias = "tuple[object, ...]"
@@ -46,12 +47,12 @@ class Memory:
             "params": None if param is None else param.body,
             "namespaceObject": request.namespace_object,
         }
+        hidden = sorted(HIDDEN.of(ruling.resource, param))
         try:
-            read = orjson.dumps([_leading_to(documents[path[0]], path[1:]) for path in paths])
+            read = orjson.dumps([hidden, *(_leading_to(documents[path[0]], path[1:]) for path in paths)])
         except TypeError:
             return None
-        hidden = HIDDEN.of(ruling.resource, param)
-        return id(compiled), check, type(judgement.outcome), read, hidden
+        return id(compiled), check, type(judgement.outcome), hashlib.blake2b(read, digest_size=16).digest()
 
     def _looked_at(self, compiled: CompiledPolicy, check: Check) -> tuple[_Path, ...] | None:
         """The places that a check looks at, None for one that looks at a whole document or at something else."""

@@ -16,6 +16,7 @@ import resource
 import signal
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 _MEMORY = 1 << 30
@@ -140,7 +141,9 @@ def _questions() -> Iterator[Any]:
 def main() -> None:
     """Answer until nobody asks any longer."""
     answering = Answering()
-    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    # Where a system knows no such limit, it keeps its own.
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     sys.stdout.write('["ready"]\n')
     sys.stdout.flush()
     for question in _questions():
