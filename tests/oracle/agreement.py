@@ -12,6 +12,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from scanner import cel
@@ -87,28 +88,31 @@ def compare(seed: int, pairs: int) -> Agreement:
         except cel.CompileError:
             continue
         for document in documents:
-            agreement.differences += _differences(program, policy.activation, document, agreement)
+            agreement.differences += differences(program, policy.activation, ours.activation_of(document), agreement)
     return agreement
 
 
 _Activate = Callable[[Mapping[str, object]], dict[str, object]]
 
 
-def _differences(program: cel.Program, activate: _Activate, document: Any, agreement: Agreement) -> Iterator[str]:
+def differences(
+    program: cel.Program, activate: _Activate, base: Mapping[str, object], agreement: Agreement
+) -> Iterator[str]:
+    """Evaluate an expression in each way and say what differs; `base` is what it may name but variables and authorizer."""
     agreement.pairs += 1
-    meter = program.count(_heard(activate, document)[0], _ENDLESS)
+    meter = program.count(_heard(activate, base)[0], _ENDLESS)
     if isinstance(meter.stopped, CostExceeded | Interrupted):
         return
-    exact = _seen(program.evaluate_exactly, activate, document)
+    exact = _seen(program.evaluate_exactly, activate, base)
     if ours.tagged(meter.outcome) != exact.outcome:
         yield f"{program.text}\n  counted {ours.tagged(meter.outcome)}\n  exact   {exact.outcome}"
-    yield from _absorbing(program, activate, document, exact, agreement)
+    yield from _absorbing(program, activate, base, exact, agreement)
     function = program.generate()
     if function is None:
         agreement.only_closures += 1
         return
     try:
-        fast = _seen(function, activate, document)
+        fast = _seen(function, activate, base)
     except _FAULTS as fault:
         yield f"{program.text}\n  {fault!r} in\n{program.python()}"
         return
@@ -123,14 +127,14 @@ def _differences(program: cel.Program, activate: _Activate, document: Any, agree
 
 
 def _absorbing(
-    program: cel.Program, activate: _Activate, document: Any, exact: Seen, agreement: Agreement
+    program: cel.Program, activate: _Activate, base: Mapping[str, object], exact: Seen, agreement: Agreement
 ) -> Iterator[str]:
     """Compare what the absorbing form of the function comes to, where it does; it may reach more."""
-    function = program.absorbing()
+    function = _absorbing_form(program)
     if function is None:
         return
     try:
-        absorbing = _seen(function, activate, document)
+        absorbing = _seen(function, activate, base)
     except Exception:  # noqa: BLE001 - the closures would decide
         return
     agreement.absorbing += 1
@@ -138,8 +142,15 @@ def _absorbing(
         yield f"{program.text}\n  absorbing {absorbing}\n  exact     {exact}"
 
 
-def _seen(evaluate: Callable[[Mapping[str, object]], cel.Value], activate: _Activate, document: Any) -> Seen:
-    activation, reached = _heard(activate, document)
+@lru_cache(maxsize=4096)
+def _absorbing_form(program: cel.Program) -> Callable[[Mapping[str, object]], cel.Value] | None:
+    return program.absorbing()
+
+
+def _seen(
+    evaluate: Callable[[Mapping[str, object]], cel.Value], activate: _Activate, base: Mapping[str, object]
+) -> Seen:
+    activation, reached = _heard(activate, base)
     try:
         outcome = ours.tagged(evaluate(activation))
     except cel.EvaluationError as error:
@@ -149,13 +160,13 @@ def _seen(evaluate: Callable[[Mapping[str, object]], cel.Value], activate: _Acti
     return Seen(outcome, frozenset(reached))
 
 
-def _heard(activate: _Activate, document: Any) -> tuple[dict[str, object], set[str]]:
+def _heard(activate: _Activate, base: Mapping[str, object]) -> tuple[dict[str, object], set[str]]:
     """An activation in which it is noted what is read and asked, and the notes."""
     reached: set[str] = set()
     authorizer = Authorizer(_Listening(reached), Subject("alice", ("system:authenticated",), "1"))
     resource = authorizer.request_resource(group="apps", resource="things", namespace="team-1", name="web")
     asking = {"authorizer": authorizer, "authorizer.requestResource": resource}
-    activation = activate({**ours.activation_of(document), **asking})
+    activation = activate({**base, **asking})
     variables = activation["variables"]
     if isinstance(variables, cel.Lazy):
         activation["variables"] = _Noting(variables, reached)

@@ -1,0 +1,93 @@
+"""The generated functions, the closures and the counting closures mean the same, in every recorded case."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from scanner import cel
+from scanner.evaluate import CompiledPolicy, Request, compile_policy, filtered_namespace, request_map
+from scanner.model.json import JsonObject, as_object, as_text, dig
+from scanner.model.resource import Kind, resource_of
+from scanner.policies.manifest import read_policy
+from tests.conformance.cases import folder, load
+from tests.conformance.expressions import activation_for, compiled
+from tests.conformance.policies import ADMIN, policy_of, validation_of
+from tests.oracle.agreement import Agreement, differences
+
+Evaluation = tuple[cel.Program, CompiledPolicy, Mapping[str, object]]
+
+
+def evaluations(data: Any) -> Iterator[Evaluation]:
+    """Single expressions, and what they see of each object: `costs`, `probes`, `random`."""
+    activations = [activation_for(document) for document in data["objects"]]
+    for case in data["cases"]:
+        _, program, policy = compiled(case)
+        if program is not None:
+            yield from ((program, policy, activation) for activation in activations)
+
+
+def of_expressions(data: Any) -> Iterator[Evaluation]:
+    """Validations and messages of one expression, for each of the recorded objects: `expressions`."""
+    for case in data["cases"]:
+        if "rejected" not in case:
+            documents = (data["objects"][name] for name in case["results"])
+            yield from of_policy(policy_of(validation_of(case)), documents, data["namespace"], data["params"])
+
+
+def of_policies(data: Any) -> Iterator[Evaluation]:
+    """Whole policies, each on some of the recorded objects: `policies`."""
+    for number, manifest in enumerate(data["policies"]):
+        documents = [case["object"] for case in data["cases"][number % 7 :: 7]]
+        yield from of_policy(manifest, documents, data["namespaces"][0], data["params"][number % len(data["params"])])
+
+
+def of_matching(data: Any) -> Iterator[Evaluation]:
+    """Random policies on each of the probes: `matching`."""
+    for case in data["cases"]:
+        yield from of_policy(case["policy"], data["create"], data["namespaces"][0], data["params"][0])
+
+
+def of_policy(manifest: Any, documents: Any, namespace: JsonObject, params: JsonObject) -> Iterator[Evaluation]:
+    """Every expression of a policy that compiles, with all that it may name."""
+    policy = compile_policy(read_policy(manifest, language="ValidatingAdmissionPolicy"), (1, 36))
+    programs = [expression.program for _, expression in policy.expressions() if expression.program is not None]
+    for document in documents:
+        base = {**seen_of(document, namespace), **({"params": params} if policy.policy.param_kind else {})}
+        yield from ((program, policy, base) for program in programs)
+
+
+def seen_of(document: JsonObject, namespace: JsonObject) -> dict[str, object]:
+    """What the expressions of a policy may name, for one object."""
+    group, _, version = as_text(document["apiVersion"]).rpartition("/")
+    name = as_text(document["kind"])
+    kind = Kind(group, version, name, f"{name.lower()}s", namespaced=bool(dig(document, "metadata", "namespace")))
+    resource = resource_of(kind, as_object(document))
+    request = Request("CREATE", kind, kind, resource, resource.namespace, namespace, ADMIN)
+    filtered = filtered_namespace(namespace)
+    return {"object": document, "oldObject": None, "request": request_map(request), "namespaceObject": filtered}
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("costs", evaluations),
+        ("probes", evaluations),
+        ("random", evaluations),
+        ("expressions", of_expressions),
+        ("policies", of_policies),
+        ("matching", of_matching),
+    ],
+)
+def test_every_recorded_case_comes_out_the_same_in_every_way(name: str, found: Any) -> None:
+    """Values, error texts, and what is reached: variables of the policy and questions to the authorizer."""
+    path = folder() / f"{name}.json.gz"
+    if not path.exists():
+        pytest.skip(f"no {path.name} in {folder()}; name the folder of recorded verdicts with ASSAY_CONFORMANCE")
+    agreement = Agreement()
+    for program, policy, base in found(load(path)):
+        agreement.differences += differences(program, policy.activation, base, agreement)
+    assert [] == agreement.differences
+    assert agreement.pairs > 0
