@@ -45,12 +45,12 @@ LIMITS: tuple[Limit, ...] = (
     ),
     Limit(
         "optionals",
-        "Its grammar has no optional selection, index or entry: `a.?b`, `a[?b]`, `{?a: b}`.",
+        "Its grammar has no optional selection, index or entry, as in a.?b, a[?b] and {?a: b}.",
         lambda traits, _ours, theirs: traits.optional and _failed(theirs),
     ),
     Limit(
         "objects",
-        "It cannot make objects: `Object{…}`, `JSONPatch{…}`.",
+        "It cannot make objects, as in Object{…} and JSONPatch{…}.",
         lambda traits, _ours, theirs: traits.builds and _failed(theirs),
     ),
     Limit(
@@ -60,7 +60,7 @@ LIMITS: tuple[Limit, ...] = (
     ),
     Limit(
         "macros",
-        "Its loops have one variable and no filter: no `all(k, v, …)`, no `map` of three arguments.",
+        "Its loops have one variable and no filter: no all(k, v, …), no map of three arguments.",
         lambda traits, _ours, theirs: traits.widens and _failed(theirs),
     ),
     Limit(
@@ -82,7 +82,7 @@ LIMITS: tuple[Limit, ...] = (
     ),
     Limit(
         "conversions",
-        "Its `string()` writes doubles, bools, timestamps and durations as Python does.",
+        "Its string() writes doubles, bools, timestamps and durations as Python does.",
         lambda traits, ours, theirs: traits.converts and ours.kind == theirs.kind == "value",
     ),
 )
