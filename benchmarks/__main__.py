@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from benchmarks import expressions, kyverno, live_memory, live_rescan, live_time, pages
+from benchmarks import compiling, expressions, kyverno, live_memory, live_rescan, live_time, mutating, pages
 
 ROWS: dict[str, Callable[[], None]] = {
     "1": expressions.against_go,
@@ -14,7 +14,9 @@ ROWS: dict[str, Callable[[], None]] = {
     "4": live_time.main,
     "5": live_memory.main,
     "6": live_rescan.main,
+    "compile": compiling.ready,
     "kyverno": kyverno.against_admission,
+    "mutating": mutating.beside_validating,
 }
 
 

@@ -67,7 +67,7 @@ def _holds_all(texts: tuple[tuple[str, str], ...], tests: tuple[tuple[str, Holds
     for name, text in texts:
         if live.get(name) != text:
             return False
-    return all([name in live and test(live[name]) for name, test in tests])
+    return all(name in live and test(live[name]) for name, test in tests)
 
 
 def is_patched(schema: Schema, live: JsonObject, value: cel.Value) -> bool:
@@ -115,10 +115,9 @@ def _holds_elements(schema: Schema, ref: Json, live: object, elements: list[obje
         key = _key(of, one.fields) if isinstance(one, cel.Struct) else None
         if key is None or key not in keys[at:]:
             return False
-        at = keys.index(key, at)
-        if not _holds(schema, of.element, live[at], value=one, path=path):
+        at = keys.index(key, at) + 1
+        if not _holds(schema, of.element, live[at - 1], value=one, path=path):
             return False
-        at += 1
     return True
 
 
@@ -127,7 +126,7 @@ def _key(of: ListType, element: object) -> _Key | None:
     if not isinstance(element, dict):
         return None
     key = tuple([element.get(name) for name in of.keys])
-    return None if any([type(one) not in _KEYS for one in key]) else key
+    return key if _KEYS.issuperset(map(type, key)) else None
 
 
 def _is_set(live: JsonObject, operation: object) -> bool:
