@@ -173,6 +173,8 @@ class Sieve:
         """Take the policies of a list."""
         self._world = world
         self._plan = plan
+        self._traits = [_traits(bound, plan.kind) for bound, _ in plan.policies]
+        self._everywhere: dict[int, Chosen | None] = {}
         self._quicks: dict[tuple[object, ...], Quick | None] = {}
         self._shapes: dict[tuple[Quick | None, ...], Shape] = {}
         self._meshes: dict[str, Mesh] = {}
@@ -200,23 +202,52 @@ class Sieve:
         Without bindings it looks at none of them.
         """
         bound, original = self._plan.policies[number]
+        traits = self._traits[number]
         try:
-            chosen = _chosen(bound, original, self._plan.kind, namespace, self._world)
+            chosen = self._choice(number, namespace) if traits.plain else None
         except Exception:  # noqa: BLE001 - whatever it is, the judge meets it for every object, and says so
             return None
         if chosen is None:
             return None
-        read = namespace if _reads_namespace(bound.compiled) else ""
+        read = namespace if traits.reads_namespace else ""
         key = (number, chosen.key, read)
         if key not in self._quicks:
             self._quicks[key] = Quick(bound, original, chosen, self._plan.kind, namespace, self._world)
         return self._quicks[key]
+
+    def _choice(self, number: int, namespace: str) -> Chosen | None:
+        """How a policy looks at the objects of a namespace; of one that cannot tell namespaces apart it is asked once."""
+        if number in self._everywhere:
+            return self._everywhere[number]
+        bound, original = self._plan.policies[number]
+        chosen = _chosen(bound, original, self._plan.kind, namespace, self._world)
+        if self._traits[number].everywhere:
+            self._everywhere[number] = chosen
+        return chosen
 
     def empty_into(self, tallies: Counter[TallyKey], matched: Counter[BindingKey]) -> None:
         """Add what has been counted since the last time: outcomes, and the objects that each binding matched."""
         for mesh in self._touched.values():
             mesh.empty_into(tallies, matched, self._plan.kind)
         self._touched.clear()
+
+
+class Traits(NamedTuple):
+    """What is the same of a policy in every namespace.
+
+    `plain`: it has a quick way; `everywhere`: by its rules all namespaces are alike.
+    """
+
+    plain: bool
+    everywhere: bool
+    reads_namespace: bool
+
+
+def _traits(bound: Bound, kind: Kind) -> Traits:
+    matches = (bound.policy.match, *(binding.match for binding in bound.bindings))
+    selects = any(match is not None and not match.namespace_selector.empty for match in matches)
+    plain = (kind.group, kind.plural) != ("", "namespaces") and _is_plain(bound, kind)
+    return Traits(plain, not selects and bound.policy.param_kind is None, _reads_namespace(bound.compiled))
 
 
 class Chosen(NamedTuple):
@@ -387,9 +418,7 @@ class Quick:
 
 
 def _chosen(bound: Bound, original: Kind, kind: Kind, namespace: str, world: World) -> Chosen | None:
-    """How a policy looks at the objects of a kind in a namespace; None unless it looks at all of them alike, or at none."""
-    if not _is_plain(bound, kind) or (kind.group, kind.plural) == ("", "namespaces"):
-        return None
+    """How a plain policy looks at the objects of a kind in a namespace; None unless at all of them alike, or at none."""
     resource = Resource(kind, namespace, "", "", "", {})
     operations: set[Operation] = set()
     bindings: list[Binding] = []
