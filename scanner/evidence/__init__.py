@@ -11,7 +11,7 @@ from itertools import islice
 
 from scanner import cel
 from scanner.evidence.asked import asked
-from scanner.evidence.discretion import Discretion
+from scanner.evidence.discretion import WITHHELD, Discretion
 from scanner.evidence.memory import Memory
 from scanner.model.evidence import NO_EVIDENCE, Evidence, Reason
 from scanner.model.outcome import Check, Errored, Judgement, Violated
@@ -46,7 +46,8 @@ def _evidence(ruling: Ruling, check: Check, outcome: Violated | Errored, bound: 
     discretion = Discretion(ruling, bound.compiled)
     found = list(dict.fromkeys(discretion.reason(one) for it in explanations for one in it.reasons))
     left_out = len(found) - len(found[:MOST]) + sum(it.left_out for it in explanations)
-    return Evidence(tuple(found[:MOST]), left_out)
+    # How many parts a secret falls into is a secret, too.
+    return Evidence(tuple(found[:MOST]), 0 if any(it.value == WITHHELD for it in found) else left_out)
 
 
 def _explanations(ruling: Ruling, check: Check, outcome: Violated | Errored, bound: Bound) -> Iterator[cel.Explanation]:

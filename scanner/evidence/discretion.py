@@ -16,7 +16,7 @@ from scanner.cel.reasons import path_of
 from scanner.evaluate import CompiledPolicy
 from scanner.evidence.hidden import HIDDEN
 from scanner.evidence.shown import cut, said, shown
-from scanner.evidence.telltale import Trail, is_sensitive
+from scanner.evidence.telltale import Trail, is_sensitive, says_secret
 from scanner.model.evidence import Reason
 from scanner.model.json import Json
 from scanner.policies.validating import Ruling
@@ -25,6 +25,8 @@ from scanner.redact import is_plain_error, is_secret, lists_secrets, without
 WITHHELD = "[redacted: it may hold a secret]"
 _LONGEST_EXPRESSION = 200
 _LONGEST_PATH = 300
+_LONGEST_NAME = 100
+_COMPUTED = "variables"
 _WORD = re.compile(r"[^\s'\"()\[\]{},]+")
 _IDENTITY = (("request", "userInfo", "extra"), ("request", "userInfo", "uid"))
 _MOST_LOOKED_AT = 100_000
@@ -40,6 +42,7 @@ class Discretion:
             "object": (resource.body, is_secret(resource)),
             "oldObject": (resource.body, is_secret(resource)),
             "params": (None if param is None else param.body, is_secret(param)),
+            "namespaceObject": (None if ruling.request is None else ruling.request.namespace_object, False),
         }
         self._of = resource, param
         self._known: frozenset[str] | None = None
@@ -64,7 +67,7 @@ class Discretion:
             expression=cut(reason.text, _LONGEST_EXPRESSION),
             value=WITHHELD if withheld else self._value(reason),
             path=self._path(reason.place, own_words=withheld or self._is_of_secret(reason.place)),
-            variable=reason.variable,
+            variable=cut(reason.variable, _LONGEST_NAME),
             erred=erred,
         )
 
@@ -78,6 +81,8 @@ class Discretion:
 
     def _path(self, place: cel.Place, *, own_words: bool) -> str:
         """Where a value stands. A key that was computed from a secret is one: then only the policy's own words are said."""
+        if own_words and place[:1] == (_COMPUTED,):
+            place = place[:2]
         if own_words:
             place = (*place[:1], *_leading(place[1:], self._own_words()))
         return cut(without(path_of(place), self._hidden), _LONGEST_PATH)
@@ -98,6 +103,8 @@ class Discretion:
         if isinstance(reason.outcome, cel.EvaluationError):
             held = any(self._holds(place, as_it_stands=False) for place in reason.reads)
             return held and not is_plain_error(str(reason.outcome), self._own_words())
+        if isinstance(reason.outcome, str) and says_secret(reason.text.rstrip("'\")]")):
+            return True
         stands = bool(reason.place) and reason.reads == {reason.place}
         return any(self._holds(place, as_it_stands=stands, outcome=reason.outcome) for place in reason.reads)
 

@@ -41,7 +41,12 @@ def is_sensitive(container: object, key: object, trail: Trail | None) -> bool:
         return True
     if key == "value" and _is_variable(container, trail):
         return True
-    return _NAME.search(key) is not None and isinstance(container.get(key), str)
+    return says_secret(key) and isinstance(container.get(key), str)
+
+
+def says_secret(name: str) -> bool:
+    """Whether a name ends as those of passwords and tokens do."""
+    return _NAME.search(name) is not None
 
 
 def _is_variable(container: Mapping[str, object], trail: Trail | None) -> bool:

@@ -346,6 +346,56 @@ def test_passwords_in_texts_are_masked(text: str, expected: str) -> None:
     assert dumps(expected) == value
 
 
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        (
+            "object.metadata.labels[object.spec.containers[0].env[0].value.upperAscii()] == ''",
+            [
+                (
+                    "object.metadata.labels[object.spec.containers[0].env[0].value.upperAscii()]",
+                    WITHHELD,
+                    "metadata.labels",
+                )
+            ],
+        ),
+        (
+            "namespaceObject.metadata.annotations['db-password'] == ''",
+            [
+                (
+                    "namespaceObject.metadata.annotations['db-password']",
+                    WITHHELD,
+                    "namespaceObject.metadata.annotations.db-password",
+                )
+            ],
+        ),
+        ("variables.apiToken == ''", [("variables.apiToken", WITHHELD, "variables.apiToken")]),
+        ("has(object.spec.token)", [("has(object.spec.token)", "false", "spec.token")]),
+    ],
+)
+def test_names_and_keys_give_nothing_away(expression: str, expected: list[tuple[str, str, str]]) -> None:
+    """A key that was computed from a secret is no part of a path, and what is called a token is one."""
+    variables = [{"name": "apiToken", "expression": "'opensesame'.upperAscii() + object.metadata.name"}]
+    manifest = policy("p", expression, variables=variables)
+    place = namespace("default")
+    place["metadata"]["annotations"] = {"db-password": "hunter2"}
+    told = scanned(FakeCluster([place, POD, manifest, binding()]))
+    found = [it for finding in told.findings for it in finding.evidence.reasons]
+    assert expected == [(it.expression, it.value, it.path) for it in found][:1]
+    assert not any(secret in repr(found).lower() for secret in ("opensesame", "hunter2"))
+
+
+@pytest.mark.parametrize("expression", ["variables.letters", "object.data.password.split('')"])
+def test_the_length_of_a_secret_is_one(expression: str) -> None:
+    """Neither how many parts it has is said, nor which of them decided."""
+    variables = [{"name": "letters", "expression": "object.data.password.split('')"}]
+    found = [
+        str(evidence(a_secret(text), f"{expression}.exists(l, l == '!')", variables=variables))
+        for text in ("hunter2", "hunter2-hunter2-hunter2")
+    ]
+    assert found[0] == found[1]
+
+
 def test_the_requester_is_not_told_in_full() -> None:
     """The name and the groups are in the report anyway; whatever else an authenticator says is nobody's business."""
     [(_, value, _)] = why(POD, "dyn(request.userInfo) == {'username': 'jane'}")
