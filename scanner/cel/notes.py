@@ -27,7 +27,7 @@ _MOST_STEPS = 1_000_000
 """Evaluations of parts, noted or not, after which nobody waits for an explanation any longer."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Note:
     """What a part came to, once; a loop evaluates its parts many times. `complete`: so were all notes of what it did."""
 

@@ -143,13 +143,21 @@ class _Reader:
         if isinstance(note.outcome, EvaluationError):
             failed = next((part for part in note.parts if isinstance(part.outcome, EvaluationError)), None)
             if failed is not None:
-                yield from self.why(failed, scope)
+                yield from self.why(failed, self._around(failed, note, scope))
                 return
             if not self._origins.is_path(node):
                 yield from self._operands(note, scope)
             yield from self._read(note, scope)
             return
         yield from self._looked_at(note, scope)
+
+    def _around(self, part: Note, note: Note, scope: Scope) -> Scope:
+        """Return the scope of a part: within a loop it has that of its round."""
+        node = note.node
+        if not isinstance(node, Comprehension) or node.fold == "bind" or part is note.parts[0]:
+            return scope
+        at = next(at for at, parts in enumerate(self._origins.rounds(node, note)) if part in parts)
+        return self._origins.within(node, note, at, scope)
 
     def _looked_at(self, note: Note, scope: Scope) -> Iterator[Reason]:
         """Yield the value of a part, or for an operation those of its operands."""

@@ -26,6 +26,9 @@ WITHHELD = "[redacted: it may hold a secret]"
 _LONGEST_EXPRESSION = 200
 _LONGEST_PATH = 300
 _LONGEST_NAME = 100
+_AUTHORIZER = ("authorizer", "authorizer.requestResource")
+_OPEN = frozenset({"object", "oldObject", "params", "namespaceObject", "request", "resource", "exceptions"})
+"""What may be shown of at all; what else there is, a server's answer or a cache, may hold anything."""
 _COMPUTED = "variables"
 _WORD = re.compile(r"[^\s'\"()\[\]{},]+")
 _IDENTITY = (("request", "userInfo", "extra"), ("request", "userInfo", "uid"))
@@ -111,9 +114,9 @@ class Discretion:
     def _holds(self, place: cel.Place, *, as_it_stands: bool, outcome: object = None) -> bool:
         """Whether there may be a secret in what stands at a place; in what stands there as it is, parts can be left out."""
         root, steps = self._trail(place)
-        if root in ("authorizer", "authorizer.requestResource"):
+        if root in _AUTHORIZER:
             return not isinstance(outcome, bool)
-        if root in ("globalContext", "http"):
+        if root not in _OPEN:
             return True
         if root == "resource":
             return lists_secrets(self._texts)

@@ -203,6 +203,9 @@ READING = [
     ("object.data.transformMap(k, v, v + '!').all(k, v, v == '')", None),
     ("object.metadata.annotations[variables.lastApplied].contains('x')", None),
     ("[object.data].exists_one(d, d.password == 'x')", None),
+    ("object.data.map(k, int(object.data[k])).size() == 1", None),
+    ("object.data.all(k, v, int(v) > 1)", None),
+    ("[object.data.password].filter(v, v.matches(v) && int(v) > 1).size() == 1", None),
 ]
 VARIABLES = [
     {"name": "all", "expression": "object.data"},

@@ -1,0 +1,86 @@
+"""Explanations of the expressions whose outcomes a kube-apiserver recorded: they agree, and their paths lead there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from scanner import cel
+from scanner.budget import Variables
+from scanner.cel.values import Optional
+from tests.conformance.cases import folder, load
+from tests.conformance.expressions import activation_for, compiled
+
+_FEW = 20
+
+
+@pytest.fixture(scope="module", params=["probes", "random", "costs"])
+def explained(request: pytest.FixtureRequest) -> list[tuple[str, Mapping[str, object], object, cel.Explanation]]:
+    """Each expression, what it saw, what it came to, and why."""
+    path = folder() / f"{request.param}.json.gz"
+    if not path.exists():
+        pytest.skip(f"no {path.name} in {folder()}; name the folder of recorded verdicts with ASSAY_CONFORMANCE")
+    return list(_explained(load(path)))
+
+
+def _explained(data: Any) -> Iterator[tuple[str, Mapping[str, object], object, cel.Explanation]]:
+    visible = [activation_for(document) for document in data["objects"][:_FEW]]
+    for case in data["cases"]:
+        _, program, policy = compiled(case)
+        for inputs in visible if program else ():
+            activation = dict(inputs)
+            activation["variables"] = Variables(policy.variables, activation)
+            programs = {name: it.program for name, it in policy.variables.items() if it.program}
+            yield case["expr"], activation, _outcome(program, activation), program.explain(activation, programs)
+
+
+def _outcome(program: Any, activation: Mapping[str, object]) -> object:
+    try:
+        return program.evaluate_exactly(activation)
+    except cel.EvaluationError as error:
+        return str(error)
+
+
+Explained = list[tuple[str, Mapping[str, object], object, cel.Explanation]]
+
+
+def test_an_explanation_comes_to_the_same(explained: Explained) -> None:
+    """Value or error: otherwise it explains nothing."""
+    wrong = [text for text, _, outcome, found in explained if _printed(outcome) != _printed(found.outcome)]
+    assert [] == wrong
+
+
+def _printed(outcome: object) -> str:
+    return str(outcome) if isinstance(outcome, cel.EvaluationError | str) else repr(outcome)
+
+
+def test_paths_lead_to_the_values(explained: Explained) -> None:
+    """What is said to stand somewhere in a document stands there."""
+    wrong = [
+        (text, reason.path, reason.outcome)
+        for text, activation, _, found in explained
+        for reason in found.reasons
+        if _stands(reason) and not _leads_to(activation, reason)
+    ]
+    assert [] == wrong
+
+
+def _stands(reason: cel.Reason) -> bool:
+    """Whether a reason is a value at a place: no error, no question whether or how many, no computed value."""
+    asks = reason.text.startswith(("has(", "size(")) or reason.text.endswith(".size()")
+    failed = isinstance(reason.outcome, cel.EvaluationError)
+    return bool(reason.place) and reason.place[0] != "variables" and not asks and not failed
+
+
+def _leads_to(activation: Mapping[str, object], reason: cel.Reason) -> bool:
+    value: Any = activation
+    for step in reason.place:
+        try:
+            value = value[step]
+        except (KeyError, IndexError, TypeError):
+            # Of what is not there an optional says so; the key of a map stands where its value does.
+            return isinstance(reason.outcome, Optional) and not reason.outcome.present
+    found = reason.outcome.value if isinstance(reason.outcome, Optional) else reason.outcome
+    return bool(found == value or found == reason.place[-1])
