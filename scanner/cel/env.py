@@ -37,6 +37,8 @@ from scanner.cel.type_system import (
 from scanner.cel.values import Lazy
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from scanner.cel.functions.declaration import Function, Library
     from scanner.cel.macros import Expand
     from scanner.cel.values import Value
@@ -136,8 +138,8 @@ class Structs(Protocol):
         """Return the type of a field, or None when the type has no such field."""
         ...
 
-    def make(self, type_: Type, fields: dict[str, Value]) -> Value:
-        """Return a value of a type; raise EvaluationError when a field's value does not suit."""
+    def maker(self, type_: Type) -> Callable[[dict[str, Value]], Value]:
+        """Return what makes values of a type out of fields; it raises EvaluationError when a field's value does not suit."""
         ...
 
 

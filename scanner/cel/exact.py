@@ -249,8 +249,7 @@ class _Planner:
         made = self._checked.types[node.id]
         if self._structs is None or self._structs.type_named(made.name) is None:
             return closures.struct_of(entries, lambda _fields: closures.unknown_type(made.name))
-        make = self._structs.make
-        return closures.struct_of(entries, lambda fields: make(made, fields))
+        return closures.struct_of(entries, self._structs.maker(made))
 
     # --- comprehensions
 

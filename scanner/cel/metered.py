@@ -288,8 +288,7 @@ class _Planner:
                 fields = tuple((e.name, self.plan(e.value), e.optional) for e in node.entries)
                 if self._structs is None:
                     return measures.struct_of(fields, lambda found: found)
-                made, make = self._checked.types[node.id], self._structs.make
-                return measures.struct_of(fields, lambda found: make(made, found))
+                return measures.struct_of(fields, self._structs.maker(self._checked.types[node.id]))
 
     def _key(self, node: Node) -> Measure:
         """Plan the key of a map's entry; of what is in an object upstream makes another list or map each time it is read."""

@@ -7,6 +7,7 @@ where it stands is asked after the evaluation.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,8 @@ from scanner.cel.type_system import DYN, STRING, Type, list_of, object_type
 from scanner.cel.values import Struct
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from scanner.cel.env import Environment
     from scanner.cel.values import Value
 
@@ -46,15 +49,17 @@ class PatchTypes:
             return STRING
         return DYN if name == "value" else None
 
-    def make(self, type_: Type, fields: dict[str, Value]) -> Value:
-        """Return a value of a type; raise EvaluationError for a JSON patch whose op, path or from is no text."""
-        if type_ != JSON_PATCH:
-            return Struct(type_, fields)
-        for name in _TEXTS:
-            if name in fields and type(fields[name]) is not str:
-                unexpected = _native_type(fields[name])
-                raise EvaluationError(f"unexpected type {unexpected} for JSONPatchType '{name}' field")
-        return Struct(type_, {name: value for name, value in fields.items() if name == "value" or value}, _ABSENT)
+    def maker(self, type_: Type) -> Callable[[dict[str, Value]], Value]:
+        """Return what makes values of a type; a JSON patch whose op, path or from is no text is an EvaluationError."""
+        return _operation if type_ == JSON_PATCH else partial(Struct, type_)
+
+
+def _operation(fields: dict[str, Value]) -> Value:
+    for name in _TEXTS:
+        if name in fields and type(fields[name]) is not str:
+            unexpected = _native_type(fields[name])
+            raise EvaluationError(f"unexpected type {unexpected} for JSONPatchType '{name}' field")
+    return Struct(JSON_PATCH, {name: value for name, value in fields.items() if name == "value" or value}, _ABSENT)
 
 
 def for_patches(environment: Environment) -> Environment:

@@ -7,11 +7,12 @@ are evaluated as ever.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Final, Protocol, TypeAlias
 
-from scanner.cel import DYN, STRING, Environment, Told, Type, telling
+from scanner.cel import DYN, STRING, Environment, Struct, Told, Type, Value, telling
 from scanner.cel.env import ADMISSION, AUTHORIZATION, PARAMS
 from scanner.cel.natives import wrapping
 from scanner.cel.type_system import BOOL, INT, list_of, map_of, object_type
@@ -140,10 +141,9 @@ class _Types:
             return None
         return self._type(known.fields[name], f"{type_name}.{name}", 0)
 
-    def make(self, type_: Type, fields: dict[str, object]) -> object:
+    def maker(self, type_: Type) -> Callable[[dict[str, Value]], Value]:
         """See Structs: nothing is made here."""
-        del type_
-        return fields
+        return partial(Struct, type_)
 
     def _type(self, ref: Json, path: str, depth: int) -> Type:
         atom = self._schema.resolve(ref)
