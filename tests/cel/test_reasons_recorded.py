@@ -67,6 +67,40 @@ def test_paths_lead_to_the_values(explained: Explained) -> None:
     assert [] == wrong
 
 
+def test_what_a_value_was_computed_from_is_known() -> None:
+    """Of an object in which each text is unique, no text turns up in a reason that does not say it was read there."""
+    path = folder() / "random.json.gz"
+    if not path.exists():
+        pytest.skip(f"no {path.name} in {folder()}; name the folder of recorded verdicts with ASSAY_CONFORMANCE")
+    data = load(path)
+    texts: dict[str, tuple[str | int, ...]] = {}
+    data["objects"] = [_with_unique_texts(document, ("object",), texts) for document in data["objects"]]
+    wrong = [
+        (text, reason.text, reason.reads)
+        for text, _, _, found in _explained(data)
+        for reason in found.reasons
+        for unique, place in texts.items()
+        if unique in _printed(reason.outcome) and not any(_meet(place, read) for read in reason.reads)
+    ]
+    assert [] == wrong
+
+
+def _with_unique_texts(value: Any, place: tuple[str | int, ...], texts: dict[str, tuple[str | int, ...]]) -> Any:
+    if isinstance(value, dict):
+        return {key: _with_unique_texts(item, (*place, key), texts) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_with_unique_texts(item, (*place, at), texts) for at, item in enumerate(value)]
+    if not isinstance(value, str):
+        return value
+    unique = f"~{len(texts)}~"
+    texts[unique] = place
+    return unique
+
+
+def _meet(place: tuple[str | int, ...], read: tuple[str | int, ...]) -> bool:
+    return all(one == other for one, other in zip(place, read, strict=False))
+
+
 def _stands(reason: cel.Reason) -> bool:
     """Whether a reason is a value at a place: no error, no question whether or how many, no computed value."""
     asks = reason.text.startswith(("has(", "size(")) or reason.text.endswith(".size()")
