@@ -7,7 +7,7 @@ expressions read, and what may be said of it depends on which values of the obje
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TypeAlias
 
 import orjson
@@ -15,7 +15,7 @@ import orjson
 from scanner.evaluate import CompiledPolicy
 from scanner.evidence.hidden import HIDDEN
 from scanner.model.evidence import Evidence
-from scanner.model.json import Json, dig
+from scanner.model.json import Json
 from scanner.model.outcome import Check, Judgement
 from scanner.policies.validating import Ruling
 from scanner.redact import is_secret
@@ -90,19 +90,8 @@ def _paths(reads: Iterable[_Path]) -> tuple[_Path, ...] | None:
 
 def _leading_to(document: Json, path: _Path) -> Json:
     """What stands at the end of a path, or where the path ends: a missing field is not one that is null."""
-    *before, last = path
-    value = dig(document, *before)
-    if isinstance(value, Mapping):
-        return {last: value[last]} if last in value else {}
-    return [value, _depth(document, before)]
-
-
-def _depth(document: Json, path: Iterable[str]) -> int:
-    """How far a path leads before there is nothing any longer."""
-    depth = 0
-    for step in path:
-        if not isinstance(document, Mapping) or step not in document:
-            break
+    for depth, step in enumerate(path):
+        if not isinstance(document, dict) or step not in document:
+            return [None if isinstance(document, dict) else document, depth]
         document = document[step]
-        depth += 1
-    return depth
+    return {"": document}
