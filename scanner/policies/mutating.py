@@ -159,11 +159,14 @@ def _leaves(mutation: Mutation, expression: Expression, schema: Schema) -> Leave
     if program is None:
         raise TypeError
     evaluate = program.evaluate
-    if mutation.patch_type == "JSONPatch":
-        return lambda given: is_patched(schema, cast("JsonObject", given["object"]), evaluate(given))
-    if not program.reads:
+    if not program.reads and mutation.patch_type == "ApplyConfiguration":
         return _Constant(schema, program)
-    return lambda given: is_configured(schema, cast("JsonObject", given["object"]), evaluate(given))
+    return lambda given: _is_left(mutation, schema, cast("JsonObject", given["object"]), evaluate(given))
+
+
+def _is_left(mutation: Mutation, schema: Schema, live: JsonObject, value: cel.Value) -> bool:
+    is_left = is_patched if mutation.patch_type == "JSONPatch" else is_configured
+    return is_left(schema, live, value)
 
 
 class _Constant:
@@ -287,6 +290,8 @@ class _Run:
         if self.rules < _WRAPPED_SINCE:
             with cel.noting() as made:
                 value = _evaluated(expression, activation, self.request)
+            if _is_left(self.compiled.policy.mutations[index], self.schema, body, value):
+                return body
             data = Data(_sources(activation), made=made)
         else:
             data = Data(_sources(activation), wrapped=self._wrapped(body), request=activation["request"], rebuilds=True)
