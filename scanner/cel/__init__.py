@@ -20,8 +20,8 @@ from scanner.cel.extent import (
 )
 from scanner.cel.functions.authorizer import Answer, Authorizer, Decider, Question, Remembering, Subject
 from scanner.cel.made import Making, Notes, noting
-from scanner.cel.origins import Place
 from scanner.cel.patches import JSON_PATCH, OBJECT, PATCH_LIST, for_patches
+from scanner.cel.places import Place
 from scanner.cel.program import Measured, Program, compile
 from scanner.cel.reasons import Explanation, Reason
 from scanner.cel.type_system import BOOL, DYN, NULL, STRING, Type

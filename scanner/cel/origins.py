@@ -6,59 +6,23 @@ were put together, filtered or mapped lead back to what their elements were befo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from scanner.cel.errors import EvaluationError
 from scanner.cel.go_values import is_selection
 from scanner.cel.notes import Note, Noting
+from scanner.cel.places import NOWHERE, VARIABLES, Origin, containers, standing
 from scanner.cel.tree import Call, Comprehension, Identifier, Node, Select
 from scanner.cel.values import KeyedMap, Optional
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from scanner.cel.places import Place, Scope
     from scanner.cel.program import Program
     from scanner.cel.values import Value
 
-Place: TypeAlias = "tuple[str | int, ...]"
-"""The name of a variable of the environment, then keys and indexes. Of a policy's variable: `variables` and its name."""
-
-_MOST_LOCATED = 50_000
-_VARIABLES = "variables"
 _ONE_VARIABLE = 2
-
-
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """The place of a value, empty for what was computed, and all places whose content may be in it."""
-
-    place: Place = ()
-    reads: frozenset[Place] = frozenset()
-
-    @property
-    def stands(self) -> bool:
-        """Whether the value stands in a document as it is."""
-        return bool(self.place) and self.place[0] != _VARIABLES
-
-    def below(self, key: Value) -> Origin:
-        """The origin of an element or field."""
-        if not self.place or isinstance(key, bool) or not isinstance(key, int | str):
-            return Origin((), self.reads)
-        place = (*self.place, key)
-        return _at(place) if self.stands else Origin(place, self.reads)
-
-    def also(self, reads: frozenset[Place]) -> Origin:
-        """The same, when something else had a part in it."""
-        return Origin(self.place, self.reads | reads) if reads else self
-
-
-NOWHERE = Origin()
-Scope: TypeAlias = "Mapping[str, Origin]"
-"""Where the variables of the loops around a note come from."""
-
-
-def _at(place: Place) -> Origin:
-    return Origin(place, frozenset({place}))
 
 
 class Tracer:
@@ -93,25 +57,9 @@ class Tracer:
         if type(value) is not dict and type(value) is not list:
             return NOWHERE
         if self._places is None:
-            self._places = dict(_containers(self._activation))
+            self._places = dict(containers(self._activation))
         place = self._places.get(id(value))
-        return NOWHERE if place is None else _at(place)
-
-
-def _containers(activation: Mapping[str, object]) -> Iterator[tuple[int, Place]]:
-    """The lists and maps of all documents by identity, the first place of each last: it is the one that counts."""
-    found: list[tuple[int, Place]] = []
-    for root, document in activation.items():
-        waiting: list[tuple[Place, object]] = [((root,), document)]
-        while waiting and len(found) < _MOST_LOCATED:
-            place, value = waiting.pop()
-            if type(value) is dict:
-                found.append((id(value), place))
-                waiting.extend(((*place, key), item) for key, item in value.items() if type(item) in (dict, list))
-            elif type(value) is list:
-                found.append((id(value), place))
-                waiting.extend(((*place, at), item) for at, item in enumerate(value) if type(item) in (dict, list))
-    return reversed(found)
+        return NOWHERE if place is None else standing(place)
 
 
 class Origins:
@@ -160,9 +108,9 @@ class Origins:
         name = self.checked.names[node.id]
         if isinstance(node, Identifier) and node.id not in self.checked.globals and name in scope:
             return scope[name]
-        if name == _VARIABLES:
+        if name == VARIABLES:
             return Origin((name,), frozenset().union(*(self._variable(one).reads for one in self.tracer.names())))
-        return _at((name,))
+        return standing((name,))
 
     def _variable(self, name: str) -> Origin:
         """Where the value of a policy variable comes from: where it stands, or under its own name."""
@@ -170,19 +118,19 @@ class Origins:
         if name not in known:
             other = self.tracer.variable(name)
             origin = NOWHERE if other is None else other.of(other.first, {})
-            known[name] = origin if origin.stands else Origin((_VARIABLES, name), origin.reads)
+            known[name] = origin if origin.stands else Origin((VARIABLES, name), origin.reads)
         return known[name]
 
     def variable_of(self, note: Note) -> str:
         """The policy variable that a path begins with, or an empty string."""
         base, steps = self._chain(note.node)
-        is_variables = self.checked.names.get(base.id) == _VARIABLES
+        is_variables = self.checked.names.get(base.id) == VARIABLES
         return steps[0] if is_variables and steps and isinstance(steps[0], str) else ""
 
     def _below(self, origin: Origin, key: Value) -> Origin:
         """The origin of an element; of what a policy variable has put together, where it was before."""
         below = origin.below(key)
-        is_variable = origin.place[:1] == (_VARIABLES,) and len(origin.place) == _ONE_VARIABLE
+        is_variable = origin.place[:1] == (VARIABLES,) and len(origin.place) == _ONE_VARIABLE
         other = self.tracer.variable(str(origin.place[1])) if is_variable else None
         if other is None:
             return below
@@ -376,9 +324,9 @@ class Origins:
 
     def everything(self) -> frozenset[Place]:
         """All that the expression reads, in whatever evaluation."""
-        found: set[Place] = {path for path in self._program.reads if path[0] != _VARIABLES}
-        used = {path[1] for path in self._program.reads if path[0] == _VARIABLES and len(path) > 1}
-        if (_VARIABLES,) in self._program.reads:
+        found: set[Place] = {path for path in self._program.reads if path[0] != VARIABLES}
+        used = {path[1] for path in self._program.reads if path[0] == VARIABLES and len(path) > 1}
+        if (VARIABLES,) in self._program.reads:
             used |= set(self.tracer.names())
         for name in sorted(used):
             other = self.tracer.variable(name)

@@ -14,7 +14,8 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from scanner.cel.errors import EvaluationError
-from scanner.cel.origins import Origin, Origins, Place, Scope, Tracer
+from scanner.cel.origins import Origins, Tracer
+from scanner.cel.places import Origin, Place, Scope
 from scanner.cel.tree import Call, Comprehension, Literal
 from scanner.cel.unparse import unparse
 from scanner.cel.values import Opaque
