@@ -1,0 +1,127 @@
+"""`assay verify-parity` with mutating policies on a real server: what a dry-run update makes of each stored object.
+
+More than fifty policies, each for the one object that bears its name; one object that two policies change together, and one
+that two fight over.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig
+from tests.cli.conftest import Assay
+from tests.integration import mutations
+from tests.integration.apiserver import ApiServer, running
+from tests.integration.made import namespace
+from tests.integration.manifests import apply
+from tests.integration.parity import stored
+
+HERE = "mutated"
+SECONDS_TO_MUTATE = 45.0
+ALONE = tuple(name for name in mutations.POLICIES if "-in-" not in name)
+LABELS: Json = {"app": "x"}
+CONTAINER: Json = {"name": "c", "image": "registry.example.com/c:1", "resources": {"limits": {"memory": "1Gi"}}}
+TEMPLATE: Json = {"metadata": {"labels": LABELS}, "spec": {"containers": [CONTAINER]}}
+MADE: dict[str, JsonObject] = {
+    "ConfigMap": {"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "1"}},
+    "Service": {"apiVersion": "v1", "kind": "Service", "spec": {"ports": [{"port": 80, "name": "http"}]}},
+    "Role": {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "Role",
+        "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}],
+    },
+    "Deployment": {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "spec": {"replicas": 1, "selector": {"matchLabels": LABELS}, "template": TEMPLATE},
+    },
+}
+KINDS = {"configmaps": "ConfigMap", "services": "Service", "roles": "Role"}
+
+
+def kind_of(name: str) -> str:
+    """A kind that a policy looks at."""
+    return next((KINDS[one] for one in mutations.POLICIES[name].resources if one in KINDS), "Deployment")
+
+
+def thing(name: str, kind: str) -> JsonObject:
+    """The object of that name."""
+    return {**MADE[kind], "metadata": {"name": name, "namespace": HERE, "labels": LABELS}}
+
+
+def acting(name: str, on: str, mutation: Json = None) -> Iterator[JsonObject]:
+    """A policy for the object that bears a name, and its binding."""
+    made = mutations.policy_of(name if mutation is None else "label")
+    condition: Json = {"name": "its-own", "expression": f'object.metadata.name == "{on}"'}
+    changed = {} if mutation is None else {"mutations": [mutation]}
+    yield {
+        **made,
+        "metadata": {"name": name},
+        "spec": {**as_object(made["spec"]), "matchConditions": [condition], **changed},
+    }
+    yield {**mutations.binding_of("label"), "metadata": {"name": name}, "spec": {"policyName": name}}
+
+
+def labels(text: str) -> Json:
+    """A mutation of labels."""
+    expression = f"Object{{metadata: Object.metadata{{labels: {text}}}}}"
+    return {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": expression}}
+
+
+def documents() -> Iterator[JsonObject]:
+    """All objects and all policies."""
+    yield namespace(HERE)
+    for name in ALONE:
+        yield thing(name, kind_of(name))
+        yield from acting(name, name)
+    yield thing("shared", "ConfigMap")
+    yield from acting("shared-one", "shared", labels("{'one': '1'}"))
+    yield from acting("shared-two", "shared", labels("{'two': '2'}"))
+    yield thing("fought-over", "ConfigMap")
+    yield from acting("fight-one", "fought-over", labels("{'whose': 'one'}"))
+    yield from acting("fight-two", "fought-over", labels("{'whose': 'two'}"))
+    yield thing("left-alone", "ConfigMap")
+
+
+@pytest.fixture(scope="module")
+def server(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+    """A server with all of them; objects come first, and are stored as they are made."""
+    with running(assets, tmp_path_factory.mktemp("mutating")) as found:
+        everything = [*documents()]
+        policies = [it for it in everything if as_text(it["kind"]).startswith("Mutating")]
+        apply(found, [it for it in everything if it not in policies])
+        apply(found, policies)
+        _wait_until_mutating(found)
+        yield found
+
+
+def _wait_until_mutating(server: ApiServer) -> None:
+    """The plug-in reads policies and bindings from streams of their own: the first and the last must have come."""
+    probes = {
+        it["metadata"]["name"]: it for it in map(dict, stored(server)) if it["kind"] in ("ConfigMap", "Deployment")
+    }  # type: ignore[index]
+    deadline = time.monotonic() + SECONDS_TO_MUTATE
+    for name in (ALONE[0], "fought-over"):
+        while not as_object(dig(mutations.updated(server, probes[name], "admin").body, "metadata", "labels")).keys() - {
+            "app"
+        }:
+            assert time.monotonic() < deadline, f"no policy acts on {name}"
+            time.sleep(0.2)
+
+
+def test_the_server_makes_of_every_object_what_was_predicted(server: ApiServer, assay: Assay) -> None:
+    """What two policies fight over is the only thing that cannot be compared."""
+    before = [it for it in stored(server) if it["kind"] != "Lease"]
+    ran = assay("verify-parity", "--kubeconfig", server.kubeconfig, "-o", "json", "-n", HERE, "--sample", "500")
+
+    print(ran.stdout.decode(), ran.stderr)  # noqa: T201 - what `pytest -s` is for
+    assert (0, []) == (ran.code, ran.report["differences"])
+    assert len(ALONE) + 1 <= ran.report["agreed"]
+    assert ["mutating policies fight over the object, and a server runs them in an order of its own"] == [
+        dig(it, "reason") for it in as_list(ran.report["notComparable"])
+    ]
+    assert before == [it for it in stored(server) if it["kind"] != "Lease"]
