@@ -20,6 +20,7 @@ import orjson
 
 from scanner import redact
 from scanner.budget import Strain
+from scanner.cel.depth import with_room
 from scanner.errors import AuthorizerFailed, SchemaUnknown
 from scanner.evidence import Evidence, evidence
 from scanner.model.json import Json
@@ -302,7 +303,7 @@ def decode(page: Page) -> list[Json]:
 def listed(page: Page) -> list[memoryview]:
     """The JSON texts of a page's items. Raises ValueError for what is not a list of items."""
     try:
-        document = _LIST.decode(page.data)
+        document = with_room(lambda: _LIST.decode(page.data))
     except msgspec.ValidationError:
         raise ValueError("it has no list of items") from None
     except (msgspec.MsgspecError, RecursionError) as error:

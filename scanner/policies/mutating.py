@@ -13,10 +13,11 @@ from typing import Protocol, TypeAlias, cast
 
 from scanner import cel
 from scanner.budget import RUNTIME, Fault, Purse, Variables, run
+from scanner.cel.depth import with_room
 from scanner.cel.natives import wrapping
 from scanner.errors import InvalidManifest, SchemaUnknown
 from scanner.evaluate import CompiledPolicy, Expression, Request, before_checks, inputs
-from scanner.model.json import EMPTY, JsonObject
+from scanner.model.json import EMPTY, Json, JsonObject
 from scanner.model.outcome import (
     Change,
     Errored,
@@ -49,6 +50,8 @@ _NAMESPACE = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
 _WRAPPED_SINCE = (1, 37)
 _INTERNAL_ERROR = 500
 _ENDED = "an earlier mutation ends the request"
+_DEEPEST = 100
+_TOO_DEEP = f"what it would change nests more than {_DEEPEST} levels deep, and cannot be recorded"
 
 
 class Schemas(Protocol):
@@ -136,7 +139,7 @@ class Mutator:
 
     def __call__(self, compiled: CompiledPolicy, request: Request, param: Resource | None) -> tuple[Judgement, ...]:
         """Every mutation of a matched invocation. Raises SchemaUnknown."""
-        return predict(compiled, request, param, self.schemas, self.rules).judgements
+        return with_room(lambda: predict(compiled, request, param, self.schemas, self.rules)).judgements
 
     def tests(self, compiled: CompiledPolicy, kind: Kind) -> tuple[Leaves, ...]:
         """How to tell of each mutation that it leaves an object of a kind as it is; nothing where only the whole way tells."""
@@ -151,7 +154,7 @@ class Mutator:
     def once(self, compiled: CompiledPolicy, request: Request, param: Resource | None, body: JsonObject) -> JsonObject:
         """The object after one run of the policy on what others have made of it; as it is when a condition is false."""
         run = _run_of(compiled, request, param, self.schemas, self.rules)
-        return body if run.conditions(body) else run.mutations(body).after
+        return with_room(lambda: body if run.conditions(body) else run.mutations(body).after)
 
 
 def _leaves(mutation: Mutation, expression: Expression, schema: Schema) -> Leaves:
@@ -360,9 +363,19 @@ def _outcomes(
         if isinstance(outcome, Passed) and isinstance(again, Errored):
             yield again
         elif isinstance(outcome, Passed) and changes and patch:
-            yield WouldChange(patch, converges)
+            yield Skipped(SkipReason.NOT_AUDITABLE, _TOO_DEEP) if _is_deep(patch) else WouldChange(patch, converges)
         else:
             yield outcome
+
+
+def _is_deep(patch: tuple[Change, ...]) -> bool:
+    """Whether a patch nests so deeply that neither a database nor a report could take it."""
+    return any(_nests(value, _DEEPEST) for change in patch for value in (change.value, change.was))
+
+
+def _nests(value: Json, levels: int) -> bool:
+    parts = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    return levels == 0 or any(_nests(part, levels - 1) for part in parts if isinstance(part, Mapping | list))
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,13 +399,15 @@ def together(rulings: Sequence[tuple[Bound, Ruling]]) -> Together | None:
     steps = _steps(rulings)
     if len(changers(rulings)) < _SEVERAL:
         return None
-    after, order_matters = _in_any_order(steps)
-    return Together(difference_of(steps[0].ruling.resource.body, after), order_matters)
+    after, order_matters = with_room(lambda: _in_any_order(steps))
+    patch = with_room(lambda: difference_of(steps[0].ruling.resource.body, after))
+    return None if _is_deep(patch) else Together(patch, order_matters)
 
 
 def after_all(rulings: Iterable[tuple[Bound, Ruling]]) -> tuple[JsonObject, bool]:
     """The object after all mutating policies, in the order of their names, and whether another order ends elsewhere."""
-    return _in_any_order(_steps(rulings))
+    steps = _steps(rulings)
+    return with_room(lambda: _in_any_order(steps))
 
 
 def _steps(rulings: Iterable[tuple[Bound, Ruling]]) -> tuple[_Step, ...]:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from scanner.cluster.schemas import KnownSchemas, builtin_schemas
+from scanner.cluster.schemas import KnownSchemas, builtin_schemas, custom_schemas
 from scanner.health import mixed
 from scanner.model.outcome import Change, Errored, GapKind, WouldChange
-from scanner.model.resource import Kind
+from scanner.model.resource import Kind, Page
 from scanner.model.scan import HealthKind, OutcomeName
 from scanner.policies import mutating
 from scanner.scan import Options
 from scanner.sources import Manifest
 from tests.core.documents import KINDS
-from tests.scan.fakes import FakeCluster, scanned
+from tests.scan.fakes import FakeCluster, Told, scanned
 
 VERSION = "admissionregistration.k8s.io/v1"
 
@@ -240,3 +242,76 @@ def test_what_stood_there_before_is_kept_short() -> None:
 
     assert isinstance(finding.outcome, WouldChange)
     assert "[1,000,000 characters]" == finding.outcome.patch[0].was
+
+
+GADGETS = Kind("example.com", "v1", "Gadget", "gadgets", namespaced=True)
+FREE = {
+    "spec": {
+        "group": "example.com",
+        "names": {"kind": "Gadget"},
+        "versions": [
+            {
+                "name": "v1",
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+            }
+        ],
+    }
+}
+
+
+class Deep(FakeCluster):
+    """A cluster with two custom resources, of which one nests so many levels deep."""
+
+    levels = 0
+
+    def schemas(self) -> KnownSchemas:
+        return KnownSchemas(custom_schemas(FREE))  # type: ignore[arg-type]
+
+    def pages(self, kind: Kind, *, namespace: str = "", selector: str = "") -> Iterator[Page]:
+        if kind != GADGETS:
+            yield from super().pages(kind, namespace=namespace, selector=selector)
+            return
+        deep = '{"a":' * self.levels + "1" + "}" * self.levels
+        items = [
+            f'{{"metadata": {{"name": "{name}", "namespace": "shop"}}, "free": {free}}}'
+            for name, free in (("deep", deep), ("flat", "{}"))
+        ]
+        yield Page(kind, 1, f'{{"items": [{", ".join(items)}]}}'.encode())
+
+
+def on_gadgets(*texts: str, levels: int) -> Told:
+    """A scan of the two by a policy for each text."""
+    rule = {"operations": ["CREATE"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["gadgets"]}
+    policies = [
+        policy(f"p{number}", text, matchConstraints={"resourceRules": [rule]}) for number, text in enumerate(texts)
+    ]
+    bindings = [binding(f"p{number}") for number in range(len(texts))]
+    found = Deep((NAMESPACE, *policies, *bindings), kinds=(*KINDS, *KINDS_OF_POLICIES, GADGETS))
+    found.levels = levels
+    return scanned(found)
+
+
+@pytest.mark.parametrize("levels", [400, 1000])
+def test_an_object_that_nests_deeply_is_judged_as_any_other(levels: int) -> None:
+    """Its patches are small; what two policies make of it together is told too."""
+    texts = [
+        "Object{metadata: Object.metadata{labels: {'a': 'b'}}}",
+        "[JSONPatch{op: 'add', path: '/flag', value: true}]",
+    ]
+    told = on_gadgets(*texts, levels=levels)
+    assert ([], {"deep": 2, "flat": 2}) == ([*told.gaps], Counter(one.name for one in told.findings))
+    assert all("other policies change this object too" in one.outcome.message for one in told.findings)
+
+
+def test_a_patch_that_nests_deeply_is_not_recorded_and_said() -> None:
+    """No database and no report could take it; its object counts as not auditable."""
+    told = on_gadgets("[JSONPatch{op: 'add', path: '/copy', value: object.free}]", levels=400)
+    assert (["flat"], 1) == ([one.name for one in told.findings], told.counted(OutcomeName.NOT_AUDITABLE))
+
+
+def test_of_a_page_with_an_object_that_nobody_can_decode_the_others_are_judged() -> None:
+    """It is a gap that says so."""
+    told = on_gadgets("[JSONPatch{op: 'add', path: '/flag', value: true}]", levels=3000)
+    assert ["flat"] == [one.name for one in told.findings]
+    (gap,) = told.gaps
+    assert gap.why.startswith("an item of the list could not be decoded: depth limit exceeded")
