@@ -5,6 +5,7 @@ well, and `Program.bound(extents)` what that can be at most. Refusals and run-ti
 """
 
 from scanner.cel.cost import PER_CALL_LIMIT
+from scanner.cel.depths import ELEMENTS, SHAPE
 from scanner.cel.env import AUTHORIZATION, PARAMS, Environment
 from scanner.cel.errors import CompileError, CostExceeded, EvaluationError
 from scanner.cel.extent import (
@@ -33,6 +34,7 @@ __all__ = [
     "BOOL",
     "BOUNDLESS",
     "DYN",
+    "ELEMENTS",
     "JSON_PATCH",
     "LARGEST_SIZE",
     "NOTHING",
@@ -41,6 +43,7 @@ __all__ = [
     "PARAMS",
     "PATCH_LIST",
     "PER_CALL_LIMIT",
+    "SHAPE",
     "STRING",
     "Answer",
     "Authorizer",

@@ -7,7 +7,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from scanner.cel import bounds, exact, fast, inspection, metered, notes, parser, reads, reasons, salvage, syntax
+from scanner.cel import bounds, depths, exact, fast, inspection, metered, notes, parser, reads, reasons, salvage, syntax
 from scanner.cel.checker import check
 from scanner.cel.cost import PER_CALL_LIMIT
 from scanner.cel.depth import with_room
@@ -150,6 +150,11 @@ class Program:
     ) -> reasons.Explanation:
         """Return what decided an evaluation; `variables` are the programs of the policy's variables."""
         return reasons.explain(self, activation, variables or {})
+
+    def depths(self) -> frozenset[depths.Path]:
+        """Return the paths that the expression reads, through loops."""
+        declared = frozenset(name for name, _ in self._analysis.environment.variables)
+        return depths.depths(self._analysis.root, self._analysis.checked, declared)
 
     def noting(self) -> notes.Noting:
         """Return the closures that note what each part comes to."""

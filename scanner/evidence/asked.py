@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import assert_never
 
 from scanner import cel
-from scanner.evaluate import Expression, inputs_of
+from scanner.evaluate import CompiledPolicy, Expression, inputs_of
 from scanner.model.outcome import Check, CheckKind
 from scanner.policies.kyverno.decide import Decision
 from scanner.policies.kyverno.request import with_variables
@@ -19,13 +19,13 @@ def asked(ruling: Ruling, check: Check, bound: Bound) -> Iterator[Asked]:
     """The programs behind a check with fresh inputs; none where nothing was asked."""
     if ruling.request is None:
         return
-    for expression in _expressions(check, bound):
+    for expression in expressions_of(bound.compiled, check):
         if expression.program is not None:
             yield expression.program, _inputs(ruling, check, bound)
 
 
-def _expressions(check: Check, bound: Bound) -> tuple[Expression, ...]:
-    compiled = bound.compiled
+def expressions_of(compiled: CompiledPolicy, check: Check) -> tuple[Expression, ...]:
+    """The expressions that decide a check."""
     match check.kind:
         case CheckKind.VALIDATION:
             return (compiled.validations[check.index][1],)

@@ -7,12 +7,14 @@ expressions read, and what may be said of it depends on which values of the obje
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
 import orjson
 
-from scanner.evaluate import CompiledPolicy
+from scanner import cel
+from scanner.evaluate import CompiledPolicy, Expression
+from scanner.evidence.asked import expressions_of
 from scanner.evidence.hidden import HIDDEN
 from scanner.model.evidence import Evidence
 from scanner.model.json import Json
@@ -21,6 +23,9 @@ from scanner.policies.validating import Ruling
 from scanner.redact import is_secret
 
 _REMEMBERED = 2048
+_VARIABLES = "variables"
+_EMBEDDED = "data"
+"""Whether that of an object within the object is a Secret's, its kind tells, which nobody may have read."""
 _ROOTS = frozenset({"object", "oldObject", "params", "namespaceObject"})
 _Path: TypeAlias = "tuple[str, ...]"
 _Key: TypeAlias = "tuple[object, ...]"
@@ -49,7 +54,7 @@ class Memory:
         }
         hidden = sorted(HIDDEN.of(ruling.resource, param))
         try:
-            read = orjson.dumps([hidden, *(_leading_to(documents[path[0]], path[1:]) for path in paths)])
+            read = orjson.dumps([hidden, *(_read(documents[path[0]], path[1:]) for path in paths)])
         except TypeError:
             return None
         return id(compiled), check, type(judgement.outcome), hashlib.blake2b(read, digest_size=16).digest()
@@ -61,7 +66,7 @@ class Memory:
             if len(self._paths) >= _REMEMBERED:
                 self._forget()
             # The policy is kept as well: as long as it is there, no other has its number.
-            known = self._paths[id(compiled), check] = (compiled, _paths(compiled.reads(check)))
+            known = self._paths[id(compiled), check] = (compiled, _of_check(compiled, check))
         return known[1]
 
     def get(self, key: _Key) -> Evidence | None:
@@ -81,17 +86,42 @@ class Memory:
         self._paths.clear()
 
 
-def _paths(reads: Iterable[_Path]) -> tuple[_Path, ...] | None:
-    paths = sorted(path for path in reads if path[0] != "variables")
-    if any(path[0] not in _ROOTS or len(path) == 1 for path in paths):
+def _of_check(compiled: CompiledPolicy, check: Check) -> tuple[_Path, ...] | None:
+    programs = (it.program for it in expressions_of(compiled, check) if it.program is not None)
+    return _paths(programs, compiled.variables)
+
+
+def _paths(programs: Iterable[cel.Program], variables: Mapping[str, Expression]) -> tuple[_Path, ...] | None:
+    """The paths of some programs and of the variables they use; None where they lead to more than parts of documents."""
+    paths: set[_Path] = set()
+    waiting, used = list(programs), set[str]()
+    while waiting:
+        for path in waiting.pop().depths():
+            if path[0] != _VARIABLES:
+                paths.add(path)
+                continue
+            names = set(path[1:2] or variables) - used
+            used |= names
+            waiting += [it.program for name, it in variables.items() if name in names and it.program is not None]
+    if any(path[0] not in _ROOTS or len(path) == 1 or _EMBEDDED in path[2:] for path in paths):
         return None
-    return tuple(path for path in paths if not any(path[:end] in paths for end in range(2, len(path))))
+    return tuple(path for path in sorted(paths) if not any(path[:end] in paths for end in range(2, len(path))))
 
 
-def _leading_to(document: Json, path: _Path) -> Json:
-    """What stands at the end of a path, or where the path ends: a missing field is not one that is null."""
-    for depth, step in enumerate(path):
-        if not isinstance(document, dict) or step not in document:
-            return [None if isinstance(document, dict) else document, depth]
-        document = document[step]
-    return {"": document}
+def _read(value: Json, path: _Path) -> object:
+    """What stands at the end of a path, in a form that tells all that differs; of a missing field that it is missing."""
+    for at, step in enumerate(path):
+        if step in (cel.ELEMENTS, cel.SHAPE):
+            return _read_all(value, path[at + 1 :], shape=step == cel.SHAPE)
+        if not isinstance(value, dict) or step not in value:
+            return [None if isinstance(value, dict) else value, at]
+        value = value[step]
+    return {"": value}
+
+
+def _read_all(value: Json, path: _Path, *, shape: bool) -> object:
+    if isinstance(value, list):
+        return len(value) if shape else [_read(item, path) for item in value]
+    if isinstance(value, dict):
+        return list(value) if shape else [[key, _read(item, path)] for key, item in value.items()]
+    return {"": value}
