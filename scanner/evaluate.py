@@ -72,7 +72,8 @@ class Expression:
 class CompiledPolicy:
     """A policy with its expressions compiled, in the policy's order. Never part of a noun, never pickled.
 
-    `watch` sees every activation before an expression does.
+    `watch` sees every activation before an expression does. `written` are all variables as they stand there: of one name, only
+    the last is ever evaluated.
     """
 
     policy: Policy
@@ -84,10 +85,11 @@ class CompiledPolicy:
     checks: tuple[Check, ...] = field(default=())
     outlay: Outlay | None = None
     watch: Callable[[Mapping[str, object]], None] | None = None
+    written: tuple[Expression, ...] = ()
 
     def expressions(self) -> Iterator[tuple[str, Expression]]:
         """Every expression with its path in the manifest, in the order in which they are compiled."""
-        for index, expression in enumerate(self.variables.values()):
+        for index, expression in enumerate(self.written or self.variables.values()):
             yield f"spec.variables[{index}].expression", expression
         for index, (_, expression) in enumerate(self.conditions):
             yield f"spec.matchConditions[{index}].expression", expression
@@ -163,9 +165,11 @@ def compile_policy(policy: Policy, rules: Minor = NEWEST, *, new: bool = False) 
     environment = cel.Environment(version=rules, compatible=(rules[0], rules[1] - 1) if new else None)
     environment = environment.extend(cel.PARAMS) if policy.param_kind else environment
     variables: dict[str, Expression] = {}
+    written: list[Expression] = []
     for variable in policy.variables:
         expression = compile_expression(variable.expression, environment.extend(cel.AUTHORIZATION), variables)
         variables[variable.name] = expression
+        written.append(expression)
         result = expression.program.result_type if expression.program else cel.DYN
         environment = environment.with_variable(variable.name, result)
     authorized = environment.extend(cel.AUTHORIZATION)
@@ -193,6 +197,7 @@ def compile_policy(policy: Policy, rules: Minor = NEWEST, *, new: bool = False) 
         ),
         mutations=tuple(_compile_mutation(mutation, authorized, variables) for mutation in policy.mutations),
         checks=checks_of(policy),
+        written=tuple(written),
     )
     return replace(compiled, outlay=_outlay(compiled))
 

@@ -172,8 +172,9 @@ class Environment:
         return replace(self, variables=(*self.variables, *(entry for fields in more for entry in fields)))
 
     def with_variable(self, name: str, type_: Type) -> Environment:
-        """Return an environment in which `variables.name` is declared; of one name the first declaration counts."""
-        return replace(self, composed=(*self.composed, (name, declared_type(type_))))
+        """Return an environment in which `variables.name` is declared; of one name the last declaration counts."""
+        others = (entry for entry in self.composed if entry[0] != name)
+        return replace(self, composed=(*others, (name, declared_type(type_))))
 
     def returning(self, *results: Type) -> Environment:
         """Return an environment whose expressions must have one of these types."""
@@ -249,8 +250,5 @@ def _identifiers(environment: Environment) -> dict[str, Type]:
 
 @cache
 def _objects(environment: Environment) -> dict[str, dict[str, Type]]:
-    composed: dict[str, Type] = {}
-    for name, type_ in environment.composed:
-        composed.setdefault(name, type_)
     declared = {name: dict(fields) for name, fields in (*_OBJECTS.items(), *environment.objects)}
-    return declared | {VARIABLES.name: composed}
+    return declared | {VARIABLES.name: dict(environment.composed)}

@@ -237,7 +237,7 @@ def command(
         typer.Option(
             "--fail-on",
             metavar="drift",
-            help="Exit with code 1 when the scan finds this: drift, what a mutating policy would change.",
+            help="Exit with code 1 when the scan finds this: drift, what a mutating policy in force would change. Previews fail nothing.",
             show_default=False,
         ),
     ] = None,

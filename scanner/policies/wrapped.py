@@ -87,7 +87,7 @@ class _Typed:
     def tellings(self, compiled: CompiledPolicy, rules: Minor) -> Iterator[tuple[str, tuple[Told, ...]]]:
         """What each expression could tell, with its path."""
         environment = self._environment(compiled, rules)
-        names = iter(compiled.variables)
+        names = (variable.name for variable in compiled.policy.variables)
         for path, expression in compiled.expressions():
             type_, told = (DYN, ()) if expression.fault else telling(expression.text, environment)
             if path.startswith("spec.variables["):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from scanner.model.json import dig
 from tests.cli.conftest import Assay
 from tests.cli.manifests import config_map
 
@@ -37,6 +38,14 @@ def test_drift_can_be_a_gate(assay: Assay, write: Write, objects: str, expected:
     write("cluster/all.yaml", f"{POLICY}---\n{objects}")
 
     assert expected == assay("scan", "--from", "cluster", "--fail-on", "drift").code
+
+
+def test_previewed_drift_fails_no_gate(assay: Assay, write: Write) -> None:
+    """What nothing binds changes no object yet; the report shows it as a preview."""
+    write("cluster/all.yaml", f"{POLICY.partition('---')[0]}---\n{config_map('a')}")
+    ran = assay("scan", "--from", "cluster", "--assume-bound", "team", "--fail-on", "drift", "-o", "json")
+
+    assert (0, 1) == (ran.code, dig(ran.report, "changes", "preview"))
 
 
 def test_without_a_gate_drift_does_not_fail(assay: Assay, write: Write) -> None:

@@ -143,6 +143,23 @@ def _policies() -> Iterator[tuple[str, Document]]:
         ("keyword", [{"name": "namespace", "expression": "1"}]),
         ("number", [{"name": "1a", "expression": "1"}]),
         ("twice", [{"name": "a", "expression": "1"}, {"name": "a", "expression": "2"}]),
+        ("twice, at first undeclared", [{"name": "a", "expression": "nope"}, {"name": "a", "expression": "2"}]),
+        ("twice, then undeclared", [{"name": "a", "expression": "1"}, {"name": "a", "expression": "nope"}]),
+        (
+            "twice, and one more",
+            [*({"name": "a", "expression": "1"} for _ in "ab"), {"name": "b", "expression": "nope"}],
+        ),
+        (
+            "twice, of two types",
+            [*({"name": "a", "expression": it} for it in ("1", "'x'")), {"name": "b", "expression": "variables.a + 1"}],
+        ),
+        (
+            "twice, and the second type",
+            [
+                *({"name": "a", "expression": it} for it in ("1", "'x'")),
+                {"name": "b", "expression": "variables.a + 'y'"},
+            ],
+        ),
         ("forward", [{"name": "a", "expression": "variables.b"}, {"name": "b", "expression": "2"}]),
         ("undeclared", [{"name": "a", "expression": "nope"}]),
     ):

@@ -72,7 +72,7 @@ def condition_faults(conditions: Sequence[Json], expressions: Faults) -> Iterato
 
 
 def variable_faults(variables: Sequence[Json], expressions: Faults) -> Iterator[str]:
-    """What is wrong with variables. Two of one name are not: the last one counts."""
+    """What is wrong with variables. Two of one name are not: each has to compile, and the last one counts."""
     for index, item in enumerate(variables):
         where, name = f"spec.variables[{index}]", as_text(dig(item, "name"))
         if not name.strip():
