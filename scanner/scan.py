@@ -50,6 +50,7 @@ from scanner.policies.mutating import Schemas
 from scanner.policies.reading import OPERATIONS, reading
 from scanner.policies.validating import Bound, World, bind
 from scanner.policies.webhooks import described, unknown, webhook_kinds
+from scanner.seen import Seen
 from scanner.sources import Manifest, ParamTable, Rulebook, namespaces_needed, policy_kinds, rulebook
 from scanner.workers import Job, Judged, Relay, Workers
 
@@ -329,8 +330,7 @@ class _Course:
         self.gaps: list[Gap] = []
         self._coverage: list[Coverage] = []
         self._counted = Counted()
-        # Hashes, which are half as large as names: two that are equal by chance make a list look doubtful, not clean.
-        self._seen: set[int] = set()
+        self._seen = Seen()
         self._seams: list[str] = []
         self._troubles: list[ListFailed] = []
 
@@ -371,7 +371,7 @@ class _Course:
         match step:
             case _Begun():
                 self._coverage.append(_untouched(step.kind))
-                self._seen, self._seams, self._troubles = set(), [], []
+                self._seen, self._seams, self._troubles = Seen(), [], []
             case Judged():
                 self._page(step, workers)
             case ListFailed():
@@ -383,9 +383,9 @@ class _Course:
 
     def _page(self, judged: Judged, workers: Workers) -> None:
         page, result = judged.job.page, judged.result
-        if known := frozenset(it for it in result.identities if hash(it) in self._seen):
+        if known := self._seen.among(result.identities):
             result = workers.judge(judged.job, known)
-        self._seen.update(map(hash, result.identities))
+        self._seen.add(result.identities)
         self._seams.extend(_seams(page, result))
         self._store.page(self._scan_id, result)
         self.gaps.extend(result.gaps)

@@ -367,8 +367,9 @@ def _run(
     comparison: Comparison | None,
 ) -> ScanRecord:
     from scanner.scan import run  # noqa: PLC0415 - nothing is imported before it is needed
-    from scanner.workers import LITTLE, cores  # noqa: PLC0415
+    from scanner.workers import LITTLE, cores, return_freed_memory  # noqa: PLC0415
 
+    return_freed_memory()
     identity = cluster.identity()
     version = f" ({identity.server_version})" if identity.server_version else ""
     progress.say(f"Scanning {identity.name}{version} into {store.shown}")

@@ -1,7 +1,7 @@
 """Lists that are on their way before they are read: while one page is judged, the next ones come.
 
 Threads do nothing but wait for the server. What is in flight is bounded: of `concurrency` lists at most, each with one
-page that has come and one that is coming. Whoever reads sees the pages in the order in which the lists were expected.
+page that has come or is coming, and of the list that is read one more. Whoever reads sees the pages in the order in which the lists were expected.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from typing import Final, NamedTuple
 
 from scanner.model.resource import Kind, Page
 
-_IN_FLIGHT: Final = 2
+_IN_FLIGHT: Final = 1
+_IN_FLIGHT_WHILE_READ: Final = 2
 
 
 class Wanted(NamedTuple):
@@ -106,10 +107,12 @@ class _Fetch:
         self._paused = False
         self._ended = False
         self._left = False
+        self._most = _IN_FLIGHT
         self._thread = self._begun()
 
     def pages(self) -> Iterator[Page]:
         """The pages, in the thread that asks for them; a failure comes after the pages before it."""
+        self._most = _IN_FLIGHT_WHILE_READ
         while (item := self._next()) is not None:
             if isinstance(item, BaseException):
                 raise item
@@ -166,7 +169,7 @@ class _Fetch:
     def _has_room(self) -> bool:
         """Wait until another page may be fetched; False when there is nothing to be fetched, or not now."""
         with self._change:
-            self._change.wait_for(lambda: len(self._come) < _IN_FLIGHT or self._stopped or self._paused)
+            self._change.wait_for(lambda: len(self._come) < self._most or self._stopped or self._paused)
             self._left = self._ended or self._stopped or self._paused
             return not self._left
 

@@ -10,6 +10,7 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from io import BytesIO
 from threading import Lock
 from typing import Final, Literal
 from urllib.parse import urlencode
@@ -235,13 +236,13 @@ class Session:
 
     def _body(self, response: urllib3.BaseHTTPResponse, until: float) -> bytes:
         """All of the body. A server that drips is cut off in time, which a timeout of the socket would not do."""
-        parts = []
+        body = BytesIO()  # which hands out what it holds, where joined parts would be there twice
         while part := response.read1(_PART, decode_content=True):
-            parts.append(part)
+            body.write(part)
             if self._clock() > until:
                 response.close()
                 raise _Dripping
-        return b"".join(parts)
+        return body.getvalue()
 
     def _headers(self, login: _Login, request: _Request) -> urllib3.HTTPHeaderDict:
         headers = urllib3.HTTPHeaderDict(

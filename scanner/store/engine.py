@@ -47,7 +47,7 @@ _PRAGMAS = (
     "PRAGMA journal_mode = WAL",
     "PRAGMA synchronous = NORMAL",
     "PRAGMA foreign_keys = ON",
-    "PRAGMA cache_size = -16384",
+    "PRAGMA cache_size = -2048",
 )
 
 

@@ -33,8 +33,8 @@ T = TypeVar("T")
 LITTLE: Final = 4 << 20
 """Bytes of pages that are judged sooner than there is another process to do it."""
 _ATTEMPTS: Final = 2
-_WAITING: Final = 3
-"""Pages for each worker that may be done and wait for the one that is next."""
+_AHEAD: Final = 1
+"""Pages, beside one for each worker, that may be done and wait for the one that is next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ class Workers:
         """A worker without a page, if there are any, once what waits for the page that is next is not too much."""
         while self._workers:
             free = next((worker for worker in self._workers if worker.task is None), None)
-            if free and (len(line) < _WAITING * self._count or _is_done(line[0])):
+            if free and (len(line) < self._count + _AHEAD or _is_done(line[0])):
                 return free
             self._hear()
         return None

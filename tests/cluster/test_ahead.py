@@ -82,13 +82,18 @@ def test_pages_come_in_the_order_of_the_lists(concurrency: int) -> None:
 
 
 def test_what_is_in_flight_is_bounded() -> None:
-    """Of two lists, one page has come and one waits to be taken; nothing else is asked for."""
+    """Of each of two lists one page comes ahead, and of the list that is read two; nothing else is asked for."""
     source = Source()
     ahead = Ahead(source.begin, 2)
     ahead.expect(WANTED)
+    assert eventually(lambda: len(source.made) == 2)
+    time.sleep(0.1)
+    assert [("Kind0", 1), ("Kind1", 1)] == sorted(source.made)
+    pages = ahead.pages(WANTED[0])
+    assert 1 == next(pages).number
     assert eventually(lambda: len(source.made) == 4)
     time.sleep(0.1)
-    assert [("Kind0", 1), ("Kind0", 2), ("Kind1", 1), ("Kind1", 2)] == sorted(source.made)
+    assert [("Kind0", 1), ("Kind0", 2), ("Kind0", 3), ("Kind1", 1)] == sorted(source.made)
     ahead.close()
 
 
