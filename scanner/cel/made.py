@@ -14,6 +14,8 @@ from contextvars import ContextVar
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from scanner.cel.telling import closures_alone
+
 if TYPE_CHECKING:
     from scanner.cel.values import Value
 
@@ -52,13 +54,10 @@ def noting() -> Iterator[Notes]:
     notes = Notes()
     token = _CURRENT.set(notes)
     try:
-        yield notes
+        with closures_alone():
+            yield notes
     finally:
         _CURRENT.reset(token)
-
-
-noted = _CURRENT.get
-"""Return the notes that are taken, None where nobody wants to know: generated functions do not tell."""
 
 
 def joined(left: list[Value], right: list[Value]) -> list[Value]:

@@ -13,11 +13,12 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, TypeAlias
 
+from scanner.cel.telling import closures_alone
+
 if TYPE_CHECKING:
     from scanner.cel.values import Value
 
 IsWrapped: TypeAlias = "Callable[[Value], bool]"
-WRAPPED_SINCE = (1, 37)
 _CURRENT: ContextVar[IsWrapped | None] = ContextVar("wrapped", default=None)
 
 
@@ -26,14 +27,10 @@ def wrapping(is_wrapped: IsWrapped) -> Iterator[None]:
     """Evaluate, inside the block, as if these values were wrapped."""
     token = _CURRENT.set(is_wrapped)
     try:
-        yield
+        with closures_alone():
+            yield
     finally:
         _CURRENT.reset(token)
-
-
-def wrapping_any() -> bool:
-    """Return whether the evaluation that runs has wrapped values at all."""
-    return _CURRENT.get() is not None
 
 
 def wrapped(value: Value) -> bool:

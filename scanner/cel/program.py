@@ -15,11 +15,10 @@ from scanner.cel.errors import CompileError, CostExceeded, EvaluationError, Inst
 from scanner.cel.folding import fold
 from scanner.cel.frame import MISSING
 from scanner.cel.lexer import UnknownCharacter
-from scanner.cel.made import noted
 from scanner.cel.meter import Meter
-from scanner.cel.natives import WRAPPED_SINCE, wrapping_any
 from scanner.cel.parser import NotInGrammar, TooDeep
 from scanner.cel.source import NOWHERE, Issue, Source
+from scanner.cel.telling import telling
 from scanner.cel.validators import validate
 
 if TYPE_CHECKING:
@@ -70,7 +69,6 @@ class Program:
         "_function",
         "_is_absorbing",
         "_is_generated",
-        "_may_wrap",
         "_metered",
         "_noting",
         "_planned",
@@ -87,7 +85,6 @@ class Program:
         self.result_type: Type = checked.types[root.id]
         self.reads = reads.paths(root, checked, frozenset(name for name, _ in declared))
         self._analysis = analysis
-        self._may_wrap = analysis.environment.version >= WRAPPED_SINCE
         self._evaluated = 0
         self._fast: fast.Fast | None = None
         self._function: fast.Fast | None = None
@@ -101,7 +98,7 @@ class Program:
 
     def evaluate(self, activation: Mapping[str, object]) -> Value:
         """Return the value for these variables; raise `EvaluationError` with upstream's text."""
-        if noted() is not None or (self._may_wrap and wrapping_any()):
+        if telling():
             return self.evaluate_exactly(activation)
         if self._fast is not None:
             try:

@@ -23,11 +23,11 @@ from scanner.cel.kyverno import (
     syntax,
     times,
 )
-from scanner.cel.kyverno.ports import Alone, Collection, Surroundings, Unavailable
+from scanner.cel.kyverno.ports import Alone, Call, Collection, Network, Surroundings, Unavailable
 from scanner.cel.type_system import STRING, TIMESTAMP, list_of, object_type
 from scanner.cel.values import Timestamp, Value
 
-__all__ = ["Alone", "Collection", "Surroundings", "Unavailable", "environment", "receivers"]
+__all__ = ["Alone", "Call", "Collection", "Network", "Surroundings", "Unavailable", "environment", "receivers"]
 
 RULES = (1, 36)
 """The Kubernetes release whose libraries Kyverno is built with."""
@@ -79,7 +79,7 @@ def receivers(surroundings: Surroundings, now: Timestamp, namespace: str = "") -
     return {
         "resource": resources.ResourceReader(surroundings, namespace),
         "globalContext": global_context.GlobalContext(surroundings),
-        "http": network.Http(),
+        "http": network.Http(surroundings, namespace),
         "image": network.ImageData(surroundings),
         "json": documents.JsonReader(),
         "yaml": documents.YamlReader(surroundings),

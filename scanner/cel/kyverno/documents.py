@@ -137,6 +137,11 @@ def _shown(character: str) -> str:
 
 
 def _marshal(_reader: JsonReader, value: Value) -> Value:
+    return marshalled(value)
+
+
+def marshalled(value: Value) -> str:
+    """Return the JSON text of a value as Go writes it. Raises EvaluationError for what has none."""
     return "".join(_written(value))
 
 

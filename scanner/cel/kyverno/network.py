@@ -1,17 +1,18 @@
-"""`http.Get` and its like, `image.GetMetadata`, `random`: what no scan can answer, declared so that policies compile.
+"""`http.Get` and its like, `image.GetMetadata`, `random`: what expressions ask of the world outside the cluster.
 
-Mirrors the signatures of Kyverno's http, imagedata and random libraries. Requests to the network are not made, and random
-texts would make two scans of the same cluster differ: what depends on them is not auditable. A registry's answer can be
-given through the surroundings.
+Mirrors Kyverno's http, imagedata and random libraries. Who answers is the surroundings' affair; random texts would make two
+scans of the same cluster differ: what depends on them is not auditable. In a namespaced policy Kyverno refuses requests.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import ClassVar
 
 from scanner.cel.functions.declaration import Function, Library, Overload, member
-from scanner.cel.kyverno.ports import Surroundings, Unavailable
+from scanner.cel.kyverno.documents import marshalled
+from scanner.cel.kyverno.ports import Call, Surroundings, Unavailable
 from scanner.cel.type_system import DYN, STRING, Type, map_of, opaque
 from scanner.cel.values import Opaque, Value
 
@@ -22,11 +23,16 @@ _PLAIN = re.compile(r"(?:[^\\.^$*+?()[\]{}|]|\\[^A-Za-z0-9])*")
 
 
 class Http(Opaque):
-    """The value of `http`."""
+    """The value of `http`; `bundle` are the certificates that a client of its own trusts."""
 
-    __slots__ = ()
+    __slots__ = ("bundle", "namespace", "surroundings")
     TYPE: ClassVar[Type] = HTTP
     GO_TYPE: ClassVar[str] = "http.Context"
+
+    def __init__(self, surroundings: Surroundings, namespace: str = "", bundle: str = "") -> None:
+        self.surroundings = surroundings
+        self.namespace = namespace
+        self.bundle = bundle
 
 
 class ImageData(Opaque):
@@ -40,8 +46,32 @@ class ImageData(Opaque):
         self.surroundings = surroundings
 
 
-def _request(*_arguments: Value) -> Value:
-    raise Unavailable("it makes an HTTP request, and a scan asks no network")
+def _client(http: Http, bundle: str) -> Http:
+    return Http(http.surroundings, http.namespace, bundle)
+
+
+def _without_body(method: str) -> Callable[..., Value]:
+    def send(http: Http, url: str, headers: Value = None) -> Value:
+        return _sent(http, Call(method, url, _pairs(headers), bundle=http.bundle))
+
+    return send
+
+
+def _with_body(method: str) -> Callable[..., Value]:
+    def send(http: Http, url: str, data: Value, headers: Value = None) -> Value:
+        return _sent(http, Call(method, url, _pairs(headers), marshalled(data), http.bundle))
+
+    return send
+
+
+def _sent(http: Http, call: Call) -> Value:
+    if http.namespace:
+        raise Unavailable("it makes an HTTP request, which Kyverno lets no namespaced policy do unless told to")
+    return http.surroundings.request(call)
+
+
+def _pairs(headers: Value) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted(headers.items())) if isinstance(headers, dict) else ()
 
 
 def _metadata(data: ImageData, reference: str) -> Value:
@@ -55,14 +85,15 @@ def _random(pattern: str = "[0-9a-z]{8}") -> Value:
 
 
 def _verb(name: str, *data: Type) -> tuple[Function, Function]:
+    send = (_with_body if data else _without_body)(name.upper())
     overloads = (
-        member(f"http_{name.lower()}_string", (HTTP, STRING, *data), DYN, _request),
-        member(f"http_{name.lower()}_string_headers", (HTTP, STRING, *data, _HEADERS), DYN, _request),
+        member(f"http_{name.lower()}_string", (HTTP, STRING, *data), DYN, send),
+        member(f"http_{name.lower()}_string_headers", (HTTP, STRING, *data, _HEADERS), DYN, send),
     )
     return Function(name, overloads), Function(name.lower(), overloads)
 
 
-_CLIENT = (member("http_client_string", (HTTP, STRING), HTTP, lambda http, _bundle: http),)
+_CLIENT = (member("http_client_string", (HTTP, STRING), HTTP, _client),)
 _METADATA = (member("get_image_metadata_string", (IMAGE_DATA, STRING), map_of(STRING, DYN), _metadata),)
 _RANDOM = (
     Overload("random_string", (STRING,), STRING, _random),

@@ -27,6 +27,29 @@ class Collection:
     plural: str
 
 
+@dataclass(frozen=True, slots=True)
+class Call:
+    """An HTTP request that an expression makes: `data` is the JSON text of its body, `bundle` the certificates to trust alone."""
+
+    method: str
+    url: str
+    headers: tuple[tuple[str, str], ...] = ()
+    data: str = ""
+    bundle: str = ""
+
+
+class Network(Protocol):
+    """Who makes requests, where the user allows it. Each raises `EvaluationError` with upstream's text, or `Unavailable`."""
+
+    def request(self, call: Call, /) -> tuple[int, bytes]:
+        """Return the status and the body of an answer."""
+        ...
+
+    def image(self, reference: str, /) -> Value:
+        """Return what a registry says about an image, as a map."""
+        ...
+
+
 class Surroundings(Protocol):
     """The answers. Each raises `EvaluationError` with upstream's text, or `Unavailable`."""
 
@@ -48,6 +71,10 @@ class Surroundings(Protocol):
 
     def image(self, reference: str, /) -> Value:
         """Return what a registry says about an image, as a map."""
+        ...
+
+    def request(self, call: Call, /) -> Value:
+        """Return the answer to an HTTP request, with its `statusCode`; every other number is a double."""
         ...
 
     def parse_yaml(self, text: str, /) -> Value:
@@ -76,7 +103,11 @@ class Alone:
 
     def image(self, _reference: str, /) -> Value:
         """See Surroundings."""
-        raise Unavailable("it asks a registry about an image, and a scan asks no network")
+        raise Unavailable("it asks a registry about an image, and a scan asks none without --allow-network")
+
+    def request(self, call: Call, /) -> Value:
+        """See Surroundings."""
+        raise Unavailable(f"it makes an HTTP {call.method}, and a scan makes none without --allow-network")
 
     def parse_yaml(self, _text: str, /) -> Value:
         """See Surroundings."""
