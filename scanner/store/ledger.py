@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
 
-from sqlalchemy import Connection, Table, select, update
+import orjson
+from sqlalchemy import Connection, select
 
 from scanner.model.outcome import Gap
 from scanner.model.policy import BindingKey, PolicyKey
 from scanner.model.scan import Coverage, Health, Outside, ScanEnd
 from scanner.store.engine import insert_rows
+from scanner.store.lines import Lines, insert_lines, lines_of, share_lines
 from scanner.store.packing import StagedPage, clean
 from scanner.store.tables import (
-    BINDINGS,
     COVERAGE,
     GAPS,
     HEALTH,
     OUTSIDE,
     POLICIES,
-    SCAN_BINDINGS,
     SCAN_POLICIES,
     TALLIES,
 )
@@ -47,39 +47,27 @@ class Ledger:
         self._matched.update(page.matched)
         self.gaps.update(page.gaps)
 
-    def write(self, connection: Connection, scan: int, end: ScanEnd) -> None:
-        """Write everything down; `gaps` must be complete by now."""
+    def write(self, connection: Connection, scan: int, end: ScanEnd, earlier: Lines) -> dict[str, int | str]:
+        """Write everything down but what an earlier scan has; `gaps` must be complete by now. What the scan's own row says."""
         insert_lines(connection, COVERAGE, scan, map(_line, end.coverage))
-        insert_lines(connection, HEALTH, scan, map(_line, end.health))
-        insert_lines(connection, OUTSIDE, scan, map(_line, end.outside))
         insert_lines(connection, GAPS, scan, map(_line, sorted(self.gaps)))
         tallies = [(scan, *key, count, key[0] in self._requester) for key, count in sorted(self._counts.items())]
         insert_rows(connection, TALLIES, _TALLY, tallies)
-        self._write_policies(connection, scan, frozenset(end.evaluated_policies))
-        self._write_bindings(connection, scan)
+        return {
+            "matched": orjson.dumps(self._by_policy(connection, scan)).decode(),
+            "health_of": share_lines(connection, HEALTH, scan, map(_line, end.health), earlier.health),
+            "outside_of": share_lines(connection, OUTSIDE, scan, map(_line, end.outside), earlier.outside),
+        }
 
-    def _write_policies(self, connection: Connection, scan: int, evaluated: frozenset[PolicyKey]) -> None:
+    def _by_policy(self, connection: Connection, scan: int) -> list[int]:
+        """How many objects each policy of the scan matched, in the order of these."""
+        matched: Counter[PolicyKey] = Counter()
+        for (language, policy, _), count in self._matched.items():
+            matched[language, policy] += count
         used = SCAN_POLICIES.c
-        named = select(used.position, POLICIES.c.language, POLICIES.c.name).join(POLICIES).where(used.scan == scan)
-        for position, *policy in connection.execute(named).all():
-            matched = sum(count for (*of, _), count in self._matched.items() if of == policy)
-            values = {"matched": matched, "evaluated": tuple(policy) in evaluated}
-            connection.execute(update(SCAN_POLICIES).where(used.scan == scan, used.position == position).values(values))
-
-    def _write_bindings(self, connection: Connection, scan: int) -> None:
-        used = SCAN_BINDINGS.c
-        columns = (BINDINGS.c.language, BINDINGS.c.policy_name, BINDINGS.c.name)
-        named = select(used.position, *columns).join(BINDINGS).where(used.scan == scan)
-        for position, *binding in connection.execute(named).all():
-            values = {"matched": self._matched[tuple(binding)]}
-            connection.execute(update(SCAN_BINDINGS).where(used.scan == scan, used.position == position).values(values))
-
-
-def insert_lines(connection: Connection, table: Table, scan: int, lines: Iterable[dict[str, str | int]]) -> None:
-    """Write lines of a scan, numbered in their order."""
-    rows = [{"scan": scan, "position": position, **line} for position, line in enumerate(lines)]
-    if rows:
-        connection.execute(table.insert(), rows)
+        named = select(POLICIES.c.language, POLICIES.c.name).select_from(SCAN_POLICIES.join(POLICIES))
+        mine = named.where(used.scan == lines_of(connection, scan).policies).order_by(used.position)
+        return [matched[language, policy] for language, policy in connection.execute(mine).all()]
 
 
 def _line(noun: Coverage | Health | Gap | Outside) -> dict[str, str | int]:

@@ -25,6 +25,7 @@ from scanner.store.findings import (
     times_of,
     with_findings,
 )
+from scanner.store.lines import policies_of
 from scanner.store.scans import USABLE, scan_of, select_scans
 from scanner.store.seen import last_seen
 from scanner.store.tables import CLUSTERS, FINDINGS, OPEN, POLICIES, SCAN_POLICIES, SCANS
@@ -129,7 +130,7 @@ def _explained(connection: Connection, cluster: int, row: FindingRow) -> Explain
 def _policy(connection: Connection, scan_id: str, finding: Finding) -> tuple[Policy | None, Reading]:
     used = (
         select(POLICIES.c.document, SCAN_POLICIES.c.reading)
-        .select_from(SCAN_POLICIES.join(POLICIES).join(SCANS))
+        .select_from(SCAN_POLICIES.join(POLICIES).join(SCANS, SCAN_POLICIES.c.scan == policies_of()))
         .where(SCANS.c.id == scan_id, POLICIES.c.name == finding.policy, POLICIES.c.language == finding.language)
         .order_by(SCAN_POLICIES.c.position)
         .limit(1)

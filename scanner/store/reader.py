@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import chain, repeat
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Engine, Table, select
+import orjson
+from sqlalchemy import Connection, Engine, select
 
 from scanner.errors import UsageError
 from scanner.model.opinion import Opinion
@@ -30,6 +32,7 @@ from scanner.store import codec
 from scanner.store.address import Address
 from scanner.store.bits import unpacked
 from scanner.store.findings import resolved_by, seen_by
+from scanner.store.lines import Lines, lines_of, read_lines
 from scanner.store.scans import scan_of, select_scans
 from scanner.store.tables import (
     BINDINGS,
@@ -59,27 +62,29 @@ class _Place(NamedTuple):
     unchecked: int
     state: str
     opinion: str
+    matched: str
 
 
 def record(engine: Engine, address: Address, scan_id: str) -> ScanRecord:
     """A scan as it was. Raises UsageError when there is none of that id, or when it still runs."""
     with engine.connect() as connection:
         place = _place(connection, scan_id)
+        of = lines_of(connection, place.number)
         return ScanRecord(
             scan=_scan(connection, SCANS.c.number == place.number),
             previous=_previous(connection, place),
-            policies=_policies(connection, place.number),
+            policies=_policies(connection, of, place.matched),
             coverage=tuple(
                 Coverage(line[0], line[1], CoverageState(line[2]), *line[3:])
-                for line in _lines(connection, COVERAGE, place.number)
+                for line in read_lines(connection, COVERAGE, place.number)
             ),
-            health=tuple(Health(HealthKind(kind), *rest) for kind, *rest in _lines(connection, HEALTH, place.number)),
-            gaps=tuple(Gap(GapKind(kind), *rest) for kind, *rest in _lines(connection, GAPS, place.number)),
+            health=tuple(Health(HealthKind(kind), *rest) for kind, *rest in read_lines(connection, HEALTH, of.health)),
+            gaps=tuple(Gap(GapKind(kind), *rest) for kind, *rest in read_lines(connection, GAPS, place.number)),
             tallies=_tallies(connection, place.number),
             findings=_streaming(engine, address, place, _seen),
             resolved=_streaming(engine, address, place, _resolved),
             unchecked=place.unchecked,
-            outside=tuple(Outside(*line) for line in _lines(connection, OUTSIDE, place.number)),
+            outside=tuple(Outside(*line) for line in read_lines(connection, OUTSIDE, of.outside)),
             opinion=codec.from_text(Opinion, place.opinion) if place.opinion else None,
         )
 
@@ -107,18 +112,16 @@ def _previous(connection: Connection, place: _Place) -> Scan | None:
     return _scan(connection, (SCANS.c.cluster == place.cluster) & (SCANS.c.revision == revision))
 
 
-def _policies(connection: Connection, number: int) -> tuple[PolicyRecord, ...]:
-    bindings = _bindings(connection, number)
+def _policies(connection: Connection, of: Lines, matched: str) -> tuple[PolicyRecord, ...]:
+    bindings = _bindings(connection, of.bindings)
+    counts = chain(orjson.loads(matched or "[]"), repeat(0))
     used = SCAN_POLICIES.c
     wanted = (
-        select(POLICIES.c.document, used.matched, used.reading)
-        .join(POLICIES)
-        .where(used.scan == number)
-        .order_by(used.position)
+        select(POLICIES.c.document, used.reading).join(POLICIES).where(used.scan == of.policies).order_by(used.position)
     )
     return tuple(
-        _policy(codec.from_text(Policy, document), matched, bindings, _reading(read))
-        for document, matched, read in connection.execute(wanted)
+        _policy(codec.from_text(Policy, document), count, bindings, _reading(read))
+        for (document, read), count in zip(connection.execute(wanted), counts, strict=False)
     )
 
 
@@ -136,12 +139,6 @@ def _policy(policy: Policy, matched: int, bindings: tuple[Binding, ...], reading
     own = tuple(item for item in bindings if item.policy_key == policy.key)
     actions = {action for binding in own for action in binding.actions}
     return PolicyRecord(policy, own, matched, tuple(action for action in _ACTIONS if action in actions), reading)
-
-
-def _lines(connection: Connection, table: Table, number: int) -> Iterator[tuple[Any, ...]]:
-    columns = [column for column in table.columns if column.name not in {"scan", "position"}]
-    for row in connection.execute(select(*columns).where(table.c.scan == number).order_by(table.c.position)):
-        yield tuple(row)
 
 
 def _tallies(connection: Connection, number: int) -> dict[TallyKey, int]:

@@ -16,7 +16,7 @@ from scanner.store.address import Address
 from scanner.store.engine import writing_history
 from scanner.store.tables import METADATA
 
-HEAD = "0007"
+HEAD = "0008"
 """The newest migration; a test compares it with the folder."""
 
 State: TypeAlias = Literal["fresh", "current", "older", "newer", "foreign"]

@@ -82,6 +82,11 @@ def _flag(name: str) -> Column[bool]:
     return Column(name, Boolean, nullable=False, default=False)
 
 
+def _of(lines: str) -> Column[int]:
+    """The scan whose lines are this one's too, because nothing has changed; 0 where it has its own."""
+    return Column(f"{lines}_of", Integer, nullable=False, server_default=text("0"))
+
+
 def _position() -> Column[int]:
     return Column("position", Integer, primary_key=True, autoincrement=False)
 
@@ -122,6 +127,8 @@ SCANS = Table(
     Column("heartbeat", UtcTime, nullable=False),
     _added_text("requester"),
     _added_text("opinion"),
+    *(_of(lines) for lines in ("policies", "bindings", "health", "outside")),
+    _added_text("matched"),
     UniqueConstraint("cluster", "revision"),
 )
 
@@ -154,8 +161,6 @@ SCAN_POLICIES = Table(
     _scan(),
     _position(),
     Column("policy", Integer, ForeignKey("policies.id"), nullable=False),
-    _count("matched"),
-    _flag("evaluated"),
     _added_text("reading"),
 )
 
@@ -165,7 +170,6 @@ SCAN_BINDINGS = Table(
     _scan(),
     _position(),
     Column("binding", Integer, ForeignKey("bindings.id"), nullable=False),
-    _count("matched"),
 )
 
 CHECKS = Table(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from sqlalchemy import Connection, Engine, delete, func, insert, select, update
@@ -22,7 +22,8 @@ from scanner.store.engine import writing, writing_history
 from scanner.store.fixes import sight_of
 from scanner.store.history import Asked, History, Place
 from scanner.store.interning import Interned
-from scanner.store.ledger import Ledger, insert_lines
+from scanner.store.ledger import Ledger
+from scanner.store.lines import NOBODYS, Line, Lines, lines_of, share_lines
 from scanner.store.owner import this_process
 from scanner.store.packing import Key, StagedPage, clean, pack, unpack
 from scanner.store.scans import scan_of, select_scans
@@ -40,6 +41,9 @@ from scanner.store.tables import (
     UNCHECKED,
 )
 
+_BEAT = timedelta(seconds=10)
+"""How long a scan that stages pages may go without a sign of life."""
+
 
 def begin(engine: Engine, start: ScanStart, now: datetime) -> None:
     """Record that a scan runs, with the policies and bindings it uses."""
@@ -48,11 +52,24 @@ def begin(engine: Engine, start: ScanStart, now: datetime) -> None:
         policies = Interned(connection, POLICIES).ids([_policy(item) for item in start.policies])
         bindings = Interned(connection, BINDINGS).ids([_binding(item) for item in start.bindings])
         read = [codec.to_text(start.readings.get(item.key, UNKNOWN)) for item in start.policies]
-        used: list[dict[str, str | int]] = [
-            {"policy": item, "reading": text} for item, text in zip(policies, read, strict=True)
-        ]
-        insert_lines(connection, SCAN_POLICIES, number, used)
-        insert_lines(connection, SCAN_BINDINGS, number, ({"binding": item} for item in bindings))
+        used: list[Line] = [{"policy": item, "reading": text} for item, text in zip(policies, read, strict=True)]
+        earlier = _lines_before(connection, number)
+        of = {
+            "policies_of": share_lines(connection, SCAN_POLICIES, number, used, earlier.policies),
+            "bindings_of": share_lines(
+                connection, SCAN_BINDINGS, number, [{"binding": item} for item in bindings], earlier.bindings
+            ),
+        }
+        if any(of.values()):
+            connection.execute(update(SCANS).where(SCANS.c.number == number).values(**of))
+
+
+def _lines_before(connection: Connection, number: int) -> Lines:
+    """Whose lines the newest scan had when this one began; of nobody's if there was none."""
+    this = select(SCANS.c.cluster, SCANS.c.base).where(SCANS.c.number == number).subquery()
+    before = select(SCANS.c.number).where(SCANS.c.cluster == this.c.cluster, SCANS.c.revision == this.c.base)
+    found = connection.execute(before).scalar()
+    return lines_of(connection, found) if found else NOBODYS
 
 
 def stage(engine: Engine, scan_id: str, result: PageResult, now: datetime) -> None:
@@ -60,10 +77,12 @@ def stage(engine: Engine, scan_id: str, result: PageResult, now: datetime) -> No
     content = pack(result)
     running = SCANS.c.id == scan_id, SCANS.c.state == ScanState.RUNNING.value
     with writing(engine) as connection:
-        beat = update(SCANS).where(*running).values(heartbeat=now).returning(SCANS.c.number)
-        number = connection.execute(beat).scalar()
-        if number is None:
+        sign = connection.execute(select(SCANS.c.number, SCANS.c.heartbeat).where(*running).with_for_update())
+        number, heartbeat = sign.one_or_none() or (0, now)
+        if not number:
             raise _not_running(scan_id)
+        if not timedelta() <= now - heartbeat < _BEAT:
+            connection.execute(update(SCANS).where(*running).values(heartbeat=now))
         page = {"api_version": clean(result.api_version), "kind": clean(result.kind), "number": result.number}
         connection.execute(insert(STAGED_PAGES).values(scan=number, content=content, **page))
 
@@ -102,7 +121,7 @@ def _running(connection: Connection, scan_id: str) -> _Running:
     return _Running(*row)
 
 
-def _merge(connection: Connection, running: _Running, end: ScanEnd) -> dict[str, int]:
+def _merge(connection: Connection, running: _Running, end: ScanEnd) -> dict[str, int | str]:
     revision = _newest(connection, running.cluster) + 1
     bindings = _bindings(connection, running.number)
     previews = frozenset(it.key for it in bindings if it.assumed)
@@ -116,22 +135,22 @@ def _merge(connection: Connection, running: _Running, end: ScanEnd) -> dict[str,
     scope = codec.from_text(Scope, running.scope)
     used = [it.key for it in bindings]
     history.resolve(sight_of(scope, used, end, ledger.gaps), Asked(scope.operation, running.requester))
-    ledger.write(connection, running.number, end)
+    counted = ledger.write(connection, running.number, end, _lines_before(connection, running.number))
     if history.unchecked.count:
         unchecked = {"scan": running.number, "findings": history.unchecked.packed()}
         connection.execute(insert(UNCHECKED).values(unchecked))
-    return {"revision": revision, "unchecked": history.unchecked.count, **asdict(history.changes)}
+    return {"revision": revision, "unchecked": history.unchecked.count, **asdict(history.changes), **counted}
 
 
-def _fail(connection: Connection, running: _Running, end: ScanEnd) -> dict[str, int]:
+def _fail(connection: Connection, running: _Running, end: ScanEnd) -> dict[str, int | str]:
     checks, kinds = Interned(connection, CHECKS), Interned(connection, KINDS)
     ledger = Ledger()
     for page in _staged(connection, running.number):
         ledger.add(page, checks.ids(page.checks), kinds.ids(page.kinds))
     ledger.gaps.update(end.gaps)
-    ledger.write(connection, running.number, end)
+    counted = ledger.write(connection, running.number, end, NOBODYS)
     still_open = select(func.count()).select_from(open_findings(running.cluster).subquery())
-    return {"unchecked": connection.execute(still_open).scalar_one()}
+    return {"unchecked": connection.execute(still_open).scalar_one(), **counted}
 
 
 def _staged(connection: Connection, number: int) -> Iterator[StagedPage]:
@@ -143,7 +162,8 @@ def _staged(connection: Connection, number: int) -> Iterator[StagedPage]:
 
 def _bindings(connection: Connection, number: int) -> list[Binding]:
     """The bindings that a scan used."""
-    used = select(BINDINGS.c.document).join(SCAN_BINDINGS).where(SCAN_BINDINGS.c.scan == number)
+    whose = lines_of(connection, number).bindings
+    used = select(BINDINGS.c.document).join(SCAN_BINDINGS).where(SCAN_BINDINGS.c.scan == whose)
     return [codec.from_text(Binding, document) for document in connection.execute(used).scalars()]
 
 
@@ -180,10 +200,14 @@ def _requester(user: UserInfo) -> str:
 def _cluster(connection: Connection, cluster: ClusterIdentity) -> int:
     """The number of a cluster: known by its UID, or else by its name. The name it is shown under is its latest."""
     identity, name = clean(cluster.uid or cluster.name), clean(cluster.name)
-    renamed = update(CLUSTERS).where(CLUSTERS.c.identity == identity).values(name=name).returning(CLUSTERS.c.id)
-    added = insert(CLUSTERS).values(identity=identity, name=name).returning(CLUSTERS.c.id)
-    known: int | None = connection.execute(renamed).scalar()
-    number: int = connection.execute(added).scalar_one() if known is None else known
+    known = connection.execute(select(CLUSTERS).where(CLUSTERS.c.identity == identity)).one_or_none()
+    if known is None:
+        added = insert(CLUSTERS).values(identity=identity, name=name).returning(CLUSTERS.c.id)
+        first: int = connection.execute(added).scalar_one()
+        return first
+    if known.name != name:
+        connection.execute(update(CLUSTERS).where(CLUSTERS.c.id == known.id).values(name=name))
+    number: int = known.id
     return number
 
 

@@ -79,3 +79,12 @@ def without_column(connection: sqlite3.Connection, table: str, column: str) -> N
     connection.execute(f"CREATE TABLE kept AS SELECT {kept} FROM {table}")
     connection.execute(f"DROP TABLE {table}")
     connection.execute(f"ALTER TABLE kept RENAME TO {table}")
+
+
+def without_lines_in_common(connection: sqlite3.Connection) -> None:
+    """What migration 0008 does, undone."""
+    for name in ("policies_of", "bindings_of", "health_of", "outside_of", "matched"):
+        connection.execute(f"ALTER TABLE scans DROP COLUMN {name}")
+    connection.execute("ALTER TABLE scan_policies ADD COLUMN matched INTEGER NOT NULL DEFAULT 0")
+    connection.execute("ALTER TABLE scan_policies ADD COLUMN evaluated BOOLEAN NOT NULL DEFAULT 0")
+    connection.execute("ALTER TABLE scan_bindings ADD COLUMN matched INTEGER NOT NULL DEFAULT 0")

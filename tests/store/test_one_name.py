@@ -13,7 +13,7 @@ from scanner.model.outcome import Change, Check, CheckKind, WouldChange
 from scanner.model.policy import VALIDATING
 from scanner.model.scan import ScanStart
 from scanner.store import open_store, upgrade
-from tests.store.databases import without_column
+from tests.store.databases import without_column, without_lines_in_common
 from tests.store.made import Round, binding, clock, finding, policy, told
 
 MUTATING = "MutatingAdmissionPolicy"
@@ -47,6 +47,7 @@ def older(tmp_path: Path) -> Path:
     with closing(sqlite3.connect(path)) as connection, connection:
         for table in ("checks", "health"):
             connection.execute(f"ALTER TABLE {table} DROP COLUMN language")
+        without_lines_in_common(connection)
         connection.execute("ALTER TABLE scans DROP COLUMN opinion")
         without_column(connection, "findings", "evidence")
         connection.execute("DROP TABLE evidence")

@@ -1,0 +1,128 @@
+"""What scans have in common is written once, and every scan reads as if it had its own."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from sqlalchemy import create_engine, text
+
+from scanner.model.policy import VALIDATING
+from scanner.model.scan import Health, HealthKind, Outside, PolicyRecord, ScanEnd
+from scanner.store import SqlStore, open_store, upgrade
+from tests.store.databases import count, without_lines_in_common
+from tests.store.made import DAWN, Round, clock, finding
+
+NOTE = Health(HealthKind.NOTE, "replicas", "", "it is odd", VALIDATING)
+OTHER = replace(NOTE, detail="it is odd in another way")
+WEBHOOK = Outside("ValidatingWebhookConfiguration", "gate", "its server decides")
+LINES = ("scan_policies", "scan_bindings", "health", "outside")
+
+
+@dataclass(frozen=True)
+class Noted(Round):
+    """A scan that finds something wrong with a policy, and a webhook."""
+
+    health: tuple[Health, ...] = (NOTE,)
+    outside: tuple[Outside, ...] = (WEBHOOK,)
+
+    def end(self, number: int) -> ScanEnd:
+        return replace(super().end(number), health=self.health, outside=self.outside)
+
+
+FIRST = Noted((finding("a"),))
+
+
+def lines(url: str) -> list[int]:
+    """How many lines there are of each sort."""
+    return [count(url, table) for table in LINES]
+
+
+def names(policies: tuple[PolicyRecord, ...]) -> list[tuple[str, int]]:
+    """The policies of a record and how many objects they matched."""
+    return [(entry.policy.name, entry.matched) for entry in policies]
+
+
+def test_a_scan_with_nothing_new_writes_no_lines(store: SqlStore, url: str) -> None:
+    """Nor do those after it, and each has its policies, their health and the webhooks."""
+    FIRST.record(store, 1)
+    written = lines(url)
+    for number in (2, 3):
+        FIRST.record(store, number)
+    assert written == lines(url) == [2, 2, 1, 1]
+    for number in (1, 2, 3):
+        record = store.record(f"scan-{number}")
+        assert [("replicas", 9), ("labels", 0)] == names(record.policies)
+        assert ((NOTE,), (WEBHOOK,)) == (record.health, record.outside)
+        assert ["replicas-binding"] == [it.name for it in record.policies[0].bindings]
+
+
+@pytest.mark.parametrize(
+    ("changed", "written"),
+    [
+        (replace(FIRST, policies=("replicas",)), [3, 2, 1, 1]),
+        (replace(FIRST, policies=("labels", "replicas")), [4, 2, 1, 1]),
+        (replace(FIRST, bound=("labels",)), [2, 3, 1, 1]),
+        (replace(FIRST, health=(OTHER,)), [2, 2, 2, 1]),
+        (replace(FIRST, health=()), [2, 2, 1, 1]),
+        (replace(FIRST, outside=(WEBHOOK, replace(WEBHOOK, name="other"))), [2, 2, 1, 3]),
+    ],
+)
+def test_what_has_changed_is_written(store: SqlStore, url: str, changed: Noted, written: list[int]) -> None:
+    """Every scan reads as it was, the ones before the change and the one that goes back to what was before."""
+    for number, one in enumerate((FIRST, changed, FIRST), start=1):
+        one.record(store, number)
+        if number == 2:
+            assert written == lines(url)
+    for number, one in enumerate((FIRST, changed, FIRST), start=1):
+        record = store.record(f"scan-{number}")
+        assert (list(one.policies), one.health, one.outside) == (
+            [entry.policy.name for entry in record.policies],
+            record.health,
+            record.outside,
+        )
+        bound = {binding.policy_name for entry in record.policies for binding in entry.bindings}
+        assert set(one.bound) & set(one.policies) == bound
+
+
+def test_what_an_older_version_counted_is_kept(tmp_path: Path) -> None:
+    """How many objects each policy matched was a column of its lines."""
+    path = tmp_path / "older.db"
+    with open_store(str(path), clock) as store:
+        FIRST.record(store, 1)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        without_lines_in_common(connection)
+        connection.execute("UPDATE scan_policies SET matched = 7 + position")
+        connection.execute("UPDATE alembic_version SET version_num = '0007'")
+    upgrade(str(path))
+    with open_store(str(path), clock) as store:
+        FIRST.record(store, 2)
+        first, second = store.record("scan-1"), store.record("scan-2")
+    assert [("replicas", 7), ("labels", 8)] == names(first.policies)
+    assert [("replicas", 9), ("labels", 0)] == names(second.policies)
+    assert (NOTE,) == first.health == second.health
+
+
+@pytest.mark.parametrize(("seconds", "beats"), [(0, False), (9, False), (10, True), (3600, True), (-5, True)])
+def test_a_scan_shows_signs_of_life_now_and_then(url: str, seconds: int, beats: bool) -> None:  # noqa: FBT001
+    """Not with every page: that would be a row written for each."""
+    moment = DAWN
+
+    with open_store(url, lambda: moment) as store:
+        store.begin(FIRST.start(1))
+        moment = DAWN + timedelta(seconds=seconds)
+        store.page("scan-1", FIRST.page())
+    assert (moment if beats else DAWN).strftime("%H:%M:%S") in heartbeat(url)
+
+
+def heartbeat(url: str) -> str:
+    """The last sign of life of the only scan."""
+    engine = create_engine(url)
+    with engine.connect() as connection:
+        beat = str(connection.execute(text("SELECT heartbeat FROM scans")).scalar())
+    engine.dispose()
+    return beat
