@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, assert_never
 
 from scanner import __version__
 from scanner.cel import Decider
+from scanner.cel.kyverno import Network
 from scanner.errors import ListFailed, UsageError
 from scanner.evaluate import compile_policy
 from scanner.health import Counted, health_after, health_before, mixed, wrapped
@@ -146,7 +147,7 @@ class Options:
     `manifests` come from policy files: policies, bindings and params; `gaps` are the documents among them that could
     not be read. `assume_bound` names policies and the action to preview them with. `user` makes the simulated requests
     instead of the identity that scans. `kyverno_compat` says in whose manner Kyverno's policies judge: as admission does, or as
-    Kyverno's `controller` or `cli` report; `parse` reads YAML for them.
+    Kyverno's `controller` or `cli` report; `parse` reads YAML for them, `network` makes the requests that they name.
     """
 
     scope: Scope = field(default_factory=Scope)
@@ -157,6 +158,7 @@ class Options:
     user: UserInfo | None = None
     kyverno_compat: str = ""
     parse: Parse | None = None
+    network: Network | None = None
 
 
 Progress = Callable[[Coverage], None]
@@ -205,7 +207,7 @@ def outlook(cluster: Cluster, options: Options, now: datetime, *, ahead: bool = 
     documents = _policy_documents(listing, discovery, options)
     rules = rulebook(documents, options, discovery.kinds, identity.release.rules)
     viewer = _Viewer(identity, options.user or cluster.requester(), options.scope)
-    inventory = Inventory(discovery.kinds, rules.entries, options.parse)
+    inventory = Inventory(discovery.kinds, rules.entries, options.parse, options.network)
     manner = MANNERS[options.kyverno_compat]
     kyvernos = kyverno.bind(rules.kyverno, rules.exceptions, Circumstances(now, manner, inventory, viewer.operations))
     setting = _setting(listing, discovery, rules, viewer, kyvernos, inventory)

@@ -182,6 +182,14 @@ def command(
             show_default=False,
         ),
     ] = None,
+    allow_network: Annotated[
+        bool,
+        typer.Option(
+            "--allow-network",
+            help="Make the HTTP requests that Kyverno's policies name. Nothing of a Secret is sent.",
+            rich_help_panel=_POLICIES,
+        ),
+    ] = False,
     operation: OperationOption = Operation.AUTO,
     user: UserOption = "",
     user_groups: GroupsOption = None,
@@ -283,6 +291,7 @@ def command(
         assume_bound=assume_bound or [],
         user=requester(user, user_groups, user_uid, user_extra),
         kyverno_compat=kyverno_compat,
+        allow_network=allow_network,
     )
     if source:
         cluster, options = _from_files(source, options, cluster_name, kubernetes_version(version))
@@ -332,9 +341,13 @@ def _options(
     assume_bound: list[str],
     user: UserInfo | None,
     kyverno_compat: KyvernoCompat | None,
+    allow_network: bool,
 ) -> Options:
     from scanner.cluster.yaml import load  # noqa: PLC0415 - nothing is imported before it is needed
     from scanner.scan import Options  # noqa: PLC0415
+
+    if allow_network:
+        from scanner.cluster.outside import Outside  # noqa: PLC0415
 
     manifests, gaps = policy_files(files)
     return Options(
@@ -346,6 +359,7 @@ def _options(
         user=user,
         kyverno_compat=kyverno_compat.value if kyverno_compat else "",
         parse=load,
+        network=Outside() if allow_network else None,
     )
 
 

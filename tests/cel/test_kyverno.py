@@ -169,8 +169,8 @@ def test_errors_are_in_upstreams_words(expected: str, text: str) -> None:
 @pytest.mark.parametrize(
     ("expected", "text"),
     [
-        ("an HTTP request", "http.Get('http://x')"),
-        ("an HTTP request", "http.Client('pem').Post('http://x', {'a': 1}, {'h': 'v'})"),
+        ("an HTTP GET", "http.Get('http://x')"),
+        ("an HTTP POST", "http.Client('pem').Post('http://x', {'a': 1}, {'h': 'v'})"),
         ("another one each time", "random()"),
         ("another one each time", "random.random('[a-z]')"),
         ("a scan writes nothing", "resource.Post('v1', 'pods', 'ns', {'a': 'b'})"),

@@ -230,7 +230,8 @@ def test_what_the_network_would_have_to_answer_is_not_auditable() -> None:
     """It neither passes nor fails."""
     (judgement,) = judgements(pod(), policy("http.Get('http://x').ok == true"))
     assert (
-        Skipped(SkipReason.NOT_AUDITABLE, "it makes an HTTP request, and a scan asks no network") == judgement.outcome
+        Skipped(SkipReason.NOT_AUDITABLE, "it makes an HTTP GET, and a scan makes none without --allow-network")
+        == judgement.outcome
     )
 
 

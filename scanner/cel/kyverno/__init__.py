@@ -23,11 +23,21 @@ from scanner.cel.kyverno import (
     syntax,
     times,
 )
-from scanner.cel.kyverno.ports import Alone, Call, Collection, Network, Surroundings, Unavailable
+from scanner.cel.kyverno.ports import Alone, Call, Collection, Discreet, Network, Surroundings, Unavailable
 from scanner.cel.type_system import STRING, TIMESTAMP, list_of, object_type
 from scanner.cel.values import Timestamp, Value
 
-__all__ = ["Alone", "Call", "Collection", "Network", "Surroundings", "Unavailable", "environment", "receivers"]
+__all__ = [
+    "Alone",
+    "Call",
+    "Collection",
+    "Network",
+    "Surroundings",
+    "Unavailable",
+    "discreet",
+    "environment",
+    "receivers",
+]
 
 RULES = (1, 36)
 """The Kubernetes release whose libraries Kyverno is built with."""
@@ -85,3 +95,10 @@ def receivers(surroundings: Surroundings, now: Timestamp, namespace: str = "") -
         "yaml": documents.YamlReader(surroundings),
         syntax.NOW: now,
     }
+
+
+def discreet(surroundings: Surroundings) -> dict[str, Value]:
+    """Return the values of those variables that are others for a Secret; none where nothing leaves the process anyway."""
+    if not surroundings.reaches_out:
+        return {}
+    return {"http": network.Http(Discreet()), "image": network.ImageData(Discreet())}

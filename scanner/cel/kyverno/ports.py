@@ -53,6 +53,11 @@ class Network(Protocol):
 class Surroundings(Protocol):
     """The answers. Each raises `EvaluationError` with upstream's text, or `Unavailable`."""
 
+    @property
+    def reaches_out(self) -> bool:
+        """Whether questions may leave this process."""
+        ...
+
     def get(self, collection: Collection, namespace: str, name: str, /) -> Value:
         """Return an object as a map, or None when it does not exist."""
         ...
@@ -85,6 +90,11 @@ class Surroundings(Protocol):
 class Alone:
     """Surroundings that know nothing: every question is unavailable."""
 
+    @property
+    def reaches_out(self) -> bool:
+        """See Surroundings."""
+        return False
+
     def get(self, collection: Collection, _namespace: str, _name: str, /) -> Value:
         """See Surroundings."""
         raise Unavailable(f"it reads {collection.plural}, which are not listed here")
@@ -112,3 +122,15 @@ class Alone:
     def parse_yaml(self, _text: str, /) -> Value:
         """See Surroundings."""
         raise Unavailable("it parses YAML, which is not available here")
+
+
+class Discreet(Alone):
+    """Surroundings of a Secret: nobody outside hears of it."""
+
+    def image(self, _reference: str, /) -> Value:
+        """See Surroundings."""
+        raise Unavailable("it asks a registry about a Secret, whose values stay in this process")
+
+    def request(self, call: Call, /) -> Value:
+        """See Surroundings."""
+        raise Unavailable(f"it makes an HTTP {call.method} about a Secret, whose values stay in this process")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from scanner.cel import Timestamp
-from scanner.cel.kyverno import Alone, Surroundings, receivers
+from scanner.cel.kyverno import Alone, Surroundings, discreet, receivers
 from scanner.evaluate import CompiledPolicy
 from scanner.model.json import EMPTY
 from scanner.model.policy import Binding, MatchResources, Operation, Policy, Rule
@@ -65,6 +65,7 @@ def _bound(
         exceptions=conditions,
         receivers=receivers(circumstances.surroundings, _timestamp(circumstances.now), policy.namespace),
         fault=next(filter(None, faults), ""),
+        discreet=discreet(circumstances.surroundings),
     )
     for variant, form in compiled:
         yield _variant(policy, variant, form, decision, circumstances)

@@ -116,12 +116,13 @@ class Decision:
     exceptions: tuple[CompiledException, ...] = ()
     receivers: Values = field(default_factory=dict)
     fault: str = ""
+    discreet: Values = field(default_factory=dict)
 
     def __call__(self, compiled: CompiledPolicy, request: Request, _param: Resource | None) -> tuple[Judgement, ...]:
         """Every check of a matched policy; without a param."""
         if self.fault:
             return (Judgement(Check(CheckKind.CONFIGURATION), Errored(self.fault, would_deny=False, code=_REFUSED)),)
-        values = activation(request, self.manner, self.receivers)
+        values = activation(request, self.manner, self._receivers(request))
         values[METERED] = compiled.has_to_count(values)
         relief = self._relief(compiled, values)
         if relief.error:
@@ -137,7 +138,12 @@ class Decision:
 
     def inputs(self, request: Request) -> dict[str, object]:
         """What the expressions of a plain policy may name, but the variables."""
-        return {**activation(request, self.manner, self.receivers), "exceptions": _NO_RELIEF.offered()}
+        return {**activation(request, self.manner, self._receivers(request)), "exceptions": _NO_RELIEF.offered()}
+
+    def _receivers(self, request: Request) -> Values:
+        """What answers expressions: nobody outside hears of a Secret."""
+        is_secret = (request.matched.group, request.matched.plural) == ("", "secrets")
+        return {**self.receivers, **self.discreet} if is_secret and self.discreet else self.receivers
 
     def judgements(self, compiled: CompiledPolicy, values: Values) -> tuple[Judgement, ...]:
         """Every check of a plain policy, where no limit of cost is near; `values` are those of `inputs`."""

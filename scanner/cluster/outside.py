@@ -1,0 +1,128 @@
+"""Requests to the world outside the cluster, which Kyverno's expressions name and the user allows with --allow-network.
+
+Mirrors the http library of Kyverno's SDK as its controllers run it: a status of 400 and more is an answer and no error, and what is
+on the default block list (the metadata services of clouds, this machine) is not asked. Beyond that every request has an end: so
+many seconds, so many bytes, so many different ones; the same one is made once in a scan. Nothing of a URL but its host is repeated.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import ssl
+from typing import Final
+
+import urllib3
+from urllib3.exceptions import HTTPError, LocationParseError
+from urllib3.util import Timeout, parse_url
+
+from scanner.cel import EvaluationError, Value
+from scanner.cel.kyverno import Call, Unavailable
+
+BLOCKED_HOSTS: Final = ("169.254.169.254", "169.254.169.253", "metadata.google.internal")
+BLOCKED_RANGES: Final = ("127.0.0.0/8", "::1/128")
+_SECONDS: Final = 10.0
+_BYTES: Final = 4 << 20
+_REQUESTS: Final = 1000
+_SCHEMES: Final = ("http", "https")
+
+
+class Outside:
+    """Makes requests. `hosts` and `ranges` are not asked."""
+
+    def __init__(self, hosts: tuple[str, ...] = BLOCKED_HOSTS, ranges: tuple[str, ...] = BLOCKED_RANGES) -> None:
+        """Nothing is opened before it is needed."""
+        self._hosts = frozenset(hosts)
+        self._ranges = tuple(map(ipaddress.ip_network, ranges))
+        self._known: dict[Call, tuple[int, bytes] | EvaluationError] = {}
+
+    def request(self, call: Call, /) -> tuple[int, bytes]:
+        """See Network."""
+        if call not in self._known:
+            if len(self._known) >= _REQUESTS:
+                raise Unavailable(f"more than {_REQUESTS:,} different HTTP requests would be made in one scan")
+            try:
+                self._known[call] = self._made(call)
+            except EvaluationError as error:
+                self._known[call] = error
+        known = self._known[call]
+        if isinstance(known, EvaluationError):
+            raise known
+        return known
+
+    def image(self, reference: str, /) -> Value:
+        """See Network."""
+        raise Unavailable(f"it asks a registry about an image ({reference}), and a scan asks none")
+
+    def _made(self, call: Call) -> tuple[int, bytes]:
+        self._reject_blocked(call.url)
+        try:
+            with self._pool(call) as pool:
+                answer = pool.request(
+                    call.method,
+                    call.url,
+                    body=call.data.encode() if call.data else None,
+                    headers={"Content-Type": "application/json", **dict(call.headers)}
+                    if call.data
+                    else dict(call.headers),
+                    timeout=Timeout(total=_SECONDS),
+                    retries=False,
+                    redirect=False,
+                    preload_content=False,
+                )
+                body = answer.read(_BYTES + 1, decode_content=True)
+        except (HTTPError, OSError, UnicodeError) as error:
+            raise EvaluationError(f"request failed: request failed: {_host(call.url)}: {_reason(error)}") from None
+        if len(body) > _BYTES:
+            raise EvaluationError(f"request failed: {_host(call.url)}: the answer is larger than {_BYTES >> 20} MiB")
+        return answer.status, body
+
+    def _pool(self, call: Call) -> urllib3.PoolManager:
+        if not call.bundle:
+            return urllib3.PoolManager()
+        try:
+            context = ssl.create_default_context(cadata=call.bundle)
+        except ssl.SSLError:
+            raise EvaluationError("request failed: the CA bundle holds no certificate") from None
+        return urllib3.PoolManager(ssl_context=context)
+
+    def _reject_blocked(self, url: str) -> None:
+        """Raise for what Kyverno would not ask, and for what is no URL."""
+        try:
+            parsed = parse_url(url)
+        except LocationParseError:
+            raise EvaluationError("request failed: it is no URL") from None
+        host = (parsed.host or "").strip("[]")
+        if parsed.scheme not in _SCHEMES or not host:
+            raise EvaluationError(f"request failed: unsupported protocol scheme {parsed.scheme or ''!r}")
+        if host.lower() in self._hosts:
+            raise EvaluationError(f'request failed: URL of "{host}" is blocked: hostname "{host}" is on the blocklist')
+        for address in _addresses(host):
+            if blocked := next((one for one in self._ranges if address in one), None):
+                text = f"connection to {host} blocked: IP {address} falls in blocked range {blocked}"
+                raise EvaluationError(f"request failed: request failed: {text}")
+
+
+def _addresses(host: str) -> list[ipaddress.IPv4Address | ipaddress.IPv6Address]:
+    try:
+        found = socket.getaddrinfo(host, None, proto=socket.IPPROTO_TCP)
+    except OSError as error:
+        raise EvaluationError(f"request failed: request failed: {host}: {error.strerror or 'no such host'}") from None
+    return [ipaddress.ip_address(str(one[4][0]).partition("%")[0]) for one in found]
+
+
+def _host(url: str) -> str:
+    return parse_url(url).host or ""
+
+
+def _reason(error: Exception) -> str:
+    """What went wrong, without the URL, in which a secret may stand."""
+    match error:
+        case urllib3.exceptions.NewConnectionError():
+            return "the connection was refused"
+        case urllib3.exceptions.ConnectTimeoutError() | urllib3.exceptions.ReadTimeoutError():
+            return f"no answer within {_SECONDS:.0f} seconds"
+        case urllib3.exceptions.SSLError():
+            return "the certificate cannot be verified"
+        case _:
+            return type(error).__name__
