@@ -37,8 +37,6 @@ _UNREAD: Final = (
     "jsonPayloads",
     "httpPayloads",
     "envoyPayloads",
-    "apiCallResponses",
-    "globalContextEntries",
 )
 
 
@@ -70,9 +68,7 @@ def _suites(file: Path) -> Iterator[Suite]:
 def _reject_unread(document: JsonObject, name: str) -> None:
     for field in _UNREAD:
         if document.get(field):
-            raise UsageError(
-                f"{name}: {field} is not supported: payloads and mock answers are not objects of a cluster"
-            )
+            raise UsageError(f"{name}: {field} is not supported: payloads are not objects of a cluster")
 
 
 def _reject_results(document: JsonObject, name: str) -> None:
@@ -90,7 +86,22 @@ def _contents(folder: Path, document: JsonObject, kind: str) -> dict[str, Json]:
         contents[name] = [one for path in paths for one in _below(folder / as_text(path))]
     if kind == _KYVERNO and document.get("values"):
         contents["values"] = [*as_list(contents["values"]), as_object(document["values"])]
+    if kind == _KYVERNO:
+        contents["apiCallResponses"] = document.get("apiCallResponses")
+        contents["globalContextEntries"] = [
+            _entry(folder, one) for one in as_list(document.get("globalContextEntries"))
+        ]
     return contents
+
+
+def _entry(folder: Path, entry: Json) -> JsonObject:
+    """An entry of the global context, with what is in its files."""
+    files = as_list(dig(entry, "resourceFiles"))
+    inline = dig(entry, "resources")
+    if not files and inline is None:
+        return as_object(entry)
+    objects = [*as_list(inline), *(one for path in files for one in _below(folder / as_text(path)))]
+    return {**as_object(entry), "resources": objects}
 
 
 def _below(path: Path) -> Iterator[JsonObject]:

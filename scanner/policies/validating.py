@@ -71,7 +71,8 @@ Decide: TypeAlias = Callable[[CompiledPolicy, Request, Resource | None], tuple[J
 class Bound:
     """A compiled policy with the bindings that put it into force, ordered by name, and what its expressions read.
 
-    `decide` is how its language judges a request that a binding matches. With a `namespace`, it judges no object outside.
+    `decide` is how its language judges a request that a binding matches. With a `namespace`, it judges no object outside, but
+    (`leaks`) those in none.
     """
 
     compiled: CompiledPolicy
@@ -80,6 +81,11 @@ class Bound:
     requester: frozenset[Check] = frozenset()
     decide: Decide = evaluate
     namespace: str = ""
+    leaks: bool = False
+
+    def sees(self, namespace: str) -> bool:
+        """Whether it judges the objects of a namespace, or those in none."""
+        return self.namespace in ("", namespace) or (self.leaks and not namespace)
 
     @property
     def policy(self) -> Policy:
@@ -189,7 +195,7 @@ def judge(bound: Bound, resource: Resource, original: Kind, world: World) -> Ite
     `resource` is in the kind it was listed in. A policy that wants the object in another of its kinds says nothing
     here: it speaks when the object is listed in that kind.
     """
-    if bound.reading.reason or (bound.namespace and resource.namespace != bound.namespace):
+    if bound.reading.reason or not bound.sees(resource.namespace):
         return
     for binding in bound.bindings:
         selections = (

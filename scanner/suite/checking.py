@@ -81,7 +81,7 @@ class _Court:
         kyverno = [read_policy(document) for document in policies if is_policy(document)]
         self._kyverno: Mapping[tuple[str, str], KyvernoPolicy] = {(one.kind, one.full_name): one for one in kyverno}
         table = {(kind.api_version, kind.kind): kind for kind in served}
-        given = Given(table, suite.given, suite.images, parse)
+        given = Given(table, suite.given, suite.images, suite.answers, suite.entries, parse)
         manner = replace(CLI, creates=False) if loads else ADMISSION
         self._circumstances = Circumstances(now, manner, given, ("CREATE", "UPDATE", "DELETE"))
         self._suite, self._policies, self._kinds, self._schemas = suite, policies, served, schemas

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from scanner.model.json import JsonObject
+from scanner.model.json import Json, JsonObject
 from scanner.model.policy import Operation
 from scanner.model.resource import UserInfo
 
@@ -30,7 +30,8 @@ class Expectation:
 class Suite:
     """A suite. `policies` are policies and bindings of any language, `given` what expressions can read of the cluster.
 
-    `images` are what registries say, by reference. With `as_command_line` the suite is judged as Kyverno's command line does it.
+    `images` are what registries say, by reference, `answers` what servers do, by method and URL (without a method, to any), `entries`
+    what is in the global context, by name. With `as_command_line` the suite is judged as Kyverno's command line does it.
     """
 
     name: str
@@ -42,5 +43,7 @@ class Suite:
     namespaces: tuple[JsonObject, ...] = ()
     given: tuple[JsonObject, ...] = ()
     images: Mapping[str, JsonObject] = field(default_factory=dict)
+    answers: Mapping[tuple[str, str], JsonObject] = field(default_factory=dict)
+    entries: Mapping[str, Json] = field(default_factory=dict)
     user: UserInfo = field(default_factory=UserInfo)
     as_command_line: bool = False

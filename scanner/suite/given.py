@@ -6,13 +6,15 @@ Mirrors the fake client of Kyverno's command line: what is not given does not ex
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from scanner.cel import EvaluationError, Value
-from scanner.cel.kyverno import Alone, Collection
-from scanner.model.json import Json, JsonObject, as_text, dig
+from scanner.cel.kyverno import Alone, Call, Collection
+from scanner.model.json import Json, JsonObject, as_object, as_text, dig
 from scanner.model.resource import Kind
 from scanner.policies.kyverno.request import with_doubles
+
+_OK = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +24,8 @@ class Given(Alone):
     kinds: Mapping[tuple[str, str], Kind]
     objects: tuple[JsonObject, ...]
     images: Mapping[str, JsonObject]
+    answers: Mapping[tuple[str, str], JsonObject] = field(default_factory=dict)
+    entries: Mapping[str, Json] = field(default_factory=dict)
     parse: Callable[[str], Json] | None = None
 
     def get(self, collection: Collection, namespace: str, name: str, /) -> Value:
@@ -49,6 +53,23 @@ class Given(Alone):
         if reference not in self.images:
             raise EvaluationError(f"failed to get image data: the suite does not describe {reference}")
         return self.images[reference]
+
+    def request(self, call: Call, /) -> Value:
+        """The answer that the suite describes, its body always under `body`."""
+        found = self.answers.get((call.method, call.url)) or self.answers.get(("", call.url))
+        if found is None:
+            raise EvaluationError(f"request failed: the suite describes no answer to {call.method} {call.url}")
+        status = found.get("statusCode")
+        return {"body": with_doubles(found.get("body")), "statusCode": status if isinstance(status, int) else _OK}
+
+    def entry(self, name: str, projection: str, /) -> Value:
+        """What the suite says of an entry of the global context; None when it says nothing."""
+        data = self.entries.get(name)
+        if not projection or data is None:
+            return data
+        if projection not in as_object(data):
+            raise EvaluationError(f'failed to get global reference: projection "{projection}" not found')
+        return as_object(data)[projection]
 
     def parse_yaml(self, text: str, /) -> Value:
         """See Surroundings."""

@@ -6,11 +6,16 @@ Source of truth: `cli.kyverno.io/v1alpha1` of Kyverno 1.18: Test, Values, UserIn
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import cast
 
+from scanner.cel import EvaluationError
+from scanner.cel.kyverno.projections import projected
+from scanner.errors import UsageError
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig, texts
 from scanner.model.policy import Operation
 from scanner.model.resource import UserInfo
 from scanner.policies.kyverno.exceptions import is_exception
+from scanner.policies.kyverno.request import with_doubles
 from scanner.policies.kyverno.spec import is_policy
 from scanner.policies.manifest import GROUP
 from scanner.suite.form import Expectation, Suite
@@ -23,7 +28,8 @@ def suite_of(name: str, documents: Mapping[str, Json]) -> Suite:
     """The suite of a Test.
 
     `documents` maps the fields that name files to what is in them (`policies`, `resources`, `exceptions`, `paramResources`,
-    `clusterResources`, `values`, `userinfo`, `given` for the context), and has the `results` as they are.
+    `clusterResources`, `values`, `userinfo`, `given` for the context), and has the `results`, `apiCallResponses` and
+    `globalContextEntries` as they are; `resourceFiles` of the last are in their `resources`.
     """
     context = _objects(documents.get("given"))
     cluster = _objects(documents.get("clusterResources"))
@@ -41,9 +47,33 @@ def suite_of(name: str, documents: Mapping[str, Json]) -> Suite:
         namespaces=tuple(_namespaces(_objects(documents.get("values")))),
         given=(*described, *plain),
         images={as_text(one.get("image")): one for one in images},
+        answers={
+            (as_text(one.get("method")), as_text(one.get("url")) or as_text(one.get("urlPath"))): as_object(
+                one.get("response")
+            )
+            for one in _objects(documents.get("apiCallResponses"))
+        },
+        entries={as_text(one.get("name")): _entry(one) for one in _objects(documents.get("globalContextEntries"))},
         user=_user(_objects(documents.get("userinfo"))),
         as_command_line=True,
     )
+
+
+def _entry(described: JsonObject) -> Json:
+    """What an entry of the global context holds: some data or objects, a part of it, or named projections of that."""
+    resources = described.get("resources")
+    data = with_doubles(described.get("data") if resources is None else resources)
+    if path := as_text(described.get("fieldPath")):
+        data = _projected(data, path)
+    named = _objects(described.get("projections"))
+    return {as_text(one.get("name")): _projected(data, as_text(one.get("path"))) for one in named} if named else data
+
+
+def _projected(data: Json, path: str) -> Json:
+    try:
+        return cast("Json", projected(data, path))
+    except EvaluationError as error:
+        raise UsageError(f"globalContextEntries: {path}: {error}") from None
 
 
 def _objects(value: Json) -> tuple[JsonObject, ...]:

@@ -240,3 +240,14 @@ def test_what_the_webhook_does_not_ask_refuses_nothing() -> None:
         [(one.actions, one.denies) for one in told.findings],
         ("note", detail) in _health(told),
     )
+
+
+@pytest.mark.parametrize(("compat", "expected"), [("", []), ("controller", ["team/checks"]), ("cli", [])])
+def test_in_the_controllers_manner_a_namespaced_policy_sees_what_is_in_no_namespace(
+    compat: str, expected: list[str]
+) -> None:
+    """Kyverno's scan asks the policies of all namespaces about it; no admission request ever would."""
+    own = {**policy("false", resources=("namespaces",)), "kind": "NamespacedValidatingPolicy"}
+    own["metadata"] = {"name": "checks", "namespace": "team"}
+    told = _scanned(own, kyverno_compat=compat)
+    assert expected == [one.policy for one in told.findings]

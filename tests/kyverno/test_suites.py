@@ -232,3 +232,72 @@ def test_a_suite_can_ask_about_another_operation(tmp_path: Path, operation: str,
     values = {"globalValues": {"request.operation": operation}}
     (usual,) = _checked(_kyverno(tmp_path, entry, **files, values=values))
     assert (True, True) == (own.right, usual.right)
+
+
+ASKING = policy(
+    "http.Get('https://config.example.com/a').body.mode == 'strict'",
+    "http.Post('https://authz.example.com/v', {'name': object.metadata.name}).body.allowed == true",
+    "http.Post('https://authz.example.com/v', {'name': object.metadata.name}).statusCode == 201",
+    name="asking",
+)
+REMEMBERING = policy(
+    "size(globalContext.Get('pods', '')) == 2",
+    "globalContext.Get('limits').cpu == 2.0",
+    "globalContext.Get('names', 'first') == 'one' && globalContext.Get('names').all == ['one', 'two']",
+    "globalContext.Get('unknown') == null",
+    name="remembering",
+)
+
+
+def test_mock_answers_and_entries_of_a_suite(tmp_path: Path) -> None:
+    """What servers answer, and what is in the global context: inline, in files, a part of it, or projected."""
+    named = [{"metadata": {"name": name}} for name in ("one", "two")]
+    _written(tmp_path, "policies.yaml", ASKING, REMEMBERING)
+    _written(tmp_path, "pods.yaml", pod())
+    _written(tmp_path, ".kyverno-test/two.yaml", named[1])
+    _kyverno(
+        tmp_path,
+        _entry("asking", "pass", "web"),
+        _entry("remembering", "pass", "web"),
+        policies=["../policies.yaml"],
+        resources=["../pods.yaml"],
+        apiCallResponses=[
+            {"url": "https://config.example.com/a", "response": {"body": {"mode": "strict"}}},
+            {
+                "url": "https://authz.example.com/v",
+                "method": "POST",
+                "response": {"statusCode": 201, "body": {"allowed": True}},
+            },
+        ],
+        globalContextEntries=[
+            {"name": "pods", "resources": named[:1], "resourceFiles": ["two.yaml"]},
+            {"name": "limits", "data": {"deep": {"cpu": 2}}, "fieldPath": "deep"},
+            {
+                "name": "names",
+                "resources": named,
+                "projections": [
+                    {"name": "first", "path": "[0].metadata.name"},
+                    {"name": "all", "path": "[].metadata.name"},
+                ],
+            },
+        ],
+    )
+    assert [("pass", "success")] * 2 == [(said.status, said.message) for one in _checked(tmp_path) for said in one.said]
+
+
+def test_an_answer_that_a_suite_does_not_describe_is_an_error(tmp_path: Path) -> None:
+    """No test asks a network."""
+    _written(tmp_path, "policies.yaml", ASKING)
+    _written(tmp_path, "pods.yaml", pod())
+    _kyverno(tmp_path, _entry("asking", "error", "web"), policies=["../policies.yaml"], resources=["../pods.yaml"])
+    (checked,) = _checked(tmp_path)
+    assert checked.right
+    assert "the suite describes no answer to GET https://config.example.com/a" in checked.said[0].message
+
+
+def test_a_projection_that_is_none_is_told(tmp_path: Path) -> None:
+    """Before anything is judged."""
+    entries = [{"name": "e", "data": {}, "projections": [{"name": "p", "path": "["}]}]
+    _kyverno(tmp_path, globalContextEntries=entries)
+    with pytest.raises(UsageError, match="globalContextEntries"):
+        _checked(tmp_path)

@@ -83,7 +83,8 @@ def _variant(
     match = None if read.reason else _match(compiled.policy, manner)
     form = replace(compiled, policy=replace(compiled.policy, match=match))
     requester = frozenset(it.check for it in read.checks if Auditability.REQUESTER in it.classes)
-    return Bound(form, (_binding(policy, variant),), read, requester, decision, policy.namespace)
+    own = policy.namespace
+    return Bound(form, (_binding(policy, variant),), read, requester, decision, own, leaks=manner.leaks)
 
 
 def _match(policy: Policy, manner: Manner) -> MatchResources | None:
