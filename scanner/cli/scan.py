@@ -186,7 +186,7 @@ def command(
         bool,
         typer.Option(
             "--allow-network",
-            help="Make the HTTP requests that Kyverno's policies name. Nothing of a Secret is sent.",
+            help="Make the HTTP requests that Kyverno's policies name, and ask registries about images. Nothing of a Secret is sent.",
             rich_help_panel=_POLICIES,
         ),
     ] = False,

@@ -1,4 +1,4 @@
-"""Requests to the world outside the cluster, which Kyverno's expressions name and the user allows with --allow-network.
+"""Requests to servers and registries outside the cluster, which Kyverno's expressions name and the user allows with --allow-network.
 
 Mirrors the http library of Kyverno's SDK as its controllers run it: a status of 400 and more is an answer and no error, and what is
 on the default block list (the metadata services of clouds, this machine) is not asked. Beyond that every request has an end: so
@@ -10,7 +10,9 @@ from __future__ import annotations
 import ipaddress
 import socket
 import ssl
+from collections.abc import Mapping
 from typing import Final
+from urllib.parse import urljoin
 
 import urllib3
 from urllib3.exceptions import HTTPError, LocationParseError
@@ -18,12 +20,15 @@ from urllib3.util import Timeout, parse_url
 
 from scanner.cel import EvaluationError, Value
 from scanner.cel.kyverno import Call, Unavailable
+from scanner.cluster.registry import Got, Registries
 
 BLOCKED_HOSTS: Final = ("169.254.169.254", "169.254.169.253", "metadata.google.internal")
 BLOCKED_RANGES: Final = ("127.0.0.0/8", "::1/128")
 _SECONDS: Final = 10.0
 _BYTES: Final = 4 << 20
 _REQUESTS: Final = 1000
+_REDIRECTS: Final = 5
+_ELSEWHERE: Final = (301, 302, 303, 307, 308)
 _SCHEMES: Final = ("http", "https")
 
 
@@ -34,13 +39,50 @@ class Outside:
         """Nothing is opened before it is needed."""
         self._hosts = frozenset(hosts)
         self._ranges = tuple(map(ipaddress.ip_network, ranges))
-        self._known: dict[Call, tuple[int, bytes] | EvaluationError] = {}
+        self._known: dict[Call, Got | EvaluationError] = {}
+        self._images: dict[str, Value | EvaluationError] = {}
+        self._registries = Registries(self._get)
 
     def request(self, call: Call, /) -> tuple[int, bytes]:
         """See Network."""
+        got = self._once(call)
+        return got.status, got.body
+
+    def image(self, reference: str, /) -> Value:
+        """See Network."""
+        if reference not in self._images:
+            try:
+                self._images[reference] = self._registries.describe(reference)
+            except EvaluationError as error:
+                self._images[reference] = error
+        known = self._images[reference]
+        if isinstance(known, EvaluationError):
+            raise known
+        return known
+
+    def _get(self, url: str, headers: Mapping[str, str]) -> Got:
+        """A request of ours; registries send blobs from elsewhere."""
+        for _ in range(_REDIRECTS):
+            try:
+                got = self._once(Call("GET", url, tuple(sorted(headers.items()))))
+            except Unavailable:
+                raise
+            except EvaluationError as error:
+                why = str(error).replace("request failed: ", "")
+                raise EvaluationError(f"failed to get image data: {why}") from None
+            if got.status not in _ELSEWHERE or "location" not in got.headers:
+                return got
+            target = urljoin(url, got.headers["location"])
+            # What a registry may see of us is nobody else's business.
+            headers = headers if _host(target) == _host(url) else {}
+            url = target
+        raise EvaluationError(f"failed to get image data: {_host(url)} redirects without end")
+
+    def _once(self, call: Call) -> Got:
+        """The answer to a request, which is made once. Raises EvaluationError, the same one every time."""
         if call not in self._known:
             if len(self._known) >= _REQUESTS:
-                raise Unavailable(f"more than {_REQUESTS:,} different HTTP requests would be made in one scan")
+                raise Unavailable(f"more than {_REQUESTS:,} different requests would be made in one scan")
             try:
                 self._known[call] = self._made(call)
             except EvaluationError as error:
@@ -50,32 +92,28 @@ class Outside:
             raise known
         return known
 
-    def image(self, reference: str, /) -> Value:
-        """See Network."""
-        raise Unavailable(f"it asks a registry about an image ({reference}), and a scan asks none")
-
-    def _made(self, call: Call) -> tuple[int, bytes]:
+    def _made(self, call: Call) -> Got:
         self._reject_blocked(call.url)
+        kind = {"Content-Type": "application/json"} if call.data else {}
         try:
             with self._pool(call) as pool:
                 answer = pool.request(
                     call.method,
                     call.url,
                     body=call.data.encode() if call.data else None,
-                    headers={"Content-Type": "application/json", **dict(call.headers)}
-                    if call.data
-                    else dict(call.headers),
+                    headers={**kind, **dict(call.headers)},
                     timeout=Timeout(total=_SECONDS),
                     retries=False,
                     redirect=False,
                     preload_content=False,
                 )
                 body = answer.read(_BYTES + 1, decode_content=True)
-        except (HTTPError, OSError, UnicodeError) as error:
+                headers = {name.lower(): value for name, value in answer.headers.items()}
+        except (HTTPError, OSError, UnicodeError, ValueError) as error:
             raise EvaluationError(f"request failed: request failed: {_host(call.url)}: {_reason(error)}") from None
         if len(body) > _BYTES:
             raise EvaluationError(f"request failed: {_host(call.url)}: the answer is larger than {_BYTES >> 20} MiB")
-        return answer.status, body
+        return Got(answer.status, headers, body)
 
     def _pool(self, call: Call) -> urllib3.PoolManager:
         if not call.bundle:

@@ -1,0 +1,133 @@
+"""What a registry says about an image: its manifest and configuration, by the API that all registries have.
+
+Mirrors Kyverno's image data loader over go-containerregistry: an index is resolved for linux/amd64, Docker Hub is asked for an
+anonymous token, and a registry on this machine speaks HTTP. Nobody's credentials are used: what wants some is not available.
+
+Source of truth: the OCI distribution specification 1.1, and the token authentication of Docker's registry.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
+from urllib.parse import urlencode
+
+import orjson
+
+from scanner.cel import EvaluationError, Value
+from scanner.cel.kyverno import Unavailable
+from scanner.cel.kyverno.images import Image, parse
+from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig
+from scanner.policies.kyverno.request import with_doubles
+
+_FAILED: Final = "failed to get image data"
+_INDEXES: Final = (
+    "application/vnd.oci.image.index.v1+json",
+    "application/vnd.docker.distribution.manifest.list.v2+json",
+)
+_MANIFESTS: Final = (
+    "application/vnd.oci.image.manifest.v1+json",
+    "application/vnd.docker.distribution.manifest.v2+json",
+)
+_PARAMETER: Final = re.compile(r'(\w+)="([^"]*)"')
+_HERE: Final = re.compile(r"(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?")
+_OK: Final = 200
+_REFUSED: Final = (401, 403)
+
+
+class Got(NamedTuple):
+    """An answer: status, headers with names in lower case, and the body."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+Get = Callable[[str, Mapping[str, str]], Got]
+"""Asks for a URL, with headers. Raises EvaluationError when there is no answer."""
+
+
+class Registries:
+    """Answers about images, each asked for once."""
+
+    def __init__(self, get: Get) -> None:
+        """Nothing is asked yet."""
+        self._get = get
+        self._tokens: dict[tuple[str, str], str] = {}
+
+    def describe(self, reference: str) -> Value:
+        """What `image.GetMetadata` returns. Raises EvaluationError, and Unavailable where credentials are needed."""
+        image = parse(reference)
+        if not isinstance(image, Image):
+            raise EvaluationError(f"{_FAILED}: could not parse reference: {reference}")
+        first, digest = self._manifest(image, image.identifier)
+        index = first if dig(first, "mediaType") in _INDEXES or "manifests" in first else None
+        manifest = first if index is None else self._manifest(image, _for_linux(index))[0]
+        config = self._blob(image, as_text(dig(manifest, "config", "digest")))
+        told: dict[str, Json] = {
+            "image": reference,
+            "resolvedImage": f"{image.registry}/{image.repository}@{digest}",
+            "registry": image.registry,
+            "repository": image.repository,
+            "identifier": image.identifier,
+            "tag": image.tag,
+            "digest": digest,
+            "imageIndex": index,
+            "manifest": manifest,
+            "config": config,
+        }
+        return with_doubles(told)
+
+    def _manifest(self, image: Image, identifier: str) -> tuple[JsonObject, str]:
+        got = self._asked(image, f"manifests/{identifier}", ", ".join((*_INDEXES, *_MANIFESTS)))
+        digest = got.headers.get("docker-content-digest") or f"sha256:{hashlib.sha256(got.body).hexdigest()}"
+        return _document(got.body), digest
+
+    def _blob(self, image: Image, digest: str) -> JsonObject:
+        return _document(self._asked(image, f"blobs/{digest}", "*/*").body)
+
+    def _asked(self, image: Image, what: str, accept: str) -> Got:
+        scheme = "http" if _HERE.fullmatch(image.registry) else "https"
+        url = f"{scheme}://{image.registry}/v2/{image.repository}/{what}"
+        got = self._get(url, self._headers(image, accept))
+        if got.status in _REFUSED and self._fetch_token(image, got.headers.get("www-authenticate", "")):
+            got = self._get(url, self._headers(image, accept))
+        if got.status in _REFUSED:
+            raise Unavailable(f"it asks the registry {image.registry}, which wants credentials, and a scan has none")
+        if got.status != _OK:
+            raise EvaluationError(f"{_FAILED}: {image.registry}/{image.repository}: HTTP {got.status}")
+        return got
+
+    def _headers(self, image: Image, accept: str) -> dict[str, str]:
+        token = self._tokens.get((image.registry, image.repository))
+        return {"Accept": accept, **({"Authorization": f"Bearer {token}"} if token else {})}
+
+    def _fetch_token(self, image: Image, challenge: str) -> bool:
+        """Ask for an anonymous token; False when there is none to have."""
+        asked = dict(_PARAMETER.findall(challenge)) if challenge.lower().startswith("bearer ") else {}
+        realm = asked.get("realm", "")
+        if not realm:
+            return False
+        query = {"service": asked.get("service", ""), "scope": f"repository:{image.repository}:pull"}
+        got = self._get(f"{realm}?{urlencode(query)}", {})
+        document = _document(got.body) if got.status == _OK else {}
+        token = as_text(document.get("token")) or as_text(document.get("access_token"))
+        self._tokens[image.registry, image.repository] = token
+        return bool(token)
+
+
+def _for_linux(index: JsonObject) -> str:
+    """The digest of the image for linux/amd64, which go-containerregistry takes unless told otherwise."""
+    for one in as_list(index.get("manifests")):
+        if (dig(one, "platform", "os"), dig(one, "platform", "architecture")) == ("linux", "amd64"):
+            return as_text(dig(one, "digest"))
+    raise EvaluationError(f"{_FAILED}: no child with platform linux/amd64 in index")
+
+
+def _document(body: bytes) -> JsonObject:
+    try:
+        return as_object(orjson.loads(body))
+    except ValueError:
+        raise EvaluationError(f"{_FAILED}: the registry's answer is no JSON") from None
