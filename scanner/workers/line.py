@@ -8,6 +8,7 @@ judges anew, once. See `docs/adr/0012-workers-are-forked.md`.
 from __future__ import annotations
 
 import signal
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
@@ -107,9 +108,11 @@ class Workers:
     def ordered(self, items: Iterable[Job | T]) -> Iterator[Judged | T]:
         """Every item in its place, the jobs done. An item is taken when there may be somebody to do it."""
         line: deque[_Task | T] = deque()
-        for item in items:
-            line.append(self._taken(item, line) if isinstance(item, Job) else item)
+        coming = iter(items)
+        while (item := self._next(coming, line)) is not None:
+            line.append(self._taken(item) if isinstance(item, Job) else item)
             yield from _done(line)
+        yield from _done(line)
         while line:
             self._hear()
             yield from _done(line)
@@ -118,26 +121,28 @@ class Workers:
         """Judge a page here and now, but for those of its objects that are known."""
         return judged(self._judge, job.page, job.plan, known)
 
-    def _taken(self, job: Job, line: deque[_Task | T]) -> _Task:
+    def _next(self, coming: Iterator[Job | T], line: deque[_Task | T]) -> Job | T | None:
+        """The next item, once there is a worker without a page and what waits for the first of the line is not too much."""
+        while self._workers:
+            if self._free() and (len(line) < self._count + _AHEAD or _is_done(line[0])):
+                break
+            self._hear()
+        return next(coming, None)
+
+    def _taken(self, job: Job) -> _Task:
         """A job that is done, or in somebody's hands."""
         self._bytes += len(job.page.data)
         if self._count and not self._workers and self._bytes > self._little:
             self._begin()
-        free = self._free(line)
+        free = self._free()
         if free is None:
             return _Task(job, self.judge(job, frozenset()))
         task = _Task(job)
         self._give(free, task)
         return task
 
-    def _free(self, line: deque[_Task | T]) -> _Worker | None:
-        """A worker without a page, if there are any, once what waits for the page that is next is not too much."""
-        while self._workers:
-            free = next((worker for worker in self._workers if worker.task is None), None)
-            if free and (len(line) < self._count + _AHEAD or _is_done(line[0])):
-                return free
-            self._hear()
-        return None
+    def _free(self) -> _Worker | None:
+        return next((worker for worker in self._workers if worker.task is None), None)
 
     def _begin(self) -> None:
         try:
@@ -156,7 +161,7 @@ class Workers:
         process = context.Process(
             target=serve, args=(theirs, self._judge, self._plans, self._relay, others), daemon=True
         )
-        with _uninterrupted(), theirs:
+        with _forking(), theirs:
             process.start()
         return _Worker(process, ours)
 
@@ -235,10 +240,15 @@ def _end(worker: _Worker) -> str:
 
 
 @contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """A block in which interrupts wait: a worker that was just born would take them for its own."""
+def _forking() -> Iterator[None]:
+    """A block in which interrupts wait: a worker that was just born would take them for its own.
+
+    Python warns of forks beside other threads. None of ours runs; one of a program around this is its own affair.
+    """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTS)
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
