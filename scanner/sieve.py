@@ -310,8 +310,9 @@ class Quick:
 
     def test(self, size: int) -> Test:
         """How to tell that an object passes whose JSON text has no more than so many bytes."""
-        is_one = len(self._validations) == 1 and not (self._compiled.variables or self._conditions or self._values)
-        holds = self._validations[0] if is_one else self._holds
+        asked = (*self._validations, *self._mutations)
+        is_one = len(asked) == 1 and not (self._compiled.variables or self._conditions or self._values)
+        holds: Passes = asked[0] if is_one else self._holds
         extent = cel.Extent(size / 2, float(size), size / 2)
         if self._fits(extent):
             return Test(holds, self, None)

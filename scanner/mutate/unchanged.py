@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeGuard
 
 from scanner import cel
 from scanner.model.json import Json, JsonObject
@@ -17,10 +17,10 @@ from scanner.mutate.schema import ListType, Schema
 from scanner.mutate.typed import scalar_fault
 
 Holds: TypeAlias = Callable[[object], bool]
-_Key: TypeAlias = "tuple[object, ...]"
+_Key: TypeAlias = "str | tuple[object, ...]"
 _ROOT = "Object"
 _SETTING = ("add", "replace")
-_KEYS = frozenset({str, int, bool})
+_SCALARS = frozenset({str, int, bool})
 _LARGEST = 2**53 - 1
 
 
@@ -33,41 +33,70 @@ def is_configured(schema: Schema, live: JsonObject, value: cel.Value) -> bool:
 
 def holds(schema: Schema, value: cel.Value) -> Holds:
     """The same for an apply configuration that is always the same: what can be known of it is found out once."""
-    test = _test(schema, schema.root, value, _ROOT) if schema.builtin and isinstance(value, cel.Struct) else None
-    return test or _never
+    leaves: list[_Leaf] = []
+    suits = schema.builtin and isinstance(value, cel.Struct) and _gather(schema, schema.root, value, (_ROOT,), leaves)
+    return partial(_holds_leaves, tuple(leaves)) if suits else _never
 
 
 def _never(_live: object) -> bool:
     return False
 
 
-def _test(schema: Schema, ref: Json, value: object, path: str) -> Holds | None:
-    """How to tell that part of an object holds part of a configuration; None for what cannot be told so."""
+class _Leaf(NamedTuple):
+    """A part of a configuration: where it is, and the scalar that has to be there, or a test of what is there."""
+
+    path: tuple[str, ...]
+    expected: object
+    kind: type | None
+    test: Holds | None = None
+
+
+def _gather(schema: Schema, ref: Json, value: object, path: tuple[str, ...], leaves: list[_Leaf]) -> bool:
+    """Collect the parts of a configuration; False when it can never be told quickly that an object holds it."""
     if not isinstance(value, cel.Struct):
-        return partial(_holds, schema, ref, value=value, path=path)
+        if _is_texts(schema, ref, value):
+            leaves.extend(_Leaf((*path[1:], name), one, str) for name, one in value.items())
+        elif type(value) in _SCALARS and _is_scalar(schema, ref, value):
+            leaves.append(_Leaf(path[1:], value, type(value)))
+        else:
+            test = partial(_holds, schema, ref, value=value, path=".".join(path))
+            leaves.append(_Leaf(path[1:], None, None, test))
+        return True
     of = schema.resolve(ref).map
-    if value.type.name != path or of is None or of.atomic:
-        return None
-    texts, tests = {}, []
-    for name, one in value.fields.items():
-        below = of.of(name)
-        if type(one) is str and below == "s":
-            texts[name] = one
-            continue
-        test = None if below is None else _test(schema, below, one, f"{path}.{name}")
-        if test is None:
-            return None
-        tests.append((name, test))
-    return partial(_holds_all, tuple(texts.items()), tuple(tests))
-
-
-def _holds_all(texts: tuple[tuple[str, str], ...], tests: tuple[tuple[str, Holds], ...], live: object) -> bool:
-    if not isinstance(live, dict):
+    if value.type.name != ".".join(path) or of is None or of.atomic:
         return False
-    for name, text in texts:
-        if live.get(name) != text:
-            return False
-    return all(name in live and test(live[name]) for name, test in tests)
+    if not value.fields:
+        leaves.append(_Leaf(path[1:], None, None, _is_map))
+    below = [(name, of.of(name), one) for name, one in value.fields.items()]
+    return all(ref is not None and _gather(schema, ref, one, (*path, name), leaves) for name, ref, one in below)
+
+
+def _is_texts(schema: Schema, ref: Json, value: object) -> TypeGuard[dict[str, str]]:
+    """Whether a value is a map of texts, where such a map is merged."""
+    of = schema.resolve(ref).map
+    if of is None or of.atomic or not value or not isinstance(value, dict):
+        return False
+    return all(type(one) is str and of.of(name) == "s" for name, one in value.items())
+
+
+def _is_map(live: object) -> bool:
+    return isinstance(live, dict)
+
+
+def _holds_leaves(leaves: tuple[_Leaf, ...], live: Any) -> bool:
+    try:
+        for path, expected, kind, test in leaves:
+            found = live
+            for name in path:
+                found = found[name]
+            if test is not None:
+                if not test(found):
+                    return False
+            elif found.__class__ is not kind or found != expected:
+                return False
+    except (KeyError, TypeError):
+        return False
+    return True
 
 
 def is_patched(schema: Schema, live: JsonObject, value: cel.Value) -> bool:
@@ -89,8 +118,9 @@ def _holds_members(schema: Schema, ref: Json, live: object, members: dict[str, o
     of = schema.resolve(ref).map
     if of is None or of.atomic or not isinstance(live, dict):
         return False
+    fields, element = of.fields, of.element
     for name, one in members.items():
-        below = of.of(name)
+        below = fields.get(name, element)
         if below is None or name not in live:
             return False
         known = live[name]
@@ -107,7 +137,7 @@ def _holds_elements(schema: Schema, ref: Json, live: object, elements: list[obje
     of = schema.resolve(ref).list
     if of is None or not of.keys or not elements or not isinstance(live, list):
         return False
-    keys = [_key(of, one) for one in live]
+    keys = [_key(of, one) if one.__class__ is dict else None for one in live]
     if None in keys or len(set(keys)) < len(keys):
         return False
     at = 0
@@ -121,12 +151,13 @@ def _holds_elements(schema: Schema, ref: Json, live: object, elements: list[obje
     return True
 
 
-def _key(of: ListType, element: object) -> _Key | None:
+def _key(of: ListType, element: dict[str, object]) -> _Key | None:
     """The values of an element's keys, None when one is missing: it may have a default."""
-    if not isinstance(element, dict):
-        return None
+    if len(of.keys) == 1:
+        only = element.get(of.keys[0])
+        return only if only.__class__ is str else None
     key = tuple([element.get(name) for name in of.keys])
-    return key if _KEYS.issuperset(map(type, key)) else None
+    return key if _SCALARS.issuperset(map(type, key)) else None
 
 
 def _is_set(live: JsonObject, operation: object) -> bool:
@@ -151,7 +182,7 @@ def _at(live: Json, steps: Sequence[str]) -> Json:
 
 def _is_same(value: object, live: object) -> bool:
     """Whether both are the same scalar, of the same type."""
-    return type(value) is type(live) and type(value) in (str, bool, int) and value == live
+    return type(value) is type(live) and type(value) in _SCALARS and value == live
 
 
 def _is_scalar(schema: Schema, ref: Json, value: object) -> bool:
