@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias, TypeGuard
+from typing import Any, NamedTuple, TypeAlias
 
 from scanner import cel
 from scanner.model.json import Json, JsonObject
@@ -54,8 +54,9 @@ class _Leaf(NamedTuple):
 def _gather(schema: Schema, ref: Json, value: object, path: tuple[str, ...], leaves: list[_Leaf]) -> bool:
     """Collect the parts of a configuration; False when it can never be told quickly that an object holds it."""
     if not isinstance(value, cel.Struct):
-        if _is_texts(schema, ref, value):
-            leaves.extend(_Leaf((*path[1:], name), one, str) for name, one in value.items())
+        texts = _texts_of(schema, ref, value)
+        if texts:
+            leaves.extend(_Leaf((*path[1:], name), one, str) for name, one in texts.items())
         elif type(value) in _SCALARS and _is_scalar(schema, ref, value):
             leaves.append(_Leaf(path[1:], value, type(value)))
         else:
@@ -71,12 +72,12 @@ def _gather(schema: Schema, ref: Json, value: object, path: tuple[str, ...], lea
     return all(ref is not None and _gather(schema, ref, one, (*path, name), leaves) for name, ref, one in below)
 
 
-def _is_texts(schema: Schema, ref: Json, value: object) -> TypeGuard[dict[str, str]]:
-    """Whether a value is a map of texts, where such a map is merged."""
+def _texts_of(schema: Schema, ref: Json, value: object) -> dict[str, object]:
+    """The entries of a map of texts, where such a map is merged; nothing for any other value."""
     of = schema.resolve(ref).map
-    if of is None or of.atomic or not value or not isinstance(value, dict):
-        return False
-    return all(type(one) is str and of.of(name) == "s" for name, one in value.items())
+    if of is None or of.atomic or not isinstance(value, dict):
+        return {}
+    return value if all(type(one) is str and of.of(name) == "s" for name, one in value.items()) else {}
 
 
 def _is_map(live: object) -> bool:
