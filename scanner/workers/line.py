@@ -7,6 +7,7 @@ judges anew, once. See `docs/adr/0012-workers-are-forked.md`.
 
 from __future__ import annotations
 
+import gc
 import signal
 import warnings
 from collections import deque
@@ -145,8 +146,10 @@ class Workers:
         return next((worker for worker in self._workers if worker.task is None), None)
 
     def _begin(self) -> None:
+        """Fork; what is there by now stays, and nobody looks through it for garbage, which would copy it."""
         try:
             with self._paused():
+                gc.freeze()
                 self._workers.extend(self._forked() for _ in repeat(None, self._count))
         except OSError:
             self._count = len(self._workers)
