@@ -1,22 +1,21 @@
 """What the API server makes of a document that a JSON patch left behind.
 
 Mirrors its strict decoder: for kinds that are compiled into it unknown fields and values of the wrong type end the request;
-custom resources are taken as they are.
+custom resources are taken as they are. A stored object of a kind that is compiled in came through its Go type and suits its schema:
+only what a patch has changed is looked at.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import orjson
 
 from scanner.cel.text import quoted
-from scanner.model.json import Json, JsonObject, as_text
+from scanner.model.json import EMPTY, Json, JsonObject, as_text
 from scanner.mutate.schema import MapType, Scalar, Schema
 from scanner.mutate.values import RequestFault
 
-_LETTERS: Mapping[type, Json] = {str: "s", bool: "b"}
-"""How schemas write the types that most values have."""
 _PREFIX = "Internal error occurred: "
 _GO: dict[Scalar, str] = {
     "string": "string",
@@ -33,7 +32,7 @@ def strictly_decoded(schema: Schema, document: Json, live: JsonObject) -> JsonOb
         raise RequestFault(f"{_PREFIX}{_undecodable(document, live)}")
     if not schema.builtin:
         return _with_kind(document)
-    if _suits(schema, schema.root, document):
+    if _suits(schema, schema.root, document, live):
         return _known(document, live)
     if fault := next(_misfits(schema, schema.root, document, (), ""), ""):
         raise RequestFault(f"{_PREFIX}{fault}")
@@ -47,29 +46,26 @@ def _known(document: JsonObject, live: JsonObject) -> JsonObject:
     return {**{key: live[key] for key in ("kind", "apiVersion") if key in live}, **document}
 
 
-def suits(schema: Schema, document: JsonObject) -> bool:
-    """Whether `strictly_decoded` takes a document and gives it back as it is."""
-    if not document.get("kind") or "apiVersion" not in document:
-        return False
-    return _suits(schema, schema.root, document) if schema.builtin else isinstance(document["kind"], str)
-
-
-def _suits(schema: Schema, ref: Json, value: Json) -> bool:
-    """Whether a typed decoder can read a value and knows every field in it."""
+def _suits(schema: Schema, ref: Json, value: Json, before: Json) -> bool:
+    """Whether a typed decoder can read a value and knows every field in it; what has not changed is known to suit."""
+    if value is None or value is before:
+        return True
     atom = schema.resolve(ref)
-    if value is None or (atom.map and atom.scalar):
+    if atom.map and atom.scalar:
         return True
     if isinstance(value, dict) and atom.map:
-        return _suits_within(schema, atom.map, value)
+        return _suits_within(schema, atom.map, value, before if isinstance(before, dict) else EMPTY)
     if isinstance(value, list) and atom.list:
-        return all(_suits(schema, atom.list.element, one) for one in value)
+        known = {id(one) for one in before} if isinstance(before, list) else frozenset()
+        return all(id(one) in known or _suits(schema, atom.list.element, one, None) for one in value)
     return _fits(atom.scalar, value)
 
 
-def _suits_within(schema: Schema, of: MapType, value: JsonObject) -> bool:
+def _suits_within(schema: Schema, of: MapType, value: JsonObject, before: JsonObject) -> bool:
     for name, one in value.items():
+        known = before.get(name)
         below = of.of(name)
-        if below is None or not (_LETTERS.get(type(one)) == below or _suits(schema, below, one)):
+        if one is not known and (below is None or not _suits(schema, below, one, known)):
             return False
     return True
 

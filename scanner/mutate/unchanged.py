@@ -12,7 +12,6 @@ from typing import Any, NamedTuple, TypeAlias
 
 from scanner import cel
 from scanner.model.json import Json, JsonObject
-from scanner.mutate.decoding import suits
 from scanner.mutate.schema import ListType, Schema
 from scanner.mutate.typed import scalar_fault
 
@@ -100,9 +99,9 @@ def _holds_leaves(leaves: tuple[_Leaf, ...], live: Any) -> bool:
     return True
 
 
-def is_patched(schema: Schema, live: JsonObject, value: cel.Value) -> bool:
-    """Whether every operation of a JSON patch sets a member to the scalar that it is, and the object decodes as it stands."""
-    return isinstance(value, list) and all(_is_set(live, one) for one in value) and suits(schema, live)
+def is_patched(live: JsonObject, value: cel.Value) -> bool:
+    """Whether every operation of a JSON patch sets a member to the scalar that it is."""
+    return isinstance(value, list) and all(_is_set(live, one) for one in value)
 
 
 def _holds(schema: Schema, ref: Json, live: object, *, value: object, path: str) -> bool:

@@ -168,8 +168,7 @@ def _leaves(mutation: Mutation, expression: Expression, schema: Schema) -> Leave
 
 
 def _is_left(mutation: Mutation, schema: Schema, live: JsonObject, value: cel.Value) -> bool:
-    is_left = is_patched if mutation.patch_type == "JSONPatch" else is_configured
-    return is_left(schema, live, value)
+    return is_patched(live, value) if mutation.patch_type == "JSONPatch" else is_configured(schema, live, value)
 
 
 class _Constant:
