@@ -189,8 +189,10 @@ def run(
     store.begin(_start(scan_id, started, seen))
     course = _Course(store, scan_id, progress, comparison)
     course.gaps = [*seen.gaps]
+    # What is asked of the network is asked once in a scan, and over connections that no two processes can share.
+    count = 1 if options.network else workers
     with Workers(
-        seen.setting.judge, seen.setting.plans, seen.listing.relay, cluster.paused, count=workers, little=little
+        seen.setting.judge, seen.setting.plans, seen.listing.relay, cluster.paused, count=count, little=little
     ) as processes:
         course.judge(seen.setting, seen.listing, processes)
     return store.finish(scan_id, course.end(seen.setting, clock()))

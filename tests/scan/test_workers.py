@@ -21,10 +21,11 @@ from scanner.model.outcome import Gap, GapKind
 from scanner.model.resource import Page
 from scanner.model.scan import CoverageState, OutcomeName, PageResult, ScanState
 from scanner.plan import KindPlan
+from scanner.scan import Options, run
 from scanner.workers import Job, Judged, Relay, Workers, cores
 from tests.core.documents import CONFIG_MAPS, PODS, Document, binding, namespace, pod, policy, rule, thing
 from tests.scan import test_drift
-from tests.scan.fakes import FakeCluster, Told, scanned
+from tests.scan.fakes import NOON, FakeCluster, FakeStore, Told, scanned
 
 SPACES = ("default", "prod", "test")
 ALLOWED = "authorizer.group('').resource('pods').check('delete').allowed()"
@@ -81,6 +82,32 @@ def test_the_number_of_workers_changes_nothing(workers: int) -> None:
     assert without_number(scanned(FakeCluster(documents()))) == without_number(
         scanned(FakeCluster(documents()), workers=workers)
     )
+
+
+class Nowhere:
+    """A network that is never asked."""
+
+    def request(self, call: object, /) -> tuple[int, bytes]:
+        raise AssertionError(call)
+
+    def image(self, reference: str, /) -> None:
+        raise AssertionError(reference)
+
+
+def test_whoever_may_ask_the_network_judges_alone() -> None:
+    """Its connections are not for two processes, and its requests are made once in a scan."""
+    alone: list[int] = []
+
+    class Watching(FakeStore):
+        def page(self, scan_id: str, result: PageResult) -> None:
+            alone.append(len(active_children()))
+
+    for network in (None, Nowhere()):
+        store = Watching()
+        options = Options(network=network)
+        run(FakeCluster(documents()), store, options, scan_id="s1", clock=lambda: NOON, workers=2)
+    pages = len(alone) // 2
+    assert ([2] * pages, [0] * pages) == (alone[:pages], alone[pages:])
 
 
 def test_the_authorizer_is_asked_once_by_all_workers_together() -> None:
