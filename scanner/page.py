@@ -77,6 +77,7 @@ class Judge:
             resource = self._resource(page.kind, text, read, sheet)
             if resource is not None and _is_new(resource, known, sheet):
                 sheet.objects += 1
+                resource = redact.without_data(resource) if sieve.withholds else resource
                 self._object(resource, sieve.mesh(resource.namespace), len(text), sheet)
             # Gone before the next is decoded, whose parts then take its place in memory, and in the processor's caches.
             resource = None

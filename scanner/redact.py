@@ -41,6 +41,7 @@ _AREAS = (("data",), ("stringData",), ("metadata", "annotations", LAST_APPLIED))
 _SHORTEST_SECRET = 3
 _SHORTEST_ENV = 6
 _LONGEST_BEFORE = 2000
+_DATA = ("data", "stringData")
 _POD_SPECS = (
     ("spec",),
     ("template", "spec"),
@@ -173,6 +174,13 @@ def _reads_secret(reads: Iterable[tuple[str, ...]], ruling: Ruling) -> bool:
     )
 
 
+def without_data(resource: Resource) -> Resource:
+    """A Secret whose data nobody can evaluate; what is masked elsewhere is still known."""
+    withheld = {field: resource.body[field] for field in _DATA if field in resource.body}
+    body = {field: value for field, value in resource.body.items() if field not in withheld}
+    return replace(resource, body=body, withheld=withheld)
+
+
 def is_secret(resource: Resource | None) -> bool:
     """Whether an object is a Secret."""
     return resource is not None and (resource.kind.group, resource.kind.kind) == ("", "Secret")
@@ -231,8 +239,9 @@ def _values(resources: Iterable[Resource | None]) -> Iterator[str]:
 
 
 def _secret_values(resource: Resource) -> Iterator[str]:
-    encoded = [as_text(value) for value in as_object(resource.body.get("data")).values()]
-    plain = [as_text(value) for value in as_object(resource.body.get("stringData")).values()]
+    fields = {**resource.body, **resource.withheld}
+    encoded = [as_text(value) for value in as_object(fields.get("data")).values()]
+    plain = [as_text(value) for value in as_object(fields.get("stringData")).values()]
     for value in (*encoded, *map(_decoded, encoded), *plain):
         if len(value) >= _SHORTEST_SECRET:
             yield value

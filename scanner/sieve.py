@@ -27,6 +27,7 @@ from scanner.plan import KindPlan
 from scanner.policies.kyverno.decide import Decision
 from scanner.policies.mutating import Mutator
 from scanner.policies.validating import Bound, Selection, World, select
+from scanner.redact import reads_data
 
 Inputs: TypeAlias = "dict[str, object]"
 Passes: TypeAlias = "Callable[[Inputs], object]"
@@ -179,6 +180,8 @@ class Sieve:
         self._shapes: dict[tuple[Quick | None, ...], Shape] = {}
         self._meshes: dict[str, Mesh] = {}
         self._touched: dict[str, Mesh] = {}
+        self.withholds = (plan.kind.group, plan.kind.kind) == ("", "Secret") and not any(map(_sees_data, plan.policies))
+        """Whether the data of these objects, which are Secrets, is nothing that any policy reads."""
 
     def mesh(self, namespace: str) -> Mesh:
         """The policies for the objects of a namespace."""
@@ -447,6 +450,14 @@ def _meant(bound: Bound, binding: Binding, selection: Selection, world: World) -
         return () if selection.fault else resolve(bound.policy, binding, selection.target.namespace, world.params)
     except ConfigurationError:
         return ()
+
+
+def _sees_data(policy: tuple[Bound, Kind]) -> bool:
+    """Whether a policy may see the data of Secrets. Mutations see all there is, and so may exceptions."""
+    bound, _ = policy
+    plain = not isinstance(bound.decide, Decision) or bound.decide.is_plain()
+    sees = any(reads_data(expression.paths, "object") for _, expression in bound.compiled.expressions())
+    return sees or bool(bound.policy.mutations) or not plain
 
 
 def _reads_namespace(compiled: CompiledPolicy) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from scanner.model.json import JsonObject, as_object, as_text, dig, text_map
 
@@ -37,7 +37,10 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """One object of the cluster. `namespace` is empty for cluster-scoped objects; `uid` for objects from files."""
+    """One object of the cluster. `namespace` is empty for cluster-scoped objects; `uid` for objects from files.
+
+    `withheld` are fields that nobody is to evaluate, and that are in no `body` therefore: the data of a Secret.
+    """
 
     kind: Kind
     namespace: str
@@ -45,6 +48,7 @@ class Resource:
     uid: str
     resource_version: str
     body: JsonObject
+    withheld: JsonObject = field(default_factory=dict)
 
     @property
     def labels(self) -> Mapping[str, str]:

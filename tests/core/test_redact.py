@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import base64
+import json
 from typing import Any
 
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from scanner.model.resource import Kind, resource_of
-from scanner.redact import MASK, WITHHELD, WITHHELD_ERROR, masked
+from scanner.model.resource import Kind, Page, resource_of
+from scanner.page import Judge
+from scanner.plan import equivalents, plan
+from scanner.policies.validating import World, bind, read_binding, read_policy
+from scanner.redact import MASK, WITHHELD, WITHHELD_ERROR, masked, without_data
+from scanner.sieve import Sieve
+from scanner.sources import ParamTable
 from tests.core.documents import (
     CONFIG_MAPS,
+    KINDS,
     PODS,
     SECRETS,
     Document,
@@ -230,3 +237,66 @@ def test_only_core_secrets_are_secrets() -> None:
     other = Kind("example.com", "v1", "Secret", "secrets", namespaced=True)
     resource = resource_of(other, thing(other, "s", "default", stringData={"a": "opensesame"}))
     assert "opensesame" == masked("opensesame", resource)
+
+
+@pytest.mark.parametrize("expression", [f"({it}) == 'x'" for it in READING_EXPRESSIONS])
+def test_who_reads_the_data_of_secrets_is_given_it(expression: str) -> None:
+    """Whatever way there is to it."""
+    assert not sieve_of(expression).withholds
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "object.type == 'Opaque'",
+        "object.metadata.labels['a'] == 'b'",
+        "object.metadata.annotations['note'] == 'x'",
+        "has(object.immutable) && object.immutable",
+        "request.name != 'x'",
+        "namespaceObject.metadata.name == 'default'",
+    ],
+)
+def test_nobody_else_is(expression: str) -> None:
+    """Neither are their evaluations different for it."""
+    sieve = sieve_of(expression)
+    assert sieve.withholds
+    given, withheld = (outcomes(expression, withholds=withholds) for withholds in (False, True))
+    assert given == withheld
+
+
+def test_what_is_withheld_is_masked_all_the_same() -> None:
+    """A copy of the value that stands elsewhere is recognised, although no policy was given the value itself."""
+    secret = a_secret("hunter2")
+    secret["metadata"]["annotations"]["note"] = "it is hunter2"
+    validations = [{"expression": "false", "messageExpression": "string(object.metadata.annotations['note'])"}]
+    manifest = policy("p", matchConstraints=ON_SECRETS, validations=validations)
+    cluster = FakeCluster([namespace("default"), secret, manifest, binding()])
+    assert [f"it is {MASK}"] == [finding.outcome.message for finding in scanned(cluster).findings]
+
+
+def test_a_secret_without_its_data_has_all_else() -> None:
+    """Nothing of it is in what expressions see."""
+    resource = without_data(resource_of(SECRETS, a_secret("hunter2")))
+    assert {"apiVersion", "kind", "metadata"} == set(resource.body)
+    assert {"data", "stringData"} == set(resource.withheld)
+
+
+def sieve_of(expression: str) -> Sieve:
+    """The policies of the list of Secrets: one, with a validation."""
+    manifest = policy(
+        "p", matchConstraints=ON_SECRETS, variables=VARIABLES[:0], validations=[{"expression": expression}]
+    )
+    if "variables" in expression:
+        manifest["spec"]["variables"] = VARIABLES
+    (chosen,) = plan(KINDS, bind([read_policy(manifest)], [read_binding(binding())]))
+    spaces = {"default": namespace("default")}
+    return Sieve(World(ParamTable(KINDS), spaces, equivalents=equivalents(KINDS)), chosen)
+
+
+def outcomes(expression: str, *, withholds: bool) -> Any:
+    """What a page with one Secret adds up to."""
+    sieve = sieve_of(expression)
+    sieve.withholds = withholds
+    chosen, world = sieve._plan, sieve._world
+    page = Page(SECRETS, 1, json.dumps({"items": [a_secret("hunter2")]}).encode())
+    return Judge(world, sieves={SECRETS: sieve}).page(page, chosen)
