@@ -67,10 +67,11 @@ def compared_update(it: Expected, said: Said) -> Comparison:
         _refused(it, said, comparison)
     elif it.refusals:
         comparison.differences.append(Difference(it.policies, "", "; ".join(it.refusals), SILENCE))
+    elif it.order_matters:
+        # Should the server have taken the order of their names, too, that was chance.
+        comparison.unseen[ORDER] += 1
     elif _agrees(_plain(it.after), _plain(said.body), _plain(it.stored.body)):
         comparison.agreed += 1
-    elif it.order_matters:
-        comparison.unseen[ORDER] += 1
     else:
         shown = (_diff(it.stored, document) for document in (it.after, said.body))
         comparison.differences.append(Difference(it.policies, "", *shown))
