@@ -190,9 +190,14 @@ def run(
     course = _Course(store, scan_id, progress, comparison)
     course.gaps = [*seen.gaps]
     # What is asked of the network is asked once in a scan, and over connections that no two processes can share.
-    count = 1 if options.network else workers
+    alone = options.network is not None
     with Workers(
-        seen.setting.judge, seen.setting.plans, seen.listing.relay, cluster.paused, count=count, little=little
+        seen.setting.judge,
+        seen.setting.plans,
+        seen.listing.relay,
+        cluster.paused,
+        count=1 if alone else workers,
+        little=little,
     ) as processes:
         course.judge(seen.setting, seen.listing, processes)
     return store.finish(scan_id, course.end(seen.setting, clock()))

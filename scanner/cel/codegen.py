@@ -672,7 +672,7 @@ class _Generator:
         fold = self._folded_over(node)
         self._scope, self._known = outer, known
         self._block.extend(fold.before)
-        self._block.append(ast.For(target=target, iter=over, body=fold.block, orelse=fold.after, type_comment=None))
+        self._block.append(ast.For(target=target, iter=over, body=fold.block, orelse=[*fold.after], type_comment=None))
         return fold.term
 
     def _bind(self, node: Comprehension) -> Term:
@@ -726,7 +726,7 @@ class _Generator:
         erred = self._names.local("erred")
         attempt = self._attempt(block, [assign(erred, ast.Constant(value=True))])
         give_up = ast.If(name_of(erred), [ast.Expr(self._names.call(unforeseen))], [])
-        return _Fold(term, [*before, assign(erred, ast.Constant(value=False))], [attempt], [give_up])
+        return _Fold(term, [*before, assign(erred, ast.Constant(value=False))], [attempt], (give_up,))
 
     def _tested(self, predicate: Node) -> ast.expr:
         self._hoist(predicate)
@@ -757,7 +757,7 @@ class _Fold(NamedTuple):
     term: Term
     before: list[ast.stmt]
     block: list[ast.stmt]
-    after: list[ast.stmt] = []  # noqa: RUF012 - never added to
+    after: tuple[ast.stmt, ...] = ()
 
 
 class _Walked(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from scanner.cel import runtime
 from scanner.cel.errors import EvaluationError, EvaluationStopped
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from scanner.cel.frame import Evaluate, Frame
 
 _Walk: TypeAlias = "Callable[[Frame], Iterator[None]]"
+_Found = TypeVar("_Found", "list[Value]", KeyedMap)
 
 
 def walk(over: Evaluate, first: int, second: int | None) -> _Walk:
@@ -88,36 +89,12 @@ def _decided(value: Value) -> bool:
 
 
 def collect(walk: _Walk, predicate: Evaluate | None, body: Evaluate) -> Evaluate:
-    """Evaluate `map`, `filter` and `transformList`.
+    """Evaluate `map`, `filter` and `transformList`."""
 
-    The fold goes on after an error: an error of the body stays, an error of a later predicate replaces it.
-    """
+    def add(frame: Frame, found: list[Value]) -> None:
+        found.append(body(frame))
 
-    def evaluate(frame: Frame) -> Value:
-        found: list[Value] = []
-        failure: EvaluationError | None = None
-        for _ in walk(frame):
-            try:
-                if predicate is not None and not _decided(predicate(frame)):
-                    continue
-            except EvaluationStopped:
-                raise
-            except EvaluationError as error:
-                failure = error
-                continue
-            if failure is not None:
-                continue
-            try:
-                found.append(body(frame))
-            except EvaluationStopped:
-                raise
-            except EvaluationError as error:
-                failure = error
-        if failure is not None:
-            raise failure
-        return found
-
-    return evaluate
+    return _fold(walk, predicate, list, add)
 
 
 def transform_map(walk: _Walk, predicate: Evaluate | None, body: Evaluate, key: int) -> Evaluate:
@@ -126,7 +103,7 @@ def transform_map(walk: _Walk, predicate: Evaluate | None, body: Evaluate, key: 
     def add(frame: Frame, found: KeyedMap) -> None:
         insert(found, frame[key], body(frame))
 
-    return _build_map(walk, predicate, add)
+    return _map_of(_fold(walk, predicate, _no_entries, add))
 
 
 def transform_entries(
@@ -137,12 +114,30 @@ def transform_entries(
     def add(frame: Frame, found: KeyedMap) -> None:
         insert_all(found, body(frame))
 
-    return _build_map(walk, predicate, add)
+    return _map_of(_fold(walk, predicate, _no_entries, add))
 
 
-def _build_map(walk: _Walk, predicate: Evaluate | None, add: Callable[[Frame, KeyedMap], None]) -> Evaluate:
+def _no_entries() -> KeyedMap:
+    return KeyedMap(())
+
+
+def _map_of(fold: Evaluate) -> Evaluate:
+    """Evaluate to a plain map where all keys are strings."""
+
     def evaluate(frame: Frame) -> Value:
-        found = KeyedMap(())
+        found = fold(frame)
+        return found.simplest() if type(found) is KeyedMap else found
+
+    return evaluate
+
+
+def _fold(
+    walk: _Walk, predicate: Evaluate | None, empty: Callable[[], _Found], add: Callable[[Frame, _Found], None]
+) -> Evaluate:
+    """Evaluate a loop that gathers. It goes on after an error: one of a body stays, one of a later predicate replaces it."""
+
+    def evaluate(frame: Frame) -> Value:
+        found = empty()
         failure: EvaluationError | None = None
         for _ in walk(frame):
             try:
@@ -163,6 +158,6 @@ def _build_map(walk: _Walk, predicate: Evaluate | None, add: Callable[[Frame, Ke
                 failure = error
         if failure is not None:
             raise failure
-        return found.simplest()
+        return found
 
     return evaluate

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ipaddress
 import socket
 import ssl
+import time
 from collections.abc import Mapping
 from typing import Final
 from urllib.parse import urljoin
@@ -21,6 +22,7 @@ from urllib3.util import Timeout, parse_url
 from scanner.cel import EvaluationError, Value
 from scanner.cel.kyverno import Call, Unavailable
 from scanner.cluster.registry import Got, Registries
+from scanner.cluster.transport import Dripping, body_of
 
 BLOCKED_HOSTS: Final = ("169.254.169.254", "169.254.169.253", "metadata.google.internal")
 BLOCKED_RANGES: Final = ("127.0.0.0/8", "::1/128")
@@ -35,8 +37,14 @@ _SCHEMES: Final = ("http", "https")
 class Outside:
     """Makes requests. `hosts` and `ranges` are not asked."""
 
-    def __init__(self, hosts: tuple[str, ...] = BLOCKED_HOSTS, ranges: tuple[str, ...] = BLOCKED_RANGES) -> None:
-        """Nothing is opened before it is needed."""
+    def __init__(
+        self,
+        hosts: tuple[str, ...] = BLOCKED_HOSTS,
+        ranges: tuple[str, ...] = BLOCKED_RANGES,
+        seconds: float = _SECONDS,
+    ) -> None:
+        """Nothing is opened before it is needed; an answer that has not come in so many seconds is none."""
+        self._seconds = seconds
         self._hosts = frozenset(hosts)
         self._ranges = tuple(map(ipaddress.ip_network, ranges))
         self._known: dict[Call, Got | EvaluationError] = {}
@@ -95,6 +103,7 @@ class Outside:
     def _made(self, call: Call) -> Got:
         self._reject_blocked(call.url)
         kind = {"Content-Type": "application/json"} if call.data else {}
+        until = time.monotonic() + self._seconds
         try:
             with self._pool(call) as pool:
                 answer = pool.request(
@@ -102,18 +111,31 @@ class Outside:
                     call.url,
                     body=call.data.encode() if call.data else None,
                     headers={**kind, **dict(call.headers)},
-                    timeout=Timeout(total=_SECONDS),
+                    timeout=Timeout(total=self._seconds),
                     retries=False,
                     redirect=False,
                     preload_content=False,
                 )
-                body = answer.read(_BYTES + 1, decode_content=True)
+                body = body_of(answer, lambda: time.monotonic() > until, _BYTES)
                 headers = {name.lower(): value for name, value in answer.headers.items()}
-        except (HTTPError, OSError, UnicodeError, ValueError) as error:
-            raise EvaluationError(f"request failed: request failed: {_host(call.url)}: {_reason(error)}") from None
+        except (HTTPError, OSError, UnicodeError, ValueError, Dripping) as error:
+            why = self._reason(error)
+            raise EvaluationError(f"request failed: request failed: {_host(call.url)}: {why}") from None
         if len(body) > _BYTES:
             raise EvaluationError(f"request failed: {_host(call.url)}: the answer is larger than {_BYTES >> 20} MiB")
         return Got(answer.status, headers, body)
+
+    def _reason(self, error: Exception) -> str:
+        """What went wrong, without the URL, in which a secret may stand."""
+        match error:
+            case urllib3.exceptions.NewConnectionError():
+                return "the connection was refused"
+            case urllib3.exceptions.ConnectTimeoutError() | urllib3.exceptions.ReadTimeoutError() | Dripping():
+                return f"no answer within {self._seconds:g} seconds"
+            case urllib3.exceptions.SSLError():
+                return "the certificate cannot be verified"
+            case _:
+                return type(error).__name__
 
     def _pool(self, call: Call) -> urllib3.PoolManager:
         if not call.bundle:
@@ -151,16 +173,3 @@ def _addresses(host: str) -> list[ipaddress.IPv4Address | ipaddress.IPv6Address]
 
 def _host(url: str) -> str:
     return parse_url(url).host or ""
-
-
-def _reason(error: Exception) -> str:
-    """What went wrong, without the URL, in which a secret may stand."""
-    match error:
-        case urllib3.exceptions.NewConnectionError():
-            return "the connection was refused"
-        case urllib3.exceptions.ConnectTimeoutError() | urllib3.exceptions.ReadTimeoutError():
-            return f"no answer within {_SECONDS:.0f} seconds"
-        case urllib3.exceptions.SSLError():
-            return "the certificate cannot be verified"
-        case _:
-            return type(error).__name__

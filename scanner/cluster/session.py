@@ -10,7 +10,6 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from io import BytesIO
 from threading import Lock
 from typing import Final, Literal
 from urllib.parse import urlencode
@@ -31,14 +30,13 @@ from urllib3.util import Retry
 from scanner import __version__
 from scanner.cluster.credentials import Credentials, load_credentials
 from scanner.cluster.patience import ATTEMPTS, Pace, Watch, another, patience, pause_before
-from scanner.cluster.transport import encoding_for, pool_for, timeout_for, without_password
+from scanner.cluster.transport import Dripping, body_of, encoding_for, pool_for, timeout_for, without_password
 from scanner.errors import UsageError
 from scanner.model.json import Json, JsonObject, as_object, as_text
 
 _LATER: Final = frozenset({429, 500, 502, 503, 504})
 _UNAUTHORIZED: Final = 401
 _QUOTED: Final = 200
-_PART: Final = 1 << 20
 _AT_LEAST: Final = 0.001
 
 
@@ -48,10 +46,6 @@ class Unanswered(Exception):
 
 class _Lost(Unanswered):
     """The connection broke: the same request may well succeed."""
-
-
-class _Dripping(Exception):
-    """The body did not come to its end in time."""
 
 
 class _Late(Unanswered):
@@ -227,22 +221,12 @@ class Session:
                 redirect=False,
                 preload_content=False,
             )
-            data = self._body(response, until)
-        except (HTTPError, OSError, _Dripping) as error:
+            data = body_of(response, lambda: self._clock() > until)
+        except (HTTPError, OSError, Dripping) as error:
             raise self._explained(error, login, watch) from error
         self._reached = True
         warnings = tuple(response.headers.getlist("Warning"))
         return Answer(response.status, data, response.headers.get("Retry-After", ""), warnings)
-
-    def _body(self, response: urllib3.BaseHTTPResponse, until: float) -> bytes:
-        """All of the body. A server that drips is cut off in time, which a timeout of the socket would not do."""
-        body = BytesIO()  # which hands out what it holds, where joined parts would be there twice
-        while part := response.read1(_PART, decode_content=True):
-            body.write(part)
-            if self._clock() > until:
-                response.close()
-                raise _Dripping
-        return body.getvalue()
 
     def _headers(self, login: _Login, request: _Request) -> urllib3.HTTPHeaderDict:
         headers = urllib3.HTTPHeaderDict(
@@ -271,11 +255,11 @@ class Session:
                 return Unanswered(f"{server} cannot be reached ({_reason(error)})")
             case NewConnectionError():
                 return _Lost(f"{server} cannot be reached any more ({_reason(error)})")
-            case ReadTimeoutError() | ConnectTimeoutError() | _Dripping() if not watch.left:
+            case ReadTimeoutError() | ConnectTimeoutError() | Dripping() if not watch.left:
                 return _Late(
                     f"{server} did not come to the end of it in {watch.seconds:g} s; grant it more with --kind-timeout"
                 )
-            case ReadTimeoutError() | ConnectTimeoutError() | _Dripping():
+            case ReadTimeoutError() | ConnectTimeoutError() | Dripping():
                 return _Late(f"{server} did not answer in time; grant it more with --request-timeout")
             case ProxyError() if not self._reached:
                 return Unanswered(f"the proxy before {server} failed ({_reason(error)})")

@@ -6,8 +6,11 @@ does not touch a proxy that the kubeconfig names.
 
 from __future__ import annotations
 
+import math
 import re
 import ssl
+from collections.abc import Callable
+from io import BytesIO
 from typing import Any, Final
 
 import urllib3
@@ -21,6 +24,7 @@ _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
 _USER_INFO: Final = re.compile(r"//[^/]*@")
 _UNTIL_CONNECTED: Final = 30.0
 _CONNECTIONS: Final = 16
+_PART: Final = 1 << 20
 # An API server ends ordinary requests after 60 seconds by itself.
 _UNTIL_ANSWERED: Final = 75.0
 
@@ -52,6 +56,21 @@ def encoding_for(credentials: Credentials) -> str:
     """
     near = _host(str(credentials.configuration.host)) in _LOOPBACK
     return "identity" if credentials.uncompressed or near else "gzip"
+
+
+class Dripping(Exception):
+    """A body comes so slowly that it will not have come in time, though no timeout of the socket notices."""
+
+
+def body_of(response: urllib3.BaseHTTPResponse, is_late: Callable[[], bool], most: float = math.inf) -> bytes:
+    """All of a body, or somewhat more than `most` bytes of it. Raises Dripping when it is late and has not ended."""
+    body = BytesIO()  # which hands out what it holds, where joined parts would be there twice
+    while body.tell() <= most and (part := response.read1(_PART, decode_content=True)):
+        body.write(part)
+        if is_late():
+            response.close()
+            raise Dripping
+    return body.getvalue()
 
 
 def _host(url: str) -> str:

@@ -27,6 +27,7 @@ from scanner.plan import KindPlan
 from scanner.policies.kyverno.decide import Decision
 from scanner.policies.kyverno.request import with_variables
 from scanner.policies.validating import Bound, Ruling, World, judge
+from scanner.seen import Seen
 
 _MOST_DISAGREEMENTS = 100
 _KINDS = {
@@ -62,13 +63,14 @@ class Comparison:
         self._name = name
         self._percent = percent
         self._tally = _Tally()
-        self._seen: set[str] = set()
+        self._seen = Seen()
 
     def page(self, page: Page, plan: KindPlan, judging: Judge) -> None:
         """Compare on the objects of a page that are in the sample. Whatever goes wrong here is no trouble of the scan's."""
         for resource in _objects(page, judging):
-            if in_sample(resource, self._percent) and _identity(resource) not in self._seen:
-                self._seen.add(_identity(resource))
+            identity = (_identity(resource),)
+            if in_sample(resource, self._percent) and not self._seen.among(identity):
+                self._seen.add(identity)
                 self._tally.objects += 1
                 for bound, original in plan.policies:
                     self._object(resource, bound, original, judging.world)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import threading
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from scanner.model.scan import OutcomeName
 from scanner.scan import Options
 from tests.core.documents import KINDS
 from tests.kyverno.made import pod, policy
+from tests.kyverno.serving import serving
 from tests.kyverno.test_scanned import KYVERNO, TEAM
 from tests.scan.fakes import FakeCluster, Told, scanned
 
@@ -43,30 +45,20 @@ def server() -> Iterator[Heard]:
     """It answers with an object, with a list under `/list`, with no JSON under `/text`, and with 404 under `/none`."""
     heard = Heard()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            length = int(self.headers.get("Content-Length") or 0)
-            body = self.rfile.read(length).decode()
-            heard.requests.append((self.command, self.path, self.headers.get("X-Team") or "", body))
-            texts = {"/list": "[1, 2]", "/text": "hello", "/large": "x" * (5 << 20)}
-            data = texts.get(self.path, '{"allowed": true, "n": 1}').encode()
-            self.send_response(404 if self.path == "/none" else 200)
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
+    def answer(request: BaseHTTPRequestHandler) -> None:
+        length = int(request.headers.get("Content-Length") or 0)
+        body = request.rfile.read(length).decode()
+        heard.requests.append((request.command, request.path, request.headers.get("X-Team") or "", body))
+        texts = {"/list": "[1, 2]", "/text": "hello", "/large": "x" * (5 << 20)}
+        data = texts.get(request.path, '{"allowed": true, "n": 1}').encode()
+        request.send_response(404 if request.path == "/none" else 200)
+        request.send_header("Content-Length", str(len(data)))
+        request.end_headers()
+        request.wfile.write(data)
 
-        do_POST = do_GET  # noqa: N815 - the library wants it so
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as found:
-        thread = threading.Thread(target=found.serve_forever)
-        thread.start()
-        heard.url = f"http://127.0.0.1:{found.server_port}"
+    with serving(answer) as host:
+        heard.url = f"http://{host}"
         yield heard
-        found.shutdown()
-        thread.join()
 
 
 def judged(*documents: Any, network: Outside | None = EVERYWHERE) -> Told:
@@ -154,6 +146,22 @@ def test_a_large_answer_is_an_error(server: Heard) -> None:
     assert ["error: request failed: 127.0.0.1: the answer is larger than 4 MiB"] == [
         one.outcome.message for one in told.findings
     ]
+
+
+def test_an_answer_that_drips_is_cut_off() -> None:
+    """A byte now and then keeps every timeout of a socket from ending, and would keep a scan for ever."""
+
+    def drip(request: BaseHTTPRequestHandler) -> None:
+        request.send_response(200)
+        request.send_header("Content-Length", "1000")
+        request.end_headers()
+        with suppress(OSError):
+            for _ in range(1000):
+                request.wfile.write(b" ")
+                time.sleep(0.02)
+
+    with serving(drip) as host, pytest.raises(EvaluationError, match=r"no answer within 0\.2 seconds"):
+        Outside(hosts=(), ranges=(), seconds=0.2).request(Call("GET", f"http://{host}/"))
 
 
 @pytest.mark.parametrize(

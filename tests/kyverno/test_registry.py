@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import pytest
 
 from scanner.model.scan import OutcomeName
 from tests.kyverno.made import pod, policy
+from tests.kyverno.serving import serving
 from tests.kyverno.test_network import judged
 
 CONFIG = {"architecture": "amd64", "os": "linux", "config": {"User": "1000"}, "created": "2026-01-01T00:00:00Z"}
@@ -59,39 +59,32 @@ def registry() -> Iterator[Registry]:
     """It wants an anonymous token, keeps its blobs elsewhere, and gives nothing of `secret/` to anybody."""
     told = Registry()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            told.asked.append(self.path)
-            if self.path.startswith("/token?"):
-                self._answer(200, {"token": "anonymous"})
-            elif self.path == "/elsewhere":
-                self._answer(200 if "Authorization" in self.headers else 500, CONFIG)
-            elif self.headers.get("Authorization") != "Bearer anonymous" or self.path.startswith("/v2/secret/"):
-                realm = f'Bearer realm="http://{told.host}/token",service="test"'
-                self._answer(401, {}, ("WWW-Authenticate", realm))
-            elif self.path.startswith("/v2/app/web/blobs/"):
-                self._answer(307, {}, ("Location", "/elsewhere"))
-            else:
-                self._answer(200 if self.path in DOCUMENTS else 404, DOCUMENTS.get(self.path, {}))
+    def answer(request: BaseHTTPRequestHandler) -> None:
+        told.asked.append(request.path)
+        if request.path.startswith("/token?"):
+            _answer(request, 200, {"token": "anonymous"})
+        elif request.path == "/elsewhere":
+            _answer(request, 200 if "Authorization" in request.headers else 500, CONFIG)
+        elif request.headers.get("Authorization") != "Bearer anonymous" or request.path.startswith("/v2/secret/"):
+            realm = f'Bearer realm="http://{told.host}/token",service="test"'
+            _answer(request, 401, {}, ("WWW-Authenticate", realm))
+        elif request.path.startswith("/v2/app/web/blobs/"):
+            _answer(request, 307, {}, ("Location", "/elsewhere"))
+        else:
+            _answer(request, 200 if request.path in DOCUMENTS else 404, DOCUMENTS.get(request.path, {}))
 
-        def _answer(self, status: int, document: Any, *headers: tuple[str, str]) -> None:
-            data = json.dumps(document).encode()
-            self.send_response(status)
-            for name, value in (*headers, ("Content-Length", str(len(data)))):
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(data)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as found:
-        thread = threading.Thread(target=found.serve_forever)
-        thread.start()
-        told.host = f"127.0.0.1:{found.server_port}"
+    with serving(answer) as host:
+        told.host = host
         yield told
-        found.shutdown()
-        thread.join()
+
+
+def _answer(request: BaseHTTPRequestHandler, status: int, document: Any, *headers: tuple[str, str]) -> None:
+    data = json.dumps(document).encode()
+    request.send_response(status)
+    for name, value in (*headers, ("Content-Length", str(len(data)))):
+        request.send_header(name, value)
+    request.end_headers()
+    request.wfile.write(data)
 
 
 @pytest.mark.parametrize(
