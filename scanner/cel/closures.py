@@ -237,11 +237,6 @@ def _not_optional(key: Value, value: Value) -> EvaluationError:
     return EvaluationError(f"cannot initialize optional entry '{shown[0]}' from non-optional value {shown[1]}")
 
 
-def unknown_type(name: str) -> Value:
-    """Raise for a type whose fields are declared but of which no values can be made."""
-    raise EvaluationError(f"unknown type '{name}'")
-
-
 def struct_of(entries: tuple[tuple[str, Evaluate, bool], ...], make: Callable[[dict[str, Value]], Value]) -> Evaluate:
     """Make a typed object."""
 
@@ -253,6 +248,7 @@ def struct_of(entries: tuple[tuple[str, Evaluate, bool], ...], make: Callable[[d
                 if type(value) is not Optional:
                     raise _not_optional(name, value)
                 if not value.present:
+                    found.pop(name, None)
                     continue
                 value = value.value
             found[name] = value

@@ -120,7 +120,7 @@ class _Generator:
         self._source = source
         self._folded = folded
         self._again = as_it_is if environment.version >= OPTIONALS_KEPT_SINCE else runtime.rewrapped
-        self._structs = environment.structs
+        self._environment = environment
         self._declared = {name for name, _ in environment.variables}
         self._names = Names()
         self._operations = Operations(self._names)
@@ -651,14 +651,12 @@ class _Generator:
         return Term(self._names.call(make_map, entries), Kind.MAP)
 
     def _struct(self, node: StructLiteral) -> Term:
-        made = self._checked.types[node.id]
-        if self._structs is None or self._structs.type_named(made.name) is None:
-            raise NotGenerated
-        if any(entry.optional for entry in node.entries):
+        make = self._environment.maker(self._checked.names[node.id])
+        if make is None or any(entry.optional for entry in node.entries):
             raise NotGenerated
         names: list[ast.expr | None] = [ast.Constant(entry.name) for entry in node.entries]
         fields = ast.Dict(names, [self._term(entry.value).code for entry in node.entries])
-        return Term(ast.Call(self._names.shared(self._structs.maker(made), "make"), [fields], []), Kind.ANY)
+        return Term(ast.Call(self._names.shared(make, "make"), [fields], []), Kind.ANY)
 
     # --- comprehensions
 

@@ -211,7 +211,7 @@ def _tried(container: Value, key: Seen) -> tuple[Seen] | None:
     if isinstance(key, EvaluationError):
         return (key,)
     try:
-        return runtime.look_up(container, key)
+        return runtime.probe(container, key)
     except EvaluationStopped:
         raise
     except EvaluationError as error:
@@ -460,6 +460,7 @@ def struct_of(fields: tuple[tuple[str, Measure, bool], ...], make: Callable[[dic
             value = _entry(name, value_of(frame, meter), optional=optional)
             if isinstance(value, EvaluationError):
                 return value
+            found.pop(name, None)
             for one in value:
                 found[name] = one
         return _made(make, found)

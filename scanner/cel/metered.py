@@ -82,7 +82,7 @@ class _Planner:
         self._version = environment.version
         self._kept = environment.version >= OPTIONALS_KEPT_SINCE
         self._again = as_it_is if self._kept else runtime.rewrapped
-        self._structs = environment.structs
+        self._environment = environment
         names = sorted(set(checked.names.values()) & {name for name, _ in environment.variables})
         self.roots = tuple(names)
         self._scope: dict[str, int] = {}
@@ -286,9 +286,8 @@ class _Planner:
                 return measures.map_of(tuple((self._key(e.key), self.plan(e.value), e.optional) for e in node.entries))
             case StructLiteral():
                 fields = tuple((e.name, self.plan(e.value), e.optional) for e in node.entries)
-                if self._structs is None:
-                    return measures.struct_of(fields, lambda found: found)
-                return measures.struct_of(fields, self._structs.maker(self._checked.types[node.id]))
+                make = self._environment.maker(self._checked.names[node.id])
+                return measures.struct_of(fields, make or (lambda found: found))
 
     def _key(self, node: Node) -> Measure:
         """Plan the key of a map's entry; of what is in an object upstream makes another list or map each time it is read."""

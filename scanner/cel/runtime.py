@@ -21,6 +21,7 @@ from scanner.cel.values import (
     Duration,
     KeyedMap,
     Lazy,
+    Message,
     Opaque,
     Optional,
     Struct,
@@ -122,6 +123,9 @@ def _equal_alike(left: Operand, right: Operand) -> bool:
         return left.name == right.name
     if type(left) is Struct and type(right) is Struct:
         return left.type == right.type and equal_maps(left.fields, right.fields)
+    if type(left) is Message and type(right) is Message:
+        same = left.type == right.type and left.unknown == right.unknown
+        return same and equal_maps(left.fields, right.fields)
     return left is right
 
 
@@ -410,9 +414,17 @@ def look_up(container: Value, key: Value) -> tuple[Value] | None:
         return _entry(container, key)
     if type(container) is Struct:
         return container.find(key)
+    if type(container) is Message:
+        return (container.find(key),)
     if type(container) is dict and type(key) is not str:
         return (None,) if _has_no_key(container, key) else None
     return find_key(container, key)
+
+
+def probe(container: Value, key: Value) -> tuple[Value] | None:
+    """Return what is under a key as an optional selection sees it: a field of a message that is not set is not there."""
+    found = look_up(container, key)
+    return None if type(container) is Message and key not in container.fields else found
 
 
 def _entry(variables: Lazy, key: Value) -> tuple[Value] | None:
@@ -451,7 +463,7 @@ def has(container: Value, field: str) -> bool:
         return field in container
     if type(container) is Struct:
         return field in container.fields
-    return look_up(container, field) is not None
+    return probe(container, field) is not None
 
 
 def rewrapped(value: Value) -> Value:
@@ -486,6 +498,7 @@ _GO_TYPES = {
     dict: "*types.baseMap",
     KeyedMap: "*types.baseMap",
     Struct: "*dynamic.ObjectVal",
+    Message: "*types.protoObj",
 }
 
 

@@ -185,7 +185,7 @@ class _Finder:
         return type_
 
     def _kind(self, type_: Type) -> str:
-        if type_.family in ("dyn", "error", "parameter"):
+        if type_.family in ("dyn", "any", "error", "parameter"):
             return "dyn"
         if type_.family == "object":
             return "object" if self._is_object(type_) or type_.name.startswith("kubernetes.") else type_.name
