@@ -20,6 +20,7 @@ from scanner.cel.functions.named_formats import NamedFormat
 from scanner.cel.functions.quantity import Quantity
 from scanner.cel.functions.semver import Semver
 from scanner.cel.functions.url import Url
+from scanner.cel.prototext import PREFIX
 from scanner.cel.type_system import Type
 from scanner.cel.values import (
     Duration,
@@ -75,6 +76,7 @@ def assigned(message: MessageType, name: str, value: Value) -> Value:
         raise _unsupported(message, name, value)
     if field.is_map and not _is_map(value):
         raise _unsupported(message, name, value)
+    _reject_objects(message, name, value)
     try:
         return _converted(field, value)
     except EvaluationStopped:
@@ -85,7 +87,17 @@ def assigned(message: MessageType, name: str, value: Value) -> Value:
 
 
 def _unsupported(message: MessageType, name: str, value: Value) -> EvaluationError:
-    return EvaluationError(f"unsupported field type for {message.name}.{name}: {type_of(value).name}")
+    return EvaluationError(f"unsupported field type for {message.name}.{name}: {type_of(value).full_name()}")
+
+
+def _reject_objects(message: MessageType, name: str, value: Value) -> None:
+    """Stop at an object of a patch, which upstream does not take for the message that it expects."""
+    field = message.fields[name]
+    parts = value if isinstance(value, list) else value.values() if isinstance(value, dict) else (value,)
+    if field.kind == "value" and any(type(part) is Struct for part in parts):
+        place = "google.protobuf.Struct.FieldsEntry.value" if field.is_map else f"{message.name}.{name}"
+        why = f"{PREFIX}{place}: assigning invalid message type google.protobuf.Struct"
+        raise EvaluationStopped(f"internal error: {why}")
 
 
 def _is_map(value: Value) -> bool:
@@ -94,7 +106,7 @@ def _is_map(value: Value) -> bool:
 
 def _converted(field: Field, value: Value) -> Value:
     if field.is_map and isinstance(value, Lazy):
-        return {native(name, "string"): native(value.entries[str(name)], "value") for name in value.names()}
+        return {name: native(value.entries[name], "value") for name in value.names()}
     if field.is_map:
         return native(value, "struct")
     return native(value, "list" if field.is_list else field.kind)
@@ -112,7 +124,7 @@ def native(value: Value, target: Target) -> Value:
         return _of_opaque(value, target)
     if isinstance(value, EvaluationError):
         raise value
-    return _of_made(value, target)
+    raise EvaluationError(f"unable to convert to {_GO_TYPES[target]}")
 
 
 def _of_null(value: Value, target: Target) -> Value:
@@ -191,7 +203,7 @@ def _of_time(value: Value, target: Target) -> Value:
 
 def _of_list(value: list[Value], target: Target) -> Value:
     if target in ("list", "value"):
-        return [native(element, "value") for element in value]
+        return [_part(element, "reflect.Set") for element in value]
     if target == "bytes":
         return bytes([_octet(native(element, "uint8")) for element in value])
     raise EvaluationError(f"type conversion error from list to '{_GO_TYPES[target]}'")
@@ -203,10 +215,18 @@ def _octet(value: Value) -> int:
 
 def _of_map(value: dict[str, Value] | KeyedMap, target: Target) -> Value:
     if target in ("struct", "value"):
-        return {str(native(key, "string")): native(item, "value") for key, item in value.items()}
+        return {str(native(key, "string")): _part(item, "reflect.Value.SetMapIndex") for key, item in value.items()}
     if target == "list":
         return _of_fields(value)
     raise EvaluationError(f"type conversion error from map to '{_GO_TYPES[target]}'")
+
+
+def _part(value: Value, call: str) -> Value:
+    """Return a part of a list or map as JSON; upstream does not survive an object of a patch there."""
+    if type(value) is Struct:
+        why = f"{call}: value of type *structpb.Struct is not assignable to type *structpb.Value"
+        raise EvaluationStopped(f"internal error: {why}")
+    return native(value, "value")
 
 
 def _of_fields(value: dict[str, Value] | KeyedMap) -> Value:
@@ -246,13 +266,6 @@ def _of_message(value: Message, target: Target) -> Value:
         why = f"pb.Merge() arguments must be the same type. got: {_MESSAGES[target]}, {value.type.name}"
         raise EvaluationError(f"type conversion error: {why}")
     raise EvaluationError(f"type conversion error from '{value.go_type}' to '{_GO_TYPES[target]}'")
-
-
-def _of_made(value: Value, target: Target) -> Value:
-    """Refuse an object of a patch, whose conversion upstream does not survive inside a message."""
-    if type(value) is Struct and target == "value":
-        raise EvaluationStopped("internal error: reflect.Set: value of type *structpb.Struct is not assignable")
-    raise EvaluationError(f"unable to convert to {_GO_TYPES[target]}")
 
 
 _BY_CLASS: Mapping[type, Callable[..., Value]] = {

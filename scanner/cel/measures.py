@@ -451,8 +451,10 @@ def map_of(entries: tuple[tuple[Measure, Measure, bool], ...]) -> Measure:
     return _built(build, MAP_COST)
 
 
-def struct_of(fields: tuple[tuple[str, Measure, bool], ...], make: Callable[[dict[str, Value]], Value]) -> Measure:
-    """Make an object."""
+def struct_of(
+    fields: tuple[tuple[str, Measure, bool], ...], make: Callable[[dict[str, Value]], Value], *, converts: bool
+) -> Measure:
+    """Make an object; `converts`: all that is in its fields is looked at."""
 
     def build(frame: Frame, meter: Meter) -> Seen:
         found: dict[str, Value] = {}
@@ -463,6 +465,8 @@ def struct_of(fields: tuple[tuple[str, Measure, bool], ...], make: Callable[[dic
             found.pop(name, None)
             for one in value:
                 found[name] = one
+        if converts:
+            meter.walk(tuple(found.values()))
         return _made(make, found)
 
     return _built(build, STRUCT_COST)

@@ -21,6 +21,7 @@ from scanner.cel.exact import OPTIONALS_KEPT_SINCE, evaluates_in_turn, makes_map
 from scanner.cel.functions import regex
 from scanner.cel.go_values import is_go_key, is_go_value, is_selection
 from scanner.cel.macros import ACCUMULATOR
+from scanner.cel.messages import MESSAGES
 from scanner.cel.meter import Meter
 from scanner.cel.selections import as_it_is
 from scanner.cel.tree import (
@@ -286,8 +287,9 @@ class _Planner:
                 return measures.map_of(tuple((self._key(e.key), self.plan(e.value), e.optional) for e in node.entries))
             case StructLiteral():
                 fields = tuple((e.name, self.plan(e.value), e.optional) for e in node.entries)
-                make = self._environment.maker(self._checked.names[node.id])
-                return measures.struct_of(fields, make or (lambda found: found))
+                name = self._checked.names[node.id]
+                make = self._environment.maker(name)
+                return measures.struct_of(fields, make or (lambda found: found), converts=name in MESSAGES)
 
     def _key(self, node: Node) -> Measure:
         """Plan the key of a map's entry; of what is in an object upstream makes another list or map each time it is read."""

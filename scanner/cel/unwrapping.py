@@ -13,13 +13,14 @@ from scanner.cel import made
 from scanner.cel.errors import EvaluationError
 from scanner.cel.fields import assigned
 from scanner.cel.messages import MESSAGES, PACKAGE
+from scanner.cel.prototext import SEPARATOR, quoted
 from scanner.cel.runtime import SECOND
 from scanner.cel.times import in_64_bits, unix_moment
 from scanner.cel.values import INT_MAX, INT_MIN, Duration, Message, UInt, Value
 from scanner.cel.wire import Decoder, Malformed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from scanner.cel.messages import MessageType
 
@@ -101,30 +102,14 @@ def _any(fields: Fields) -> Value:
         raise _unpacked(fields) from None
 
 
+def _texts(fields: Fields) -> Iterator[tuple[str, str | bytes]]:
+    return ((name, value) for name, value in fields.items() if value and isinstance(value, str | bytes))
+
+
 def _unpacked(fields: Fields) -> EvaluationError:
-    shown = " ".join(f"{name}:{_quoted(value)}" for name, value in sorted(fields.items()) if value)
+    shown = SEPARATOR.join(f"{name}:{quoted(value)}" for name, value in sorted(_texts(fields)))
     return EvaluationError(f"unsupported conversion to ref.Val: (*dynamicpb.Message){shown}")
 
-
-def _quoted(value: Value) -> str:
-    """Return a text or bytes as protobuf prints them."""
-    text = value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else str(value)
-    return f'"{"".join(map(_escaped, text))}"'
-
-
-def _escaped(character: str) -> str:
-    code = ord(character)
-    if character in _ESCAPES:
-        return _ESCAPES[character]
-    if code < ord(" ") or code == _DELETE:
-        return f"\\x{code:02x}"
-    return f"\\x{code - _LONE:02x}" if _LONE <= code < _LONE + 256 else character
-
-
-_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
-_DELETE = 0x7F
-_LONE = 0xDC00
-"""Where Python keeps bytes that are no text."""
 
 _BY_NAME: Mapping[str, Callable[[Fields], Value]] = {
     f"{PACKAGE}.Any": _any,
