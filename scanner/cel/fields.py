@@ -1,7 +1,8 @@
 """What a value becomes in a field of a protobuf message, or why it cannot be there.
 
 Mirrors `msgSetField` of cel-go's `types/provider.go` and the `ConvertToNative` of its values and of Kubernetes' own: what is made
-JSON of has doubles for numbers, texts for integers beyond 2^53, and base64 for bytes.
+JSON of has doubles for numbers, texts for integers beyond 2^53, and base64 for bytes. From 1.37 on the lists and maps of native
+objects are Go values that are no JSON.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from scanner.cel.functions.named_formats import NamedFormat
 from scanner.cel.functions.quantity import Quantity
 from scanner.cel.functions.semver import Semver
 from scanner.cel.functions.url import Url
+from scanner.cel.natives import wrapped
 from scanner.cel.prototext import PREFIX
 from scanner.cel.type_system import Type
 from scanner.cel.values import (
@@ -107,13 +109,15 @@ def _is_map(value: Value) -> bool:
 def _converted(field: Field, value: Value) -> Value:
     if field.is_map and isinstance(value, Lazy):
         return {name: native(value.entries[name], "value") for name in value.names()}
-    if field.is_map:
-        return native(value, "struct")
-    return native(value, "list" if field.is_list else field.kind)
+    if field.is_map and (type(value) is dict or type(value) is KeyedMap):
+        return _of_map(value, "struct")
+    return _of_list(value, "list") if field.is_list and type(value) is list else native(value, field.kind)
 
 
 def native(value: Value, target: Target) -> Value:
     """Return a value as a kind of field holds it. Raises EvaluationError."""
+    if type(value) in (dict, list) and wrapped(value):
+        raise EvaluationError(f"type conversion error from '{type_of(value).full_name()}' to '{_GO_TYPES[target]}'")
     convert = _BY_CLASS.get(type(value))
     if convert is not None:
         return convert(value, target)

@@ -15,8 +15,9 @@ from scanner.cel import parser
 from scanner.cel.checker import check
 from scanner.cel.depth import with_room
 from scanner.cel.lexer import UnknownCharacter
+from scanner.cel.messages import MESSAGES
 from scanner.cel.parser import NotInGrammar, TooDeep
-from scanner.cel.tree import Call, Identifier, ListLiteral, Literal, MapLiteral, Node, Select, walk
+from scanner.cel.tree import Call, Identifier, ListLiteral, Literal, MapLiteral, Node, Select, StructLiteral, walk
 from scanner.cel.type_system import DYN
 
 if TYPE_CHECKING:
@@ -79,8 +80,17 @@ class _Finder:
             case Call(function="ofNonZeroValue", target=Identifier(name="optional"), arguments=(value,)):
                 if _is_read(value) and self._kind(self._type(value)) in ("object", "list"):
                     yield Told(f"optional.ofNonZeroValue of {_shown(self._type(value))}")
+            case StructLiteral(type_name=name, entries=entries) if name.removeprefix(".") in MESSAGES:
+                for entry in entries:
+                    yield from self._conversion(name, entry.name, entry.value)
             case _:
                 pass
+
+    def _conversion(self, message: str, field: str, value: Node) -> Iterator[Told]:
+        """Yield what a field of a message of protobuf is given, where that may be a wrapper or hold one."""
+        types = (self._type(value), *self._held(value))
+        if _reads(value) and any(self._kind(type_) in ("object", "map", "list") for type_ in types):
+            yield Told(f"{message}{{{field}: {_shown(types[0])}}}")
 
     def _equality(self, sign: str, left: Node, right: Node) -> Iterator[Told]:
         text = f"{_shown(self._type(left))} {sign} {_shown(self._type(right))}"
