@@ -8,7 +8,7 @@ from __future__ import annotations
 from copy import copy
 from typing import TYPE_CHECKING
 
-from scanner.cel import runtime, tracked
+from scanner.cel import made, runtime, tracked
 from scanner.cel.errors import EvaluationError, EvaluationStopped
 from scanner.cel.functions import regex
 from scanner.cel.runtime import no_overload
@@ -132,6 +132,22 @@ def either_value(optional: Evaluate, other: Evaluate, *, strict: bool) -> Evalua
         if type(value) is not Optional:
             return value
         return value.unwrapped() if value.present else other(frame)
+
+    return evaluate
+
+
+def compare_sum(name: str, run: Callable[..., Value], left: Evaluate, right: Evaluate) -> Evaluate:
+    """Compare what may be a list that `+` has joined, whose comparison is another one."""
+
+    def evaluate(frame: Frame) -> Value:
+        with made.noted() as notes:
+            one = _attempt(left, frame)
+        other = _attempt(right, frame)
+        for seen in (one, other):
+            if isinstance(seen, EvaluationError):
+                raise seen
+        is_joined = notes.of(one) is made.Making.JOINING
+        return runtime.SUMS[name](one, other) if is_joined else run(one, other)
 
     return evaluate
 

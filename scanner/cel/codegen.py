@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar, assert_never
 from scanner.cel import runtime, tracked
 from scanner.cel.closures import is_member
 from scanner.cel.errors import EvaluationStopped
-from scanner.cel.exact import OPTIONALS_KEPT_SINCE
+from scanner.cel.exact import OPTIONALS_KEPT_SINCE, may_be_sum
 from scanner.cel.go_values import is_selection
 from scanner.cel.python_calls import at, found, keys, pairs, unforeseen, unwrapped
 from scanner.cel.python_operations import Operations
@@ -554,11 +554,17 @@ class _Generator:
 
     def _equality(self, node: Call) -> Term:
         left, right = (self._term(argument) for argument in node.arguments)
+        self._reject_sum(node.arguments[0], left)
         equal = node.function == "_==_"
         code = self._operations.compared(left, right, equal=equal) or self._operations.compared_exactly(
             left, right, equal=equal
         )
         return Term(code, Kind.BOOL)
+
+    def _reject_sum(self, node: Node, term: Term) -> None:
+        """Leave to the closures what may be a joined list of more than plain values: they know which lists are joined."""
+        if term.kind not in PLAIN and may_be_sum(node, self._checked):
+            raise NotGenerated
 
     # --- functions
 
@@ -626,6 +632,8 @@ class _Generator:
             case "dyn", [operand]:
                 return self._term(operand)
             case "@in", [_, MapLiteral() | Comprehension()]:
+                raise NotGenerated
+            case "@in", [element, _] if may_be_sum(element, self._checked):
                 raise NotGenerated
             case _:
                 return None

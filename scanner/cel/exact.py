@@ -168,6 +168,9 @@ class _Planner:
             case "_?_:_":
                 condition, yes, no = node.arguments
                 return closures.conditional(self.plan(condition), self._branch(yes), self._branch(no))
+            case "_==_" | "_!=_" as name if may_be_sum(node.arguments[0], self._checked):
+                run = runtime.equal if name == "_==_" else runtime.unequal
+                return closures.compare_sum(name, run, *(self.plan(argument) for argument in node.arguments))
             case "_==_":
                 return closures.equal(*(self.plan(argument) for argument in node.arguments))
             case "_!=_":
@@ -220,6 +223,8 @@ class _Planner:
         if resolution.function.name == "@in" and makes_map(resolution.arguments[1]):
             return closures.apply_to_both(runtime.is_key, *arguments)
         run = resolution.function.runner(resolution.overload_ids)
+        if resolution.function.name == "@in" and may_be_sum(resolution.arguments[0], self._checked):
+            return closures.compare_sum("@in", run, *arguments)
         if tracked.is_tracked(resolution.overload_ids):
             return closures.apply_tracked(resolution.overload_ids[0], run, arguments)
         return (
@@ -308,6 +313,20 @@ def _required(part: _Part | None) -> _Part:
         message = "a comprehension without its predicate or body, or a literal of no type"
         raise TypeError(message)
     return part
+
+
+def may_be_sum(node: Node, checked: Checked) -> bool:
+    """Return whether an operand is written as a sum that may be one of lists."""
+    match node:
+        case Call(function="dyn", arguments=(inner,)):
+            return may_be_sum(inner, checked)
+        case Call(function="_?_:_", arguments=(_, yes, no)):
+            return may_be_sum(yes, checked) or may_be_sum(no, checked)
+        case Call(function="_+_"):
+            type_ = checked.types[node.id]
+            return type_.family == "list" or type_.is_dyn
+        case _:
+            return False
 
 
 def makes_map(node: Node) -> bool:

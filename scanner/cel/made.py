@@ -61,6 +61,17 @@ def noting() -> Iterator[Notes]:
         _CURRENT.reset(token)
 
 
+@contextmanager
+def noted() -> Iterator[Notes]:
+    """Note, inside the block, how lists are made, among the notes that are taken already if there are any."""
+    known = _CURRENT.get()
+    if known is not None:
+        yield known
+        return
+    with noting() as notes:
+        yield notes
+
+
 def joined(left: list[Value], right: list[Value]) -> list[Value]:
     """Return `left + right`; joined with nothing, a list stays what it is."""
     notes = _CURRENT.get()

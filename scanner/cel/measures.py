@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from copy import copy
 from typing import TYPE_CHECKING, TypeAlias
 
-from scanner.cel import cost, runtime, tracked
+from scanner.cel import cost, made, runtime, tracked
 from scanner.cel.closures import is_member
 from scanner.cel.cost import LIST_COST, MAP_COST, STRUCT_COST, WRAP
 from scanner.cel.errors import EvaluationError, EvaluationStopped
@@ -362,6 +362,19 @@ def apply_to_all(applied: Applied, arguments: tuple[Measure, ...]) -> Measure:
             return lambda frame, meter: applied.to((left(frame, meter), right(frame, meter)), meter)
         case _:
             return lambda _frame, meter: applied.to((), meter)
+
+
+def compare_sum(usual: Applied, joined: Applied, left: Measure, right: Measure) -> Measure:
+    """Compare what may be a list that `+` has joined, whose comparison is another one."""
+
+    def measure(frame: Frame, meter: Meter) -> Seen:
+        with made.noted() as notes:
+            one = left(frame, meter)
+        other = right(frame, meter)
+        is_joined = notes.of(one) is made.Making.JOINING
+        return (joined if is_joined else usual).to((one, other), meter)
+
+    return measure
 
 
 def apply_in_turn(applied: Applied, arguments: tuple[Measure, ...]) -> Measure:

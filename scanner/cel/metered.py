@@ -12,12 +12,13 @@ A closure takes the frame and the meter. The frame is a list: the declared varia
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, assert_never
 
 from scanner.cel import cost, measures, runtime, tracked
 from scanner.cel.checker import is_optional
 from scanner.cel.errors import EvaluationStopped
-from scanner.cel.exact import OPTIONALS_KEPT_SINCE, evaluates_in_turn, makes_map
+from scanner.cel.exact import OPTIONALS_KEPT_SINCE, evaluates_in_turn, makes_map, may_be_sum
 from scanner.cel.functions import regex
 from scanner.cel.go_values import is_go_key, is_go_value, is_selection
 from scanner.cel.macros import ACCUMULATOR
@@ -252,12 +253,17 @@ class _Planner:
         name, ids = call.function.name, call.overload_ids
         pattern = self._folded.patterns.get(node.id)
         overload_id = ids[0] if len(ids) == 1 else ""
-        applied = measures.Applied(
-            name=name,
-            run=self._run(node) if pattern is None else lambda *values: regex.searching(name, pattern, values),
+        applying = partial(
+            measures.Applied,
+            name,
             tracked_overload=overload_id if tracked.is_tracked(ids) else "",
             price=cost.price(name, overload_id, self._version),
         )
+        applied = applying(
+            self._run(node) if pattern is None else lambda *values: regex.searching(name, pattern, values)
+        )
+        if name in runtime.SUMS and may_be_sum(call.arguments[0], self._checked):
+            return measures.compare_sum(applied, applying(runtime.SUMS[name]), *arguments)
         if pattern is not None or evaluates_in_turn(call):
             return measures.apply_in_turn(applied, arguments)
         return measures.apply_to_all(applied, arguments)

@@ -129,6 +129,41 @@ def _equal_alike(left: Operand, right: Operand) -> bool:
     return left is right
 
 
+def equal_sum(left: Value, right: Value) -> bool:
+    """Compare a list that `+` has joined: upstream lets an error between two elements count there, if no others differ."""
+    if type(left) is not list or type(right) is not list or len(left) != len(right):
+        return False
+    failure: EvaluationError | None = None
+    for one, other in zip(left, right, strict=True):
+        try:
+            if not equal(one, other):
+                return False
+        except EvaluationError as error:
+            failure = failure or error
+    if failure is not None:
+        raise failure
+    return True
+
+
+def unequal_sum(left: Value, right: Value) -> bool:
+    """Negate the comparison of a joined list; what cannot be compared is unequal."""
+    try:
+        return not equal_sum(left, right)
+    except EvaluationError:
+        return True
+
+
+def contains_sum(element: Value, container: Value) -> bool:
+    """Return whether a joined list is an element of a list; an error is no match."""
+    if type(container) is not list:
+        return contains(container, element)
+    return any(not unequal_sum(element, candidate) for candidate in container)
+
+
+SUMS: dict[str, Callable[[Value, Value], bool]] = {"_==_": equal_sum, "_!=_": unequal_sum, "@in": contains_sum}
+"""What compares a joined list, by function; its first operand is the list."""
+
+
 def _equal_elements(left: list[Value], right: list[Value], same: Callable[[Value, Value], bool]) -> bool:
     """Compare element by element, without a function of C in between: lists may nest thousands of levels deep."""
     for one, other in zip(left, right, strict=True):  # noqa: SIM110
