@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from scanner.cel import made
 from scanner.cel.errors import EvaluationError
-from scanner.cel.natives import wrapped
+from scanner.cel.natives import go_name, is_structure, same_structures, wrapped
 from scanner.cel.text import converted_double
 from scanner.cel.type_system import Type
 from scanner.cel.values import (
@@ -188,12 +188,17 @@ def _not_unequal(left: Value, right: Value) -> bool:
 
 
 def equal_maps(left: Operand, right: Operand) -> bool:
-    """Compare two maps of either shape."""
+    """Compare two maps of either shape; wrapped ones are stricter, and structures have an equality of their own."""
+    same = _not_unequal
+    if wrapped(left):
+        if is_structure(left) and is_structure(right):
+            return same_structures(left, right)
+        same = equal if is_structure(left) else _surely_equal
     if len(left) != len(right):
         return False
     for key, value in left.items():
         other = find_key(right, key)
-        if other is None or not _not_unequal(value, other[0]):
+        if other is None or not same(value, other[0]):
             return False
     return True
 
@@ -539,7 +544,7 @@ _GO_TYPES = {
 
 def go_type(value: Value) -> str:
     """Return the name of upstream's implementation of a value, which some error texts show."""
-    return value.go_type() if isinstance(value, Opaque) else _GO_TYPES[type(value)]
+    return value.go_type() if isinstance(value, Opaque) else go_name(value) or _GO_TYPES[type(value)]
 
 
 def elements(container: Value) -> list[Value]:

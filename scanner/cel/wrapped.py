@@ -98,14 +98,12 @@ class _Finder:
             return
         if self._structures(left, right):
             yield Told(text, evaluated=False)
-        elif self._kinds_differ(left, right):
+        elif self._fields_differ(left, right) or self._kinds_differ(left, right):
             yield Told(text)
 
     def _structures(self, left: Node, right: Node) -> bool:
-        """Return whether structures are compared, with each other or with a literal that has odd values in their fields."""
+        """Return whether structures are compared with each other: the bytes of what is free-form in them count, as they came."""
         one, other = self._type(left), self._type(right)
-        if self._fields_differ(left, right):
-            return True
         both = _is_read(left) and _is_read(right) and self._is_object(one) and self._is_object(other)
         pairs = ((held, beside) for held in self._held(left) for beside in self._held(right))
         return both or ((_reads(left) or _reads(right)) and any(self._semantic(*pair) for pair in pairs))
