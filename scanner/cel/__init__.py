@@ -26,7 +26,7 @@ from scanner.cel.places import Place
 from scanner.cel.program import Measured, Program, compile
 from scanner.cel.reasons import Explanation, Reason
 from scanner.cel.type_system import BOOL, DYN, NULL, STRING, Type
-from scanner.cel.values import Duration, KeyedMap, Lazy, Optional, Struct, Timestamp, UInt, Value, type_name
+from scanner.cel.values import Duration, KeyedMap, Lazy, Message, Optional, Struct, Timestamp, UInt, Value, type_name
 from scanner.cel.wrapped import Told, telling
 
 __all__ = [
@@ -59,6 +59,7 @@ __all__ = [
     "Lazy",
     "Making",
     "Measured",
+    "Message",
     "Notes",
     "Optional",
     "Place",

@@ -13,6 +13,7 @@ from scanner.cel.type_system import DYN, Type
 
 Substitution: TypeAlias = "dict[Type, Type]"
 _NULLABLE = frozenset({"opaque", "object", "duration", "timestamp"})
+_WILD = frozenset({"dyn", "any", "error"})
 
 
 def assign(known: Substitution, targets: tuple[Type, ...], types: tuple[Type, ...]) -> Substitution | None:
@@ -52,11 +53,11 @@ def _assignable(known: Substitution, left: Type, right: Type) -> bool:
             return valid
     if left.family == "parameter":
         return _bind(known, right, left)[0]
-    if left.family in ("dyn", "error") or right.family in ("dyn", "error"):
+    if left.family in _WILD or right.family in _WILD:
         return True
     if left.family == "null" or right.family == "null":
         other = right if left.family == "null" else left
-        return other.family in _NULLABLE or other.family == "null"
+        return other.nullable or other.family in _NULLABLE or other.family == "null"
     return _same_shape(known, left, right)
 
 
@@ -99,9 +100,9 @@ def _is_free_of(known: Substitution, free: Type, within: Type) -> bool:
 
 
 def _is_no_more_specific(left: Type, right: Type) -> bool:
-    if left.family in ("dyn", "parameter"):
+    if left.is_dyn or left.family == "parameter":
         return True
-    if right.family in ("dyn", "parameter") or left.family != right.family:
+    if right.is_dyn or right.family == "parameter" or left.family != right.family:
         return False
     if left.family == "type":
         return True

@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, NamedTuple, assert_never
 from scanner.cel import estimates, reads
 from scanner.cel.cost import LIST_COST, MAP_COST, STRUCT_COST
 from scanner.cel.estimates import Operand, Operands
-from scanner.cel.extent import BOUNDLESS, NOTHING, UNKNOWN, Extent, extent_of, together
+from scanner.cel.extent import BOUNDLESS, NOTHING, UNKNOWN, Extent, converted, extent_of, together
 from scanner.cel.go_values import is_selection
+from scanner.cel.messages import MESSAGES
 from scanner.cel.tree import (
     Call,
     Comprehension,
@@ -78,6 +79,11 @@ def bound(
     return _Bounds(checked, folded, extents, lengths).of(root, extents, 0)
 
 
+def _converted(literal: Bound, fields: int) -> Bound:
+    """Return the bound of a message, whose values are converted, which takes as long as there is much in them."""
+    return Bound(literal.cost + literal.extent.span, converted(literal.extent, fields))
+
+
 def ranges(root: Node, checked: Checked) -> frozenset[reads.Path]:
     """Return the paths into the documents that loops run over."""
     found = (_path(node.range, checked) for node in walk(root) if isinstance(node, Comprehension))
@@ -121,7 +127,8 @@ class _Bounds:
             case MapLiteral(entries=entries):
                 return self._literal([s for e in entries for s in (e.key, e.value)], MAP_COST, known, depth)
             case StructLiteral(entries=fields):
-                return self._literal([field.value for field in fields], STRUCT_COST, known, depth)
+                made = self._literal([field.value for field in fields], STRUCT_COST, known, depth)
+                return _converted(made, len(fields)) if self._checked.names[node.id] in MESSAGES else made
             case Comprehension():
                 return self._comprehension(node, known, depth)
             case _:

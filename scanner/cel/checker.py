@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from scanner.cel.assignability import Substitution, assign, most_general, substitute
+from scanner.cel.messages import ALIASES
 from scanner.cel.source import Issue
 from scanner.cel.tree import (
     Call,
@@ -27,6 +28,7 @@ from scanner.cel.type_system import (
     DYN,
     ERROR,
     INT,
+    STRING,
     Type,
     list_of,
     map_of,
@@ -42,6 +44,8 @@ if TYPE_CHECKING:
 
 _LOGIC = frozenset({"_&&_", "_||_"})
 _STRICT_NAMES_SINCE = (1, 37)
+_MESSAGE_FAMILIES = frozenset({"object", "any", "dyn", "null", "timestamp", "duration"})
+"""The families of types that can be made by their name, or that protobuf has a message for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,21 +183,21 @@ class _Checker:
             case "map":
                 return target.parameters[1]
             case "object":
-                return self._declared_field(node.offset, target, name)
+                return self._declared_field(node.offset, target.name, name)
             case "parameter":
                 self._assign(DYN, target)
                 return DYN
-            case "dyn" | "error":
+            case "dyn" | "any" | "error":
                 return DYN
             case _:
                 self._issue(node.offset, f"type '{target}' does not support field selection")
                 return DYN
 
-    def _declared_field(self, offset: int, target: Type, name: str) -> Type:
-        if not self._environment.has_fields(target.name):
-            self._issue(offset, f"unexpected failed resolution of '{target.name}'")
+    def _declared_field(self, offset: int, type_name: str, name: str) -> Type:
+        if not self._environment.has_fields(type_name):
+            self._issue(offset, f"unexpected failed resolution of '{type_name}'")
             return ERROR
-        type_ = self._environment.field(target.name, name)
+        type_ = self._environment.field(type_name, name)
         if type_ is None:
             self._issue(offset, f"undefined field '{name}'")
             return ERROR
@@ -255,7 +259,7 @@ class _Checker:
             candidates.append(overload.id)
             if result is None:
                 result = own
-            elif result.family != "dyn" and own != result:
+            elif not result.is_dyn and own != result:
                 result = DYN
         if result is None:
             self._no_overload(node, function.name, types, member=member)
@@ -306,7 +310,7 @@ class _Checker:
 
     def _optional_entry(self, node: Node, type_: Type) -> Type:
         inner, was_optional = _unwrap(type_)
-        if not was_optional and inner.family != "dyn":
+        if not was_optional and not inner.is_dyn:
             self._mismatch(node.offset, optional_of(inner), inner)
         return inner
 
@@ -322,10 +326,11 @@ class _Checker:
             self._undeclared(node.offset, node.type_name)
             return ERROR
         result = self._struct_type(node, declared)
-        self.found.names[node.id] = node.type_name.removeprefix(".")
+        name = self.found.names[node.id] = node.type_name.removeprefix(".")
+        fields_of = name if result.family == "error" else ALIASES.get(name, name)
         for entry in node.entries:
             type_ = self.check(entry.value)
-            expected = self._declared_field(entry.offset, result, entry.name)
+            expected = self._declared_field(entry.offset, fields_of, entry.name)
             if entry.optional:
                 type_ = self._optional_entry(entry.value, type_)
             if not self._assign(expected, type_):
@@ -337,12 +342,12 @@ class _Checker:
 
     def _struct_type(self, node: StructLiteral, declared: Type) -> Type:
         if declared.family != "type":
-            self._issue(node.offset, f"'{declared.name}' is not a type")
+            self._issue(node.offset, f"'{declared.declared_name()}' is not a type")
             return ERROR
         made = declared.parameters[0]
-        if made.family == "object":
+        if made.nullable or made.family in _MESSAGE_FAMILIES or made in (list_of(DYN), map_of(STRING, DYN)):
             return made
-        self._issue(node.offset, f"'{made.name}' is not a message type")
+        self._issue(node.offset, f"'{made.declared_name()}' is not a message type")
         return ERROR
 
     # --- comprehensions

@@ -8,7 +8,7 @@ from __future__ import annotations
 from copy import copy
 from typing import TYPE_CHECKING
 
-from scanner.cel import runtime, tracked
+from scanner.cel import made, runtime, tracked
 from scanner.cel.errors import EvaluationError, EvaluationStopped
 from scanner.cel.functions import regex
 from scanner.cel.runtime import no_overload
@@ -136,6 +136,22 @@ def either_value(optional: Evaluate, other: Evaluate, *, strict: bool) -> Evalua
     return evaluate
 
 
+def compare_sum(name: str, run: Callable[..., Value], left: Evaluate, right: Evaluate) -> Evaluate:
+    """Compare what may be a list that `+` has joined, whose comparison is another one."""
+
+    def evaluate(frame: Frame) -> Value:
+        with made.noted() as notes:
+            one = _attempt(left, frame)
+        other = _attempt(right, frame)
+        for seen in (one, other):
+            if isinstance(seen, EvaluationError):
+                raise seen
+        is_joined = notes.of(one) is made.Making.JOINING
+        return runtime.SUMS[name](one, other) if is_joined else run(one, other)
+
+    return evaluate
+
+
 def apply(run: Callable[..., Value], arguments: tuple[Evaluate, ...]) -> Evaluate:
     """Call a function on what its arguments come to."""
     match arguments:
@@ -237,11 +253,6 @@ def _not_optional(key: Value, value: Value) -> EvaluationError:
     return EvaluationError(f"cannot initialize optional entry '{shown[0]}' from non-optional value {shown[1]}")
 
 
-def unknown_type(name: str) -> Value:
-    """Raise for a type whose fields are declared but of which no values can be made."""
-    raise EvaluationError(f"unknown type '{name}'")
-
-
 def struct_of(entries: tuple[tuple[str, Evaluate, bool], ...], make: Callable[[dict[str, Value]], Value]) -> Evaluate:
     """Make a typed object."""
 
@@ -253,6 +264,7 @@ def struct_of(entries: tuple[tuple[str, Evaluate, bool], ...], make: Callable[[d
                 if type(value) is not Optional:
                     raise _not_optional(name, value)
                 if not value.present:
+                    found.pop(name, None)
                     continue
                 value = value.value
             found[name] = value

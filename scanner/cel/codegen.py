@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar, assert_never
 from scanner.cel import runtime, tracked
 from scanner.cel.closures import is_member
 from scanner.cel.errors import EvaluationStopped
-from scanner.cel.exact import OPTIONALS_KEPT_SINCE
+from scanner.cel.exact import OPTIONALS_KEPT_SINCE, may_be_sum
 from scanner.cel.go_values import is_selection
 from scanner.cel.python_calls import at, found, keys, pairs, unforeseen, unwrapped
 from scanner.cel.python_operations import Operations
@@ -120,7 +120,7 @@ class _Generator:
         self._source = source
         self._folded = folded
         self._again = as_it_is if environment.version >= OPTIONALS_KEPT_SINCE else runtime.rewrapped
-        self._structs = environment.structs
+        self._environment = environment
         self._declared = {name for name, _ in environment.variables}
         self._names = Names()
         self._operations = Operations(self._names)
@@ -554,11 +554,17 @@ class _Generator:
 
     def _equality(self, node: Call) -> Term:
         left, right = (self._term(argument) for argument in node.arguments)
+        self._reject_sum(node.arguments[0], left)
         equal = node.function == "_==_"
         code = self._operations.compared(left, right, equal=equal) or self._operations.compared_exactly(
             left, right, equal=equal
         )
         return Term(code, Kind.BOOL)
+
+    def _reject_sum(self, node: Node, term: Term) -> None:
+        """Leave to the closures what may be a joined list of more than plain values: they know which lists are joined."""
+        if term.kind not in PLAIN and may_be_sum(node, self._checked):
+            raise NotGenerated
 
     # --- functions
 
@@ -627,6 +633,8 @@ class _Generator:
                 return self._term(operand)
             case "@in", [_, MapLiteral() | Comprehension()]:
                 raise NotGenerated
+            case "@in", [element, _] if may_be_sum(element, self._checked):
+                raise NotGenerated
             case _:
                 return None
 
@@ -651,14 +659,12 @@ class _Generator:
         return Term(self._names.call(make_map, entries), Kind.MAP)
 
     def _struct(self, node: StructLiteral) -> Term:
-        made = self._checked.types[node.id]
-        if self._structs is None or self._structs.type_named(made.name) is None:
-            raise NotGenerated
-        if any(entry.optional for entry in node.entries):
+        make = self._environment.maker(self._checked.names[node.id])
+        if make is None or any(entry.optional for entry in node.entries):
             raise NotGenerated
         names: list[ast.expr | None] = [ast.Constant(entry.name) for entry in node.entries]
         fields = ast.Dict(names, [self._term(entry.value).code for entry in node.entries])
-        return Term(ast.Call(self._names.shared(self._structs.maker(made), "make"), [fields], []), Kind.ANY)
+        return Term(ast.Call(self._names.shared(make, "make"), [fields], []), Kind.ANY)
 
     # --- comprehensions
 

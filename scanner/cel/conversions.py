@@ -52,7 +52,7 @@ def to_int(value: Value) -> Value:
     if type(value) is float:
         return _int_of_double(value)
     if type(value) is Timestamp:
-        return value.nanoseconds // SECOND
+        return times.in_64_bits(value.nanoseconds // SECOND)
     if type(value) is Duration:
         return value.nanoseconds
     number = _whole(value) if type(value) is str and _INT.match(value) else INT_MAX + 1

@@ -7,12 +7,16 @@ declared ones even where the run-time value has others: `namespaceObject.metadat
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Protocol
 
+from scanner.cel import unwrapping
+from scanner.cel.errors import EvaluationError
 from scanner.cel.functions import functions_of, macros_of, types_of
 from scanner.cel.functions.authorizer import AUTHORIZER, RESOURCE_CHECK
+from scanner.cel.messages import ENUMS, MESSAGES
 from scanner.cel.type_system import (
+    ANY,
     BOOL,
     BYTES,
     DOUBLE,
@@ -106,12 +110,18 @@ _OBJECTS: dict[str, Fields] = {
         ("reason", STRING),
     ),
     VARIABLES.name: (),
-    "duration": (),
-    "timestamp": (),
 }
 _TYPE_NAMES: dict[str, Type] = {
     known.name: known for known in (BOOL, BYTES, DOUBLE, DURATION, INT, LIST, MAP, NULL, STRING, TIMESTAMP, TYPE, UINT)
+} | {message.name: message.type for message in MESSAGES.values() if message.named}
+"""The names of types that are values themselves, as in `type(x) == int`."""
+_DECLARED_SCALARS: dict[str, Type] = {known.name: known for known in (BOOL, BYTES, DOUBLE, INT, NULL, STRING, UINT)} | {
+    "duration": DURATION,
+    "timestamp": TIMESTAMP,
+    "list": LIST,
+    "map": MAP,
 }
+"""The types that Kubernetes declares without fields (`findScalar` of its DeclTypeProvider); a map has any field."""
 
 ADMISSION: Fields = (
     ("object", DYN),
@@ -192,22 +202,39 @@ class Environment:
         made = self.structs.type_named(name)
         return None if made is None else type_of_type(made)
 
+    def constant(self, name: str) -> int | None:
+        """Return the value of a name that stands for a constant: one of an enumeration of protobuf."""
+        return ENUMS.get(name)
+
     def type_named(self, name: str) -> Type | None:
         """Return the type a name denotes as a value."""
         return _type_values(self.version, self.features).get(name)
 
     def has_fields(self, type_name: str) -> bool:
         """Return whether an object type has declared fields."""
-        return type_name in _objects(self) or (
-            self.structs is not None and self.structs.type_named(type_name) is not None
-        )
+        known = type_name in _objects(self) or type_name in MESSAGES or type_name in _DECLARED_SCALARS
+        return known or (self.structs is not None and self.structs.type_named(type_name) is not None)
 
     def field(self, type_name: str, name: str) -> Type | None:
         """Return the type of a field of an object type, or None when there is no such field."""
         fields = _objects(self).get(type_name)
-        if fields is None and self.structs is not None:
-            return self.structs.field(type_name, name)
-        return None if fields is None else fields.get(name)
+        if fields is not None:
+            return fields.get(name)
+        if type_name in MESSAGES:
+            field_ = MESSAGES[type_name].fields.get(name)
+            return None if field_ is None else field_.type
+        if type_name in _DECLARED_SCALARS:
+            return ANY if type_name == MAP.name else None
+        return None if self.structs is None else self.structs.field(type_name, name)
+
+    def maker(self, type_name: str) -> Callable[[dict[str, Value]], Value] | None:
+        """Return what makes values of a type out of fields, which raises EvaluationError; None for what is no such type."""
+        if type_name in MESSAGES:
+            return unwrapping.maker(MESSAGES[type_name])
+        made = None if self.structs is None else self.structs.type_named(type_name)
+        if self.structs is not None and made is not None:
+            return self.structs.maker(made)
+        return partial(_unknown_type, type_name) if self.has_fields(type_name) else None
 
     def function(self, name: str) -> Function | None:
         """Return the function of a full name."""
@@ -219,10 +246,17 @@ class Environment:
         return macros_of(self.extras)
 
 
+def _unknown_type(name: str, _fields: dict[str, Value]) -> Value:
+    """Raise for a type whose fields are declared but of which no values can be made."""
+    raise EvaluationError(f"unknown type '{name}'")
+
+
 def declared_type(inferred: Type) -> Type:
     """Return the type under which a composed variable is declared: plain types as inferred, all others dyn."""
     match inferred.family:
-        case "primitive" | "null" | "timestamp" | "duration":
+        case "primitive" if inferred.nullable:
+            return DYN
+        case "primitive" | "null" | "timestamp" | "duration" | "any":
             return inferred
         case "list" | "map":
             return Type(inferred.family, inferred.name, tuple(map(declared_type, inferred.parameters)))
@@ -243,8 +277,9 @@ def _identifiers(environment: Environment) -> dict[str, Type]:
     names = {
         name: type_of_type(denoted) for name, denoted in _type_values(environment.version, environment.features).items()
     }
-    names |= _GENERIC_NAMES
+    names |= {name: type_of_type(type_) for name, type_ in _DECLARED_SCALARS.items()} | _GENERIC_NAMES
     names |= {name: type_of_type(object_type(name)) for name in _objects(environment)}
+    names |= {name: type_of_type(message.type) for name, message in MESSAGES.items()} | dict.fromkeys(ENUMS, INT)
     return names | dict(environment.variables)
 
 

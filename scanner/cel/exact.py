@@ -7,7 +7,7 @@ exceptions; only the logical operators, `all` and `exists` hold one back, becaus
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias, assert_never
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, assert_never
 
 from scanner.cel import closures, folds, runtime, selections, tracked
 from scanner.cel.checker import is_optional
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 OPTIONALS_KEPT_SINCE = (1, 37)
 
+_Part = TypeVar("_Part")
 Around: TypeAlias = "Callable[[Node, Evaluate], Evaluate]"
 
 
@@ -68,7 +69,7 @@ class _Planner:
         self._folded = folded
         self._again = selections.as_it_is if environment.version >= OPTIONALS_KEPT_SINCE else runtime.rewrapped
         self._strict = environment.version >= OPTIONALS_KEPT_SINCE
-        self._structs = environment.structs
+        self._environment = environment
         names = sorted(set(checked.names.values()) & {name for name, _ in environment.variables})
         self.roots = tuple(names)
         self._scope: dict[str, int] = {}
@@ -167,6 +168,9 @@ class _Planner:
             case "_?_:_":
                 condition, yes, no = node.arguments
                 return closures.conditional(self.plan(condition), self._branch(yes), self._branch(no))
+            case "_==_" | "_!=_" as name if may_be_sum(node.arguments[0], self._checked):
+                run = runtime.equal if name == "_==_" else runtime.unequal
+                return closures.compare_sum(name, run, *(self.plan(argument) for argument in node.arguments))
             case "_==_":
                 return closures.equal(*(self.plan(argument) for argument in node.arguments))
             case "_!=_":
@@ -219,6 +223,8 @@ class _Planner:
         if resolution.function.name == "@in" and makes_map(resolution.arguments[1]):
             return closures.apply_to_both(runtime.is_key, *arguments)
         run = resolution.function.runner(resolution.overload_ids)
+        if resolution.function.name == "@in" and may_be_sum(resolution.arguments[0], self._checked):
+            return closures.compare_sum("@in", run, *arguments)
         if tracked.is_tracked(resolution.overload_ids):
             return closures.apply_tracked(resolution.overload_ids[0], run, arguments)
         return (
@@ -246,10 +252,7 @@ class _Planner:
 
     def _struct(self, node: StructLiteral) -> Evaluate:
         entries = tuple((entry.name, self.plan(entry.value), entry.optional) for entry in node.entries)
-        made = self._checked.types[node.id]
-        if self._structs is None or self._structs.type_named(made.name) is None:
-            return closures.struct_of(entries, lambda _fields: closures.unknown_type(made.name))
-        return closures.struct_of(entries, self._structs.maker(made))
+        return closures.struct_of(entries, _required(self._environment.maker(self._checked.names[node.id])))
 
     # --- comprehensions
 
@@ -305,11 +308,25 @@ class _Planner:
         return slot
 
 
-def _required(evaluate: Evaluate | None) -> Evaluate:
-    if evaluate is None:
-        message = "a comprehension without its predicate or body"
+def _required(part: _Part | None) -> _Part:
+    if part is None:
+        message = "a comprehension without its predicate or body, or a literal of no type"
         raise TypeError(message)
-    return evaluate
+    return part
+
+
+def may_be_sum(node: Node, checked: Checked) -> bool:
+    """Return whether an operand is written as a sum that may be one of lists."""
+    match node:
+        case Call(function="dyn", arguments=(inner,)):
+            return may_be_sum(inner, checked)
+        case Call(function="_?_:_", arguments=(_, yes, no)):
+            return may_be_sum(yes, checked) or may_be_sum(no, checked)
+        case Call(function="_+_"):
+            type_ = checked.types[node.id]
+            return type_.family == "list" or type_.is_dyn
+        case _:
+            return False
 
 
 def makes_map(node: Node) -> bool:

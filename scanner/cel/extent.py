@@ -60,6 +60,19 @@ def together(extents: Iterable[Extent], *, entries: int = 0) -> Extent:
     )
 
 
+_LONGEST_SCALAR = 48
+"""As many characters as a number or a time has at most, once it is text."""
+
+
+def converted(extent: Extent, values: int) -> Extent:
+    """Return the extent of what a message of protobuf makes of so many values that have this in them.
+
+    Bytes are four characters for three, or packed values, of which each takes two; scalars may become texts.
+    """
+    characters = 2 * extent.characters + _LONGEST_SCALAR * (extent.elements + values)
+    return Extent(extent.elements + extent.characters, characters, extent.widest + extent.characters)
+
+
 LARGEST_SIZE = 26
 """The size of documents that are larger than any that a scan can hold."""
 

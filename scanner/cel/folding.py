@@ -22,6 +22,7 @@ from scanner.cel.tree import (
     MapLiteral,
     Node,
     Select,
+    StructLiteral,
     children,
 )
 from scanner.cel.values import UINT_MAX, UInt, Value, make_map
@@ -89,7 +90,7 @@ def _fold_node(node: Node, checked: Checked, environment: Environment, folded: F
         case Literal():
             folded.constants[node.id] = node.value
         case Identifier() | Select():
-            _fold_type_name(node, checked, environment, folded)
+            _fold_name(node, checked, environment, folded)
         case ListLiteral(elements=elements, optional=optional):
             if not optional and all(element.id in folded.constants for element in elements):
                 folded.constants[node.id] = [folded.constants[element.id] for element in elements]
@@ -100,13 +101,22 @@ def _fold_node(node: Node, checked: Checked, environment: Environment, folded: F
             call = checked.calls.get(node.id)
             if call is not None:
                 _fold_call(node, call, folded)
+        case StructLiteral():
+            name = checked.names[node.id]
+            if environment.maker(name) is None:
+                raise EvaluationError(f"unknown type: {name}")
         case _:
             pass
 
 
-def _fold_type_name(node: Node, checked: Checked, environment: Environment, folded: Folded) -> None:
+def _fold_name(node: Node, checked: Checked, environment: Environment, folded: Folded) -> None:
     name = checked.names.get(node.id)
-    if name is None or checked.types[node.id].family != "type":
+    if name is None:
+        return
+    constant = environment.constant(name)
+    if constant is not None:
+        folded.constants[node.id] = constant
+    if checked.types[node.id].family != "type":
         return
     denoted = environment.type_named(name)
     if denoted is None:

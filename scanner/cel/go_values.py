@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from scanner.cel.natives import go_name
 from scanner.cel.tree import Call, Node, Select
 from scanner.cel.values import UInt, Value
 
@@ -50,7 +51,7 @@ def is_selection(node: Node, checked: Checked) -> bool:
 
 def refusal(key: Value) -> str:
     """Return what Go says of a value that cannot be a key or an index; empty for one that may be."""
-    name = _NAMES.get(type(key))
+    name = go_name(key) or _NAMES.get(type(key))
     return f"invalid qualifier type: {name}" if name else ""
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from copy import copy
 from typing import TYPE_CHECKING, TypeAlias
 
-from scanner.cel import cost, runtime, tracked
+from scanner.cel import cost, made, runtime, tracked
 from scanner.cel.closures import is_member
 from scanner.cel.cost import LIST_COST, MAP_COST, STRUCT_COST, WRAP
 from scanner.cel.errors import EvaluationError, EvaluationStopped
@@ -211,7 +211,7 @@ def _tried(container: Value, key: Seen) -> tuple[Seen] | None:
     if isinstance(key, EvaluationError):
         return (key,)
     try:
-        return runtime.look_up(container, key)
+        return runtime.probe(container, key)
     except EvaluationStopped:
         raise
     except EvaluationError as error:
@@ -364,6 +364,19 @@ def apply_to_all(applied: Applied, arguments: tuple[Measure, ...]) -> Measure:
             return lambda _frame, meter: applied.to((), meter)
 
 
+def compare_sum(usual: Applied, joined: Applied, left: Measure, right: Measure) -> Measure:
+    """Compare what may be a list that `+` has joined, whose comparison is another one."""
+
+    def measure(frame: Frame, meter: Meter) -> Seen:
+        with made.noted() as notes:
+            one = left(frame, meter)
+        other = right(frame, meter)
+        is_joined = notes.of(one) is made.Making.JOINING
+        return (joined if is_joined else usual).to((one, other), meter)
+
+    return measure
+
+
 def apply_in_turn(applied: Applied, arguments: tuple[Measure, ...]) -> Measure:
     """Apply a function whose arguments are not evaluated any more after an error; then the call is not paid for."""
     *others, last = arguments
@@ -451,8 +464,10 @@ def map_of(entries: tuple[tuple[Measure, Measure, bool], ...]) -> Measure:
     return _built(build, MAP_COST)
 
 
-def struct_of(fields: tuple[tuple[str, Measure, bool], ...], make: Callable[[dict[str, Value]], Value]) -> Measure:
-    """Make an object."""
+def struct_of(
+    fields: tuple[tuple[str, Measure, bool], ...], make: Callable[[dict[str, Value]], Value], *, converts: bool
+) -> Measure:
+    """Make an object; `converts`: all that is in its fields is looked at."""
 
     def build(frame: Frame, meter: Meter) -> Seen:
         found: dict[str, Value] = {}
@@ -460,8 +475,11 @@ def struct_of(fields: tuple[tuple[str, Measure, bool], ...], make: Callable[[dic
             value = _entry(name, value_of(frame, meter), optional=optional)
             if isinstance(value, EvaluationError):
                 return value
+            found.pop(name, None)
             for one in value:
                 found[name] = one
+        if converts:
+            meter.walk(tuple(found.values()))
         return _made(make, found)
 
     return _built(build, STRUCT_COST)

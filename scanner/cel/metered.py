@@ -12,15 +12,17 @@ A closure takes the frame and the meter. The frame is a list: the declared varia
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, assert_never
 
 from scanner.cel import cost, measures, runtime, tracked
 from scanner.cel.checker import is_optional
 from scanner.cel.errors import EvaluationStopped
-from scanner.cel.exact import OPTIONALS_KEPT_SINCE, evaluates_in_turn, makes_map
+from scanner.cel.exact import OPTIONALS_KEPT_SINCE, evaluates_in_turn, makes_map, may_be_sum
 from scanner.cel.functions import regex
 from scanner.cel.go_values import is_go_key, is_go_value, is_selection
 from scanner.cel.macros import ACCUMULATOR
+from scanner.cel.messages import MESSAGES
 from scanner.cel.meter import Meter
 from scanner.cel.selections import as_it_is
 from scanner.cel.tree import (
@@ -82,7 +84,7 @@ class _Planner:
         self._version = environment.version
         self._kept = environment.version >= OPTIONALS_KEPT_SINCE
         self._again = as_it_is if self._kept else runtime.rewrapped
-        self._structs = environment.structs
+        self._environment = environment
         names = sorted(set(checked.names.values()) & {name for name, _ in environment.variables})
         self.roots = tuple(names)
         self._scope: dict[str, int] = {}
@@ -251,12 +253,17 @@ class _Planner:
         name, ids = call.function.name, call.overload_ids
         pattern = self._folded.patterns.get(node.id)
         overload_id = ids[0] if len(ids) == 1 else ""
-        applied = measures.Applied(
-            name=name,
-            run=self._run(node) if pattern is None else lambda *values: regex.searching(name, pattern, values),
+        applying = partial(
+            measures.Applied,
+            name,
             tracked_overload=overload_id if tracked.is_tracked(ids) else "",
             price=cost.price(name, overload_id, self._version),
         )
+        applied = applying(
+            self._run(node) if pattern is None else lambda *values: regex.searching(name, pattern, values)
+        )
+        if name in runtime.SUMS and may_be_sum(call.arguments[0], self._checked):
+            return measures.compare_sum(applied, applying(runtime.SUMS[name]), *arguments)
         if pattern is not None or evaluates_in_turn(call):
             return measures.apply_in_turn(applied, arguments)
         return measures.apply_to_all(applied, arguments)
@@ -286,9 +293,9 @@ class _Planner:
                 return measures.map_of(tuple((self._key(e.key), self.plan(e.value), e.optional) for e in node.entries))
             case StructLiteral():
                 fields = tuple((e.name, self.plan(e.value), e.optional) for e in node.entries)
-                if self._structs is None:
-                    return measures.struct_of(fields, lambda found: found)
-                return measures.struct_of(fields, self._structs.maker(self._checked.types[node.id]))
+                name = self._checked.names[node.id]
+                make = self._environment.maker(name)
+                return measures.struct_of(fields, make or (lambda found: found), converts=name in MESSAGES)
 
     def _key(self, node: Node) -> Measure:
         """Plan the key of a map's entry; of what is in an object upstream makes another list or map each time it is read."""

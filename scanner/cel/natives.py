@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from scanner.cel.telling import closures_alone
 
@@ -19,18 +19,54 @@ if TYPE_CHECKING:
     from scanner.cel.values import Value
 
 IsWrapped: TypeAlias = "Callable[[Value], bool]"
+
+
+class Structures(Protocol):
+    """Which wrapped maps are structures of Go, and which of these are the same to Kubernetes."""
+
+    def is_structure(self, value: Value) -> bool:
+        """Return whether a wrapped value is a structure."""
+        ...
+
+    def same(self, left: Value, right: Value) -> bool:
+        """Return whether two structures are equal: of one type, with quantities of one number."""
+        ...
+
+
 _CURRENT: ContextVar[IsWrapped | None] = ContextVar("wrapped", default=None)
+_STRUCTURES: ContextVar[Structures | None] = ContextVar("structures", default=None)
 
 
 @contextmanager
-def wrapping(is_wrapped: IsWrapped) -> Iterator[None]:
+def wrapping(is_wrapped: IsWrapped, structures: Structures | None = None) -> Iterator[None]:
     """Evaluate, inside the block, as if these values were wrapped."""
-    token = _CURRENT.set(is_wrapped)
+    token, other = _CURRENT.set(is_wrapped), _STRUCTURES.set(structures)
     try:
         with closures_alone():
             yield
     finally:
         _CURRENT.reset(token)
+        _STRUCTURES.reset(other)
+
+
+def go_name(value: Value) -> str:
+    """Return the name of upstream's wrapper of a value; empty where it has none."""
+    if type(value) not in (dict, list) or not wrapped(value):
+        return ""
+    kind = "List" if type(value) is list else "Struct" if is_structure(value) else "Map"
+    return f"*common.reflectSchemalessTyped{kind}"
+
+
+def is_structure(value: Value) -> bool:
+    """Return whether a value is a wrapped structure in the evaluation that runs."""
+    known = _STRUCTURES.get()
+    return known is not None and known.is_structure(value)
+
+
+def same_structures(left: Value, right: Value) -> bool:
+    """Return whether two wrapped structures are equal."""
+    known = _STRUCTURES.get()
+    return known is not None and known.same(left, right)
 
 
 def wrapped(value: Value) -> bool:

@@ -52,6 +52,8 @@ class Term(NamedTuple):
 
 def of_type(type_: Type) -> Kind:
     """Return what a static type tells of a value; of a list, not what is in it."""
+    if type_.nullable:
+        return Kind.ANY
     return Kind.LIST if type_.family == "list" else _OF_TYPE.get(type_, Kind.ANY)
 
 

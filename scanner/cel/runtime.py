@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from scanner.cel import made
 from scanner.cel.errors import EvaluationError
-from scanner.cel.natives import wrapped
+from scanner.cel.natives import go_name, is_structure, same_structures, wrapped
 from scanner.cel.text import converted_double
 from scanner.cel.type_system import Type
 from scanner.cel.values import (
@@ -21,6 +21,7 @@ from scanner.cel.values import (
     Duration,
     KeyedMap,
     Lazy,
+    Message,
     Opaque,
     Optional,
     Struct,
@@ -122,7 +123,45 @@ def _equal_alike(left: Operand, right: Operand) -> bool:
         return left.name == right.name
     if type(left) is Struct and type(right) is Struct:
         return left.type == right.type and equal_maps(left.fields, right.fields)
+    if type(left) is Message and type(right) is Message:
+        same = left.type == right.type and left.unknown == right.unknown
+        return same and equal_maps(left.fields, right.fields)
     return left is right
+
+
+def equal_sum(left: Value, right: Value) -> bool:
+    """Compare a list that `+` has joined: upstream lets an error between two elements count there, if no others differ."""
+    if type(left) is not list or type(right) is not list or len(left) != len(right):
+        return False
+    failure: EvaluationError | None = None
+    for one, other in zip(left, right, strict=True):
+        try:
+            if not equal(one, other):
+                return False
+        except EvaluationError as error:
+            failure = failure or error
+    if failure is not None:
+        raise failure
+    return True
+
+
+def unequal_sum(left: Value, right: Value) -> bool:
+    """Negate the comparison of a joined list; what cannot be compared is unequal."""
+    try:
+        return not equal_sum(left, right)
+    except EvaluationError:
+        return True
+
+
+def contains_sum(element: Value, container: Value) -> bool:
+    """Return whether a joined list is an element of a list; an error is no match."""
+    if type(container) is not list:
+        return contains(container, element)
+    return any(not unequal_sum(element, candidate) for candidate in container)
+
+
+SUMS: dict[str, Callable[[Value, Value], bool]] = {"_==_": equal_sum, "_!=_": unequal_sum, "@in": contains_sum}
+"""What compares a joined list, by function; its first operand is the list."""
 
 
 def _equal_elements(left: list[Value], right: list[Value], same: Callable[[Value, Value], bool]) -> bool:
@@ -149,12 +188,17 @@ def _not_unequal(left: Value, right: Value) -> bool:
 
 
 def equal_maps(left: Operand, right: Operand) -> bool:
-    """Compare two maps of either shape."""
+    """Compare two maps of either shape; wrapped ones are stricter, and structures have an equality of their own."""
+    same = _not_unequal
+    if wrapped(left):
+        if is_structure(left) and is_structure(right):
+            return same_structures(left, right)
+        same = equal if is_structure(left) else _surely_equal
     if len(left) != len(right):
         return False
     for key, value in left.items():
         other = find_key(right, key)
-        if other is None or not _not_unequal(value, other[0]):
+        if other is None or not same(value, other[0]):
             return False
     return True
 
@@ -410,9 +454,17 @@ def look_up(container: Value, key: Value) -> tuple[Value] | None:
         return _entry(container, key)
     if type(container) is Struct:
         return container.find(key)
+    if type(container) is Message:
+        return (container.find(key),)
     if type(container) is dict and type(key) is not str:
         return (None,) if _has_no_key(container, key) else None
     return find_key(container, key)
+
+
+def probe(container: Value, key: Value) -> tuple[Value] | None:
+    """Return what is under a key as an optional selection sees it: a field of a message that is not set is not there."""
+    found = look_up(container, key)
+    return None if type(container) is Message and key not in container.fields else found
 
 
 def _entry(variables: Lazy, key: Value) -> tuple[Value] | None:
@@ -451,7 +503,7 @@ def has(container: Value, field: str) -> bool:
         return field in container
     if type(container) is Struct:
         return field in container.fields
-    return look_up(container, field) is not None
+    return probe(container, field) is not None
 
 
 def rewrapped(value: Value) -> Value:
@@ -486,12 +538,13 @@ _GO_TYPES = {
     dict: "*types.baseMap",
     KeyedMap: "*types.baseMap",
     Struct: "*dynamic.ObjectVal",
+    Message: "*types.protoObj",
 }
 
 
 def go_type(value: Value) -> str:
     """Return the name of upstream's implementation of a value, which some error texts show."""
-    return value.go_type() if isinstance(value, Opaque) else _GO_TYPES[type(value)]
+    return value.go_type() if isinstance(value, Opaque) else go_name(value) or _GO_TYPES[type(value)]
 
 
 def elements(container: Value) -> list[Value]:

@@ -126,7 +126,7 @@ def _reach(value: Value, steps: tuple[Step, ...], frame: Frame, again: Rewrap) -
         if not is_optional:
             value = runtime.index(value, at)
             continue
-        found = runtime.look_up(value, at)
+        found = runtime.probe(value, at)
         if found is None:
             return None, True
         value = found[0]
@@ -139,7 +139,7 @@ def has(base: Evaluate, steps: tuple[Step, ...], field: str, again: Rewrap, *, k
     def evaluate(frame: Frame) -> Value:
         found, is_optional = _reach(base(frame), steps, frame, again)
         if keep and is_optional:
-            entry = None if found is None else runtime.look_up(found[0], field)
+            entry = None if found is None else runtime.probe(found[0], field)
             return NONE if entry is None else Optional(entry[0])
         return found is not None and runtime.has(found[0], field)
 

@@ -38,6 +38,8 @@ _DAY = 86_400
 _DAY_OF_ZONES = 2 * _DAY
 _CENTURIES = 146_097
 """Days in 400 years."""
+_SINCE_ABSOLUTE_YEAR = 9_223_372_028_741_760_000
+"""Seconds to 1970 from the first of March of the year -292277022400, where Go begins to count."""
 _DIGITS_OF_INT64 = 19
 _LAST_ZONE_HOUR = 24
 _LAST_ZONE_MINUTE = 60
@@ -115,9 +117,14 @@ def _seconds(year: int, month: int, day: int, clock: tuple[int, int, int]) -> in
 def printed(moment: Timestamp) -> str:
     """Return RFC 3339 text with as many digits of the second as needed, in the zone the timestamp was given in."""
     seconds, rest = divmod(moment.nanoseconds, SECOND)
-    local = _EPOCH + datetime.timedelta(seconds=seconds + moment.offset)
+    shifted, years = _within_python(seconds + moment.offset)
+    local = _EPOCH + datetime.timedelta(seconds=shifted)
     fraction = f".{rest:09d}".rstrip("0") if rest else ""
-    return f"{local:%Y-%m-%dT%H:%M:%S}".rjust(19, "0") + fraction + _zone_text(moment.offset)
+    return f"{_year_text(local.year - years)}{local:-%m-%dT%H:%M:%S}{fraction}{_zone_text(moment.offset)}"
+
+
+def _year_text(year: int) -> str:
+    return f"{'-' if year < 0 else ''}{abs(year):04d}"
 
 
 def _zone_text(offset: int) -> str:
@@ -143,13 +150,24 @@ def part(moment: Value, name: str, zone: Value) -> int:
 def _within_python(seconds: int) -> tuple[int, int]:
     """Return seconds moved by so many years that a zone cannot push them out of the years 1 to 9999.
 
-    The calendar and its days of the week repeat every 400 years.
+    The calendar and its days of the week repeat every 400 years. Go counts the seconds since a year long gone, in 64 bits.
     """
-    if seconds < FIRST_SECOND + _DAY_OF_ZONES:
-        return seconds + _CENTURIES * _DAY, 400
-    if seconds > LAST_SECOND - _DAY_OF_ZONES:
-        return seconds - _CENTURIES * _DAY, -400
-    return seconds, 0
+    if FIRST_SECOND + _DAY_OF_ZONES <= seconds <= LAST_SECOND - _DAY_OF_ZONES:
+        return seconds, 0
+    seconds = (seconds + _SINCE_ABSOLUTE_YEAR) % 2**64 - _SINCE_ABSOLUTE_YEAR
+    near = FIRST_SECOND if seconds < FIRST_SECOND + _DAY_OF_ZONES else LAST_SECOND - 2 * _CENTURIES * _DAY
+    times = (seconds - near) // (_CENTURIES * _DAY) - 1
+    return seconds - times * _CENTURIES * _DAY, -400 * times
+
+
+def in_64_bits(seconds: int) -> int:
+    """Return a number of seconds as Go's int64 holds it."""
+    return (seconds - INT_MIN) % 2**64 + INT_MIN
+
+
+def unix_moment(seconds: int, nanoseconds: int) -> Timestamp:
+    """Return the moment of any number of seconds since 1970, which Go counts from the year 1 on, in 64 bits."""
+    return Timestamp((in_64_bits(seconds - FIRST_SECOND) + FIRST_SECOND) * SECOND + nanoseconds)
 
 
 _PARTS: dict[str, Callable[[datetime.datetime], int]] = {

@@ -6,40 +6,66 @@ A type prints in two ways upstream: the checker's (`null`, `timestamp`, `list(st
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Literal as Choice
 from typing import TypeAlias
 
 Family: TypeAlias = Choice[
-    "dyn", "error", "primitive", "null", "list", "map", "type", "object", "opaque", "parameter", "timestamp", "duration"
+    "dyn",
+    "any",
+    "error",
+    "primitive",
+    "null",
+    "list",
+    "map",
+    "type",
+    "object",
+    "opaque",
+    "parameter",
+    "timestamp",
+    "duration",
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """One type; `name` is its run-time name, `parameters` what lists, maps, optionals and types are of."""
+    """One type; `name` is its run-time name, `parameters` what lists, maps, optionals and types are of.
+
+    A `nullable` type is that of a protobuf wrapper: the plain type, except that null fits, too.
+    """
 
     family: Family
     name: str
     parameters: tuple[Type, ...] = ()
+    nullable: bool = field(default=False, compare=False)
 
     def __str__(self) -> str:
         """Return the type as compile errors print it."""
         if self.family in _CHECKER_NAMES:
             return _CHECKER_NAMES[self.family]
         if not self.parameters:
-            return self.name
+            return self.declared_name()
         return f"{self.name}({', '.join(map(str, self.parameters))})"
 
     def full_name(self) -> str:
         """Return the type as `must evaluate to … but got …` prints it."""
         if not self.parameters:
-            return self.name
+            return self.declared_name()
         return f"{self.name}({', '.join(parameter.full_name() for parameter in self.parameters)})"
+
+    def declared_name(self) -> str:
+        """Return the name, which shows that a type is nullable."""
+        return f"wrapper({self.name})" if self.nullable else self.name
+
+    @property
+    def is_dyn(self) -> bool:
+        """Whether the checker knows nothing of the values."""
+        return self.family in ("dyn", "any")
 
 
 _CHECKER_NAMES: dict[Family, str] = {
     "dyn": "dyn",
+    "any": "any",
     "error": "!error!",
     "null": "null",
     "timestamp": "timestamp",
@@ -47,6 +73,7 @@ _CHECKER_NAMES: dict[Family, str] = {
 }
 
 DYN = Type("dyn", "dyn")
+ANY = Type("any", "google.protobuf.Any")
 ERROR = Type("error", "!error!")
 BOOL = Type("primitive", "bool")
 INT = Type("primitive", "int")
@@ -81,6 +108,11 @@ def optional_of(value: Type) -> Type:
 def type_of_type(denoted: Type) -> Type:
     """Return the type of a type's name."""
     return Type("type", "type", (denoted,))
+
+
+def nullable(plain: Type) -> Type:
+    """Return the type of a wrapper of plain values."""
+    return replace(plain, nullable=True)
 
 
 def object_type(name: str) -> Type:

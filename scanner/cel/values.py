@@ -9,7 +9,7 @@
 | double | float | | type | `Type` |
 | string | str | | optional | `Optional` |
 | bytes | bytes | | Kubernetes' own types | subclasses of `Opaque` |
-| | | | made by `Name{field: value}` | `Struct` |
+| | | | made by `Name{field: value}` | `Struct`, `Message` |
 
 Classes are compared with `type(x) is …`, never `isinstance`: Python's bool is an int, CEL's is not.
 """
@@ -200,6 +200,40 @@ class Struct:
         return (self.absent[field],) if field in self.absent else None
 
 
+class Message:
+    """A message of protobuf that is no plain value; `absent` is how its fields read that are not set.
+
+    `unknown` holds fields that came with it and that its type does not have, `go_type` is Go's type of it.
+    """
+
+    __slots__ = ("absent", "fields", "go_type", "type", "unknown")
+
+    def __init__(
+        self,
+        type_: Type,
+        fields: dict[str, Value],
+        absent: Mapping[str, Value],
+        go_type: str = "*dynamicpb.Message",
+        unknown: bytes = b"",
+    ) -> None:
+        self.type = type_
+        self.fields = fields
+        self.absent = absent
+        self.go_type = go_type
+        self.unknown = unknown
+
+    def __repr__(self) -> str:
+        return f"Message({self.type.name}, {self.fields!r})"
+
+    def find(self, field: Value) -> Value:
+        """Return the value of a field, set or not; raise EvaluationError for a field that the type does not have."""
+        if type(field) is not str:
+            raise EvaluationError("no such overload")
+        if field not in self.absent:
+            raise EvaluationError(f"no such field '{field}'")
+        return self.fields.get(field, self.absent[field])
+
+
 def map_key(key: Value) -> Hashable:
     """Return what tells map keys apart, as the hash of upstream's value does.
 
@@ -324,7 +358,7 @@ def type_of(value: Value) -> Type:
         return known
     if isinstance(value, Opaque):
         return value.TYPE
-    if type(value) is Struct:
+    if type(value) is Struct or type(value) is Message:
         return value.type
     message = f"not a CEL value: {type(value).__name__}"
     raise TypeError(message)

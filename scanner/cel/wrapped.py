@@ -15,8 +15,9 @@ from scanner.cel import parser
 from scanner.cel.checker import check
 from scanner.cel.depth import with_room
 from scanner.cel.lexer import UnknownCharacter
+from scanner.cel.messages import MESSAGES
 from scanner.cel.parser import NotInGrammar, TooDeep
-from scanner.cel.tree import Call, Identifier, ListLiteral, Literal, MapLiteral, Node, Select, walk
+from scanner.cel.tree import Call, Identifier, ListLiteral, Literal, MapLiteral, Node, Select, StructLiteral, walk
 from scanner.cel.type_system import DYN
 
 if TYPE_CHECKING:
@@ -79,8 +80,17 @@ class _Finder:
             case Call(function="ofNonZeroValue", target=Identifier(name="optional"), arguments=(value,)):
                 if _is_read(value) and self._kind(self._type(value)) in ("object", "list"):
                     yield Told(f"optional.ofNonZeroValue of {_shown(self._type(value))}")
+            case StructLiteral(type_name=name, entries=entries) if name.removeprefix(".") in MESSAGES:
+                for entry in entries:
+                    yield from self._conversion(name, entry.name, entry.value)
             case _:
                 pass
+
+    def _conversion(self, message: str, field: str, value: Node) -> Iterator[Told]:
+        """Yield what a field of a message of protobuf is given, where that may be a wrapper or hold one."""
+        types = (self._type(value), *self._held(value))
+        if _reads(value) and any(self._kind(type_) in ("object", "map", "list") for type_ in types):
+            yield Told(f"{message}{{{field}: {_shown(types[0])}}}")
 
     def _equality(self, sign: str, left: Node, right: Node) -> Iterator[Told]:
         text = f"{_shown(self._type(left))} {sign} {_shown(self._type(right))}"
@@ -88,14 +98,12 @@ class _Finder:
             return
         if self._structures(left, right):
             yield Told(text, evaluated=False)
-        elif self._kinds_differ(left, right):
-            yield Told(text, evaluated=not (_is_sum(left) or _is_sum(right)))
+        elif self._fields_differ(left, right) or self._kinds_differ(left, right):
+            yield Told(text)
 
     def _structures(self, left: Node, right: Node) -> bool:
-        """Return whether structures are compared, with each other or with a literal that has odd values in their fields."""
+        """Return whether structures are compared with each other: the bytes of what is free-form in them count, as they came."""
         one, other = self._type(left), self._type(right)
-        if self._fields_differ(left, right):
-            return True
         both = _is_read(left) and _is_read(right) and self._is_object(one) and self._is_object(other)
         pairs = ((held, beside) for held in self._held(left) for beside in self._held(right))
         return both or ((_reads(left) or _reads(right)) and any(self._semantic(*pair) for pair in pairs))
@@ -185,7 +193,7 @@ class _Finder:
         return type_
 
     def _kind(self, type_: Type) -> str:
-        if type_.family in ("dyn", "error", "parameter"):
+        if type_.family in ("dyn", "any", "error", "parameter"):
             return "dyn"
         if type_.family == "object":
             return "object" if self._is_object(type_) or type_.name.startswith("kubernetes.") else type_.name
@@ -214,11 +222,6 @@ def _is_read(node: Node) -> bool:
             return _is_read(yes) or _is_read(no)
         case _:
             return False
-
-
-def _is_sum(node: Node) -> bool:
-    """Return whether a list is put together of two, which from 1.37 on is not the same as one list."""
-    return isinstance(node, Call) and node.function == "_+_"
 
 
 def _reads(node: Node) -> bool:

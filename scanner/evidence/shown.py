@@ -70,7 +70,7 @@ def _pieces(value: cel.Value, hidden: Iterable[str], trail: Trail | None, depth:
             yield "]"
         case dict() | cel.KeyedMap():
             yield from _entries(value, hidden, trail, depth)
-        case cel.Struct():
+        case cel.Struct() | cel.Message():
             yield value.type.name
             yield from _entries(value.fields, hidden, trail, depth)
         case cel.Optional() if value.present:

@@ -2,8 +2,9 @@
 
 Mirrors `ObjectVal.ConvertToNative` and `convertField` of apiserver. A list or map that was written in the expression is
 converted one level deep, so that another one inside it stays a Go value that no schema accepts (`Foreign`); a list that `+` has
-joined is JSON wherever it stands, and one of texts that a function made nowhere. What was read from the request is JSON already
-until 1.36, and from 1.37 on built anew: an empty list of it becomes null, and a null no value at all.
+joined is JSON wherever it stands, and one of texts that a function made nowhere, nor what a protobuf message came to. What was
+read from the request is JSON already until 1.36, and from 1.37 on built anew: an empty list of it becomes null, and a null no
+value at all.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 from typing import TypeAlias, assert_never, cast
 
 from scanner import cel
+from scanner.cel import prototext
 from scanner.cel.runtime import go_type, printed
 from scanner.mutate.origin import Data
 
@@ -43,6 +45,8 @@ def _field(value: object, data: Data) -> Native:
     """A field's value: lists and maps are opened once."""
     if isinstance(value, cel.KeyedMap):
         raise PatchFault("invalid return type: *dynamic.ObjectVal")
+    if data.made(value) is cel.Making.MESSAGE:
+        return _of_message(value)
     if isinstance(value, list | dict) and not _is_flat(value) and value in data:
         return _rebuilt(value) if data.rebuilds else cast("Native", value)
     if isinstance(value, list) and data.made(value) is not cel.Making.SPLITTING:
@@ -82,6 +86,10 @@ def _inside(value: object, data: Data) -> Native:
             return value
         case cel.Struct():
             return native_object(value, data)
+        case cel.Message():
+            return Foreign(value.go_type, prototext.printed(value))
+        case dict() if data.made(value) is cel.Making.MESSAGE:
+            return _of_message(value)
         case list() | dict() if value in data and not data.wrapping(value):
             return value
         case list():
@@ -100,12 +108,19 @@ def _listed(value: list[cel.Value], data: Data) -> Native:
     match data.made(value):
         case cel.Making.JOINING:
             return [_inside(one, data) for one in value]
+        case cel.Making.MESSAGE:
+            return _of_message(value)
         case cel.Making.SPLITTING:
             return Foreign("[]string", f"[{' '.join(map(printed, value))}]")
         case None:
             return Foreign("[]ref.Val", f"[{' '.join(map(printed, value))}]")
         case _ as never:
             assert_never(never)
+
+
+def _of_message(value: object) -> Foreign:
+    """A list or map that a message of protobuf came to, and that stays one to Go."""
+    return Foreign("*structpb.ListValue" if isinstance(value, list) else "*structpb.Struct", prototext.printed(value))
 
 
 def go_text(value: object) -> str:

@@ -51,6 +51,8 @@ def _converted(value: cel.Value, data: Data) -> Node:
             return _converted(value.value, data)
         case cel.Struct():
             return _struct_inside(value, data)
+        case cel.Message():
+            return {name: _converted(one, data) for name, one in value.fields.items()}
         case _:
             raise PatchFault(f"{_PREFIX}type conversion error from '{cel.type_name(value)}' to '*structpb.Value'")
 

@@ -49,6 +49,11 @@ LIMITS: tuple[Limit, ...] = (
         lambda traits, _ours, theirs: traits.optional and _failed(theirs),
     ),
     Limit(
+        "messages",
+        "It knows the messages of protobuf by half: of google.protobuf.Int32Value{…} and the like it makes other values, or none.",
+        lambda traits, _ours, _theirs: traits.names_messages,
+    ),
+    Limit(
         "objects",
         "It cannot make objects, as in Object{…} and JSONPatch{…}.",
         lambda traits, _ours, theirs: traits.builds and _failed(theirs),

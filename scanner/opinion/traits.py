@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from scanner.cel import parser
 from scanner.cel.depth import with_room
-from scanner.cel.tree import Call, Comprehension, ListLiteral, MapLiteral, Node, StructLiteral, walk
+from scanner.cel.tree import Call, Comprehension, Identifier, ListLiteral, MapLiteral, Node, StructLiteral, walk
 from scanner.model.release import NEWEST
 
 _STANDARD = frozenset(
@@ -24,13 +24,17 @@ _OPTIONAL = frozenset({"_?._", "_[?_]"})
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """`functions` are those of libraries, `converts` tells of `string()`, `widens` of macros that came after CEL's own."""
+    """`functions` are those of libraries, `converts` tells of `string()`, `widens` of macros that came after CEL's own.
+
+    `names_messages` tells of the messages of protobuf, made or named.
+    """
 
     functions: tuple[str, ...] = ()
     optional: bool = False
     converts: bool = False
     widens: bool = False
     builds: bool = False
+    names_messages: bool = False
 
 
 @lru_cache(maxsize=4096)
@@ -44,7 +48,16 @@ def traits_of(text: str) -> Traits:
         converts="string" in called,
         widens=any(isinstance(node, Comprehension) and _widens(node) for node in nodes),
         builds=any(isinstance(node, StructLiteral) for node in nodes),
+        names_messages=any(map(_names_message, nodes)),
     )
+
+
+def _names_message(node: Node) -> bool:
+    match node:
+        case StructLiteral(type_name=name) | Identifier(name=name):
+            return name.removeprefix(".").partition(".")[0] == "google"
+        case _:
+            return False
 
 
 def _has_optional_entry(node: Node) -> bool:

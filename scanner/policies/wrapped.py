@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Final, Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias, cast
 
 from scanner.cel import DYN, STRING, Environment, Struct, Told, Type, Value, telling
 from scanner.cel.env import ADMISSION, AUTHORIZATION, PARAMS
@@ -22,12 +22,15 @@ from scanner.model.outcome import Judgement
 from scanner.model.release import Minor
 from scanner.model.resource import Kind, Resource
 from scanner.mutate.origin import Data
+from scanner.mutate.quantities import same_quantity
 from scanner.mutate.schema import Atom, MapType, Schema
 
 SINCE: Final[Minor] = (1, 37)
 _SCALARS: Final = {"string": STRING, "boolean": BOOL, "int32": INT, "int64": INT}
 _NAMESPACES: Final = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
 _DEEPEST: Final = 40
+_STRUCTURE: Final = "struct type "
+_REQUEST: Final = "struct type v1.AdmissionRequest"
 
 
 Tellings: TypeAlias = Mapping[str, tuple[Told, ...]]
@@ -56,7 +59,7 @@ class Deciding:
         if not self.tells(compiled, request.matched):
             return evaluate(compiled, request, param)
         watch = _Watch(self._of(request.matched), self._of(_NAMESPACES), request.resource.body)
-        with wrapping(watch.holds):
+        with wrapping(watch.holds, watch):
             return evaluate(replace(compiled, watch=watch.see), request, param)
 
     def tells(self, compiled: CompiledPolicy, kind: Kind) -> bool:
@@ -110,16 +113,76 @@ class _Watch:
 
     def __init__(self, kind: _Typed, namespaces: _Typed, body: object) -> None:
         self._namespaces = namespaces
-        self._known = [Data((), wrapped=kind.wrapped(body))]
+        self._roots = kind.wrapped(body)
+        self._known = [Data((), wrapped=self._roots)]
+        self._places: dict[int, tuple[Schema, Json]] = {}
+        self._requests: list[object] = []
 
     def see(self, activation: Mapping[str, object]) -> None:
         """Remember the request and the namespace of an activation."""
         namespace = self._namespaces.wrapped(activation["namespaceObject"])
+        self._roots = [*self._roots, *namespace]
+        self._places = {}
+        self._requests.append(activation["request"])
         self._known.append(Data((), wrapped=namespace, request=activation["request"]))
 
     def holds(self, value: object) -> bool:
         """Whether a value is wrapped."""
-        return any(data.wrapping(value) for data in self._known)
+        return bool(self._go_type(value))
+
+    def is_structure(self, value: object) -> bool:
+        """See Structures."""
+        return self._go_type(value).startswith(_STRUCTURE)
+
+    def same(self, left: object, right: object) -> bool:
+        """See Structures."""
+        if self._go_type(left) != self._go_type(right):
+            return False
+        if not self._places:
+            self._places = {id_: place for root in self._roots for id_, place in _places(*root)}
+        place = self._places.get(id(left))
+        return left == right if place is None else _alike(*place, left, right)
+
+    def _go_type(self, value: object) -> str:
+        if any(value is request for request in self._requests):
+            return _REQUEST
+        return next(filter(None, (data.wrapping(value) for data in self._known)), "")
+
+
+def _places(schema: Schema, body: object) -> Iterator[tuple[int, tuple[Schema, Json]]]:
+    """What the schema says of every structure of an object, by its identity."""
+    waiting: list[tuple[Json, object]] = [(schema.root, body)]
+    while waiting:
+        ref, value = waiting.pop()
+        atom = schema.resolve(ref)
+        if isinstance(value, dict) and atom.map:
+            yield id(value), (schema, ref)
+            waiting.extend((below, one) for key, one in value.items() if (below := atom.map.of(key)) is not None)
+        elif isinstance(value, list) and atom.list:
+            waiting.extend((atom.list.element, one) for one in value)
+
+
+def _alike(schema: Schema, ref: Json, one: object, other: object) -> bool:
+    """Whether two values are the same to `equality.Semantic` of apimachinery: numbers of quantities, and nothing is empty."""
+    if ref is None:
+        return one == other
+    atom = schema.resolve(ref)
+    if one is None or other is None:
+        return _is_nothing(atom, one) and _is_nothing(atom, other)
+    if atom.scalar == "quantity":
+        return same_quantity(cast("Json", one), cast("Json", other))
+    if isinstance(one, dict) and isinstance(other, dict) and atom.map:
+        return all(_alike(schema, atom.map.of(key), one.get(key), other.get(key)) for key in {**one, **other})
+    if isinstance(one, list) and isinstance(other, list) and atom.list:
+        element = atom.list.element
+        return len(one) == len(other) and all(_alike(schema, element, *pair) for pair in zip(one, other, strict=True))
+    return type(one) is type(other) and one == other
+
+
+def _is_nothing(atom: Atom, value: object) -> bool:
+    """Whether a field has no value, or an empty list or map for one; a structure without fields is one all the same."""
+    is_structure = atom.map is not None and bool(atom.map.fields)
+    return value is None or (value in ([], {}) and not is_structure)
 
 
 class _Types:

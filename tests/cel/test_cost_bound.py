@@ -27,6 +27,7 @@ from scanner.evaluate import CompiledPolicy
 from tests.cel.measuring import ACTIVATION, ENVIRONMENT
 from tests.cel.test_cost_core import CASES as CORE
 from tests.cel.test_cost_libraries import CASES as LIBRARIES
+from tests.cel.test_messages import COSTS as MESSAGES
 from tests.oracle.grammar import Generator
 from tests.oracle.ours import activation_of, compiled_with
 from tests.oracle.subjects import objects
@@ -63,7 +64,10 @@ def lengths_of(program: Any, base: dict[str, Any] | None) -> dict[tuple[str, ...
     return {} if base is None else {path: float(entries_at(base, path)) for path in program.ranges}
 
 
-@pytest.mark.parametrize("text", [text for cases in (CORE, LIBRARIES) for rows in cases.values() for text, _ in rows])
+CONSTRUCTS = [*(text for cases in (CORE, LIBRARIES) for rows in cases.values() for text, _ in rows), *dict(MESSAGES)]
+
+
+@pytest.mark.parametrize("text", CONSTRUCTS)
 @pytest.mark.parametrize("narrow", [False, True])
 def test_every_construct_is_bounded(text: str, narrow: bool) -> None:  # noqa: FBT001
     """No construct and no function costs more than its bound."""

@@ -91,6 +91,48 @@ def test_what_a_wrapped_value_makes_true(text: str) -> None:
     assert isinstance(outcome(text, version="1.36"), Violated)
 
 
+SIZES = [
+    {"name": "a", "resources": {"limits": {"cpu": "1"}}, "securityContext": {}},
+    {"name": "b", "resources": {"limits": {"cpu": "1000m"}}},
+    {"name": "c", "resources": {"limits": {"cpu": "2"}}},
+]
+SIZED = pod("sized", labels={"app": "web"}, containers=SIZES)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("object.spec.containers[0].resources == object.spec.containers[1].resources", True),
+        ("[object.spec.containers[0].resources] == [object.spec.containers[1].resources]", True),
+        ("object.spec.containers[0].resources == object.spec.containers[2].resources", False),
+        ("object.spec.containers[0].securityContext == object.spec", False),
+        ("object.spec.containers[0].resources in [object.spec.containers[1].resources]", True),
+        ("object.spec.containers[0].resources == {'limits': {'cpu': '1'}}", True),
+        ("object.spec.containers[0].resources == {'limits': {'cpu': '2'}}", False),
+        ("object.spec == object.spec", True),
+    ],
+)
+def test_structures_are_compared_by_what_they_mean(text: str, expected: object) -> None:
+    """Of one Go type, quantities by their number; with a literal they are compared field by field."""
+    found = outcome(text, SIZED)
+    assert expected == (found == Passed()), found
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("object.spec.containers[0].resources == {'limits': 1}", "no such overload"),
+        ("[object.spec] + [1] == [1, 1]", "no such overload"),
+        ("object.metadata.labels in object.metadata", "unsupported map key type: *common.reflectSchemalessTypedMap"),
+        ("object.spec[object.metadata] == 1", "invalid qualifier type: *common.reflectSchemalessTypedStruct"),
+        ("dyn(request)[0] == 1", "unsupported map key type: types.Int"),
+    ],
+)
+def test_structures_and_sums_let_errors_count(text: str, why: str) -> None:
+    """Where another map or list takes an error between two of its values for no difference."""
+    assert Errored(f"expression '{text}' resulted in error: {why}", would_deny=True) == outcome(text, SIZED)
+
+
 def test_match_conditions_and_variables_see_wrapped_values_too() -> None:
     """Wherever the object is handed over."""
     condition = [{"name": "c", "expression": "object.spec == 1"}]

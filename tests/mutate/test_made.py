@@ -75,6 +75,45 @@ def test_any_other_list_may_not(text: str, expected: str) -> None:
     assert expected == str(refused.value).rpartition("typed object: ")[2]
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("{'a': google.protobuf.ListValue{values: ['y']}}", '.free.a: expected map, got &{values:{string_value:"y"}}'),
+        ("Object.free{a: google.protobuf.ListValue{}}", ".free.a: expected map, got &{}"),
+        (
+            "Object.free{a: google.protobuf.ListValue{values: ['y']} + []}",
+            '.free.a: expected map, got &{values:{string_value:"y"}}',
+        ),
+        (
+            "Object.free{a: google.protobuf.Struct{fields: {'k': {'n': [true]}}}.k}",
+            '.free.a: expected map, got &{fields:{key:"n"  value:{list_value:{values:{bool_value:true}}}}}',
+        ),
+        ("{'a': google.protobuf.Empty{}}", ".free.a: expected map, got &{}"),
+        ("Object.free{a: google.protobuf.Struct.FieldsEntry{key: 'k'}}", '.free.a: expected map, got &{key:"k"}'),
+    ],
+)
+def test_the_lists_and_maps_of_messages_may_not_either(text: str, expected: str) -> None:
+    """To the server they are still messages of protobuf, wherever they stand."""
+    with pytest.raises(PatchFault) as refused:
+        free_of(text)
+
+    assert expected == str(refused.value).rpartition("typed object: ")[2]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("{'a': google.protobuf.StringValue{value: 'y'}}", "y"),
+        ("Object.free{a: google.protobuf.Int32Value{value: 3}}", 3),
+        ("Object.free{a: google.protobuf.ListValue{values: ['y']}.map(x, x)}", ["y"]),
+        ("{'a': google.protobuf.ListValue{values: ['y']} + ['z']}", ["y", "z"]),
+    ],
+)
+def test_plain_values_of_messages_are_plain(text: str, expected: Json) -> None:
+    """What a wrapper holds is a value like any other, and what is made of a message's list no message."""
+    assert expected == free_of(text)
+
+
 def test_how_often_an_expression_was_evaluated_makes_no_difference() -> None:
     """A generated function does not tell how lists were made: it is not asked then."""
     program = cel.compile("object.free.xs + ['z']", cel.Environment())

@@ -61,9 +61,16 @@ EXPLAINED: tuple[Explained, ...] = (
         r"hash of unhashable",
     ),
     Explained(
-        "messages of protobuf can be named and made; policies speak of JSON",
-        frozenset({"refusal", "type", "value", "error", "text"}),
-        r"google\.protobuf|\b(duration|timestamp)\s*\{",
+        "an Any of a type that is linked into the server, and that expressions cannot name, fails in other words",
+        _ERRORS,
+        r"google\.protobuf\.Any",
+        r"unknown type: '",
+    ),
+    Explained(
+        "how many blanks there are between the fields of a message depends on the build of the server",
+        _ERRORS,
+        r"google\.protobuf",
+        r"\(\*dynamicpb\.Message\)|_value:",
     ),
 )
 """Nothing is explained by an entry that does not say what upstream's side looks like, or which part of the language it is about."""

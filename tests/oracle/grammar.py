@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tests.oracle.messages import MESSAGE_NAMES, MESSAGES, TYPE_URLS
 from tests.oracle.pools import ALPHABET, LITERALS, TEXTS
 from tests.oracle.productions import CALLS, NAMES, NUMERIC, OPERATORS, ORDERED
 from tests.oracle.subjects import KINDS, SPEC, VARIABLES
@@ -84,7 +85,7 @@ class Generator:
     def _made(self, kind: str, depth: int) -> Term:
         if depth <= 0 or self._chance.random() < 0.12:
             return self._leaf(kind)
-        operators, calls = OPERATORS.get(kind, ()), CALLS.get(kind, ())
+        operators, calls = OPERATORS.get(kind, ()), (*CALLS.get(kind, ()), *MESSAGES.get(kind, ()))
         if operators and self._chance.random() < 0.4:
             return self._filled(kind, self._chance.choice(operators), depth, loose=True)
         if not calls:
@@ -149,8 +150,9 @@ class Generator:
                 if self._chance.random() < 0.7
                 else self._chance.choice(NAMES["loose"])
             ]
-        if name in NAMES:
-            return [self._chance.choice(NAMES[name])]
+        names = NAMES.get(name) or MESSAGE_NAMES.get(name)
+        if names:
+            return [self._chance.choice(names)]
         term = self._term(same if name == "A" else name, depth - 1)
         bare = not term.loose or self._chance.random() < _UNPARENTHESIZED
         return [term] if bare and not (first and term.loose) else ["(", term, ")"]
@@ -165,7 +167,7 @@ class Generator:
     def _text(self, pool: str) -> Term:
         if self._chance.random() < 0.1:
             return self._term("string", 1)
-        text = self._chance.choice(TEXTS[pool])
+        text = self._chance.choice(TYPE_URLS if pool == "type_url" else TEXTS[pool])
         if self._chance.random() < _CHANGED_TEXT:
             text = self._changed(text)
         return Term("string", (literal(text, self._chance.choice(_QUOTES)),))

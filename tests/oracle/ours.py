@@ -14,7 +14,7 @@ from scanner.cel.functions.authorizer import Answer, Authorizer, Question, Subje
 from scanner.cel.functions.quantity import Quantity
 from scanner.cel.times import printed
 from scanner.cel.type_system import Type
-from scanner.cel.values import Duration, KeyedMap, Opaque, Optional, Timestamp, UInt
+from scanner.cel.values import Duration, KeyedMap, Message, Opaque, Optional, Timestamp, UInt
 from scanner.evaluate import CompiledPolicy, Request, compile_policy, request_map
 from scanner.model.resource import Kind, UserInfo, resource_of
 from scanner.policies.manifest import read_policy
@@ -131,6 +131,6 @@ def _plain(value: Any) -> Any:
             return value.name
         case Quantity():
             return f"{value.unscaled}e{value.exponent}"
-        case Opaque():
+        case Opaque() | Message():
             return str(value) if type(value).__str__ is not Opaque.__str__ else ""
     raise TypeError(type(value).__name__)

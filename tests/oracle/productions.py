@@ -236,7 +236,7 @@ CALLS: dict[str, tuple[str, ...]] = {
         "$list_int.filter(@int, $bool)",
         "$list_int.transformList(@int, @int, $int)",
         "$list_int.slice($int, $int)",
-        "lists.range($int % 5)",
+        "lists.range(($int) % 5)",
         "$list_int.distinct()",
         "$list_int.reverse()",
         "$list_int.sort()",

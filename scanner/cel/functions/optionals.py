@@ -11,7 +11,7 @@ from scanner.cel.functions.declaration import Function, Library, Overload, membe
 from scanner.cel.natives import wrapped
 from scanner.cel.runtime import printed
 from scanner.cel.type_system import BOOL, DYN, INT, STRING, A, B, list_of, map_of, opaque, optional_of
-from scanner.cel.values import NONE, Duration, KeyedMap, Optional, Timestamp, UInt, Value
+from scanner.cel.values import NONE, Duration, KeyedMap, Message, Optional, Timestamp, UInt, Value
 
 _OPTIONAL = optional_of(A)
 _LIST = list_of(A)
@@ -28,6 +28,8 @@ def _is_zero(value: Value) -> bool:
         return len(value) == 0
     if type(value) is Timestamp:
         return value.nanoseconds == _YEAR_ONE
+    if type(value) is Message:
+        return not value.fields and not value.unknown
     return type(value) is Duration and value.nanoseconds == 0
 
 
