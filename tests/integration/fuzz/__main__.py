@@ -18,6 +18,8 @@ from tests.integration.fuzz.report import report
 from tests.integration.fuzz.run import Fuzz, unaccepted
 from tests.integration.fuzz.stage import staged
 
+PARTS = ("patches", "configurations", "sets")
+
 
 def main() -> int:
     """Parse the command line and run."""
@@ -26,6 +28,9 @@ def main() -> int:
     parser.add_argument("--objects", type=int, default=None, help="how many of the objects, by default all")
     parser.add_argument("--seconds", type=float, default=3600, help="the longest time that it may take")
     parser.add_argument("--share", type=float, default=1.0, help="which part of all patches")
+    parser.add_argument("--each", type=int, default=40, help="how many configurations of each object")
+    parser.add_argument("--only", default="", help="take only objects of this kind")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="what to compare")
     arguments = parser.parse_args()
     assets = os.environ.get("KUBEBUILDER_ASSETS")
     if not assets:
@@ -36,9 +41,13 @@ def main() -> int:
         chance = Random(seed)
         fuzz = Fuzz(stage, chance, time.monotonic() + arguments.seconds)
         sys.stdout.writelines(f"{line}\n" for line in unaccepted(stage))
-        objects = chance.sample(stage.objects, arguments.objects or len(stage.objects))
+        known = [it for it in stage.objects if arguments.only in ("", it.document["kind"])]
+        objects = chance.sample(known, min(len(known), arguments.objects or len(known)))
         begun = time.monotonic()
-        fuzz.patched(objects, arguments.share)
+        if "patches" in arguments.parts:
+            fuzz.patched(objects, arguments.share)
+        if "configurations" in arguments.parts:
+            fuzz.configured(objects, arguments.each)
         sys.stdout.write(f"{report(fuzz.tally)}\nseed {seed}, {time.monotonic() - begun:.0f} s\n")
     return 1 if fuzz.tally.alike else 0
 

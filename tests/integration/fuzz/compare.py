@@ -14,6 +14,7 @@ from tests.integration.fuzz.case import Case, Made, Outcome, Refused, tidied
 
 _ADMITTED = (200, 201)
 _NAMES = re.compile(r"'[^']*'|\"[^\"]*\"|\b[0-9.]+\b")
+_UNMARSHALLED = re.compile(r".*json: cannot unmarshal \w+ into Go (?:struct field (\S+)|value) of type (.+)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +55,14 @@ def compared(  # noqa: PLR0913 - what was asked, and both answers
     created = operation == "CREATE"
     if isinstance(theirs, Refused) or isinstance(ours, Refused):
         right = isinstance(theirs, Refused) and isinstance(ours, Refused) and theirs.code == ours.code
-        signature = "" if right and theirs == ours else f"{_shape(theirs)} <> {_shape(ours)}"
+        signature = "" if theirs == ours else _refusals(theirs, ours)
         return Compared(case, where, operation, theirs, ours, right, theirs == ours, signature)
     differing = [
         it
         for it in difference(tidied(theirs.document, created=created), tidied(ours.document, created=created))
         if it[1] not in made_anew
     ]
-    signature = "; ".join(sorted({f"{how} {_general(path)}" for how, path, *_ in differing}))
+    signature = "; ".join(sorted({f"{how} {_general(path)}" for how, path, *_ in differing})[:3])
     return Compared(case, where, operation, theirs, ours, not differing, not differing, signature)
 
 
@@ -90,11 +91,24 @@ def is_changed(outcome: Outcome, before: JsonObject) -> bool:
     )
 
 
+def _refusals(theirs: Outcome, ours: Outcome) -> str:
+    """In what two outcomes differ, of which one at least is a refusal."""
+    pair = [isinstance(it, Refused) and _UNMARSHALLED.fullmatch(it.message) for it in (theirs, ours)]
+    match pair:
+        case [re.Match() as one, re.Match() as other]:
+            kinds = f"{one[2]} <> {other[2]}" if one[2] != other[2] else ""
+            return f"unmarshal {kinds}{'' if one[1] == other[1] else ' path'}"
+        case _:
+            return f"{_shape(theirs)} <> {_shape(ours)}"
+
+
 def _shape(outcome: Outcome) -> str:
     if isinstance(outcome, Made):
         return "made"
+    if found := _UNMARSHALLED.fullmatch(outcome.message):
+        return f"{outcome.code} unmarshal into {found[2]}"
     return f"{outcome.code} {_NAMES.sub('_', outcome.message.rpartition(' denied request: ')[2])}"
 
 
 def _general(path: str) -> str:
-    return re.sub(r"/\d+(?=/|$)", "/*", path)
+    return "/".join(re.sub(r"/\d+(?=/|$)", "/*", path).split("/")[-2:])

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import count, islice
 from random import Random
 
 from scanner.api import UserInfo
 from scanner.model.json import JsonObject, as_text
 from scanner.model.policy import Operation
 from scanner.model.resource import Kind
-from tests.integration.fuzz import explained, patches
-from tests.integration.fuzz.case import Case, Made, tidied
+from tests.integration.fuzz import configurations, explained, patches
+from tests.integration.fuzz.case import Case, Made, name_of, tidied
 from tests.integration.fuzz.compare import Compared, compared, difference, is_changed, said
 from tests.integration.fuzz.fields import absent_fields
+from tests.integration.fuzz.manifests import binding_named
 from tests.integration.fuzz.ours import predicted
 from tests.integration.fuzz.stage import DEFINITION, GROUPS, Stage, Stored, where_of
 
+_MOST_POLICIES = 300
 NOBODY = UserInfo("nobody", groups=GROUPS)
+# The server itself writes it into what is sent to create an object, before any policy sees it.
+_NOTED = "/metadata/managedFields"
 
 
 @dataclass(slots=True)
@@ -66,15 +71,36 @@ class Fuzz:
             self.written("patch", stored, cases)
             if time.monotonic() > self.ends:
                 break
+        self.stage.deactivate()
+
+    def configured(self, objects: Sequence[Stored], each: int) -> None:
+        """So many generated apply configurations of each of these objects."""
+        names = (f"configuration-{number}" for number in count())
+        for some in _batches(objects, max(1, _MOST_POLICIES // each)):
+            asked = [(stored, [*islice(self._configurations(stored, names), each)]) for stored in some]
+            policies = [policy for _, cases in asked for case in cases for policy in case.policies]
+            bound = [name_of(it) for it in policies]
+            self.stage.activate([*policies, *map(binding_named, bound)])
+            for stored, cases in asked:
+                self.written("configuration", stored, cases)
+            self.stage.deactivate()
+            if time.monotonic() > self.ends:
+                break
+
+    def _configurations(self, stored: Stored, names: Iterator[str]) -> Iterator[Case]:
+        kind = self._kind(stored)
+        schema = self.stage.schemas.schema(kind)
+        return configurations.cases(schema, kind, stored.document, self.chance, names) if schema else iter(())
 
     def written(self, kind: str, stored: Stored, cases: Iterable[Case]) -> None:
         """Compare cases on an object in updates, and then in creates of it."""
-        found = list(cases)
+        stored, found = self.stage.current(stored), list(cases)
         self._compared(kind, stored, "UPDATE", found, frozenset())
         if stored.document["kind"] == DEFINITION:
             return
         self.stage.remove(stored)
-        self._compared(kind, stored, "CREATE", found, self._made_anew(stored))
+        sendable = [it for it in found if not it.path.startswith(_NOTED)]
+        self._compared(kind, stored, "CREATE", sendable, self._made_anew(stored))
         self.stage.restore(stored)
 
     def _compared(
@@ -97,6 +123,11 @@ class Fuzz:
     def _kind(self, stored: Stored) -> Kind:
         name = (as_text(stored.document["apiVersion"]), as_text(stored.document["kind"]))
         return next(it for it in self.stage.kinds if (it.api_version, it.kind) == name)
+
+
+def _batches(objects: Sequence[Stored], size: int) -> Iterator[Sequence[Stored]]:
+    for start in range(0, len(objects), size):
+        yield objects[start : start + size]
 
 
 def unaccepted(stage: Stage) -> Iterator[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 from urllib.parse import urlencode
@@ -33,6 +33,12 @@ NAMESPACES = ("fuzz", "limits")
 GROUPS = ("system:masters", "system:authenticated")
 SECONDS_TO_ACT = 60.0
 DEFINITION = "CustomResourceDefinition"
+ADMISSION_PATH = "/apis/admissionregistration.k8s.io/v1"
+PLURALS = {
+    "MutatingAdmissionPolicy": "mutatingadmissionpolicies",
+    "MutatingAdmissionPolicyBinding": "mutatingadmissionpolicybindings",
+}
+CREATED = 201
 _DROPPED = ("creationTimestamp", "generation", "managedFields", "resourceVersion", "uid")
 _CANARIES = count()
 
@@ -61,6 +67,12 @@ class Stored:
         return self.copy if operation == "CREATE" else self.document
 
 
+_PROBE = Stored(
+    {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "canary", "namespace": "default"}},
+    "/api/v1/namespaces/default/configmaps",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Stage:
     """A server that holds objects, and what predictions need to know of it."""
@@ -70,7 +82,6 @@ class Stage:
     namespaces: tuple[JsonObject, ...]
     kinds: tuple[Kind, ...]
     schemas: Schemas
-    _collections: dict[tuple[str, str, str], str] = field(default_factory=dict)
 
     def write(self, stored: Stored, operation: Operation, user: UserInfo) -> Answer:
         """The answer to a dry-run write by some user."""
@@ -91,6 +102,10 @@ class Stage:
         if stored.document["kind"] == "Namespace":
             self.server.request("PUT", f"{stored.path}/finalize", {**stored.copy, "spec": {"finalizers": []}})
 
+    def current(self, stored: Stored) -> Stored:
+        """The object as it is now: the server completes some after they were created, and gives a new one a new UID."""
+        return Stored(as_object(self.server.request("GET", stored.path).body), stored.collection)
+
     def restore(self, stored: Stored) -> None:
         """Create an object once more that was removed."""
         self.server.request("POST", stored.collection, stored.copy)
@@ -102,18 +117,19 @@ class Stage:
         """
         user = f"canary-{next(_CANARIES)}"
         label = f'Object{{metadata: Object.metadata{{labels: {{"canary": "{user}"}}}}}}'
-        apply(self.server, [*documents, policy_named(user, (label,), user=user), binding_named(user)])
-        probe = next(it for it in self.objects if it.document["kind"] == "ServiceAccount")
+        for document in (*documents, policy_named(user, (label,), user=user), binding_named(user)):
+            path = f"{ADMISSION_PATH}/{PLURALS[as_text(document['kind'])]}"
+            answer = self.server.request("POST", path, document)
+            assert answer.status == CREATED, answer.body
         deadline = time.monotonic() + SECONDS_TO_ACT
-        while dig(self.write(probe, "UPDATE", UserInfo(user, groups=GROUPS)).body, "metadata", "labels") is None:
+        while dig(self.write(_PROBE, "CREATE", UserInfo(user, groups=GROUPS)).body, "metadata", "labels") is None:
             assert time.monotonic() < deadline, f"policy {user} does not act"
             time.sleep(0.1)
 
-    def deactivate(self, names: Iterable[str]) -> None:
-        """Delete policies and bindings of the same names."""
-        for name in names:
-            for plural in ("mutatingadmissionpolicybindings", "mutatingadmissionpolicies"):
-                self.server.request("DELETE", f"/apis/admissionregistration.k8s.io/v1/{plural}/{name}")
+    def deactivate(self) -> None:
+        """Delete all policies and bindings."""
+        for plural in PLURALS.values():
+            self.server.request("DELETE", f"{ADMISSION_PATH}/{plural}")
 
 
 def _without_identity(job: JsonObject) -> JsonObject:
@@ -148,13 +164,14 @@ def prepared(server: ApiServer) -> Stage:
     live = LiveCluster(kubeconfig=str(server.kubeconfig))
     stored = [Stored(it, collection_path(server, it)) for it in map(as_object, found)]
     names = {*NAMESPACES}
-    return Stage(
+    stage = Stage(
         server,
-        tuple(_current(server, it) for it in stored if dig(it.document, "metadata", "name") not in names),
+        tuple(it for it in stored if dig(it.document, "metadata", "name") not in names),
         tuple(it.document for it in stored if it.document["kind"] == "Namespace"),
         live.discover().kinds,
         live.schemas(),
     )
+    return replace(stage, objects=tuple(map(stage.current, stage.objects)))
 
 
 def documents() -> list[JsonObject]:
@@ -162,11 +179,6 @@ def documents() -> list[JsonObject]:
     read, gaps = read_documents(FOLDER)
     assert gaps == ()
     return [document.body for document in read]
-
-
-def _current(server: ApiServer, stored: Stored) -> Stored:
-    """The object as it is now: the server itself completes some after they were created."""
-    return Stored(as_object(server.request("GET", stored.path).body), stored.collection)
 
 
 def where_of(document: Mapping[str, object]) -> str:
