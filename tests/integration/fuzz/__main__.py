@@ -29,6 +29,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=3600, help="the longest time that it may take")
     parser.add_argument("--share", type=float, default=1.0, help="which part of all patches")
     parser.add_argument("--each", type=int, default=40, help="how many configurations of each object")
+    parser.add_argument("--sets", type=int, default=8, help="how many sets of policies for each object")
     parser.add_argument("--only", default="", help="take only objects of this kind")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="what to compare")
     arguments = parser.parse_args()
@@ -48,6 +49,8 @@ def main() -> int:
             fuzz.patched(objects, arguments.share)
         if "configurations" in arguments.parts:
             fuzz.configured(objects, arguments.each)
+        if "sets" in arguments.parts:
+            fuzz.together(objects, arguments.sets)
         sys.stdout.write(f"{report(fuzz.tally)}\nseed {seed}, {time.monotonic() - begun:.0f} s\n")
     return 1 if fuzz.tally.alike else 0
 

@@ -56,7 +56,7 @@ def case(mutations: tuple[str, ...], kind: Kind, name: str, path: str, chance: R
 def value_at(place: literals.Place, chance: Random) -> str:
     """What is there now, an empty object of its type, or one of the values of the patches."""
     chosen = chance.random()
-    if chosen < 0.15:
+    if chosen < 0.15 and not isinstance(place.value, dict):
         return f"dyn({literals.literal(place.value)})"
     if chosen < 0.3 and place.type_name and isinstance(place.value, dict):
         return f"{place.type_name}{{}}"

@@ -126,6 +126,10 @@ class Stage:
             assert time.monotonic() < deadline, f"policy {user} does not act"
             time.sleep(0.1)
 
+    def reorder(self) -> None:
+        """Have the server put the policies into a new order: it does so at random whenever any policy changes."""
+        self.activate(())
+
     def deactivate(self) -> None:
         """Delete all policies and bindings."""
         for plural in PLURALS.values():
@@ -159,7 +163,7 @@ def staged(assets: Path, directory: Path) -> Iterator[Stage]:
 
 def prepared(server: ApiServer) -> Stage:
     """Store all objects on a server."""
-    spaces = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in NAMESPACES]
+    spaces: list[JsonObject] = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in NAMESPACES]
     found = apply(server, [*spaces, *documents()])
     live = LiveCluster(kubeconfig=str(server.kubeconfig))
     stored = [Stored(it, collection_path(server, it)) for it in map(as_object, found)]
