@@ -10,27 +10,14 @@ Source of truth: `SetDefaults_*` and the JSON tags of the API types of Kubernete
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from scanner.model.json import Json, JsonObject
-from scanner.mutate.defaults import default_of, labels_of
 from scanner.mutate.operations import same
 from scanner.mutate.paths import BadElement, element_key
 from scanner.mutate.quantities import canonical, same_quantity
+from scanner.mutate.registry import kept_metadata, stored
 from scanner.mutate.schema import Atom, ListType, MapType, Schema
 
 _COMPILED = "io.k8s."
-# What clients cannot set on a stored object; the server puts it back.
-_SERVER_SET = (
-    "creationTimestamp",
-    "deletionGracePeriodSeconds",
-    "deletionTimestamp",
-    "generation",
-    "managedFields",
-    "resourceVersion",
-    "selfLink",
-    "uid",
-)
 # Fields that are no pointers, so that false and 0 are the same as nothing.
 _ZERO_IS_NOTHING = frozenset(
     {
@@ -77,28 +64,9 @@ def settled(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject
     if same(before, after):
         return before
     found = _Settling(schema).value(schema.root, before, after)
-    return _owned(schema, before, found) if isinstance(found, dict) else after
-
-
-def _owned(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
-    """The object with what is the server's own put back."""
-    metadata = _kept(_part(before, "metadata"), _part(after, "metadata"), _SERVER_SET)
-    if labels := labels_of(after, _part(metadata, "labels")):
-        metadata = {**metadata, "labels": labels}
-    return {
-        **_kept(before, after, ("status",) if schema.builtin else ()),
-        **({"metadata": metadata} if metadata else {}),
-    }
-
-
-def _part(value: JsonObject, name: str) -> JsonObject:
-    part = value.get(name)
-    return part if isinstance(part, Mapping) else {}
-
-
-def _kept(before: JsonObject, after: JsonObject, names: tuple[str, ...]) -> JsonObject:
-    own = {name: before[name] for name in names if name in before}
-    return {**{name: value for name, value in after.items() if name not in names}, **own}
+    if not isinstance(found, dict):
+        return after
+    return stored(schema, before, found) if schema.builtin else kept_metadata(before, found)
 
 
 class _Settling:
@@ -123,12 +91,12 @@ class _Settling:
             for name, one in found.items()
             if (name in before and same(before[name], one)) or not self._is_nothing(atom, of, name, one)
         }
-        removed = {name: self._default(atom, of, name, after) for name in before if name not in kept}
+        removed = {name: self._default(of, name) for name in before if name not in kept}
         return {**kept, **{name: default for name, default in removed.items() if default is not None}}
 
-    def _default(self, atom: Atom, of: MapType, name: str, siblings: JsonObject) -> Json:
-        """What comes back where a field was removed."""
-        return default_of(atom.name, name, siblings) if self._is_compiled(atom) else of.defaults.get(name)
+    def _default(self, of: MapType, name: str) -> Json:
+        """What comes back where a field of a custom resource was removed."""
+        return None if self._schema.builtin else of.defaults.get(name)
 
     def _is_compiled(self, atom: Atom) -> bool:
         """Whether a Go type decodes it: in custom resources, that is their metadata."""

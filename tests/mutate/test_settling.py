@@ -58,6 +58,7 @@ CONTAINER = "/spec/containers/0"
             "replace", CONTAINER, {"name": "c", "image": "x:1", "resources": {"limits": {"memory": "1Gi", "cpu": "1"}}}
         ),
         Operation("add", "/spec/hostNetwork", value=False),
+        Operation("add", "/spec/securityContext", {}),
         Operation("add", "/spec/nodeSelector", {}),
         Operation("add", "/spec/tolerations", []),
         Operation("add", "/spec/nodeName", ""),
@@ -83,7 +84,6 @@ def test_what_only_restates_is_no_change(operation: Operation) -> None:
         ),
         (Operation("replace", "/metadata/labels", None), Change("remove", "/metadata/labels")),
         (Operation("add", "/metadata/labels/x", ""), Change("add", "/metadata/labels/x", "")),
-        (Operation("add", "/spec/securityContext", {}), Change("add", "/spec/securityContext", {})),
         (
             Operation("add", "/spec/shareProcessNamespace", value=False),
             Change("add", "/spec/shareProcessNamespace", value=False),
