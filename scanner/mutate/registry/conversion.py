@@ -28,7 +28,7 @@ _EMPTY_SELECTOR = "pdb.kubernetes.io/deprecated-v1beta1-empty-selector-match"
 _NONE_SELECTED: JsonObject = {"matchExpressions": [{"key": _EMPTY_SELECTOR, "operator": "Exists"}]}
 
 
-def converted(schema: Schema, document: JsonObject) -> JsonObject:
+def round_tripped(schema: Schema, document: JsonObject) -> JsonObject:
     """A document of a built-in kind as its internal type gives it back."""
     return applied(_RULES, schema, document)
 

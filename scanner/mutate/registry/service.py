@@ -2,7 +2,7 @@
 
 Mirrors `pkg/registry/core/service`: `beginUpdate` (`patchAllocatedValues`, `normalizeClusterIPs`, `initIPFamilyFields`), then
 `dropTypeDependentFields`, and `defaultOnReadInternalTrafficPolicy`. Addresses and ports that the server would take from its
-pools stay away: which ones they are cannot be known, nor which families the cluster has.
+pools stay away: which ones they are cannot be known.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def _with_families(old: JsonObject, new: JsonObject) -> JsonObject:
         new = {**new, "ipFamilyPolicy": old.get("ipFamilyPolicy") or default}
     if new.get("ipFamilyPolicy") == _SINGLE:
         new = _single(old, new)
-    new = _with_inferred(new)
+    new = _with_default_family(old, _with_inferred(new))
     return _with_open_families(new) if is_open else new
 
 
@@ -137,6 +137,12 @@ def _with_inferred(spec: JsonObject) -> JsonObject:
     if _HEADLESS in addresses or len(addresses) <= len(families):
         return spec
     return {**spec, "ipFamilies": [*families, *map(_family, addresses[len(families) :])]}
+
+
+def _with_default_family(old: JsonObject, new: JsonObject) -> JsonObject:
+    """Without any family a service has the default of the cluster: most likely the first that it had."""
+    first = as_list(old.get("ipFamilies"))[:1]
+    return new if new.get("ipFamilies") or not first else {**new, "ipFamilies": first}
 
 
 def _family(address: Json) -> str:

@@ -120,7 +120,7 @@ def _copied(reference: Json) -> JsonObject:
 def _service_account(before: JsonObject, after: JsonObject) -> JsonObject:
     """Of a secret only the name counts (`cleanSecretReferences`)."""
     del before
-    return each("secrets", lambda one: one if one.keys() == {"name"} else {"name": one.get("name", "")})(after)
+    return each("secrets", lambda one: {name: one[name] for name in ("name",) if name in one})(after)
 
 
 def _endpoint_slice(before: JsonObject, after: JsonObject) -> JsonObject:
