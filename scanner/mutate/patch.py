@@ -11,14 +11,14 @@ from typing import cast
 from scanner import cel
 from scanner.model.json import Json, JsonObject
 from scanner.mutate import typed
-from scanner.mutate.decoding import strictly_decoded
+from scanner.mutate.decoding import converted, strictly_decoded
 from scanner.mutate.merge import merged
 from scanner.mutate.native import Native, PatchFault, misnamed, native_object
 from scanner.mutate.operations import Node, Operation, TestFailed, apply
 from scanner.mutate.origin import Data
 from scanner.mutate.schema import Schema
 from scanner.mutate.settling import settled
-from scanner.mutate.values import RequestFault, json_value
+from scanner.mutate.values import json_value
 
 
 def configured(value: cel.Value, live: JsonObject, schema: Schema, data: Data) -> JsonObject:
@@ -40,11 +40,7 @@ def configured(value: cel.Value, live: JsonObject, schema: Schema, data: Data) -
         found = cast("JsonObject", merged(schema, live, patch))
     except PatchFault as fault:
         raise PatchFault(f"error applying patch: failed to merge patch: {fault}") from None
-    try:
-        return settled(schema, live, found)
-    except PatchFault as fault:
-        named = f"{live.get('apiVersion')}, Kind={live.get('kind')}"
-        raise PatchFault(f"unable to convert unstructured object to {named}: {fault}") from None
+    return settled(schema, live, converted(schema, found, live))
 
 
 def _identity(live: JsonObject) -> dict[str, Native]:
@@ -62,11 +58,7 @@ def patched(value: cel.Value, live: JsonObject, schema: Schema, data: Data) -> J
         return live
     except PatchFault as fault:
         raise PatchFault(f"JSON Patch: {fault}") from None
-    decoded = strictly_decoded(schema, cast("Json", changed), live)
-    try:
-        return settled(schema, live, decoded)
-    except PatchFault as fault:
-        raise RequestFault(f"Internal error occurred: {fault}") from None
+    return settled(schema, live, strictly_decoded(schema, cast("Json", changed), live))
 
 
 def _operation(value: cel.Value, data: Data) -> Operation:
