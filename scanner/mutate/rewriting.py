@@ -25,6 +25,7 @@ from scanner.mutate.gotypes import (
     Special,
     always_written,
     fields_of,
+    is_known,
 )
 from scanner.mutate.paths import BadElement, element_key
 from scanner.mutate.schema import Atom, ListType, MapType, Scalar, Schema
@@ -182,32 +183,30 @@ class Rewriting:
             return value
         fields = fields_of(atom.name)
         known = before if isinstance(before, dict) else EMPTY
+        is_bare = not of.fields and is_known(atom.name)
         written: dict[str, Json] = {}
         for name in self._order(value, fields):
             one, stored = value[name], known.get(name, _ABSENT)
             if one is stored:
                 written[name] = one
                 continue
-            below = of.of(name)
+            below = None if is_bare else of.of(name)
             if below is None:
                 self._reader.unknown(place, name)
                 continue
             field = fields.get(name) or inferred(self._schema, of, name)
             at = place.field(short(atom.name).rpartition(".")[2], name, field.embedded)
             found = self.value(below, field.type, one, None if stored is _ABSENT else stored, at)
-            self._write(written, atom, name, field, found, stored)
+            if (one is not None) if field.type.pointer else found:
+                written[name] = found
+            elif field.always:
+                written[name] = self._empty(atom, field.type, found, stored)
         return self._completed(written, atom, of, value, before)
 
-    def _write(
-        self, written: dict[str, Json], atom: Atom, name: str, field: GoField, found: Json, stored: Json
-    ) -> None:
-        """Write a field as its tag says. Stored objects keep no empty list apart from none, but where they are JSON."""
-        if not is_nothing(field.type, found):
-            written[name] = found
-        elif field.always:
-            is_container = isinstance(field.type, GoList | GoMap) and not field.type.pointer
-            is_dropped = is_container and not atom.name.startswith(_STORED_AS_JSON) and stored != found
-            written[name] = None if is_dropped else found
+    def _empty(self, atom: Atom, go: GoType, found: Json, stored: Json) -> Json:
+        """What stands for an empty value that is written: the storage keeps no empty list or map, but where it is JSON."""
+        is_kept = not isinstance(go, GoList | GoMap) or go.pointer or atom.name.startswith(_STORED_AS_JSON)
+        return found if is_kept or stored == found else None
 
     def _completed(
         self, written: dict[str, Json], atom: Atom, of: MapType, value: JsonObject, before: Json
@@ -285,11 +284,6 @@ class _Lenient:
 
     def unknown(self, place: Place, name: str) -> None:
         """Nothing."""
-
-
-def is_nothing(go: GoType, found: Json) -> bool:
-    """Whether `omitempty` leaves a value out."""
-    return found is None if go.pointer else not found
 
 
 _PLAIN: Mapping[Scalar, GoType] = {
