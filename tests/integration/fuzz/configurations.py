@@ -18,8 +18,7 @@ from tests.integration.fuzz.stage import GROUPS
 # Of what is in metadata, a policy may change labels and annotations; the rest is looked at, but rarely.
 _RARELY = 0.1
 _STEPS = (
-    "[JSONPatch{op: 'add', path: '/metadata/labels', value: object.metadata.?labels.orValue({})}, "
-    "JSONPatch{op: 'add', path: '/metadata/labels/step', value: '2'}]",
+    "[JSONPatch{op: 'add', path: '/metadata/labels', value: object.metadata.?labels.orValue({}).transformMap(k, v, v + '2')}]",
     "[JSONPatch{op: 'add', path: '/metadata/annotations', value: {'size': string(size(object.metadata.name))}}]",
     'Object{metadata: Object.metadata{labels: {"step": "1"}}}',
     "Object{}",

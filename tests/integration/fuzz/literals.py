@@ -12,11 +12,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from scanner.model.json import Json, JsonObject
-from scanner.mutate.schema import Atom, Schema
+from scanner.mutate.schema import Schema
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _RESERVED = frozenset(
-    "true false null in as break const continue else for function if import let loop package namespace return var void while".split()
+    [
+        *("true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import"),
+        *("let", "loop", "package", "namespace", "return", "var", "void", "while"),
+    ]
 )
 _LITERALS = {True: "true", False: "false", None: "null"}
 
@@ -61,9 +64,7 @@ def configuration(schema: Schema, document: JsonObject, place: Place, value: str
     return _around(schema, schema.root, document, place.steps, "Object", value)
 
 
-def _around(
-    schema: Schema, ref: Json, here: Json, steps: Sequence[str | int], type_name: str, value: str
-) -> str:
+def _around(schema: Schema, ref: Json, here: Json, steps: Sequence[str | int], type_name: str, value: str) -> str:
     if not steps:
         return value
     atom, (step, *rest) = schema.resolve(ref), steps
@@ -103,8 +104,3 @@ def literal(value: Json) -> str:
     if value is None or isinstance(value, bool):
         return _LITERALS[value]
     return json.dumps(value)
-
-
-def is_object(atom: Atom) -> bool:
-    """Whether a type is an object with fields."""
-    return atom.map is not None and bool(atom.map.fields)

@@ -37,7 +37,9 @@ def predicted(stage: Stage, case: Case, document: JsonObject, operation: Operati
         kubernetes_version=RELEASE,
     )
     rulings = auditor.evaluate(document, operation=operation)
-    return outcome_of([it for it in rulings if it.resource.kind.api_version == as_text(document["apiVersion"])], document)
+    return outcome_of(
+        [it for it in rulings if it.resource.kind.api_version == as_text(document["apiVersion"])], document
+    )
 
 
 def outcome_of(rulings: Iterable[Ruling], document: JsonObject) -> Outcome:
@@ -47,7 +49,9 @@ def outcome_of(rulings: Iterable[Ruling], document: JsonObject) -> Outcome:
         for outcome in (judgement.outcome for judgement in ruling.judgements):
             if isinstance(outcome, Errored) and outcome.would_deny:
                 internal = outcome.code == INTERNAL
-                return Refused(outcome.code, outcome.message if internal else refusal(ruling.invocation, outcome.message))
+                return Refused(
+                    outcome.code, outcome.message if internal else refusal(ruling.invocation, outcome.message)
+                )
             if isinstance(outcome, WouldChange):
                 after = as_object(apply([Step(it.op, it.path, it.value) for it in outcome.patch], after))  # type: ignore[arg-type]
     return Made(after)

@@ -39,12 +39,17 @@ class Tally:
     alike: Counter[str] = field(default_factory=Counter)
     examples: dict[str, Compared] = field(default_factory=dict)
 
+    @property
+    def is_right(self) -> bool:
+        """Whether every outcome is as predicted or explained, and the words of nearly every refusal."""
+        return not self.wrong and self.texts.total() * 100 <= self.comparisons.total()
+
     def count(self, kind: str, found: Compared, before: JsonObject) -> None:
         """Count one comparison."""
         self.comparisons[kind] += 1
         if found.same_class and found.same_text:
             return
-        if why := explained.reason(found.theirs, changed=is_changed(found.ours, before)):
+        if why := explained.reason(found, changed=is_changed(found.ours, before)):
             self.explained[why] += 1
             return
         (self.texts if found.same_class else self.wrong)[kind] += 1

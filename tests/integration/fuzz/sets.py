@@ -45,9 +45,7 @@ def cases(schema: Schema, kind: Kind, document: JsonObject, chance: Random, name
     others = configurations.cases(schema, kind, document, chance, names)
     for name in names:
         user = UserInfo(name, groups=GROUPS)
-        policies = tuple(
-            _policy(f"{name}-{at}", name, kind, chance, others) for at in range(chance.choice((2, 2, 3)))
-        )
+        policies = tuple(_policy(f"{name}-{at}", name, kind, chance, others) for at in range(chance.choice((2, 2, 3))))
         yield Case(policies, user, "\n           ".join(map(_shown, policies)), "/metadata")
 
 
@@ -78,8 +76,6 @@ def _shown(policy: JsonObject) -> str:
     spec = policy["spec"]
     assert isinstance(spec, dict)
     conditions = [it["expression"] for it in spec["matchConditions"][1:]]
-    mutations = [
-        it.get("jsonPatch", it.get("applyConfiguration"))["expression"] for it in spec["mutations"]
-    ]
+    mutations = [it.get("jsonPatch", it.get("applyConfiguration"))["expression"] for it in spec["mutations"]]
     how = f"{spec['failurePolicy']}, {spec['reinvocationPolicy']}"
     return f"{how}{''.join(f', if {it}' for it in conditions)}: {' then '.join(mutations)}"

@@ -98,7 +98,9 @@ class Stage:
         """Delete an object and all that keeps it, so that an object of its name can be created."""
         freed = {"metadata": {"finalizers": None}}
         self.server.client.request("PATCH", stored.path, freed, content_type="application/merge-patch+json")
-        self.server.request("DELETE", stored.path, params={"propagationPolicy": "Background", "gracePeriodSeconds": "0"})
+        self.server.request(
+            "DELETE", stored.path, params={"propagationPolicy": "Background", "gracePeriodSeconds": "0"}
+        )
         if stored.document["kind"] == "Namespace":
             self.server.request("PUT", f"{stored.path}/finalize", {**stored.copy, "spec": {"finalizers": []}})
 
@@ -163,7 +165,9 @@ def staged(assets: Path, directory: Path) -> Iterator[Stage]:
 
 def prepared(server: ApiServer) -> Stage:
     """Store all objects on a server."""
-    spaces: list[JsonObject] = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in NAMESPACES]
+    spaces: list[JsonObject] = [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in NAMESPACES
+    ]
     found = apply(server, [*spaces, *documents()])
     live = LiveCluster(kubeconfig=str(server.kubeconfig))
     stored = [Stored(it, collection_path(server, it)) for it in map(as_object, found)]
