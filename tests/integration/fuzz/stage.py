@@ -32,6 +32,7 @@ FOLDER = Path(__file__).parent / "objects"
 NAMESPACES = ("fuzz", "limits")
 GROUPS = ("system:masters", "system:authenticated")
 SECONDS_TO_ACT = 60.0
+SECONDS_TO_ANSWER = 120.0
 DEFINITION = "CustomResourceDefinition"
 ADMISSION_PATH = "/apis/admissionregistration.k8s.io/v1"
 PLURALS = {
@@ -84,14 +85,17 @@ class Stage:
     schemas: Schemas
 
     def write(self, stored: Stored, operation: Operation, user: UserInfo) -> Answer:
-        """The answer to a dry-run write by some user."""
+        """The answer to a dry-run write by some user; its status is 0 when the server ends the connection instead."""
         create = operation == "CREATE"
-        reply = self.server.client.pool.request(
-            "POST" if create else "PUT",
-            f"{self.server.url}{stored.collection if create else stored.path}?{urlencode({'dryRun': 'All'})}",
-            body=orjson.dumps(stored.sent(operation)),
-            headers=urllib3.HTTPHeaderDict([*_headers(self.server.token, user)]),
-        )
+        url = f"{self.server.url}{stored.collection if create else stored.path}?{urlencode({'dryRun': 'All'})}"
+        headers = urllib3.HTTPHeaderDict([*_headers(self.server.token, user)])
+        body = orjson.dumps(stored.sent(operation))
+        try:
+            reply = self.server.client.pool.request(
+                "POST" if create else "PUT", url, body=body, headers=headers, timeout=SECONDS_TO_ANSWER
+            )
+        except urllib3.exceptions.ProtocolError:
+            return Answer(0, urllib3.HTTPHeaderDict(), {"message": "the connection ends"})
         return Answer(reply.status, reply.headers, as_object(orjson.loads(reply.data)))
 
     def remove(self, stored: Stored) -> None:
