@@ -8,11 +8,13 @@ until 1.36, and from 1.37 on built anew: an empty list of it becomes null, and a
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from typing import TypeAlias, assert_never, cast
 
 from scanner import cel
 from scanner.cel.runtime import go_type, printed
+from scanner.cel.text import quoted
 from scanner.mutate.origin import Data
 
 Native: TypeAlias = "bool | int | float | str | list[Native] | dict[str, Native] | Foreign | None"
@@ -22,6 +24,25 @@ _NATIVE_TYPES = {"types.Uint": "uint64", "types.Bytes": "[]uint8", "types.Timest
 
 class PatchFault(ValueError):
     """Why a mutation fails; the message is the API server's."""
+
+
+class ForeignKey(PatchFault):
+    """A field whose value is a map with a key that is no text."""
+
+    def __init__(self, field: str, key: object) -> None:
+        shown = f"%!q(types.Bool={printed(key)})" if isinstance(key, bool) else _rune(key)
+        super().__init__(f'fail to convert field "{field}": map key {shown} is of type {go_type(key)}, not string')
+
+
+def _rune(key: object) -> str:
+    """A number as Go's `%q` prints it: as the character of that number."""
+    number = int(key) if isinstance(key, int) and 0 <= key <= sys.maxunicode else 0xFFFD
+    character = chr(number)
+    return "'" + (character if character.isprintable() else quoted(character)[1:-1]) + "'"
+
+
+class NilList(list["Native"]):
+    """An empty list that an expression wrote: a nil slice of Go, which is a list to a schema, and null as JSON."""
 
 
 class Foreign:
@@ -35,18 +56,18 @@ class Foreign:
 
 
 def native_object(value: cel.Struct, data: Data) -> dict[str, Native]:
-    """The JSON of an `Object{…}`. Raises PatchFault for a map with a key that is no text."""
-    return {name: _field(one, data) for name, one in value.fields.items()}
+    """The JSON of an `Object{…}`. Raises ForeignKey for a map with a key that is no text."""
+    return {name: _field(name, one, data) for name, one in value.fields.items()}
 
 
-def _field(value: object, data: Data) -> Native:
+def _field(name: str, value: object, data: Data) -> Native:
     """A field's value: lists and maps are opened once."""
     if isinstance(value, cel.KeyedMap):
-        raise PatchFault("invalid return type: *dynamic.ObjectVal")
+        raise ForeignKey(name, next(key for key in value if not isinstance(key, str)))
     if isinstance(value, list | dict) and not _is_flat(value) and value in data:
         return _rebuilt(value) if data.rebuilds else cast("Native", value)
     if isinstance(value, list) and data.made(value) is not cel.Making.SPLITTING:
-        return [_inside(one, data) for one in value]
+        return [_inside(one, data) for one in value] or NilList()
     if isinstance(value, dict):
         return {key: _inside(one, data) for key, one in value.items()}
     return _inside(value, data)
@@ -81,7 +102,7 @@ def _inside(value: object, data: Data) -> Native:
         case bool() | int() | float() | str():
             return value
         case cel.Struct():
-            return native_object(value, data)
+            return _object_inside(value, data)
         case list() | dict() if value in data and not data.wrapping(value):
             return value
         case list():
@@ -91,8 +112,19 @@ def _inside(value: object, data: Data) -> Native:
             return Foreign("map[ref.Val]ref.Val", f"map[{pairs}]")
         case cel.Optional():
             return _inside(value.value, data) if value.present else None
+        case cel.Type():
+            return value.name
         case _:
             return Foreign(_NATIVE_TYPES.get(go_type(value), go_type(value)), printed(value))
+
+
+def _object_inside(value: cel.Struct, data: Data) -> Native:
+    if value.type == cel.JSON_PATCH:
+        return Foreign("*mutation.JSONPatchVal", "JSONPatch")
+    try:
+        return native_object(value, data)
+    except ForeignKey as fault:
+        return Foreign("*types.Err", str(fault))
 
 
 def _listed(value: list[cel.Value], data: Data) -> Native:
@@ -131,7 +163,11 @@ def misnamed(value: cel.Struct, data: Data) -> str:
 
 
 def _misnamed(value: object, path: str, data: Data) -> Iterator[str]:
+    if isinstance(value, cel.Optional) and isinstance(value.value, list | dict):
+        value = value.value
     if isinstance(value, cel.Struct):
+        if value.type == cel.JSON_PATCH:
+            return
         if value.type.name != path:
             yield (
                 f'unexpected type name "{value.type.name}", expected "{path}", which matches field name path from root '

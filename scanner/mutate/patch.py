@@ -13,7 +13,7 @@ from scanner.model.json import Json, JsonObject
 from scanner.mutate import typed
 from scanner.mutate.decoding import converted, strictly_decoded
 from scanner.mutate.merge import merged
-from scanner.mutate.native import Native, PatchFault, misnamed, native_object
+from scanner.mutate.native import ForeignKey, Native, PatchFault, misnamed, native_object
 from scanner.mutate.operations import Node, Operation, TestFailed, apply
 from scanner.mutate.origin import Data
 from scanner.mutate.schema import Schema
@@ -27,7 +27,7 @@ def configured(value: cel.Value, live: JsonObject, schema: Schema, data: Data) -
         raise PatchFault(f"unsupported return type from ApplyConfiguration expression: {cel.type_name(value)}")
     if names := misnamed(value, data):
         raise PatchFault(f"type mismatch: {names}")
-    patch: dict[str, Native] = {**native_object(value, data), **_identity(live)}
+    patch = {**_configuration(value, data), **_identity(live)}
     if fault := typed.faults(schema, patch):
         raise PatchFault(f"error applying patch: failed to convert patch object to typed object: {fault}")
     if touched := typed.atomics(schema, patch):
@@ -41,6 +41,13 @@ def configured(value: cel.Value, live: JsonObject, schema: Schema, data: Data) -
     except PatchFault as fault:
         raise PatchFault(f"error applying patch: failed to merge patch: {fault}") from None
     return settled(schema, live, converted(schema, found, live))
+
+
+def _configuration(value: cel.Struct, data: Data) -> dict[str, Native]:
+    try:
+        return native_object(value, data)
+    except ForeignKey:
+        raise PatchFault("invalid return type: *dynamic.ObjectVal") from None
 
 
 def _identity(live: JsonObject) -> dict[str, Native]:
