@@ -15,7 +15,7 @@ from scanner.mutate import goread
 from scanner.mutate.goread import BadBytes, Malformed, Mismatch, word
 from scanner.mutate.gotypes import GoPlain, Special, is_known
 from scanner.mutate.native import PatchFault
-from scanner.mutate.rewriting import Order, Place, Rewriting, as_given, by_field, by_name
+from scanner.mutate.rewriting import Order, Place, Reader, Rewriting, as_given, by_field, by_name
 from scanner.mutate.schema import Schema
 from scanner.mutate.values import RequestFault
 
@@ -31,7 +31,7 @@ _MOST_UNKNOWN = 100
 def strictly_decoded(schema: Schema, document: Json, live: JsonObject) -> JsonObject:
     """The result of a JSON patch as the server goes on with it, its kind filled in. Raises RequestFault."""
     if not schema.builtin:
-        return _custom(document, live)
+        return _custom(document)
     found = _identified({} if document is None else document, live)
     decoded, fault = _read(schema, found, live, as_given)
     if not fault:
@@ -61,27 +61,33 @@ def converted(schema: Schema, document: JsonObject, live: JsonObject) -> JsonObj
         raise PatchFault(f"unable to convert unstructured object to {named}: {error}") from None
 
 
-def _custom(document: Json, live: JsonObject) -> JsonObject:
+def _custom(document: Json) -> JsonObject:
+    """A custom resource, which only has to say its kind."""
     if not isinstance(document, dict):
-        version = as_text(live.get("apiVersion")).rpartition("/")[2]
-        type_ = f"{version}.{as_text(live.get('kind'))}"
-        raise RequestFault(f"{_PREFIX}json: cannot unmarshal {word(document)} into Go value of type {type_}")
+        raise RequestFault(f"{_PREFIX}{_UNIDENTIFIED} {word(document)} into Go value of type {_IDENTITY_TYPE}")
+    _check_identity(document)
     if not as_text(document.get("kind")):
         raise RequestFault(f"{_PREFIX}Object 'Kind' is missing in '{orjson.dumps(document).decode()}'")
     return document
+
+
+def _check_identity(document: JsonObject) -> None:
+    """Raise RequestFault for a kind or version that is no text or none."""
+    for name in _IDENTITY:
+        if not isinstance(document.get(name), str | None):
+            wrong = word(document[name])
+            raise RequestFault(f"{_PREFIX}{_UNIDENTIFIED} {wrong} into Go struct field .{name} of type string")
+    version = as_text(document.get("apiVersion"))
+    if version.count("/") > 1:
+        raise RequestFault(f"{_PREFIX}unexpected GroupVersion string: {version}")
 
 
 def _identified(document: Json, live: JsonObject) -> JsonObject:
     """The document with the stored object's kind, which it may leave out. Raises RequestFault for another kind."""
     if not isinstance(document, dict):
         raise RequestFault(f"{_PREFIX}{_UNIDENTIFIED} {word(document)} into Go value of type {_IDENTITY_TYPE}")
-    for name in _IDENTITY:
-        if not isinstance(document.get(name), str | None):
-            wrong = word(document[name])
-            raise RequestFault(f"{_PREFIX}{_UNIDENTIFIED} {wrong} into Go struct field .{name} of type string")
+    _check_identity(document)
     version, kind = as_text(document.get("apiVersion")), as_text(document.get("kind"))
-    if version.count("/") > 1:
-        raise RequestFault(f"{_PREFIX}unexpected GroupVersion string: {version}")
     own_version, own_kind = as_text(live.get("apiVersion")), as_text(live.get("kind"))
     version = own_version if version in ("", "/") else version
     kind = kind or own_kind
@@ -161,8 +167,21 @@ class _Strict:
         path = f"{place.path}.{name}" if place.path else name
         self.unsuitable[f"unknown field {quoted(path)}"] = None
 
+    def inside(self) -> Reader:
+        return _Inside()
+
     def _save(self, text: str) -> None:
         self.first = self.first or text
+
+
+class _Inside(_Strict):
+    """The same inside a type that reads itself: the first error ends the reading, and unknown members are left out."""
+
+    def unknown(self, place: Place, name: str) -> None:
+        """Nothing."""
+
+    def _save(self, text: str) -> None:
+        raise Ended(text)
 
 
 _BYTE = GoPlain("uint8", "uint8")
@@ -216,6 +235,10 @@ class Unstructured:
 
     def unknown(self, place: Place, name: str) -> None:
         """Nothing: what the schema does not have, the patch cannot say."""
+
+    def inside(self) -> Reader:
+        """As JSON."""
+        return _Inside()
 
 
 _KINDS = {"bool": "bool", "number": "int64", "string": "string", "array": "slice", "object": "map", "null": "nil"}

@@ -159,6 +159,8 @@ def special(kind: Special, value: Json) -> Json:
             return quantity(value)
         case "IntOrString":
             return value if isinstance(value, str) else 0 if value is None else _integer("int32", "int32", value)
+        case "JSONSchemaPropsOrBool" if not isinstance(value, bool):
+            raise Malformed("boolean or JSON schema expected")
         case _:
             return value
 

@@ -37,6 +37,8 @@ _ABSENT: Json = ("no member",)  # null is a member
 _SCHEMA_PROPS = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"
 _STORED_AS_JSON = ("io.k8s.apiextensions-apiserver.", "io.k8s.kube-aggregator.")
 _CREATED = "creationTimestamp"
+_STRUCT = GoStruct()
+_TEXT = GoPlain("string", "string")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,10 @@ class Reader(Protocol):
 
     def unknown(self, place: Place, name: str) -> None:
         """A member that the struct does not have."""
+        ...
+
+    def inside(self) -> Reader:
+        """How the type of a value reads that reads itself."""
         ...
 
 
@@ -153,21 +159,26 @@ class Rewriting:
     def _special(self, kind: Special, value: Json, before: Json, place: Place) -> Json:
         match kind:
             case "JSONSchemaPropsOrBool" | "JSONSchemaPropsOrArray" | "JSONSchemaPropsOrStringArray":
-                return self._schema_or_other(kind, value, before, place)
+                inner = Rewriting(self._schema, self._reader.inside(), self._order)
+                return inner._schema_or(kind, value, before, place)
             case _:
                 return self._reader.special(kind, value, place)
 
-    def _schema_or_other(self, kind: Special, value: Json, before: Json, place: Place) -> Json:
-        """A JSON schema where something else may stand, too."""
-        if isinstance(value, dict) and _SCHEMA_PROPS in self._schema.names:
-            atom = self._schema.resolve(self._schema.names.index(_SCHEMA_PROPS))
-            inner = Rewriting(self._schema, _Lenient(self._reader), self._order)
-            return inner.struct(atom, value, before, place)
-        if isinstance(value, list) and kind != "JSONSchemaPropsOrBool":
-            return [self._schema_or_other(kind, one, None, place) for one in value] or None
-        if isinstance(value, bool) is (kind == "JSONSchemaPropsOrBool"):
-            return value
-        return self._reader.special(kind, value, place)
+    def _schema_or(self, kind: Special, value: Json, before: Json, place: Place) -> Json:
+        """A JSON schema, or what else may stand in its place; of anything that is neither, nothing is left."""
+        if isinstance(value, dict):
+            return self._struct(self._schema_props(), value, before, place)
+        if kind == "JSONSchemaPropsOrBool":
+            return self._reader.special(kind, value, place)
+        if not isinstance(value, list):
+            return None
+        if kind == "JSONSchemaPropsOrArray":
+            return [self.value(self._schema_props(), _STRUCT, one, None, place) for one in value] or None
+        return [self.value("s", _TEXT, one, None, place) for one in value] or None
+
+    def _schema_props(self) -> Json:
+        """The type of a JSON schema; where that is unknown, anything."""
+        return self._schema.names.index(_SCHEMA_PROPS) if _SCHEMA_PROPS in self._schema.names else "?"
 
     def _struct(self, ref: Json, value: Json, before: Json, place: Place) -> Json:
         atom = self._schema.resolve(ref)
@@ -272,18 +283,6 @@ class Rewriting:
         """A map's entry: bytes that are none come back from the storage as no bytes."""
         found = self.value(ref, go, value, before, place)
         return "" if found is None and isinstance(go, GoList) and go.element.kind == "uint8" else found  # type: ignore[union-attr]
-
-
-class _Lenient:
-    """A reader inside a type that reads itself, where unknown members are left out."""
-
-    def __init__(self, reader: Reader) -> None:
-        self._reader = reader
-        self.plain, self.bytes = reader.plain, reader.bytes
-        self.special, self.misplaced = reader.special, reader.misplaced
-
-    def unknown(self, place: Place, name: str) -> None:
-        """Nothing."""
 
 
 _PLAIN: Mapping[Scalar, GoType] = {
