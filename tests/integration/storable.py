@@ -144,7 +144,7 @@ STORABLE: Sequence[JsonObject] = (
         imagePullSecrets=[{"name": "i"}],
         automountServiceAccountToken=False,
     ),
-    _object("v1", "Pod", "pod", spec={**_POD, "enableServiceLinks": False}),
+    _object("v1", "Pod", "pod", spec={**_POD, "overhead": {}, "enableServiceLinks": False}),
     _object(
         "v1",
         "Pod",

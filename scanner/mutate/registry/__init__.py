@@ -16,11 +16,12 @@ from scanner.mutate.operations import same
 from scanner.mutate.registry.conversion import round_tripped
 from scanner.mutate.registry.features import without_disabled
 from scanner.mutate.registry.metadata import kept_metadata, with_status
+from scanner.mutate.registry.plugins import after_plugins
 from scanner.mutate.registry.restoring import completed, restored
 from scanner.mutate.registry.strategies import strategy_of
 from scanner.mutate.schema import Schema
 
-__all__ = ["round_tripped", "kept_metadata", "stored"]
+__all__ = ["kept_metadata", "round_tripped", "stored"]
 
 
 def stored(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
@@ -37,8 +38,8 @@ def stored(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
 
 def _updated(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
     """What the store holds after an update."""
+    name = schema.resolve(schema.root).name
     old = round_tripped(schema, defaulted(schema, before))
-    new = round_tripped(schema, defaulted(schema, after))
+    new = after_plugins(name, old, round_tripped(schema, defaulted(schema, after)))
     new = with_status(old, kept_metadata(before, new))
-    new = strategy_of(schema.resolve(schema.root).name)(old, without_disabled(schema, old, new))
-    return defaulted(schema, new)
+    return defaulted(schema, strategy_of(name)(old, without_disabled(schema, old, new)))

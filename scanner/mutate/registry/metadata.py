@@ -27,8 +27,10 @@ def kept_metadata(before: JsonObject, after: JsonObject) -> JsonObject:
         return after
     own = {name: known[name] for name in _SERVER_SET if name in known}
     metadata = {**without(given, *_SERVER_SET), **own}
-    if "namespace" in known:
-        metadata.setdefault("namespace", known["namespace"])
+    if "namespace" not in known:  # EnsureObjectNamespaceMatchesRequestNamespace
+        metadata.pop("namespace", None)
+    elif not metadata.get("namespace"):
+        metadata["namespace"] = known["namespace"]
     metadata = {**metadata, **_owners(metadata)}
     return {**after, "metadata": metadata} if metadata else without(after, "metadata")
 
