@@ -15,11 +15,12 @@ from typing import TypeAlias, assert_never, cast
 from scanner import cel
 from scanner.cel.runtime import go_type, printed
 from scanner.cel.text import quoted
+from scanner.mutate import gotext
 from scanner.mutate.origin import Data
 
 Native: TypeAlias = "bool | int | float | str | list[Native] | dict[str, Native] | Foreign | None"
 _SIMPLE = frozenset({str, int, float, bool, cel.Struct})
-_NATIVE_TYPES = {"types.Uint": "uint64", "types.Bytes": "[]uint8", "types.Timestamp": "time.Time"}
+_NATIVE_TYPES = {"types.Bytes": "[]uint8", "types.Timestamp": "time.Time", "types.Duration": "time.Duration"}
 
 
 class PatchFault(ValueError):
@@ -46,13 +47,14 @@ class NilList(list["Native"]):
 
 
 class Foreign:
-    """A Go value that is not JSON: as `%T` and as `%v` print it."""
+    """A Go value that is not JSON: as `%T`, `%v` and `%#v` print it."""
 
-    __slots__ = ("text", "type")
+    __slots__ = ("source", "text", "type")
 
-    def __init__(self, type_: str, text: str) -> None:
+    def __init__(self, type_: str, text: str, source: str | None = None) -> None:
         self.type = type_
         self.text = text
+        self.source = text if source is None else source
 
 
 def native_object(value: cel.Struct, data: Data) -> dict[str, Native]:
@@ -96,9 +98,9 @@ def _inside(value: object, data: Data) -> Native:
     """What stands in a list or map."""
     match value:
         case None:
-            return Foreign("structpb.NullValue", "NULL_VALUE")
+            return Foreign("structpb.NullValue", gotext.text(value), gotext.source(value))
         case cel.UInt():
-            return Foreign("uint64", str(int(value)))
+            return Foreign("uint64", gotext.text(value), gotext.source(value))
         case bool() | int() | float() | str():
             return value
         case cel.Struct():
@@ -108,14 +110,13 @@ def _inside(value: object, data: Data) -> Native:
         case list():
             return _listed(value, data)
         case dict() | cel.KeyedMap():
-            pairs = " ".join(f"{printed(key)}:{printed(one)}" for key, one in sorted(value.items()))
-            return Foreign("map[ref.Val]ref.Val", f"map[{pairs}]")
+            return _mapped(value)
         case cel.Optional():
             return _inside(value.value, data) if value.present else None
         case cel.Type():
             return value.name
         case _:
-            return Foreign(_NATIVE_TYPES.get(go_type(value), go_type(value)), printed(value))
+            return Foreign(_native_type(value), gotext.text(value), gotext.source(value))
 
 
 def _object_inside(value: cel.Struct, data: Data) -> Native:
@@ -127,17 +128,34 @@ def _object_inside(value: cel.Struct, data: Data) -> Native:
         return Foreign("*types.Err", str(fault))
 
 
+def _native_type(value: object) -> str:
+    name = go_type(value)
+    return getattr(type(value), "GO_NATIVE", "") or _NATIVE_TYPES.get(name, name)
+
+
+def _mapped(value: dict[str, object] | cel.KeyedMap) -> Foreign:
+    pairs = sorted((printed(key), printed(one)) for key, one in value.items())
+    sources = sorted(f"{gotext.source(key)}:{gotext.source(one)}" for key, one in value.items())
+    shown = " ".join(f"{key}:{one}" for key, one in pairs)
+    return Foreign("map[ref.Val]ref.Val", f"map[{shown}]", f"map[ref.Val]ref.Val{{{', '.join(sources)}}}")
+
+
 def _listed(value: list[cel.Value], data: Data) -> Native:
     """A list inside a list or map; a server of 1.37 makes no difference between its makers."""
     match data.made(value):
         case cel.Making.JOINING:
             return [_inside(one, data) for one in value]
         case cel.Making.SPLITTING:
-            return Foreign("[]string", f"[{' '.join(map(printed, value))}]")
+            return _foreign_list("[]string", value)
         case None:
-            return Foreign("[]ref.Val", f"[{' '.join(map(printed, value))}]")
+            return _foreign_list("[]ref.Val", value)
         case _ as never:
             assert_never(never)
+
+
+def _foreign_list(type_: str, value: list[cel.Value]) -> Foreign:
+    sources = ", ".join(map(gotext.source, value))
+    return Foreign(type_, f"[{' '.join(map(printed, value))}]", f"{type_}{{{sources}}}")
 
 
 def go_text(value: object) -> str:

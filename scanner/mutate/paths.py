@@ -67,5 +67,7 @@ def shown(value: object) -> str:
             return f"[{','.join(map(shown, value))}]"
         case dict():
             return "".join(f"{key}={shown(one)}" for key, one in value.items())
-        case _:
+        case int():
             return str(value)
+        case _:
+            return "{{undefined}}"

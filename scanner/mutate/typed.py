@@ -120,6 +120,8 @@ def _source(value: object) -> str:
             return f"map[string]interface {{}}{{{pairs}}}"
         case None:
             return "interface {}(nil)"
+        case Foreign():
+            return value.source
         case _:
             return go_text(value)
 
