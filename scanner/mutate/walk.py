@@ -6,6 +6,7 @@ Nothing is changed in place, and what no rule changes is shared with the result.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from scanner.model.json import EMPTY, Json, JsonObject, as_list, as_object
@@ -14,46 +15,87 @@ from scanner.mutate.schema import Atom, Schema
 Rule: TypeAlias = Callable[[JsonObject], JsonObject]
 Rules: TypeAlias = Mapping[str, Rule]
 
-_META = "io.k8s.apimachinery.pkg.apis.meta.v1."
-_PLAIN = frozenset({f"{_META}ObjectMeta", f"{_META}LabelSelector"})
-"""Types that are in most documents and that no rule is about."""
+
+@dataclass(frozen=True, slots=True)
+class RuleSet:
+    """Rules by the names of definitions, and which types hold none of these at any depth."""
+
+    rules: Rules
+    _known: dict[int, tuple[Sequence[Json], dict[int, bool]]] = field(default_factory=dict, compare=False, repr=False)
+
+    def applied(self, schema: Schema, document: JsonObject) -> JsonObject:
+        """A document with the rules of its types applied; itself when they change nothing."""
+        found = _Walk(self.rules, schema, self._concerned(schema)).value(schema.root, document)
+        return found if isinstance(found, Mapping) else document
+
+    def _concerned(self, schema: Schema) -> dict[int, bool]:
+        """What is known of the types of a schema, which many schemas share."""
+        types, concerned = self._known.get(id(schema.types), (None, {}))
+        if types is not schema.types:
+            concerned = {}
+            self._known[id(schema.types)] = schema.types, concerned
+        return concerned
 
 
-def applied(rules: Rules, schema: Schema, document: JsonObject) -> JsonObject:
-    """A document with the rules of its types applied; itself when they change nothing."""
-    found = _value(rules, schema, schema.root, document)
-    return found if isinstance(found, Mapping) else document
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    rules: Rules
+    schema: Schema
+    concerned: dict[int, bool]
+
+    def value(self, ref: Json, value: Json) -> Json:
+        if isinstance(ref, str) or (isinstance(ref, int) and not self._is_concerned(ref)):
+            return value
+        if isinstance(value, dict):
+            return self._object(self.schema.resolve(ref), value)
+        return self._list(self.schema.resolve(ref), value) if isinstance(value, list) else value
+
+    def _object(self, atom: Atom, value: JsonObject) -> JsonObject:
+        rule = self.rules.get(atom.name)
+        found = rule(value) if rule else value
+        if atom.map is None:
+            return found
+        changed = {}
+        for name, one in found.items():
+            if isinstance(one, dict | list):
+                ref = atom.map.of(name)
+                after = one if ref is None else self.value(ref, one)
+                if after is not one:
+                    changed[name] = after
+        return {**found, **changed} if changed else found
+
+    def _list(self, atom: Atom, value: list[Json]) -> list[Json]:
+        element = atom.list.element if atom.list else None
+        if element is None or isinstance(element, str):
+            return value
+        after = [self.value(element, one) for one in value]
+        return value if is_shared(value, after) else after
+
+    def _is_concerned(self, number: int) -> bool:
+        if number not in self.concerned:
+            names = (self.schema.names[one] for one in _reached(self.schema.types, number))
+            self.concerned[number] = any(name in self.rules for name in names)
+        return self.concerned[number]
 
 
-def _value(rules: Rules, schema: Schema, ref: Json, value: Json) -> Json:
-    if isinstance(value, dict):
-        atom = schema.resolve(ref)
-        return value if atom.name in _PLAIN else _object(rules, schema, atom, value)
-    if isinstance(value, list):
-        return _list(rules, schema, schema.resolve(ref), value)
-    return value
-
-
-def _object(rules: Rules, schema: Schema, atom: Atom, value: JsonObject) -> JsonObject:
-    rule = rules.get(atom.name)
-    found = rule(value) if rule else value
-    if atom.map is None:
-        return found
-    changed = {}
-    for name, one in found.items():
-        if isinstance(one, dict | list):
-            ref = atom.map.of(name)
-            after = one if ref is None else _value(rules, schema, ref, one)
-            if after is not one:
-                changed[name] = after
-    return {**found, **changed} if changed else found
-
-
-def _list(rules: Rules, schema: Schema, atom: Atom, value: list[Json]) -> list[Json]:
-    if atom.list is None or not value or not isinstance(value[0], dict | list):
-        return value
-    after = [_value(rules, schema, atom.list.element, one) for one in value]
-    return value if is_shared(value, after) else after
+def _reached(types: Sequence[Json], number: int) -> set[int]:
+    """The numbers of the types that a type is made of, its own among them."""
+    found = {number}
+    waiting: list[Json] = [types[number]]
+    while waiting:
+        match waiting.pop():
+            case int(inner) if inner not in found:
+                found.add(inner)
+                waiting.append(types[inner])
+            case {"r": inner}:
+                waiting.append(inner)
+            case {"e": inner}:
+                waiting.append(inner)
+            case dict(shape):
+                waiting += [*as_object(shape.get("f")).values(), shape.get("v")]
+            case _:
+                pass
+    return found
 
 
 def in_order(*rules: Rule) -> Rule:

@@ -13,7 +13,6 @@ _POD: JsonObject = {
     "hostNetwork": True,
     "hostAliases": [{"ip": "10.1.2.3", "hostnames": ["a.example.org"]}],
     "nodeSelector": {"disk": "fast"},
-    "overhead": {"cpu": "1m"},
     "securityContext": {"runAsUser": 1000, "sysctls": [{"name": "kernel.shm_rmid_forced", "value": "1"}]},
     "tolerations": [{"key": "a", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 5}],
     "topologySpreadConstraints": [
@@ -89,7 +88,10 @@ _POD: JsonObject = {
         },
     ],
 }
-_TEMPLATE: JsonObject = {"metadata": {"labels": {"app": "a"}, "annotations": {"note": "n"}}, "spec": _POD}
+_TEMPLATE: JsonObject = {
+    "metadata": {"labels": {"app": "a"}, "annotations": {"note": "n"}},
+    "spec": {**_POD, "overhead": {"cpu": "1m"}},
+}
 _SELECTOR: JsonObject = {"matchLabels": {"app": "a"}}
 _ONCE: JsonObject = {**_TEMPLATE, "spec": {**_POD, "restartPolicy": "Never"}}
 _CLAIM: JsonObject = {
@@ -144,7 +146,7 @@ STORABLE: Sequence[JsonObject] = (
         imagePullSecrets=[{"name": "i"}],
         automountServiceAccountToken=False,
     ),
-    _object("v1", "Pod", "pod", spec={**_POD, "overhead": {}, "enableServiceLinks": False}),
+    _object("v1", "Pod", "pod", spec={**_POD, "enableServiceLinks": False}),
     _object(
         "v1",
         "Pod",
@@ -537,7 +539,6 @@ STORABLE: Sequence[JsonObject] = (
             "nodeName": "n",
             "source": {
                 "inlineVolumeSpec": {
-                    "capacity": {"storage": "1Gi"},
                     "accessModes": ["ReadWriteOnce"],
                     "csi": {"driver": "d", "volumeHandle": "h"},
                 }
@@ -651,7 +652,6 @@ STORABLE: Sequence[JsonObject] = (
             }
         },
     ),
-    _object("certificates.k8s.io/v1beta1", "ClusterTrustBundle", "bundle-none", spec={"trustBundle": ""}),
     _object(
         _ADMISSION,
         "ValidatingWebhookConfiguration",

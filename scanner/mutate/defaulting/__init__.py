@@ -28,7 +28,7 @@ from scanner.mutate.defaulting import (
     storage,
 )
 from scanner.mutate.schema import Schema
-from scanner.mutate.walk import Rules, applied
+from scanner.mutate.walk import Rules, RuleSet
 
 RULES: Rules = {
     **core.RULES,
@@ -47,8 +47,9 @@ RULES: Rules = {
     **extension.RULES,
 }
 """The rule of each type, by the name of its definition."""
+_DEFAULTS = RuleSet(RULES)
 
 
 def defaulted(schema: Schema, document: JsonObject) -> JsonObject:
     """A document of a built-in kind with all its defaults."""
-    return applied(RULES, schema, document)
+    return _DEFAULTS.applied(schema, document)

@@ -28,18 +28,24 @@ def stored(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
     """The object that is stored, given the one that is and the one that admission has left of it."""
     if same(before, after):
         return before
-    start = _updated(schema, before, before)
+    old = _decoded(schema, before)
+    start = _updated(schema, old, old)
     if start is before or same(start, before):
-        found = _updated(schema, before, after)
+        found = _updated(schema, old, _decoded(schema, after))
     else:
-        found = restored(before, start, _updated(schema, start, completed(before, start, after)))
+        found = restored(before, start, _updated(schema, start, _decoded(schema, completed(before, start, after))))
     return before if same(before, found) else found
 
 
-def _updated(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
+def _decoded(schema: Schema, document: JsonObject) -> JsonObject:
+    """An object as the server holds it."""
+    return round_tripped(schema, defaulted(schema, document))
+
+
+def _updated(schema: Schema, old: JsonObject, new: JsonObject) -> JsonObject:
     """What the store holds after an update."""
     name = schema.resolve(schema.root).name
-    old = round_tripped(schema, defaulted(schema, before))
-    new = after_plugins(name, old, round_tripped(schema, defaulted(schema, after)))
-    new = with_status(old, kept_metadata(before, new))
-    return defaulted(schema, strategy_of(name)(old, without_disabled(schema, old, new)))
+    new = after_plugins(name, old, new)
+    new = with_status(old, kept_metadata(old, new))
+    found = strategy_of(name)(old, without_disabled(schema, old, new))
+    return new if found is new else defaulted(schema, found)

@@ -12,7 +12,7 @@ import orjson
 
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text
 from scanner.mutate.schema import Schema
-from scanner.mutate.walk import Rule, Rules, applied, each, in_order, where, with_member, within, without
+from scanner.mutate.walk import Rule, RuleSet, each, in_order, where, with_member, within, without
 
 _CORE = "io.k8s.api.core.v1."
 _INIT_CONTAINERS = tuple(
@@ -30,7 +30,7 @@ _NONE_SELECTED: JsonObject = {"matchExpressions": [{"key": _EMPTY_SELECTOR, "ope
 
 def round_tripped(schema: Schema, document: JsonObject) -> JsonObject:
     """A document of a built-in kind as its internal type gives it back."""
-    return applied(_RULES, schema, document)
+    return _ROUND_TRIP.applied(schema, document)
 
 
 def _annotations(rule: Rule) -> Rule:
@@ -135,17 +135,19 @@ def _selector(spec: JsonObject) -> JsonObject:
 
 _no_init_containers = _annotations(_dropping(*_INIT_CONTAINERS))  # dropInitContainerAnnotations
 
-_RULES: Rules = {
-    f"{_CORE}Pod": in_order(_no_init_containers, within("spec", _grace_period)),
-    f"{_CORE}PodTemplateSpec": _no_init_containers,
-    f"{_CORE}PodSpec": _service_account,
-    f"{_CORE}Secret": _secret_data,
-    f"{_CORE}NodeSpec": _pod_cidr,
-    "io.k8s.api.apps.v1.Deployment": _annotations(_rollback),
-    "io.k8s.api.apps.v1.StatefulSetSpec": each("volumeClaimTemplates", _claim_kind),
-    "io.k8s.api.autoscaling.v1.HorizontalPodAutoscaler": _first_autoscaler,
-    "io.k8s.api.autoscaling.v2.HorizontalPodAutoscaler": _annotations(
-        _dropping(_METRICS, _BEHAVIOR, *_STATUSES, *_TOLERANCES)
-    ),
-    "io.k8s.api.policy.v1.PodDisruptionBudgetSpec": _selector,
-}
+_ROUND_TRIP = RuleSet(
+    {
+        f"{_CORE}Pod": in_order(_no_init_containers, within("spec", _grace_period)),
+        f"{_CORE}PodTemplateSpec": _no_init_containers,
+        f"{_CORE}PodSpec": _service_account,
+        f"{_CORE}Secret": _secret_data,
+        f"{_CORE}NodeSpec": _pod_cidr,
+        "io.k8s.api.apps.v1.Deployment": _annotations(_rollback),
+        "io.k8s.api.apps.v1.StatefulSetSpec": each("volumeClaimTemplates", _claim_kind),
+        "io.k8s.api.autoscaling.v1.HorizontalPodAutoscaler": _first_autoscaler,
+        "io.k8s.api.autoscaling.v2.HorizontalPodAutoscaler": _annotations(
+            _dropping(_METRICS, _BEHAVIOR, *_STATUSES, *_TOLERANCES)
+        ),
+        "io.k8s.api.policy.v1.PodDisruptionBudgetSpec": _selector,
+    }
+)

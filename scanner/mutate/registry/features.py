@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from scanner.model.json import JsonObject, as_object
 from scanner.mutate.schema import Schema
-from scanner.mutate.walk import Rule, applied, without
+from scanner.mutate.walk import Rule, RuleSet, without
 
 _CORE = "io.k8s.api.core.v1."
 _RESOURCE = "io.k8s.api.resource."
@@ -41,19 +41,21 @@ _DISABLED: Mapping[str, tuple[str, ...]] = {
         for version in ("v1", "v1beta1", "v1beta2")
     },
 }
-_Fields = frozenset[tuple[str, str]]
+_CONTAINERS = (f"{_CORE}Container", f"{_CORE}EphemeralContainer")
 
 
 def without_disabled(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
     """The object without the fields that the server drops."""
-    given = _fields(schema, after)
-    dropped = given - _fields(schema, before) if given else given
-    if not dropped:
+    dropped = _LEFT.applied(schema, after)
+    if dropped is after:
         return after
-    rules = {kind: _dropping(*(name for other, name in dropped if other == kind)) for kind, _ in dropped}
-    if _LIFECYCLE in rules:
-        rules |= dict.fromkeys((f"{_CORE}Container", f"{_CORE}EphemeralContainer"), _without_stop_signal)
-    return applied(rules, schema, after)
+    kept = _fields(schema, before)
+    rules = {
+        kind: _dropping(*(name for name in names if (kind, name) not in kept)) for kind, names in _DISABLED.items()
+    }
+    if (_LIFECYCLE, _STOP_SIGNAL) not in kept:
+        rules |= dict.fromkeys(_CONTAINERS, _without_stop_signal)
+    return RuleSet(rules).applied(schema, after) if kept else dropped
 
 
 def _dropping(*names: str) -> Rule:
@@ -66,7 +68,7 @@ def _without_stop_signal(container: JsonObject) -> JsonObject:
     return without(container, "lifecycle") if lifecycle.keys() == {_STOP_SIGNAL} else container
 
 
-def _fields(schema: Schema, document: JsonObject) -> _Fields:
+def _fields(schema: Schema, document: JsonObject) -> frozenset[tuple[str, str]]:
     """The fields of disabled features that a document sets, each with its type."""
     found: set[tuple[str, str]] = set()
 
@@ -77,5 +79,14 @@ def _fields(schema: Schema, document: JsonObject) -> _Fields:
 
         return note
 
-    applied({kind: noting(kind, names) for kind, names in _DISABLED.items()}, schema, document)
+    RuleSet({kind: noting(kind, names) for kind, names in _DISABLED.items()}).applied(schema, document)
     return frozenset(found)
+
+
+_LEFT = RuleSet(
+    {
+        **{kind: _dropping(*names) for kind, names in _DISABLED.items()},
+        **dict.fromkeys(_CONTAINERS, _without_stop_signal),
+    }
+)
+"""Drops the fields wherever they stand."""
