@@ -10,14 +10,14 @@ from typing import cast
 
 from scanner import cel
 from scanner.model.json import Json, JsonObject
-from scanner.mutate import typed
+from scanner.mutate import custom, typed
 from scanner.mutate.decoding import strictly_decoded
 from scanner.mutate.merge import merged
 from scanner.mutate.native import ForeignKey, Native, PatchFault, misnamed, native_object
 from scanner.mutate.operations import Node, Operation, TestFailed, apply
 from scanner.mutate.origin import Data
 from scanner.mutate.schema import Schema
-from scanner.mutate.settling import settled
+from scanner.mutate.storing import mutated
 from scanner.mutate.values import RequestFault, json_value
 
 
@@ -40,8 +40,10 @@ def configured(value: cel.Value, live: JsonObject, schema: Schema, data: Data) -
         found = cast("JsonObject", merged(schema, live, patch))
     except PatchFault as fault:
         raise PatchFault(f"error applying patch: failed to merge patch: {fault}") from None
+    if schema.custom:
+        custom.reject_unwritable(patch)
     try:
-        return settled(schema, live, found)
+        return mutated(schema, live, found)
     except PatchFault as fault:
         named = f"{live.get('apiVersion')}, Kind={live.get('kind')}"
         raise PatchFault(f"unable to convert unstructured object to {named}: {fault}") from None
@@ -69,11 +71,17 @@ def patched(value: cel.Value, live: JsonObject, schema: Schema, data: Data) -> J
         return live
     except PatchFault as fault:
         raise PatchFault(f"JSON Patch: {fault}") from None
-    decoded = strictly_decoded(schema, cast("Json", changed), live)
+    decoded = _decoded(schema, cast("Json", changed), live)
     try:
-        return settled(schema, live, decoded)
+        return mutated(schema, live, decoded)
     except PatchFault as fault:
         raise RequestFault(f"Internal error occurred: {fault}") from None
+
+
+def _decoded(schema: Schema, document: Json, live: JsonObject) -> JsonObject:
+    if schema.custom and isinstance(document, dict):
+        return custom.decoded(document, live)
+    return strictly_decoded(schema, document, live)
 
 
 def _operation(value: cel.Value, data: Data) -> Operation:

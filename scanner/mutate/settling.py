@@ -1,11 +1,9 @@
 """What is left of a change once the API server has decoded, defaulted and stored it.
 
-Only what a mutation changed is looked at. For kinds that are compiled into the server: quantities are numbers, empty values of
-most fields are as if they were not given, a default that was removed comes back, and the server keeps what is its own. For
-custom resources: fields that the schema does not know are pruned, defaults come back.
+Only what a mutation changed is looked at, in objects of kinds that are compiled into the server: quantities are numbers, empty
+values of most fields are as if they were not given, a default that was removed comes back, and the server keeps what is its own.
 
-Source of truth: `SetDefaults_*` and the JSON tags of the API types of Kubernetes 1.36, its update strategies, and the pruning of
-`apiextensions`.
+Source of truth: `SetDefaults_*` and the JSON tags of the API types of Kubernetes 1.36, and its update strategies.
 """
 
 from __future__ import annotations
@@ -19,7 +17,6 @@ from scanner.mutate.paths import BadElement, element_key
 from scanner.mutate.quantities import canonical, same_quantity
 from scanner.mutate.schema import Atom, ListType, MapType, Schema
 
-_COMPILED = "io.k8s."
 # What clients cannot set on a stored object; the server puts it back.
 _SERVER_SET = (
     "creationTimestamp",
@@ -73,14 +70,14 @@ _EMPTY_TEXT_IS_KEPT = frozenset(
 
 
 def settled(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
-    """The object as the server would keep it. Raises PatchFault for a quantity that is none."""
+    """The object as its Go type holds it, with its defaults. Raises PatchFault for a quantity that is none."""
     if same(before, after):
         return before
     found = _Settling(schema).value(schema.root, before, after)
-    return _owned(schema, before, found) if isinstance(found, dict) else after
+    return found if isinstance(found, dict) else after
 
 
-def _owned(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
+def owned(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
     """The object with what is the server's own put back."""
     metadata = _kept(_part(before, "metadata"), _part(after, "metadata"), _SERVER_SET)
     if labels := labels_of(after, _part(metadata, "labels")):
@@ -121,24 +118,16 @@ class _Settling:
         kept = {
             name: one
             for name, one in found.items()
-            if (name in before and same(before[name], one)) or not self._is_nothing(atom, of, name, one)
+            if (name in before and same(before[name], one)) or not self._is_nothing(of, name, one)
         }
-        removed = {name: self._default(atom, of, name, after) for name in before if name not in kept}
+        removed = {name: default_of(atom.name, name, after) for name in before if name not in kept}
         return {**kept, **{name: default for name, default in removed.items() if default is not None}}
 
-    def _default(self, atom: Atom, of: MapType, name: str, siblings: JsonObject) -> Json:
-        """What comes back where a field was removed."""
-        return default_of(atom.name, name, siblings) if self._is_compiled(atom) else of.defaults.get(name)
-
-    def _is_compiled(self, atom: Atom) -> bool:
-        """Whether a Go type decodes it: in custom resources, that is their metadata."""
-        return self._schema.builtin or atom.name.startswith(_COMPILED)
-
-    def _is_nothing(self, owner: Atom, of: MapType, name: str, value: Json) -> bool:
+    def _is_nothing(self, of: MapType, name: str, value: Json) -> bool:
         """Whether a value that was given to a field is as if it were not given."""
         if value is None and name in of.fields:
             return name not in of.nullable
-        if not self._is_compiled(owner) or name not in of.fields or name in of.written:
+        if name not in of.fields or name in of.written:
             return False
         atom = self._schema.resolve(of.fields[name])
         match value:

@@ -12,7 +12,7 @@ from scanner.model.outcome import Change
 from scanner.mutate.difference import difference
 from scanner.mutate.operations import Node, Operation, apply
 from scanner.mutate.quantities import canonical
-from scanner.mutate.settling import settled
+from scanner.mutate.storing import mutated, stored
 
 POD = builtin_schemas()["", "v1", "Pod"]
 STORED: dict[str, Node] = {
@@ -39,7 +39,7 @@ STORED: dict[str, Node] = {
 def left_of(*operations: Operation) -> tuple[Change, ...]:
     """What operations change of the stored pod."""
     after: Any = apply(operations, STORED)
-    found: Any = settled(POD, STORED, after)
+    found: Any = stored(POD, STORED, mutated(POD, STORED, after))
     return difference(STORED, found)
 
 
