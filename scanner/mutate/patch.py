@@ -10,14 +10,14 @@ from typing import cast
 
 from scanner import cel
 from scanner.model.json import Json, JsonObject
-from scanner.mutate import typed
+from scanner.mutate import custom, typed
 from scanner.mutate.decoding import converted, strictly_decoded
 from scanner.mutate.merge import merged
 from scanner.mutate.native import ForeignKey, Native, PatchFault, misnamed, native_object
 from scanner.mutate.operations import Node, Operation, TestFailed, apply
 from scanner.mutate.origin import Data
 from scanner.mutate.schema import Schema
-from scanner.mutate.settling import settled
+from scanner.mutate.storing import mutated
 from scanner.mutate.values import json_value
 
 
@@ -40,7 +40,10 @@ def configured(value: cel.Value, live: JsonObject, schema: Schema, data: Data) -
         found = cast("JsonObject", merged(schema, live, patch))
     except PatchFault as fault:
         raise PatchFault(f"error applying patch: failed to merge patch: {fault}") from None
-    return settled(schema, live, converted(schema, found, live))
+    if schema.custom:
+        custom.reject_unwritable(patch)
+        return mutated(schema, live, found)
+    return mutated(schema, live, converted(schema, found, live))
 
 
 def _configuration(value: cel.Struct, data: Data) -> dict[str, Native]:
@@ -65,7 +68,13 @@ def patched(value: cel.Value, live: JsonObject, schema: Schema, data: Data) -> J
         return live
     except PatchFault as fault:
         raise PatchFault(f"JSON Patch: {fault}") from None
-    return settled(schema, live, strictly_decoded(schema, cast("Json", changed), live))
+    return mutated(schema, live, _decoded(schema, cast("Json", changed), live))
+
+
+def _decoded(schema: Schema, document: Json, live: JsonObject) -> JsonObject:
+    if schema.custom and isinstance(document, dict):
+        return custom.decoded(document, live)
+    return strictly_decoded(schema, document, live)
 
 
 def _operation(value: cel.Value, data: Data) -> Operation:

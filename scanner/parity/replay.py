@@ -26,6 +26,7 @@ from scanner.parity.compare import SILENCE, Comparison, Difference, compared
 from scanner.parity.copies import changed_paths, copy_of, reads_any
 from scanner.parity.mutations import Expected, compared_update, expected
 from scanner.parity.verdicts import Verdict, verdicts_of
+from scanner.policies.together import invocations
 from scanner.policies.validating import LANGUAGE, Bound, Ruling, judge
 from scanner.scan import Outlook
 
@@ -214,7 +215,9 @@ class _Replay:
         world = self._world.on(("UPDATE",))
         try:
             return expected(
-                (bound, ruling) for bound in self._mutators for ruling in judge(bound, resource, subject.kind, world)
+                (bound, ruling)
+                for bound in self._mutators
+                for ruling in invocations(bound, resource, subject.kind, world)
             )
         except SchemaUnknown as error:
             gap = Gap(GapKind.EVALUATION, f"{subject.kind.api_version}/{subject.kind.kind}", str(error))
@@ -331,7 +334,4 @@ def _shown(text: str, resource: Resource, params: Iterable[Resource | None]) -> 
     """What the server said, without secrets: nobody knows which parts of it an expression took from a Secret."""
     if text == SILENCE:
         return text
-    known = tuple(params)
-    if any(redact.is_secret(one) for one in (resource, *known)):
-        return redact.WITHHELD
-    return redact.masked(text, resource, *known)
+    return redact.text(text, resource, *params)

@@ -16,6 +16,7 @@ from scanner.mutate.operations import same
 from scanner.mutate.origin import Data
 from scanner.mutate.patch import configured
 from scanner.mutate.schema import Schema
+from scanner.mutate.storing import stored
 
 DEPLOYMENT = builtin_schemas()["apps", "v1", "Deployment"]
 SERVICE = builtin_schemas()["", "v1", "Service"]
@@ -90,7 +91,7 @@ def merged(expression: str, live: JsonObject, schema: Schema = GADGET) -> Any:
     """An object with the apply configuration of an expression merged in."""
     activation = {"object": live}
     value = cel.compile(expression, PATCHES).evaluate(activation)
-    return configured(value, live, schema, Data([live]))
+    return stored(schema, live, configured(value, live, schema, Data([live])))
 
 
 @pytest.mark.parametrize(
@@ -109,12 +110,12 @@ def merged(expression: str, live: JsonObject, schema: Schema = GADGET) -> Any:
         (
             {"parts": [{"name": "p", "n": 1}, {"name": "p", "zone": "b"}]},
             "parts: [Object.spec.parts{name: 'p', zone: 'a', n: 2}]",
-            {"parts": [{"name": "p", "zone": "a", "n": 2}, {"name": "p", "zone": "b"}]},
+            {"parts": [{"name": "p", "n": 2}, {"name": "p", "zone": "b"}]},
         ),
         (
             {"parts": [{"name": "x"}, {"name": "y"}]},
             "parts: [Object.spec.parts{name: 'new'}, Object.spec.parts{name: 'y', n: 1}]",
-            {"parts": [{"name": "x"}, {"name": "new"}, {"name": "y", "n": 1}]},
+            {"parts": [{"name": "x"}, {"name": "new", "zone": "a"}, {"name": "y", "n": 1}]},
         ),
         ({"any": [1]}, "any: {'a': 1}", {"any": {"a": 1}}),
         ({}, "?size: optional.none()", {}),

@@ -49,7 +49,7 @@ def made(text: str) -> Json:
         ("object.xs + [Object.a{b: {'k': [1]}}]", ["x", "y", {"b": {"k": [1]}}]),
         ("object.xs + [Object.a{b: object.xs, c: object.xs + ['z']}]", ["x", "y", {"b": ["x", "y"], "c": ["x", "y", "z"]}]),
         ("object.xs + [Object.a{b: Object.other{c: null}}]", ["x", "y", {"b": {"c": None}}]),
-        ("object.xs + [dyn(1), dyn(1u), dyn(1.5), dyn(b'hi'), null, dyn(duration('90s'))]", ["x", "y", 1, 1, 1.5, "aGk=", None, "90s"]),
+        ("object.xs + [dyn(1), dyn(1u), dyn(1.5), dyn(b'hi'), dyn(null), dyn(duration('90s'))]", ["x", "y", 1, 1, 1.5, "aGk=", None, "90s"]),
         ("object.xs + [optional.none()]", ["x", "y", None]),
         ("object.xs + [optional.of(1)]", ["x", "y", 1]),
         ("object.xs + [type(1)]", ["x", "y", "int"]),
