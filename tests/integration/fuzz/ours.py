@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import permutations
+from collections.abc import Iterable, Iterator
 
 from scanner.api import Auditor, Ruling
 from scanner.model.json import JsonObject, as_object, as_text
@@ -15,13 +14,14 @@ from scanner.mutate.operations import Operation as Step
 from scanner.mutate.operations import apply
 from scanner.policies import mutating
 from scanner.policies.mutating import refusal
-from scanner.policies.validating import Bound, World, judge
+from scanner.policies.together import Answer, answers, invocations
+from scanner.policies.validating import Bound, World
 from scanner.sources import ParamTable
 from tests.integration.fuzz.case import Case, Made, Outcome, Refused, name_of
 from tests.integration.fuzz.manifests import binding_named
 from tests.integration.fuzz.stage import Stage
 
-INTERNAL = 500
+INTERNAL, DENIED = 500, 403
 RELEASE = "1.36"
 
 
@@ -58,14 +58,15 @@ def outcome_of(rulings: Iterable[Ruling], document: JsonObject) -> Outcome:
 
 
 def possible(stage: Stage, kind: Kind, case: Case, document: JsonObject, operation: Operation) -> list[Outcome]:
-    """What several policies may make of a document: one outcome, or where the order matters, one for each order."""
+    """What several policies may make of a document: one outcome for each of the orders that Assay tries."""
     acting = [*_acting(stage, kind, case, document, operation)]
-    refusals: list[Outcome] = [*_refusals(acting, document)]
-    if refusals or not acting:
-        return refusals or [Made(document)]
-    after, order_matters = mutating.after_all(acting)
-    orders = permutations(acting) if order_matters else ()
-    return [Made(after), *(Made(mutating.after_all(order)[0]) for order in orders)]
+    return [_outcome(it) for it in answers(acting)] if acting else [Made(document)]
+
+
+def _outcome(answer: Answer) -> Outcome:
+    if not answer.refused:
+        return Made(answer.after)
+    return Refused(DENIED if answer.refused.startswith("policy '") else INTERNAL, answer.refused)
 
 
 def _acting(
@@ -82,12 +83,5 @@ def _acting(
     policies = [mutating.read_policy(it, rules=rules) for it in case.policies]
     bindings = [mutating.read_binding(binding_named(it.name)) for it in policies]
     for bound in mutating.bind(policies, bindings, stage.schemas, rules=rules):
-        for ruling in judge(bound, resource_of(kind, document), kind, world):
+        for ruling in invocations(bound, resource_of(kind, document), kind, world):
             yield bound, ruling
-
-
-def _refusals(acting: Sequence[tuple[Bound, Ruling]], document: JsonObject) -> Iterator[Refused]:
-    for _, ruling in acting:
-        outcome = outcome_of([ruling], document)
-        if isinstance(outcome, Refused):
-            yield outcome
