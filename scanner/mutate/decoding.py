@@ -167,8 +167,8 @@ class _Strict:
         path = f"{place.path}.{name}" if place.path else name
         self.unsuitable[f"unknown field {quoted(path)}"] = None
 
-    def inside(self) -> Reader:
-        return _Inside()
+    def inside(self, place: Place) -> tuple[Reader, Place]:
+        return _Inside(), place
 
     def _save(self, text: str) -> None:
         self.first = self.first or text
@@ -208,7 +208,9 @@ class Unstructured:
         try:
             return goread.plain(go.kind, go.name, value)
         except Mismatch:
-            raise Ended(f"cannot convert {_KINDS[word(value)]} to {go.name}") from None
+            is_integer = isinstance(value, int) and not isinstance(value, bool)
+            text = f"cannot convert int64 to {go.name}" if is_integer else f"unrecognized type: {go.kind}"
+            raise Ended(text) from None
 
     def bytes(self, value: Json, place: Place) -> Json:
         """Bytes in base64."""
@@ -236,9 +238,10 @@ class Unstructured:
     def unknown(self, place: Place, name: str) -> None:
         """Nothing: what the schema does not have, the patch cannot say."""
 
-    def inside(self) -> Reader:
-        """As JSON."""
-        return _Inside()
+    def inside(self, place: Place) -> tuple[Reader, Place]:
+        """As JSON of its own."""
+        del place
+        return _Inside(), Place()
 
 
 _KINDS = {"bool": "bool", "number": "int64", "string": "string", "array": "slice", "object": "map", "null": "nil"}

@@ -88,8 +88,8 @@ class Reader(Protocol):
         """A member that the struct does not have."""
         ...
 
-    def inside(self) -> Reader:
-        """How the type of a value reads that reads itself."""
+    def inside(self, place: Place) -> tuple[Reader, Place]:
+        """How a type that reads itself reads what is in it, and where it says that this stands."""
         ...
 
 
@@ -159,7 +159,8 @@ class Rewriting:
     def _special(self, kind: Special, value: Json, before: Json, place: Place) -> Json:
         match kind:
             case "JSONSchemaPropsOrBool" | "JSONSchemaPropsOrArray" | "JSONSchemaPropsOrStringArray":
-                inner = Rewriting(self._schema, self._reader.inside(), self._order)
+                reader, place = self._reader.inside(place)
+                inner = Rewriting(self._schema, reader, self._order)
                 return inner._schema_or(kind, value, before, place)
             case _:
                 return self._reader.special(kind, value, place)
