@@ -11,6 +11,7 @@ import base64
 import orjson
 
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text
+from scanner.mutate.defaulting.rules import when_absent
 from scanner.mutate.schema import Schema
 from scanner.mutate.walk import Rule, RuleSet, each, in_order, where, with_member, within, without
 
@@ -133,6 +134,14 @@ def _selector(spec: JsonObject) -> JsonObject:
     return {**spec, "selector": without_empty({**selector, "matchExpressions": kept}, "matchExpressions")}
 
 
+def _webhook(conversion: JsonObject) -> JsonObject:
+    """A webhook without a client and versions is none (`Convert_v1_CustomResourceConversion_To_apiextensions_…` and back)."""
+    webhook = as_object(conversion.get("webhook"))
+    known = webhook.get("clientConfig") is not None or webhook.get("conversionReviewVersions") is not None
+    return conversion if known else without(conversion, "webhook")
+
+
+_zeros = when_absent(maxUnavailable=0, maxSurge=0)
 _no_init_containers = _annotations(_dropping(*_INIT_CONTAINERS))  # dropInitContainerAnnotations
 
 _ROUND_TRIP = RuleSet(
@@ -144,10 +153,16 @@ _ROUND_TRIP = RuleSet(
         f"{_CORE}NodeSpec": _pod_cidr,
         "io.k8s.api.apps.v1.Deployment": _annotations(_rollback),
         "io.k8s.api.apps.v1.StatefulSetSpec": each("volumeClaimTemplates", _claim_kind),
+        # The internal types have numbers where these have pointers.
+        "io.k8s.api.apps.v1.RollingUpdateDaemonSet": _zeros,
+        "io.k8s.api.apps.v1.RollingUpdateDeployment": _zeros,
+        "io.k8s.api.apps.v1.RollingUpdateStatefulSetStrategy": when_absent(partition=0),
+        "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceConversion": _webhook,
         "io.k8s.api.autoscaling.v1.HorizontalPodAutoscaler": _first_autoscaler,
         "io.k8s.api.autoscaling.v2.HorizontalPodAutoscaler": _annotations(
             _dropping(_METRICS, _BEHAVIOR, *_STATUSES, *_TOLERANCES)
         ),
+        "io.k8s.api.resource.v1beta1.Device": when_absent(basic={}),  # Convert_resource_Device_To_v1beta1_Device
         "io.k8s.api.policy.v1.PodDisruptionBudgetSpec": _selector,
     }
 )
