@@ -18,6 +18,7 @@ from scanner.mutate.native import Foreign, ForeignKey, PatchFault, misnamed, nat
 from scanner.mutate.operations import Node
 from scanner.mutate.origin import Data
 
+CONNECTION_ENDS = "the API server ends the connection"
 _LARGEST = 2**53 - 1
 # Go's protobuf separates its prefix by a blank that does not break.
 _INVALID_TYPE = "proto:\u00a0invalid type"
@@ -139,7 +140,7 @@ def _struct_inside(value: cel.Struct, data: Data) -> Node:
     if value.type == cel.JSON_PATCH:
         raise PatchFault(f"{_PREFIX}cannot convert to native type: *structpb.Value")
     if not data.rebuilds:
-        raise RequestFault("the API server ends the connection: an Object inside a list or map of a JSON patch")
+        raise RequestFault(f"{CONNECTION_ENDS}: an Object inside a list or map of a JSON patch")
     return _struct(value, data)
 
 

@@ -15,6 +15,7 @@ from scanner.model.json import Json, JsonObject, as_object
 from scanner.model.resource import Resource
 from scanner.mutate.difference import difference
 from scanner.mutate.operations import same
+from scanner.mutate.values import CONNECTION_ENDS
 from scanner.parity.answers import Said, aside_of, refusal_of
 from scanner.parity.compare import OTHER_REFUSAL, SILENCE, Comparison, Difference
 from scanner.policies.together import Answer, answers
@@ -25,6 +26,7 @@ _BOOKKEEPING: Final = ("managedFields", "resourceVersion", "generation")
 _COUNTER: Final = "deprecated.daemonset.template.generation"
 _ADMITTED: Final = 200
 _INTERNAL_ERROR: Final = 500
+_WEBHOOK: Final = "failed calling webhook"
 _MOST_SHOWN: Final = 20
 
 
@@ -50,6 +52,11 @@ class Expected:
     def is_refused(self) -> bool:
         """Whether a server refuses it in every order."""
         return all(answer.refused for answer in self.answers)
+
+    @property
+    def ends_connection(self) -> bool:
+        """Whether the server may end the connection instead of an answer."""
+        return any(text.startswith(CONNECTION_ENDS) for text in self.refusals)
 
     @property
     def order_matters(self) -> bool:
@@ -89,11 +96,16 @@ def _refused(it: Expected, said: Said, comparison: Comparison) -> None:
         comparison.agreed += 1
     elif refusal_of(said):
         comparison.unseen[OTHER_REFUSAL] += 1
-    elif it.refusals or said.message.startswith("policy '") or said.status == _INTERNAL_ERROR:
+    elif it.refusals or said.message.startswith("policy '") or _is_of_a_mutation(said):
         ours = "; ".join(it.refusals) or _diff(it.stored, it.after)
         comparison.differences.append(Difference(it.policies, "", ours, redact.text(said.message, it.stored)))
     elif aside := aside_of(said, "UPDATE", it.stored.kind.resource):
         comparison.unseen[aside.why] += 1
+
+
+def _is_of_a_mutation(said: Said) -> bool:
+    """Whether an internal error comes from what a mutation made of the object, and not from a webhook."""
+    return said.status == _INTERNAL_ERROR and _WEBHOOK not in said.message
 
 
 def _diff(stored: Resource, document: JsonObject) -> str:
