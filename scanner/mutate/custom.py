@@ -16,6 +16,7 @@ import orjson
 
 from scanner.model.json import Json, JsonObject, as_object, as_text, dig
 from scanner.mutate.objectmeta import object_meta
+from scanner.mutate.registry import kept_metadata
 from scanner.mutate.schema import Custom
 from scanner.mutate.values import RequestFault
 
@@ -23,17 +24,6 @@ _PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
 _EMBEDDED: Final = "x-kubernetes-embedded-resource"
 _OF_EVERY_KIND: Final = ("apiVersion", "kind", "metadata")
 _INTERNAL: Final = "Internal error occurred: "
-# What clients cannot set on a stored object; the server puts it back.
-_SERVER_SET: Final = (
-    "creationTimestamp",
-    "deletionGracePeriodSeconds",
-    "deletionTimestamp",
-    "generation",
-    "managedFields",
-    "resourceVersion",
-    "selfLink",
-    "uid",
-)
 
 
 def decoded(document: JsonObject, live: JsonObject) -> JsonObject:
@@ -89,8 +79,8 @@ def stored(custom: Custom, before: JsonObject, after: JsonObject) -> JsonObject:
     """
     own = ("status",) if custom.has_status else ()
     document = _kept(before, _typed(after, custom.schema), own)
-    metadata = _kept(as_object(before.get("metadata")), object_meta(document.get("metadata")), _SERVER_SET)
-    return defaulted(custom, {**document, "metadata": metadata} if metadata else document)
+    typed = {**document, "metadata": object_meta(document.get("metadata"))}
+    return defaulted(custom, kept_metadata(before, typed))
 
 
 def _typed(document: JsonObject, schema: JsonObject) -> Json:
