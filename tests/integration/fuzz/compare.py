@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from scanner.model.json import Json, JsonObject, as_object, as_text, dig
@@ -66,19 +66,6 @@ def compared(
     signature = "; ".join(sorted({f"{how} {_general(path)}" for how, path, *_ in differing})[:3])
     paths = tuple(path for _, path, *_ in differing)
     return Compared(case, where, operation, theirs, ours, not differing, not differing, signature, paths)
-
-
-def compared_to_any(
-    case: Case,
-    where: str,
-    operation: Operation,
-    theirs: Outcome,
-    ours: Iterable[Outcome],
-    made_anew: frozenset[str] = frozenset(),
-) -> Compared:
-    """The comparison with the prediction that comes nearest."""
-    found = [compared(case, where, operation, theirs, it, made_anew) for it in ours]
-    return max(found, key=lambda it: (it.same_class, it.same_text))
 
 
 def difference(theirs: Json, ours: Json, path: str = "") -> Iterator[tuple[str, str, Json, Json]]:

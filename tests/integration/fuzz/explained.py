@@ -86,6 +86,12 @@ EXPLAINED: tuple[Refusal | Content, ...] = (
         r"/spec/(tolerations(/.*)?|priority|preemptionPolicy|priorityClassName)",
     ),
     Content(
+        "the plug-in StorageObjectInUseProtection runs once more after a mutation",
+        "PersistentVolume|PersistentVolumeClaim",
+        "CREATE",
+        r"/metadata/finalizers(/.*)?",
+    ),
+    Content(
         "the server allocates a free port or address",
         "Service",
         "CREATE|UPDATE",

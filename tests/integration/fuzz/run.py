@@ -15,7 +15,7 @@ from scanner.model.policy import Operation
 from scanner.model.resource import Kind
 from tests.integration.fuzz import configurations, explained, patches, sets
 from tests.integration.fuzz.case import Case, Made, Outcome, name_of, tidied
-from tests.integration.fuzz.compare import Compared, compared_to_any, difference, is_changed, said
+from tests.integration.fuzz.compare import Compared, compared, difference, is_changed, said
 from tests.integration.fuzz.fields import absent_fields
 from tests.integration.fuzz.manifests import binding_named
 from tests.integration.fuzz.ours import possible, predicted
@@ -44,12 +44,14 @@ class Tally:
         """Whether every outcome is as predicted or explained, and the words of nearly every refusal."""
         return not self.wrong and self.texts.total() * 100 <= self.comparisons.total()
 
-    def count(self, kind: str, found: Compared, before: JsonObject) -> None:
-        """Count one comparison."""
+    def count(self, kind: str, possible: Sequence[Compared], before: JsonObject) -> None:
+        """Count one comparison, with the nearest of the predictions that are possible."""
         self.comparisons[kind] += 1
+        found = max(possible, key=lambda it: (it.same_class, it.same_text))
         if found.same_class and found.same_text:
             return
-        if why := explained.reason(found, changed=is_changed(found.ours, before)):
+        reasons = (explained.reason(it, changed=is_changed(it.ours, before)) for it in possible)
+        if why := next(filter(None, reasons), None):
             self.explained[why] += 1
             return
         (self.texts if found.same_class else self.wrong)[kind] += 1
@@ -135,8 +137,8 @@ class Fuzz:
         sent = stored.sent(operation)
         for case in cases:
             theirs = said(self.stage.write(stored, operation, case.user))
-            ours = self._ours(stored, case, sent, operation)
-            found = compared_to_any(case, where_of(stored.document), operation, theirs, ours, made_anew)
+            where, possible = where_of(stored.document), self._ours(stored, case, sent, operation)
+            found = [compared(case, where, operation, theirs, ours, made_anew) for ours in possible]
             self.tally.count(kind, found, sent)
 
     def _ours(self, stored: Stored, case: Case, sent: JsonObject, operation: Operation) -> list[Outcome]:
