@@ -54,11 +54,20 @@ def converted(schema: Schema, document: JsonObject, live: JsonObject) -> JsonObj
     if not schema.builtin:
         return document
     try:
-        return Rewriting(schema, Unstructured(), by_field).rewritten(document, live)
+        return Rewriting(schema, Unstructured()).rewritten(document, live)
+    except Ended:
+        raise PatchFault(_unconvertible(schema, document, live)) from None
+
+
+def _unconvertible(schema: Schema, document: JsonObject, live: JsonObject) -> str:
+    """What is wrong with the first field in the order of the structs."""
+    version = as_text(live.get("apiVersion"))
+    named = f"{version if '/' in version else f'/{version}'}, Kind={as_text(live.get('kind'))}"
+    try:
+        Rewriting(schema, Unstructured(), by_field).rewritten(document, live)
     except Ended as error:
-        version = as_text(live.get("apiVersion"))
-        named = f"{version if '/' in version else f'/{version}'}, Kind={as_text(live.get('kind'))}"
-        raise PatchFault(f"unable to convert unstructured object to {named}: {error}") from None
+        return f"unable to convert unstructured object to {named}: {error}"
+    return ""
 
 
 def _custom(document: Json) -> JsonObject:
