@@ -54,7 +54,8 @@ oracle: ## build the Go program that says what Kubernetes' own CEL answers; prin
 fuzz: setup ## compare random expressions with Kubernetes' own CEL: make fuzz [SECONDS=600] [SEED=n]
 	@$(BIN)/python -m tests.oracle.fuzz --seconds $(or $(SECONDS),600) $(if $(SEED),--seed $(SEED))
 
-nightly: setup ## what takes long: large random sets and mutations against a real API server, then make fuzz, all with SEED=n or a new one
+nightly: setup ## what takes long: default rules that are missing, large random sets and mutations against a real API server, then make fuzz; SEED=n or a new one
+	@$(BIN)/python -m scripts.check_default_rules
 	@seed=$(or $(SEED),$$(date +%Y%m%d)); echo "SEED=$$seed"; \
 	KUBEBUILDER_ASSETS="$$(.ci/apiserver)" RANDOM_SEED=$$seed RANDOM_POLICIES=$(or $(POLICIES),520) RANDOM_BATCH=26 \
 	  $(BIN)/python -m pytest -q -s tests/integration/test_random.py && \
