@@ -22,17 +22,20 @@ _Reader: TypeAlias = Callable[[Json], Json]
 def object_meta(metadata: Json, *, keeps_malformed: bool = False) -> JsonObject:
     """The metadata without what it cannot have; malformed members are gone too, unless validation is still to refuse them."""
     given = metadata if isinstance(metadata, Mapping) else EMPTY
-    found = {name: _read(name, value, keeps_malformed=keeps_malformed) for name, value in given.items()}
-    known = {name: value for name, value in found.items() if value not in (None, "", [], {}, 0)}
+    known = {
+        name: read for name, value in given.items() for read in _read(name, value, keeps_malformed=keeps_malformed)
+    }
     return given if known == given else known
 
 
-def _read(name: str, value: Json, *, keeps_malformed: bool) -> Json:
+def _read(name: str, value: Json, *, keeps_malformed: bool) -> tuple[Json, ...]:
+    """What is left of a member: nothing of one that is unknown, empty or malformed."""
     reader = _FIELDS.get(name)
     try:
-        return reader(value) if reader else None
+        found = reader(value) if reader else None
     except _Malformed:
-        return value if keeps_malformed else None
+        return (value,) if keeps_malformed else ()
+    return () if found in (None, "", [], {}, 0) else (found,)
 
 
 def _text(value: Json) -> Json:
