@@ -5,7 +5,7 @@ Mirrors `SetDefaults_ResourceList`, and `AggregateContainerRequests` and `Aggreg
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 
 from scanner.cel.errors import EvaluationError
 from scanner.cel.functions.quantity import Quantity, add, compare, parse
@@ -102,9 +102,3 @@ def missing_of(amounts: Json, *sources: JsonObject) -> JsonObject:
     for source in sources:
         found |= {name: amount for name, amount in source.items() if name not in known and name not in found}
     return found
-
-
-def named(amounts: JsonObject, names: Iterable[str] | Sequence[str]) -> JsonObject:
-    """The quantities of some resources."""
-    wanted = frozenset(names)
-    return {name: amount for name, amount in amounts.items() if name in wanted}
