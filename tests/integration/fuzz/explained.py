@@ -62,6 +62,31 @@ EXPLAINED: tuple[Refusal | Content, ...] = (
     ),
     Refusal("the validation of the kind refuses the mutated object", 422, r"\S+ \".*\" is invalid: "),
     Refusal(
+        "a create is refused what an update puts back: addresses of a Service",
+        422,
+        r"Service \".*\" is invalid: spec\.clusterIPs: Invalid value: .*: must be empty when `clusterIP` is not specified",
+        always=True,
+    ),
+    Refusal(
+        "a create is refused what an update puts back: finalizers of a Namespace",
+        422,
+        r"Namespace \".*\" is invalid: .*spec\.finalizers(\[\d+\])?: ",
+        always=True,
+    ),
+    Refusal(
+        "a create is refused what an update puts back: the plug-in Priority computes it",
+        403,
+        r"pods \".*\" is forbidden: the .* must not be provided in pod spec; priority admission controller computed ",
+        always=True,
+    ),
+    Refusal("another admission plug-in refuses the mutated object", 403, r"\S+ \".*\" is forbidden: "),
+    Refusal(
+        "an empty map, which is not stored, is refused where no map may be",
+        422,
+        r"CustomResourceDefinition\S* .* is not supported$",
+        always=True,
+    ),
+    Refusal(
         "the object is not the one that the request names", 400, r"the name(space)? of the .*object .*does not match "
     ),
     Refusal("the resource version is no number", 500, r"strconv\.ParseUint: parsing ", always=True),
