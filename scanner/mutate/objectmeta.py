@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
 from scanner.model.json import EMPTY, Json, JsonObject
+from scanner.mutate.goread import Malformed, Mismatch, special
 
 
 class _Malformed(ValueError):
@@ -79,8 +80,23 @@ def _owner(value: Json) -> Json:
     }
 
 
-def _as_it_is(value: Json) -> Json:
+def _whole(value: Json) -> Json:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
+        raise _Malformed
     return value
+
+
+def _entries(value: Json) -> Json:
+    if value is not None and not (isinstance(value, list) and all(isinstance(one, Mapping | None) for one in value)):
+        raise _Malformed
+    return value
+
+
+def _time(value: Json) -> Json:
+    try:
+        return special("Time", value)
+    except (Mismatch, Malformed):
+        raise _Malformed from None
 
 
 _FIELDS: Final[Mapping[str, _Reader]] = {
@@ -91,17 +107,8 @@ _FIELDS: Final[Mapping[str, _Reader]] = {
     "annotations": _text_map,
     "finalizers": _texts,
     "ownerReferences": _owners,
-    **dict.fromkeys(
-        (
-            "creationTimestamp",
-            "deletionGracePeriodSeconds",
-            "deletionTimestamp",
-            "generation",
-            "managedFields",
-            "resourceVersion",
-            "selfLink",
-            "uid",
-        ),
-        _as_it_is,
-    ),
+    "managedFields": _entries,
+    **dict.fromkeys(("uid", "resourceVersion", "selfLink"), _text),
+    **dict.fromkeys(("generation", "deletionGracePeriodSeconds"), _whole),
+    **dict.fromkeys(("creationTimestamp", "deletionTimestamp"), _time),
 }

@@ -11,6 +11,7 @@ import pytest
 from scanner.cluster.schemas import builtin_schemas
 from scanner.mutate.decoding import converted, strictly_decoded
 from scanner.mutate.native import PatchFault
+from scanner.mutate.openapi import schemas_of
 from scanner.mutate.operations import Operation, apply, same
 from scanner.mutate.schema import Schema
 from scanner.mutate.values import RequestFault
@@ -117,4 +118,77 @@ def test_an_object_stays_of_its_kind(kind: str, version: str, expected: str) -> 
     """A patch that makes another kind of it ends the request."""
     with pytest.raises(RequestFault) as refused:
         strictly_decoded(builtin_schemas()["", "v1", "Secret"], {**SECRET, "kind": kind, "apiVersion": version}, SECRET)
+    assert f"Internal error occurred: {expected}" == str(refused.value)
+
+
+NEWER = {
+    "type": "object",
+    "required": ["needed"],
+    "properties": {
+        "apiVersion": {"type": "string"},
+        "kind": {"type": "string"},
+        "data": {"type": "object", "additionalProperties": {"type": "string"}},
+        "flag": {"type": "boolean"},
+        "note": {"type": "string"},
+        "needed": {"type": "integer", "format": "int32"},
+        "when": {"$ref": "#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.Time"},
+        "parts": {"type": "array", "items": {"$ref": "#/components/schemas/io.k8s.api.core.v1.NewPart"}},
+    },
+    "x-kubernetes-group-version-kind": [{"group": "", "version": "v1", "kind": "ConfigMap"}],
+}
+PART = {
+    "type": "object",
+    "properties": {"name": {"type": "string"}, "sizes": {"type": "array", "items": {"type": "integer"}}},
+}
+DOCUMENT: Any = {
+    "components": {
+        "schemas": {
+            "io.k8s.api.core.v1.ConfigMap": NEWER,
+            "io.k8s.api.core.v1.NewPart": PART,
+            "io.k8s.apimachinery.pkg.apis.meta.v1.Time": {"type": "string", "format": "date-time"},
+        }
+    }
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "expected"),
+    [
+        ("/flag", False, [False]),
+        ("/flag", None, []),
+        ("/note", "", []),
+        ("/needed", 0, [0]),
+        ("/needed", None, [0]),
+        ("/when", "2026-01-01T02:00:00+02:00", ["2026-01-01T00:00:00Z"]),
+        ("/parts", [], []),
+        ("/parts", [{"name": "", "sizes": [1]}], [[{"sizes": [1]}]]),
+        ("/data", {"a": None}, [{"a": ""}]),
+    ],
+)
+def test_fields_of_a_newer_server_are_taken_by_its_schema(path: str, value: Any, expected: Any) -> None:
+    """What the Go types do not know is read by its OpenAPI type: optional numbers and booleans as pointers, texts as texts."""
+    schema = schemas_of(DOCUMENT, builtin=True)["", "v1", "ConfigMap"]
+    live: Any = {"apiVersion": "v1", "kind": "ConfigMap", "needed": 1}
+    found = strictly_decoded(schema, changed(live, path, value), live)
+    assert expected == [one for name, one in found.items() if f"/{name}" == path]
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "expected"),
+    [
+        ("/flag", 1, "json: cannot unmarshal number into Go struct field ConfigMap.flag of type bool"),
+        (
+            "/parts",
+            [{"sizes": ["x"]}],
+            "json: cannot unmarshal string into Go struct field NewPart.parts.sizes of type float64",
+        ),
+        ("/immutable", True, 'strict decoding error: unknown field "immutable"'),
+    ],
+)
+def test_what_an_older_or_newer_server_refuses(path: str, value: Any, expected: str) -> None:
+    """The schema of the server says which fields there are, whatever the Go types of 1.36 have."""
+    schema = schemas_of(DOCUMENT, builtin=True)["", "v1", "ConfigMap"]
+    live: Any = {"apiVersion": "v1", "kind": "ConfigMap", "needed": 1}
+    with pytest.raises(RequestFault) as refused:
+        strictly_decoded(schema, changed(live, path, value), live)
     assert f"Internal error occurred: {expected}" == str(refused.value)

@@ -31,7 +31,7 @@ from tests.integration.manifests import apply, collection_path
 FOLDER = Path(__file__).parent / "objects"
 NAMESPACES = ("fuzz", "limits")
 GROUPS = ("system:masters", "system:authenticated")
-SECONDS_TO_ACT = 60.0
+SECONDS_TO_ACT = 120.0
 SECONDS_TO_ANSWER = 120.0
 DEFINITION = "CustomResourceDefinition"
 ADMISSION_PATH = "/apis/admissionregistration.k8s.io/v1"
