@@ -99,7 +99,8 @@ def _field_schema(schema: JsonObject | None, name: str) -> JsonObject | None:
     """The schema of a member: of a property, or of all others. One that allows anything says nothing of its parts."""
     properties = as_object(dig(schema, "properties"))
     found = properties[name] if name in properties else dig(schema, "additionalProperties")
-    return found if isinstance(found, Mapping) else None
+    # What a server publishes has a reference for metadata of which the definition itself says nothing.
+    return found if isinstance(found, Mapping) and not (name == "metadata" and "allOf" in found) else None
 
 
 def _item_schema(schema: JsonObject | None) -> JsonObject | None:

@@ -58,7 +58,10 @@ def _members(given: JsonObject, known: JsonObject, after: JsonObject) -> Iterato
 
 
 def _elements(given: Sequence[Json], known: Sequence[Json], after: Sequence[Json]) -> list[Json]:
-    partners = {right: left for left, right in aligned(known, after)}  # type: ignore[arg-type]
+    pairs = aligned(known, after)  # type: ignore[arg-type]
+    taken = {left for left, _ in pairs}
+    in_place = {index: index for index in range(len(given)) if index not in taken}
+    partners = {**in_place, **{right: left for left, right in pairs}}
     return [
         _carried(given[partners[at]], known[partners[at]], value) if at in partners else value
         for at, value in enumerate(after)
