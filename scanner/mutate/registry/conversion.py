@@ -19,6 +19,7 @@ _CORE = "io.k8s.api.core.v1."
 _INIT_CONTAINERS = tuple(
     f"pod.{level}.kubernetes.io/init-container{suffix}" for level in ("beta", "alpha") for suffix in ("s", "-statuses")
 )
+_EXTENSIONS = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1."
 _ROLLBACK = "deprecated.deployment.rollback.rollbackTo"
 _AUTOSCALING = "autoscaling.alpha.kubernetes.io/"
 _METRICS, _BEHAVIOR = f"{_AUTOSCALING}metrics", f"{_AUTOSCALING}behavior"
@@ -141,6 +142,11 @@ def _webhook(conversion: JsonObject) -> JsonObject:
     return conversion if known else without(conversion, "webhook")
 
 
+def _items(schema: JsonObject) -> JsonObject:
+    """`JSONSchemaPropsOrArray` writes null when it holds neither, and is nil when that is read again."""
+    return without(schema, "items") if schema.get("items", "") is None else schema
+
+
 _zeros = when_absent(maxUnavailable=0, maxSurge=0)
 _no_init_containers = _annotations(_dropping(*_INIT_CONTAINERS))  # dropInitContainerAnnotations
 
@@ -157,7 +163,8 @@ _ROUND_TRIP = RuleSet(
         "io.k8s.api.apps.v1.RollingUpdateDaemonSet": _zeros,
         "io.k8s.api.apps.v1.RollingUpdateDeployment": _zeros,
         "io.k8s.api.apps.v1.RollingUpdateStatefulSetStrategy": when_absent(partition=0),
-        "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceConversion": _webhook,
+        f"{_EXTENSIONS}CustomResourceConversion": _webhook,
+        f"{_EXTENSIONS}JSONSchemaProps": _items,
         "io.k8s.api.autoscaling.v1.HorizontalPodAutoscaler": _first_autoscaler,
         "io.k8s.api.autoscaling.v2.HorizontalPodAutoscaler": _annotations(
             _dropping(_METRICS, _BEHAVIOR, *_STATUSES, *_TOLERANCES)

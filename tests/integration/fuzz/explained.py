@@ -60,6 +60,18 @@ EXPLAINED: tuple[Refusal | Content, ...] = (
         rf"\S+ \".*\" is invalid: .*\bmetadata\.({_OWN}): ",
         always=True,
     ),
+    Refusal(
+        "a null that is dropped when a custom resource is read is refused before that",
+        422,
+        r"\S+ \".*\" is invalid: .* in body must be of type \w+: \"null\"",
+        always=True,
+    ),
+    Refusal(
+        "a field that a Service of this type does not keep is validated before it is dropped",
+        422,
+        r"Service \".*\" is invalid: spec\.internalTrafficPolicy: Unsupported value: ",
+        always=True,
+    ),
     Refusal("the validation of the kind refuses the mutated object", 422, r"\S+ \".*\" is invalid: "),
     Refusal(
         "a create is refused what an update puts back: addresses of a Service",
@@ -115,6 +127,12 @@ EXPLAINED: tuple[Refusal | Content, ...] = (
         "PersistentVolume|PersistentVolumeClaim",
         "CREATE",
         r"/metadata/finalizers(/.*)?",
+    ),
+    Content(
+        "a created Job gets a selector and labels of its own",
+        "Job",
+        "CREATE",
+        r"/spec/(selector|template/metadata/labels|template/metadata)(/.*)?",
     ),
     Content(
         "the server allocates a free port or address",
