@@ -14,15 +14,17 @@ from scanner.mutate import custom
 from scanner.mutate.defaulting import defaulted
 from scanner.mutate.difference import aligned
 from scanner.mutate.operations import same
+from scanner.mutate.registry.conversion import reject_unconvertible
 from scanner.mutate.schema import Schema
 from scanner.mutate.settling import settled
 
 
 def mutated(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
-    """The object as the next mutation sees it."""
+    """The object as the next mutation sees it. Raises RequestFault for one that cannot be converted to its internal type."""
     if same(before, after):
         return before
     if schema.builtin:
+        reject_unconvertible(after)
         return defaulted(schema, after)
     return custom.defaulted(schema.custom, after) if schema.custom else after
 

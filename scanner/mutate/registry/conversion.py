@@ -7,12 +7,15 @@ admission has changed it, and when it is stored.
 from __future__ import annotations
 
 import base64
+import re
 
 import orjson
 
-from scanner.model.json import Json, JsonObject, as_list, as_object, as_text
+from scanner.cel.text import quoted
+from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig
 from scanner.mutate.defaulting.rules import when_absent
 from scanner.mutate.schema import Schema
+from scanner.mutate.values import RequestFault
 from scanner.mutate.walk import Rule, RuleSet, each, in_order, where, with_member, within, without
 
 _CORE = "io.k8s.api.core.v1."
@@ -20,6 +23,7 @@ _INIT_CONTAINERS = tuple(
     f"pod.{level}.kubernetes.io/init-container{suffix}" for level in ("beta", "alpha") for suffix in ("s", "-statuses")
 )
 _EXTENSIONS = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1."
+_COUNTER = "deprecated.daemonset.template.generation"
 _ROLLBACK = "deprecated.deployment.rollback.rollbackTo"
 _AUTOSCALING = "autoscaling.alpha.kubernetes.io/"
 _METRICS, _BEHAVIOR = f"{_AUTOSCALING}metrics", f"{_AUTOSCALING}behavior"
@@ -33,6 +37,22 @@ _NONE_SELECTED: JsonObject = {"matchExpressions": [{"key": _EMPTY_SELECTOR, "ope
 def round_tripped(schema: Schema, document: JsonObject) -> JsonObject:
     """A document of a built-in kind as its internal type gives it back."""
     return _ROUND_TRIP.applied(schema, document)
+
+
+def reject_unconvertible(document: JsonObject) -> None:
+    """Raise RequestFault for a DaemonSet whose counter is no number (`Convert_v1_DaemonSet_To_apps_DaemonSet`)."""
+    counter = dig(document, "metadata", "annotations", _COUNTER)
+    if document.get("kind") != "DaemonSet" or not isinstance(counter, str):
+        return
+    if re.fullmatch(r"[+-]?[0-9]+", counter, re.ASCII) is None:
+        why = "invalid syntax"
+    elif not -(2**63) <= int(counter) < 2**63:
+        why = "value out of range"
+    else:
+        return
+    raise RequestFault(
+        f"Internal error occurred: failed to convert object: strconv.ParseInt: parsing {quoted(counter)}: {why}"
+    )
 
 
 def _annotations(rule: Rule) -> Rule:
