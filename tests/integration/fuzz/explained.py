@@ -1,7 +1,8 @@
-"""Refusals that no policy causes: what the server thinks of a mutated object after admission, or other plug-ins during it.
+"""The differences that stay, each with its reason: what a server does to a request besides its policies.
 
-Each has its reason. A refusal is one of these only where Assay says that the policy changes the object: of an object that is
-left as it is, the server would have to take what it holds already.
+Validation comes after admission. A refusal by it says nothing about a prediction that the policy changes the object; where the
+prediction is that the object is left as it is, the server would have to take what it holds already, and the difference counts,
+except for metadata that no write may change: Assay compares objects without it.
 """
 
 from __future__ import annotations
@@ -9,29 +10,91 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from tests.integration.fuzz.case import Outcome, Refused
+from tests.integration.fuzz.case import Made, Refused
+from tests.integration.fuzz.compare import Compared
+
+_OWN = "uid|resourceVersion|creationTimestamp|deletionTimestamp|deletionGracePeriodSeconds|generation|managedFields"
 
 
 @dataclass(frozen=True, slots=True)
-class Explained:
-    """Refusals with this status and these words."""
+class Refusal:
+    """Refusals with this status and these words; `always`, even where Assay says that nothing changes."""
 
     reason: str
     code: int
     words: str
+    always: bool = False
 
-    def covers(self, theirs: Refused) -> bool:
-        """Whether a refusal is one of these."""
-        return theirs.code == self.code and re.search(self.words, theirs.message, re.DOTALL) is not None
+    def covers(self, found: Compared, *, changed: bool) -> bool:
+        """Whether a difference is one of these."""
+        said = found.theirs
+        if not isinstance(said, Refused) or not isinstance(found.ours, Made) or not (changed or self.always):
+            return False
+        return said.code == self.code and re.match(self.words, said.message, re.DOTALL) is not None
 
 
-EXPLAINED: tuple[Explained, ...] = (
-    Explained("the validation of the kind refuses the mutated object", 422, r"^\S+ \".*\" is invalid: "),
+@dataclass(frozen=True, slots=True)
+class Content:
+    """Objects that differ at these paths alone."""
+
+    reason: str
+    kinds: str
+    operations: str
+    paths: str
+
+    def covers(self, found: Compared, *, changed: bool) -> bool:
+        """Whether a difference is one of these."""
+        del changed
+        return (
+            bool(found.paths)
+            and re.match(f"({self.kinds})/", found.where) is not None
+            and re.fullmatch(self.operations, found.operation) is not None
+            and all(re.fullmatch(self.paths, path) for path in found.paths)
+        )
+
+
+EXPLAINED: tuple[Refusal | Content, ...] = (
+    Refusal(
+        "metadata that is the server's own must stay as it is",
+        422,
+        rf"\S+ \".*\" is invalid: .*\bmetadata\.({_OWN}): ",
+        always=True,
+    ),
+    Refusal("the validation of the kind refuses the mutated object", 422, r"\S+ \".*\" is invalid: "),
+    Refusal(
+        "the object is not the one that the request names", 400, r"the name(space)? of the .*object .*does not match "
+    ),
+    Refusal("the resource version is no number", 500, r"strconv\.ParseUint: parsing ", always=True),
+    Refusal(
+        "the update is about another version of the object", 409, r"Operation cannot be fulfilled on ", always=True
+    ),
+    Refusal(
+        "a created object lacks its metadata", 500, r"Internal error occurred: system metadata was not initialized"
+    ),
+    Content("a dry run shows selfLink, which is never stored", r"\w+", "CREATE|UPDATE", r"/metadata/selfLink"),
+    Content(
+        "a created object keeps what its metadata says of a deletion",
+        r"\w+",
+        "CREATE",
+        r"/metadata/deletion(GracePeriodSeconds|Timestamp)",
+    ),
+    Content("a created object without metadata gets some", r"\w+", "CREATE", r"/metadata(/name|/namespace)?"),
+    Content(
+        "the plug-ins DefaultTolerationSeconds and Priority run once more after a mutation",
+        "Pod",
+        "CREATE|UPDATE",
+        r"/spec/(tolerations(/.*)?|priority|preemptionPolicy|priorityClassName)",
+    ),
+    Content(
+        "the server allocates a free port or address",
+        "Service",
+        "CREATE|UPDATE",
+        r"/spec/(ports/\d+/nodePort|healthCheckNodePort|clusterIP|clusterIPs(/\d+)?)",
+    ),
 )
+"""Nothing is explained by an entry that does not name the words or the paths that it is about."""
 
 
-def reason(theirs: Outcome, *, changed: bool) -> str | None:
-    """Why a refusal says nothing about the prediction, None when nothing explains it."""
-    if not changed or not isinstance(theirs, Refused):
-        return None
-    return next((one.reason for one in EXPLAINED if one.covers(theirs)), None)
+def reason(found: Compared, *, changed: bool) -> str | None:
+    """Why a difference stays, None when nothing explains it; `changed` tells whether Assay says that the object changes."""
+    return next((one.reason for one in EXPLAINED if one.covers(found, changed=changed)), None)

@@ -37,8 +37,8 @@ def _example(number: int, found: Compared) -> Iterator[str]:
     yield f"{number:5} × {'text' if found.same_class else 'class'}: {found.operation} {found.where} {found.case.shown}"
     created = found.operation == "CREATE"
     if isinstance(found.theirs, Made) and isinstance(found.ours, Made):
-        pair = (tidied(it.document, created=created) for it in (found.theirs, found.ours))
-        for how, path, theirs, ours in difference(*pair):
+        made, predicted = (tidied(it.document, created=created) for it in (found.theirs, found.ours))
+        for how, path, theirs, ours in difference(made, predicted):
             yield f"        ours {how} {path}: server {_short(theirs)}, ours {_short(ours)}"
         return
     yield f"        server {_said(found.theirs)}"

@@ -32,6 +32,7 @@ FOLDER = Path(__file__).parent / "objects"
 NAMESPACES = ("fuzz", "limits")
 GROUPS = ("system:masters", "system:authenticated")
 SECONDS_TO_ACT = 60.0
+SECONDS_TO_ANSWER = 120.0
 DEFINITION = "CustomResourceDefinition"
 ADMISSION_PATH = "/apis/admissionregistration.k8s.io/v1"
 PLURALS = {
@@ -84,21 +85,26 @@ class Stage:
     schemas: Schemas
 
     def write(self, stored: Stored, operation: Operation, user: UserInfo) -> Answer:
-        """The answer to a dry-run write by some user."""
+        """The answer to a dry-run write by some user; its status is 0 when the server ends the connection instead."""
         create = operation == "CREATE"
-        reply = self.server.client.pool.request(
-            "POST" if create else "PUT",
-            f"{self.server.url}{stored.collection if create else stored.path}?{urlencode({'dryRun': 'All'})}",
-            body=orjson.dumps(stored.sent(operation)),
-            headers=urllib3.HTTPHeaderDict([*_headers(self.server.token, user)]),
-        )
+        url = f"{self.server.url}{stored.collection if create else stored.path}?{urlencode({'dryRun': 'All'})}"
+        headers = urllib3.HTTPHeaderDict([*_headers(self.server.token, user)])
+        body = orjson.dumps(stored.sent(operation))
+        try:
+            reply = self.server.client.pool.request(
+                "POST" if create else "PUT", url, body=body, headers=headers, timeout=SECONDS_TO_ANSWER
+            )
+        except urllib3.exceptions.ProtocolError:
+            return Answer(0, urllib3.HTTPHeaderDict(), {"message": "the connection ends"})
         return Answer(reply.status, reply.headers, as_object(orjson.loads(reply.data)))
 
     def remove(self, stored: Stored) -> None:
         """Delete an object and all that keeps it, so that an object of its name can be created."""
         freed = {"metadata": {"finalizers": None}}
         self.server.client.request("PATCH", stored.path, freed, content_type="application/merge-patch+json")
-        self.server.request("DELETE", stored.path, params={"propagationPolicy": "Background", "gracePeriodSeconds": "0"})
+        self.server.request(
+            "DELETE", stored.path, params={"propagationPolicy": "Background", "gracePeriodSeconds": "0"}
+        )
         if stored.document["kind"] == "Namespace":
             self.server.request("PUT", f"{stored.path}/finalize", {**stored.copy, "spec": {"finalizers": []}})
 
@@ -125,6 +131,10 @@ class Stage:
         while dig(self.write(_PROBE, "CREATE", UserInfo(user, groups=GROUPS)).body, "metadata", "labels") is None:
             assert time.monotonic() < deadline, f"policy {user} does not act"
             time.sleep(0.1)
+
+    def reorder(self) -> None:
+        """Have the server put the policies into a new order: it does so at random whenever any policy changes."""
+        self.activate(())
 
     def deactivate(self) -> None:
         """Delete all policies and bindings."""
@@ -159,7 +169,9 @@ def staged(assets: Path, directory: Path) -> Iterator[Stage]:
 
 def prepared(server: ApiServer) -> Stage:
     """Store all objects on a server."""
-    spaces = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in NAMESPACES]
+    spaces: list[JsonObject] = [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in NAMESPACES
+    ]
     found = apply(server, [*spaces, *documents()])
     live = LiveCluster(kubeconfig=str(server.kubeconfig))
     stored = [Stored(it, collection_path(server, it)) for it in map(as_object, found)]
