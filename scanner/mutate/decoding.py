@@ -23,7 +23,7 @@ _PREFIX = "Internal error occurred: "
 _UNIDENTIFIED = "couldn't get version/kind; json parse error: json: cannot unmarshal"
 _IDENTITY = ("apiVersion", "kind")
 _IDENTITY_TYPE = r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
-# Where the server of the tests says that its scheme was made; the place depends on how a server was built.
+# The source file that made the scheme, as a server that is built from Go modules names it.
 _SCHEME = "pkg/runtime/scheme.go:111"
 _MOST_UNKNOWN = 100
 
