@@ -54,10 +54,12 @@ oracle: ## build the Go program that says what Kubernetes' own CEL answers; prin
 fuzz: setup ## compare random expressions with Kubernetes' own CEL: make fuzz [SECONDS=600] [SEED=n]
 	@$(BIN)/python -m tests.oracle.fuzz --seconds $(or $(SECONDS),600) $(if $(SEED),--seed $(SEED))
 
-nightly: setup ## what takes long: a large random set against a real API server, then make fuzz, both with SEED=n or a new one
+nightly: setup ## what takes long: default rules that are missing, large random sets and mutations against a real API server, then make fuzz; SEED=n or a new one
+	@$(BIN)/python -m scripts.check_default_rules
 	@seed=$(or $(SEED),$$(date +%Y%m%d)); echo "SEED=$$seed"; \
 	KUBEBUILDER_ASSETS="$$(.ci/apiserver)" RANDOM_SEED=$$seed RANDOM_POLICIES=$(or $(POLICIES),520) RANDOM_BATCH=26 \
-	  $(BIN)/python -m pytest -q -s tests/integration/test_random.py && $(MAKE) fuzz SEED=$$seed
+	  $(BIN)/python -m pytest -q -s tests/integration/test_random.py && \
+	KUBEBUILDER_ASSETS="$$(.ci/apiserver)" $(BIN)/python -m tests.integration.fuzz --seed $$seed && $(MAKE) fuzz SEED=$$seed
 
 conformance: setup ## recorded verdicts of real servers: make conformance [CASES=DIR] [ONLY=NAME]
 	@$(BIN)/python -m tests.conformance $(if $(CASES),--cases $(CASES)) $(if $(ONLY),--only $(ONLY))

@@ -31,7 +31,8 @@ from scanner.policies.kyverno import bind as kyverno
 from scanner.policies.kyverno import spec
 from scanner.policies.kyverno.bind import Circumstances
 from scanner.policies.kyverno.exceptions import read_exception
-from scanner.policies.mutating import NoSchemas, Schemas
+from scanner.policies.mutating import NoSchemas
+from scanner.policies.mutation import Schemas
 from scanner.policies.reading import AUDITABLE
 from scanner.policies.validating import Ruling, World, bind, judge
 from scanner.sources import ParamTable

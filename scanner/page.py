@@ -43,7 +43,7 @@ from scanner.model.policy import BindingKey, Invocation, PolicyKey
 from scanner.model.resource import Kind, Page, Resource, resource_of
 from scanner.model.scan import OutcomeName, PageResult, TallyKey
 from scanner.plan import KindPlan
-from scanner.policies.mutating import Together, changers, together
+from scanner.policies.together import Together, invocations, together
 from scanner.policies.validating import Bound, Ruling, World, judge
 from scanner.sieve import Held, Mesh, Sieve
 
@@ -139,8 +139,10 @@ class Judge:
     def _drift(self, resource: Resource, mutating: Sequence[tuple[Bound, Kind]], sheet: _Sheet) -> None:
         """What mutating policies would change, each by itself and all of them together."""
         try:
-            several = len(changers(sheet.changing)) > 1
-            joint = together(tuple(_acting(resource, mutating, sheet.world))) if several else None
+            drifts = any(
+                isinstance(it.outcome, WouldChange) for _, ruling in sheet.changing for it in ruling.judgements
+            )
+            joint = _joint(resource, mutating, sheet.world) if drifts else None
             for bound, ruling in sheet.changing:
                 sheet.findings.extend(self._findings(_joined(ruling, joint), bound))
         except Exception as error:  # noqa: BLE001 - see below
@@ -213,13 +215,17 @@ class Judge:
         )
 
 
-def _acting(resource: Resource, mutating: Iterable[tuple[Bound, Kind]], world: World) -> Iterator[tuple[Bound, Ruling]]:
-    """What each policy makes of an object that several change: those that leave it alone may not, once others were there."""
-    for bound, original in mutating:
-        try:
-            yield from [(bound, ruling) for ruling in judge(bound, resource, original, world)]
-        except (SchemaUnknown, AuthorizerFailed):
-            continue
+def _joint(resource: Resource, mutating: Iterable[tuple[Bound, Kind]], world: World) -> Together | None:
+    """What all policies make of an object that some change: those that leave it alone may not, once others were there."""
+    acting = [
+        (bound, ruling) for bound, original in mutating for ruling in invocations(bound, resource, original, world)
+    ]
+    try:
+        joint = together(acting)
+    except (SchemaUnknown, AuthorizerFailed):
+        return None
+    params = [ruling.invocation.param for _, ruling in acting]
+    return joint and replace(joint, refused=redact.text(joint.refused, resource, *params))
 
 
 class _Sheet:
@@ -251,12 +257,20 @@ def _joined(ruling: Ruling, joint: Together | None) -> Ruling:
     if joint is None:
         return ruling
     judgements = tuple(
-        replace(it, outcome=replace(it.outcome, together=joint.patch, order_matters=joint.order_matters))
-        if isinstance(it.outcome, WouldChange)
-        else it
+        replace(it, outcome=_beside(it.outcome, joint)) if isinstance(it.outcome, WouldChange) else it
         for it in ruling.judgements
     )
     return replace(ruling, judgements=judgements)
+
+
+def _beside(outcome: WouldChange, joint: Together) -> WouldChange:
+    return replace(
+        outcome,
+        together=joint.patch,
+        order_matters=joint.order_matters,
+        undone=joint.undone,
+        refused=joint.refused,
+    )
 
 
 def _result(page: Page, sheet: _Sheet) -> PageResult:

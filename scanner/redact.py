@@ -86,6 +86,13 @@ def _safe_change(outcome: WouldChange, ruling: Ruling) -> WouldChange:
     )
 
 
+def text(said: str, resource: Resource, *params: Resource | None) -> str:
+    """A text of the API server, without secrets: which parts of it an expression took from a Secret cannot be known."""
+    if said and any(is_secret(one) for one in (resource, *params)):
+        return WITHHELD
+    return masked(said, resource, *params)
+
+
 def _safe_operation(change: Change, ruling: Ruling) -> Change:
     change = replace(change, was=_shortened(change.was))
     hides = is_secret(ruling.resource) and not change.path.startswith(_SHOWN_OF_SECRETS)

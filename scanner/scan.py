@@ -47,7 +47,7 @@ from scanner.policies import mutating
 from scanner.policies.kyverno import bind as kyverno
 from scanner.policies.kyverno.bind import AS_WRITTEN, Circumstances
 from scanner.policies.kyverno.manner import MANNERS
-from scanner.policies.mutating import Schemas
+from scanner.policies.mutation import Schemas
 from scanner.policies.reading import OPERATIONS, reading
 from scanner.policies.validating import Bound, World, bind
 from scanner.policies.webhooks import described, unknown, webhook_kinds

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from scanner.cli.interruption import Interruption
     from scanner.model.resource import Kind, Page, UserInfo
     from scanner.model.scan import ClusterIdentity
-    from scanner.policies.mutating import Schemas
+    from scanner.policies.mutation import Schemas
     from scanner.scan import Cluster, Discovery
 
 

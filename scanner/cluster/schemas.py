@@ -16,7 +16,7 @@ import orjson
 from scanner.model.json import EMPTY, Json, JsonObject, as_list, as_object, as_text, dig
 from scanner.model.resource import Kind
 from scanner.mutate.openapi import Compactor
-from scanner.mutate.schema import Schema
+from scanner.mutate.schema import Custom, Schema
 
 _METADATA = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
@@ -52,7 +52,8 @@ def _custom(version: Json) -> Schema:
     written = as_object(dig(version, "schema", "openAPIV3Schema"))
     shape = as_object(Compactor(EMPTY).shape(written))
     fields = {**as_object(shape.get("f")), "apiVersion": "s", "kind": "s", "metadata": table.names.index(_METADATA)}
-    return Schema({**shape, "f": fields}, table.types, table.names, builtin=False)
+    custom = Custom(written, has_status=dig(version, "subresources", "status") is not None)
+    return Schema({**shape, "f": fields}, table.types, table.names, builtin=False, custom=custom)
 
 
 def _key(name: str) -> tuple[str, str, str]:

@@ -1,6 +1,7 @@
 """What the server itself says of a policy: its type check, its conditions, its end.
 
-Source of truth: `status` of ValidatingAdmissionPolicy. kube-controller-manager checks the types of the version that
+Source of truth: `status` of ValidatingAdmissionPolicy; no other policy has an `observedGeneration`, and
+MutatingAdmissionPolicy has no status at all. kube-controller-manager checks the types of the version that
 `observedGeneration` names; its warnings are about the policy as it is only when that is the current generation.
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from scanner.model.json import JsonObject, as_list, as_text, dig
-from scanner.model.policy import Binding, Policy
+from scanner.model.policy import VALIDATING, Binding, Policy
 from scanner.model.scan import Health, HealthKind
 
 _LEAVING = "it is being deleted, and the server evaluates it until it is gone"
@@ -46,6 +47,8 @@ def _deleting(manifest: JsonObject) -> bool:
 
 def _stale(policy: Policy) -> bool:
     """Whether the status is about another generation; a file that was never on a server has neither."""
+    if policy.language != VALIDATING:
+        return False
     generation = dig(policy.manifest, "metadata", "generation")
     observed = dig(policy.manifest, "status", "observedGeneration")
     return isinstance(generation, int) and observed != generation

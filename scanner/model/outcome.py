@@ -6,6 +6,7 @@ An *outcome* is what kube-apiserver itself would decide; a *gap* is what only As
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal, TypeAlias, assert_never
@@ -94,8 +95,9 @@ def _compact(value: Json) -> str:
 
 
 _AGAIN = "! applied a second time, the policy would change the object once more"
-_TOGETHER = "! other policies change this object too; all of them, in the order of their names, would make of it:"
-_ORDER = "! other policies change this object too, and what becomes of it depends on their order, which is random on a server; in the order of their names:"
+_OTHERS = "! other policies or bindings act on this object too"
+_ORDER = ", and the result depends on their order, which is random on a server"
+_NAMES = "; in the order of their names"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +105,18 @@ class WouldChange:
     """The mutation would change the object, were it written today: drift, not a violation.
 
     `patch` is minimal and applies to the object as the mutations before this one leave it. `converges` tells whether the
-    policy, applied a second time, would change nothing more. Where several policies change the object, `together` is what
-    all of them do to it in the order of their names, and `order_matters` tells whether another order ends elsewhere.
+    policy, applied a second time, would change nothing more. Where other policies or bindings change what comes of it,
+    `together` is what all of them do to the object in the order of their names, unless they leave it as it is (`undone`), and
+    `order_matters` tells whether another order ends elsewhere. `refused` is the text with which all of them, or some order of
+    them, refuse the object.
     """
 
     patch: tuple[Change, ...]
     converges: bool = True
     together: tuple[Change, ...] = ()
     order_matters: bool = False
+    undone: bool = False
+    refused: str = ""
 
     @property
     def message(self) -> str:
@@ -118,9 +124,20 @@ class WouldChange:
         lines = [*map(str, self.patch)]
         if not self.converges:
             lines.append(_AGAIN)
+        return "\n".join([*lines, *self._with_others()])
+
+    def _with_others(self) -> Iterator[str]:
+        """What all policies make of the object, where that is something else."""
+        others = f"{_OTHERS}{_ORDER if self.order_matters else ''}"
         if self.together:
-            lines += [_ORDER if self.order_matters else _TOGETHER, *(f"  {change}" for change in self.together)]
-        return "\n".join(lines)
+            yield f"{others}{_NAMES}, all of them would make of it:"
+            yield from (f"  {change}" for change in self.together)
+        elif self.undone:
+            yield f"{others}{_NAMES}, all of them would leave it as it is"
+        if self.refused and (self.together or self.undone):
+            yield f"! in another order, they refuse the object: {self.refused}"
+        elif self.refused:
+            yield f"{others}{_NAMES}, they refuse the object: {self.refused}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,173 +1,256 @@
-"""What the API server makes of a document that a JSON patch left behind.
+"""What the API server makes of the object that a mutation left behind: how its Go type takes it, and how it is written back.
 
-Mirrors its strict decoder: for kinds that are compiled into it unknown fields and values of the wrong type end the request;
-custom resources are taken as they are. A stored object of a kind that is compiled in came through its Go type and suits its schema:
-only what a patch has changed is looked at.
+Source of truth: the strict JSON serializer of apimachinery, which reads the result of a JSON patch, with sigs.k8s.io/json, and
+`FromUnstructured` of apimachinery, which reads that of an apply configuration. Custom resources have no Go type: they are taken
+as they are.
 """
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 import orjson
 
 from scanner.cel.text import quoted
 from scanner.model.json import EMPTY, Json, JsonObject, as_text
-from scanner.mutate.schema import MapType, Scalar, Schema
+from scanner.mutate import goread
+from scanner.mutate.goread import BadBytes, Malformed, Mismatch, word
+from scanner.mutate.gotypes import GoPlain, Special, is_known
+from scanner.mutate.native import PatchFault
+from scanner.mutate.rewriting import Order, Place, Reader, Rewriting, as_given, by_field, by_name
+from scanner.mutate.schema import Schema
 from scanner.mutate.values import RequestFault
 
 _PREFIX = "Internal error occurred: "
-_GO: dict[Scalar, str] = {
-    "string": "string",
-    "boolean": "bool",
-    "int32": "int32",
-    "int64": "int64",
-    "numeric": "float64",
-}
+_UNIDENTIFIED = "couldn't get version/kind; json parse error: json: cannot unmarshal"
+_IDENTITY = ("apiVersion", "kind")
+_IDENTITY_TYPE = r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
+# The source file that made the scheme, as a server that is built from Go modules names it.
+_SCHEME = "pkg/runtime/scheme.go:111"
+_MOST_UNKNOWN = 100
 
 
 def strictly_decoded(schema: Schema, document: Json, live: JsonObject) -> JsonObject:
-    """The document, its kind filled in where the server knows it anyway. Raises RequestFault."""
-    if not isinstance(document, dict):
-        raise RequestFault(f"{_PREFIX}{_undecodable(document, live)}")
+    """The result of a JSON patch as the server goes on with it, its kind filled in. Raises RequestFault."""
     if not schema.builtin:
-        return _with_kind(document)
-    if _suits(schema, schema.root, document, live):
-        return _known(document, live)
-    if fault := next(_misfits(schema, schema.root, document, (), ""), ""):
-        raise RequestFault(f"{_PREFIX}{fault}")
-    if unknown := list(_unknown(schema, schema.root, document, "")):
-        fields = ", ".join(f"unknown field {quoted(path)}" for path in unknown)
-        raise RequestFault(f"{_PREFIX}strict decoding error: {fields}")
-    return _known(document, live)
+        return _custom(document)
+    found = _identified({} if document is None else document, live)
+    decoded, fault = _read(schema, found, live, as_given)
+    if not fault:
+        return decoded
+    # What Go reports depends on the order in which it reads: members that a patch wrote are sorted.
+    raise RequestFault(f"{_PREFIX}{_read(schema, found, live, by_name)[1]}")
 
 
-def _known(document: JsonObject, live: JsonObject) -> JsonObject:
-    return {**{key: live[key] for key in ("kind", "apiVersion") if key in live}, **document}
+def _read(schema: Schema, document: JsonObject, live: JsonObject, order: Order) -> tuple[JsonObject, str]:
+    """The decoded object, or what the strict decoder says."""
+    reader = _Strict()
+    try:
+        return Rewriting(schema, reader, order).rewritten(document, live), reader.fault()
+    except Ended as error:
+        return EMPTY, str(error)
 
 
-def _suits(schema: Schema, ref: Json, value: Json, before: Json) -> bool:
-    """Whether a typed decoder can read a value and knows every field in it; what has not changed is known to suit."""
-    if value is None or value is before:
-        return True
-    atom = schema.resolve(ref)
-    if atom.map and atom.scalar:
-        return True
-    if isinstance(value, dict) and atom.map:
-        return _suits_within(schema, atom.map, value, before if isinstance(before, dict) else EMPTY)
-    if isinstance(value, list) and atom.list:
-        known = {id(one) for one in before} if isinstance(before, list) else frozenset()
-        return all(id(one) in known or _suits(schema, atom.list.element, one, None) for one in value)
-    return _fits(atom.scalar, value)
+def converted(schema: Schema, document: JsonObject, live: JsonObject) -> JsonObject:
+    """The result of an apply configuration as the server goes on with it. Raises PatchFault."""
+    if not schema.builtin:
+        return document
+    try:
+        return Rewriting(schema, Unstructured()).rewritten(document, live)
+    except Ended:
+        raise PatchFault(_unconvertible(schema, document, live)) from None
 
 
-def _suits_within(schema: Schema, of: MapType, value: JsonObject, before: JsonObject) -> bool:
-    for name, one in value.items():
-        known = before.get(name)
-        below = of.of(name)
-        if one is not known and (below is None or not _suits(schema, below, one, known)):
-            return False
-    return True
+def _unconvertible(schema: Schema, document: JsonObject, live: JsonObject) -> str:
+    """What is wrong with the first field in the order of the structs."""
+    version = as_text(live.get("apiVersion"))
+    named = f"{version if '/' in version else f'/{version}'}, Kind={as_text(live.get('kind'))}"
+    try:
+        Rewriting(schema, Unstructured(), by_field).rewritten(document, live)
+    except Ended as error:
+        return f"unable to convert unstructured object to {named}: {error}"
+    return ""
 
 
-def _undecodable(document: Json, live: JsonObject) -> str:
-    kind = as_text(live.get("kind"))
-    version = as_text(live.get("apiVersion")).rpartition("/")[2]
-    return f"json: cannot unmarshal {_word(document)} into Go value of type {version}.{kind}"
-
-
-def _with_kind(document: JsonObject) -> JsonObject:
+def _custom(document: Json) -> JsonObject:
+    """A custom resource, which only has to say its kind."""
+    if not isinstance(document, dict):
+        raise RequestFault(f"{_PREFIX}{_UNIDENTIFIED} {word(document)} into Go value of type {_IDENTITY_TYPE}")
+    _check_identity(document)
     if not as_text(document.get("kind")):
         raise RequestFault(f"{_PREFIX}Object 'Kind' is missing in '{orjson.dumps(document).decode()}'")
     return document
 
 
-def _unknown(schema: Schema, ref: Json, value: Json, path: str) -> Iterator[str]:
-    atom = schema.resolve(ref)
-    if isinstance(value, dict) and atom.map:
-        for name, one in value.items():
-            place = f"{path}.{name}" if path else name
-            below = atom.map.of(name)
-            if below is None:
-                yield place
-            else:
-                yield from _unknown(schema, below, one, place)
-    elif isinstance(value, list) and atom.list:
-        for index, one in enumerate(value):
-            yield from _unknown(schema, atom.list.element, one, f"{path}[{index}]")
+def _check_identity(document: JsonObject) -> None:
+    """Raise RequestFault for a kind or version that is no text or none."""
+    for name in _IDENTITY:
+        if not isinstance(document.get(name), str | None):
+            wrong = word(document[name])
+            raise RequestFault(f"{_PREFIX}{_UNIDENTIFIED} {wrong} into Go struct field .{name} of type string")
+    version = as_text(document.get("apiVersion"))
+    if version.count("/") > 1:
+        raise RequestFault(f"{_PREFIX}unexpected GroupVersion string: {version}")
 
 
-def _misfits(schema: Schema, ref: Json, value: Json, path: tuple[str, ...], struct: str) -> Iterator[str]:
-    """What a typed decoder cannot read, in document order."""
-    atom = schema.resolve(ref)
-    if value is None or (atom.map and atom.scalar):
-        return
-    if isinstance(value, dict) and atom.map:
-        yield from _misfits_within(schema, atom.map, value, path, atom.name or struct)
-    elif isinstance(value, list) and atom.list:
-        for one in value:
-            yield from _misfits(schema, atom.list.element, one, path, struct)
-    elif not _fits(atom.scalar, value):
-        where = f"{struct.rpartition('.')[2]}.{'.'.join(path)}"
-        expected = _GO.get(atom.scalar or "untyped") or _container(schema, ref)
-        yield f"json: cannot unmarshal {_word(value)} into Go struct field {where} of type {expected}"
+def _identified(document: Json, live: JsonObject) -> JsonObject:
+    """The document with the stored object's kind, which it may leave out. Raises RequestFault for another kind."""
+    if not isinstance(document, dict):
+        raise RequestFault(f"{_PREFIX}{_UNIDENTIFIED} {word(document)} into Go value of type {_IDENTITY_TYPE}")
+    _check_identity(document)
+    version, kind = as_text(document.get("apiVersion")), as_text(document.get("kind"))
+    own_version, own_kind = as_text(live.get("apiVersion")), as_text(live.get("kind"))
+    version = own_version if version in ("", "/") else version
+    kind = kind or own_kind
+    if (version, kind) != (own_version, own_kind):
+        raise RequestFault(f"{_PREFIX}{_other_kind(version, kind, own_version, own_kind)}")
+    return {**document, **{name: live[name] for name in _IDENTITY if name in live}}
 
 
-def _misfits_within(
-    schema: Schema, of: MapType, value: JsonObject, path: tuple[str, ...], struct: str
-) -> Iterator[str]:
-    for name, one in value.items():
-        below = of.of(name)
-        if below is not None:
-            yield from _misfits(schema, below, one, (*path, name) if of.fields else path, struct)
+def _other_kind(version: str, kind: str, own_version: str, own_kind: str) -> str:
+    """Why an object cannot become one of another kind."""
+    group, _, short = version.rpartition("/")
+    package = group.partition(".")[0] or "core"
+    if is_known(f"io.k8s.api.{package}.{short}.{kind}"):
+        theirs, ours = f"{short}.{kind}", f"{own_version.rpartition('/')[2]}.{own_kind}"
+        return f"failed to convert object: converting ({theirs}) to ({ours}): unknown conversion"
+    return f"no kind {quoted(kind)} is registered for version {quoted(version)} in scheme {quoted(_SCHEME)}"
 
 
-def _fits(scalar: Scalar | None, value: Json) -> bool:
-    match scalar:
-        case "untyped" | "quantity":
-            return True
-        case "string":
-            return isinstance(value, str)
-        case "boolean":
-            return isinstance(value, bool)
-        case "int32" | "int64":
-            return isinstance(value, int) and not isinstance(value, bool)
-        case "numeric":
-            return isinstance(value, int | float) and not isinstance(value, bool)
-        case None:
-            return False
+class Ended(ValueError):
+    """The error with which a decoder stops at once."""
 
 
-def _container(schema: Schema, ref: Json) -> str:
-    """The Go type of a list, map or struct, as error texts print it."""
-    atom = schema.resolve(ref)
-    if atom.list:
-        return f"[]{_element(schema, atom.list.element)}"
-    if atom.map and atom.map.element is not None:
-        return f"map[string]{_element(schema, atom.map.element)}"
-    return _short(atom.name)
+class _Strict:
+    """sigs.k8s.io/json: of several values that do not suit the first is reported, before fields that are unknown.
+
+    A type that reads itself ends the reading with its own error.
+    """
+
+    def __init__(self) -> None:
+        self.first = ""
+        self.unsuitable: dict[str, None] = {}
+
+    def fault(self) -> str:
+        """What the decoder says, or nothing."""
+        if self.first or not self.unsuitable:
+            return self.first
+        return f"strict decoding error: {', '.join([*self.unsuitable][:_MOST_UNKNOWN])}"
+
+    def plain(self, go: GoPlain, value: Json, place: Place) -> Json:
+        try:
+            return goread.plain(go.kind, go.name, value)
+        except Mismatch as error:
+            self._save(_in_field(error, place))
+            return None
+
+    def bytes(self, value: Json, place: Place) -> Json:
+        if isinstance(value, list):
+            return self._listed_bytes(value, place)
+        if not isinstance(value, str):
+            self.misplaced(value, "slice", "[]uint8", place)
+            return None
+        try:
+            return goread.read_bytes(value)
+        except BadBytes as error:
+            self._save(str(error))
+            return None
+
+    def _listed_bytes(self, value: list[Json], place: Place) -> Json:
+        numbers = [self.plain(_BYTE, 0 if one is None else one, place) for one in value]
+        return goread.written_bytes([one for one in numbers if isinstance(one, int)])
+
+    def special(self, kind: Special, value: Json, place: Place) -> Json:
+        try:
+            return goread.special(kind, value)
+        except Mismatch as error:
+            text = _in_field(error, place)
+        except Malformed as error:
+            text = str(error)
+        self._save(text)
+        raise Ended(text)
+
+    def misplaced(self, value: Json, wanted: str, type_: str, place: Place) -> None:
+        del wanted
+        self._save(_in_field(Mismatch(word(value), type_), place))
+
+    def unknown(self, place: Place, name: str) -> None:
+        path = f"{place.path}.{name}" if place.path else name
+        self.unsuitable[f"unknown field {quoted(path)}"] = None
+
+    def inside(self, place: Place) -> tuple[Reader, Place]:
+        return _Inside(), place
+
+    def _save(self, text: str) -> None:
+        self.first = self.first or text
 
 
-def _element(schema: Schema, ref: Json) -> str:
-    scalar = schema.resolve(ref).scalar
-    return _GO.get(scalar, "string") if scalar else _container(schema, ref)
+class _Inside(_Strict):
+    """The same inside a type that reads itself: the first error ends the reading, and unknown members are left out."""
+
+    def unknown(self, place: Place, name: str) -> None:
+        """Nothing."""
+
+    def _save(self, text: str) -> None:
+        raise Ended(text)
 
 
-def _short(name: str) -> str:
-    return ".".join(name.split(".")[-2:])
+_BYTE = GoPlain("uint8", "uint8")
 
 
-def _word(value: Json) -> str:
-    match value:
-        case bool():
-            return "bool"
-        case int() | float():
-            return "number"
-        case str():
-            return "string"
-        case list():
-            return "array"
-        case None:
-            return "null"
-        case _:
-            return "object"
+def _in_field(error: Mismatch, place: Place) -> str:
+    if not place.fields:
+        return str(error)
+    where = f"{place.struct}.{'.'.join(place.fields)}"
+    return f"json: cannot unmarshal {error.word} into Go struct field {where} of type {error.type}"
+
+
+class Unstructured:
+    """`FromUnstructured`, which stops at the first error and does not say where it is."""
+
+    def plain(self, go: GoPlain, value: Json, place: Place) -> Json:
+        """A number of another width loses its upper bits."""
+        del place
+        if go.kind in ("int32", "int64") and isinstance(value, int | float) and not isinstance(value, bool):
+            found = goread.wrapped_integer(go.kind, value)
+            if found is None:
+                raise Ended(f"cannot convert float64 to {go.name}")
+            return found
+        try:
+            return goread.plain(go.kind, go.name, value)
+        except Mismatch:
+            is_integer = isinstance(value, int) and not isinstance(value, bool)
+            text = f"cannot convert int64 to {go.name}" if is_integer else f"unrecognized type: {go.kind}"
+            raise Ended(text) from None
+
+    def bytes(self, value: Json, place: Place) -> Json:
+        """Bytes in base64."""
+        if not isinstance(value, str):
+            self.misplaced(value, "slice", "[]uint8", place)
+            return None
+        try:
+            return goread.read_bytes(value)
+        except BadBytes as error:
+            raise Ended(f"error decoding from json: {error}") from None
+
+    def special(self, kind: Special, value: Json, place: Place) -> Json:
+        """A value of a type that reads itself."""
+        del place
+        try:
+            return goread.special(kind, value)
+        except (Mismatch, Malformed) as error:
+            raise Ended(str(error)) from None
+
+    def misplaced(self, value: Json, wanted: str, type_: str, place: Place) -> None:
+        """A value of another shape."""
+        del type_, place
+        raise Ended(f"cannot restore {wanted} from{':' if wanted == 'struct' else ''} {_KINDS[word(value)]}")
+
+    def unknown(self, place: Place, name: str) -> None:
+        """Nothing: what the schema does not have, the patch cannot say."""
+
+    def inside(self, place: Place) -> tuple[Reader, Place]:
+        """As JSON of its own."""
+        del place
+        return _Inside(), Place()
+
+
+_KINDS = {"bool": "bool", "number": "int64", "string": "string", "array": "slice", "object": "map", "null": "nil"}

@@ -51,7 +51,7 @@ def escaped(name: str) -> str:
 def _elements(before: Sequence[Node], after: Sequence[Node], path: str) -> Iterator[Change]:
     """Changes from the end of the list to its beginning, so that every index is still that of the list before."""
     at, to = len(before), len(after)
-    for left, right in (*reversed(_aligned(before, after)), (-1, -1)):
+    for left, right in (*reversed(aligned(before, after)), (-1, -1)):
         yield from _gap(before, after, (left + 1, at), (right + 1, to), path)
         if left >= 0:
             yield from _changes(before[left], after[right], f"{path}/{left}")
@@ -72,7 +72,7 @@ def _gap(
         yield from _changes(before[first + offset], after[start + offset], f"{path}/{first + offset}")
 
 
-def _aligned(before: Sequence[Node], after: Sequence[Node]) -> list[tuple[int, int]]:
+def aligned(before: Sequence[Node], after: Sequence[Node]) -> list[tuple[int, int]]:
     """Pairs of elements that are the same or bear the same name, in order."""
     head = sum(1 for _ in takewhile(lambda pair: same(*pair), zip(before, after, strict=False)))
     rest = zip(reversed(before[head:]), reversed(after[head:]), strict=False)

@@ -11,7 +11,7 @@ from operator import is_
 from typing import TypeAlias
 
 from scanner.model.json import Json
-from scanner.mutate.native import PatchFault
+from scanner.mutate.native import NilList, PatchFault
 from scanner.mutate.paths import BadElement, element_key
 from scanner.mutate.schema import ListType, MapType, Schema
 
@@ -43,13 +43,13 @@ class _Merge:
             return self._map(atom.map, live, patch)
         if atom.list and not atom.scalar:
             return self._list(atom.list, live, patch)
-        return live if type(live) is type(patch) and live == patch else patch
+        return live if type(live) is type(patch) and live == patch else _json(patch)
 
     def _map(self, of: MapType, live: object, patch: object) -> object:
         ours = live if isinstance(live, dict) else {}
         theirs = patch if isinstance(patch, dict) else {}
         if of.atomic or not (ours or theirs):
-            return patch
+            return _json(patch)
         changed = {name: self.value(of.of(name), ours.get(name, _ABSENT), one) for name, one in theirs.items()}
         if all(ours.get(name, _ABSENT) is one for name, one in changed.items()):
             return live
@@ -59,7 +59,7 @@ class _Merge:
         ours = live if isinstance(live, list) else []
         theirs = patch if isinstance(patch, list) else []
         if not of.associative or not (ours or theirs):
-            return patch
+            return _json(patch)
         left, right = self._indexed(of, ours), self._indexed(of, theirs)
         partners = _partners(left)
         found = [self._element(of, one, partners) for one in _ordered(left, right)]
@@ -74,6 +74,19 @@ class _Merge:
     def _element(self, of: ListType, chosen: tuple[_Entry, bool], partners: dict[str, object]) -> object:
         (key, element), from_patch = chosen
         return self.value(of.element, partners.get(key, _ABSENT), element) if from_patch else element
+
+
+def _json(patch: object) -> object:
+    """A part of a patch as JSON: an empty list that was written is null there."""
+    match patch:
+        case NilList():
+            return None
+        case list():
+            return [_json(one) for one in patch]
+        case dict():
+            return {name: _json(one) for name, one in patch.items()}
+        case _:
+            return patch
 
 
 def _partners(left: list[_Entry]) -> dict[str, object]:

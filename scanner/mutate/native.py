@@ -9,48 +9,71 @@ value at all.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from typing import TypeAlias, assert_never, cast
 
 from scanner import cel
 from scanner.cel import prototext
 from scanner.cel.runtime import go_type, printed
+from scanner.cel.text import quoted
+from scanner.mutate import gotext
 from scanner.mutate.origin import Data
 
 Native: TypeAlias = "bool | int | float | str | list[Native] | dict[str, Native] | Foreign | None"
 _SIMPLE = frozenset({str, int, float, bool, cel.Struct})
-_NATIVE_TYPES = {"types.Uint": "uint64", "types.Bytes": "[]uint8", "types.Timestamp": "time.Time"}
+_NATIVE_TYPES = {"types.Bytes": "[]uint8", "types.Timestamp": "time.Time", "types.Duration": "time.Duration"}
 
 
 class PatchFault(ValueError):
     """Why a mutation fails; the message is the API server's."""
 
 
+class ForeignKey(PatchFault):
+    """A field whose value is a map with a key that is no text."""
+
+    def __init__(self, field: str, key: object) -> None:
+        shown = f"%!q(types.Bool={printed(key)})" if isinstance(key, bool) else _rune(key)
+        super().__init__(f'fail to convert field "{field}": map key {shown} is of type {go_type(key)}, not string')
+
+
+def _rune(key: object) -> str:
+    """A number as Go's `%q` prints it: as the character of that number."""
+    number = int(key) if isinstance(key, int) and 0 <= key <= sys.maxunicode else 0xFFFD
+    character = chr(number)
+    return "'" + (character if character.isprintable() else quoted(character)[1:-1]) + "'"
+
+
+class NilList(list["Native"]):
+    """An empty list that an expression wrote: a nil slice of Go, which is a list to a schema, and null as JSON."""
+
+
 class Foreign:
-    """A Go value that is not JSON: as `%T` and as `%v` print it."""
+    """A Go value that is not JSON: as `%T`, `%v` and `%#v` print it."""
 
-    __slots__ = ("text", "type")
+    __slots__ = ("source", "text", "type")
 
-    def __init__(self, type_: str, text: str) -> None:
+    def __init__(self, type_: str, text: str, source: str | None = None) -> None:
         self.type = type_
         self.text = text
+        self.source = text if source is None else source
 
 
 def native_object(value: cel.Struct, data: Data) -> dict[str, Native]:
-    """The JSON of an `Object{…}`. Raises PatchFault for a map with a key that is no text."""
-    return {name: _field(one, data) for name, one in value.fields.items()}
+    """The JSON of an `Object{…}`. Raises ForeignKey for a map with a key that is no text."""
+    return {name: _field(name, one, data) for name, one in value.fields.items()}
 
 
-def _field(value: object, data: Data) -> Native:
+def _field(name: str, value: object, data: Data) -> Native:
     """A field's value: lists and maps are opened once."""
     if isinstance(value, cel.KeyedMap):
-        raise PatchFault("invalid return type: *dynamic.ObjectVal")
+        raise ForeignKey(name, next(key for key in value if not isinstance(key, str)))
     if data.made(value) is cel.Making.MESSAGE:
         return _of_message(value)
     if isinstance(value, list | dict) and not _is_flat(value) and value in data:
         return _rebuilt(value) if data.rebuilds else cast("Native", value)
     if isinstance(value, list) and data.made(value) is not cel.Making.SPLITTING:
-        return [_inside(one, data) for one in value]
+        return [_inside(one, data) for one in value] or NilList()
     if isinstance(value, dict):
         return {key: _inside(one, data) for key, one in value.items()}
     return _inside(value, data)
@@ -79,13 +102,13 @@ def _inside(value: object, data: Data) -> Native:
     """What stands in a list or map."""
     match value:
         case None:
-            return Foreign("structpb.NullValue", "NULL_VALUE")
+            return Foreign("structpb.NullValue", gotext.text(value), gotext.source(value))
         case cel.UInt():
-            return Foreign("uint64", str(int(value)))
+            return Foreign("uint64", gotext.text(value), gotext.source(value))
         case bool() | int() | float() | str():
             return value
         case cel.Struct():
-            return native_object(value, data)
+            return _object_inside(value, data)
         case cel.Message():
             return Foreign(value.go_type, prototext.printed(value))
         case dict() if data.made(value) is cel.Making.MESSAGE:
@@ -95,12 +118,34 @@ def _inside(value: object, data: Data) -> Native:
         case list():
             return _listed(value, data)
         case dict() | cel.KeyedMap():
-            pairs = " ".join(f"{printed(key)}:{printed(one)}" for key, one in sorted(value.items()))
-            return Foreign("map[ref.Val]ref.Val", f"map[{pairs}]")
+            return _mapped(value)
         case cel.Optional():
             return _inside(value.value, data) if value.present else None
+        case cel.Type():
+            return value.name
         case _:
-            return Foreign(_NATIVE_TYPES.get(go_type(value), go_type(value)), printed(value))
+            return Foreign(_native_type(value), gotext.text(value), gotext.source(value))
+
+
+def _object_inside(value: cel.Struct, data: Data) -> Native:
+    if value.type == cel.JSON_PATCH:
+        return Foreign("*mutation.JSONPatchVal", "JSONPatch")
+    try:
+        return native_object(value, data)
+    except ForeignKey as fault:
+        return Foreign("*types.Err", str(fault))
+
+
+def _native_type(value: object) -> str:
+    name = go_type(value)
+    return getattr(type(value), "GO_NATIVE", "") or _NATIVE_TYPES.get(name, name)
+
+
+def _mapped(value: dict[str, object] | cel.KeyedMap) -> Foreign:
+    pairs = sorted((printed(key), printed(one)) for key, one in value.items())
+    sources = sorted(f"{gotext.source(key)}:{gotext.source(one)}" for key, one in value.items())
+    shown = " ".join(f"{key}:{one}" for key, one in pairs)
+    return Foreign("map[ref.Val]ref.Val", f"map[{shown}]", f"map[ref.Val]ref.Val{{{', '.join(sources)}}}")
 
 
 def _listed(value: list[cel.Value], data: Data) -> Native:
@@ -111,9 +156,9 @@ def _listed(value: list[cel.Value], data: Data) -> Native:
         case cel.Making.MESSAGE:
             return _of_message(value)
         case cel.Making.SPLITTING:
-            return Foreign("[]string", f"[{' '.join(map(printed, value))}]")
+            return _foreign_list("[]string", value)
         case None:
-            return Foreign("[]ref.Val", f"[{' '.join(map(printed, value))}]")
+            return _foreign_list("[]ref.Val", value)
         case _ as never:
             assert_never(never)
 
@@ -121,6 +166,11 @@ def _listed(value: list[cel.Value], data: Data) -> Native:
 def _of_message(value: object) -> Foreign:
     """A list or map that a message of protobuf came to, and that stays one to Go."""
     return Foreign("*structpb.ListValue" if isinstance(value, list) else "*structpb.Struct", prototext.printed(value))
+
+
+def _foreign_list(type_: str, value: list[cel.Value]) -> Foreign:
+    sources = ", ".join(map(gotext.source, value))
+    return Foreign(type_, f"[{' '.join(map(printed, value))}]", f"{type_}{{{sources}}}")
 
 
 def go_text(value: object) -> str:
@@ -146,7 +196,11 @@ def misnamed(value: cel.Struct, data: Data) -> str:
 
 
 def _misnamed(value: object, path: str, data: Data) -> Iterator[str]:
+    if isinstance(value, cel.Optional) and isinstance(value.value, list | dict):
+        value = value.value
     if isinstance(value, cel.Struct):
+        if value.type == cel.JSON_PATCH:
+            return
         if value.type.name != path:
             yield (
                 f'unexpected type name "{value.type.name}", expected "{path}", which matches field name path from root '

@@ -6,10 +6,10 @@ objects. The result is the compact JSON of `scanner.mutate.schema`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig, texts
-from scanner.mutate.schema import Schema
+from scanner.mutate.schema import Custom, Schema
 
 _QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 _RAW_EXTENSION = "io.k8s.apimachinery.pkg.runtime.RawExtension"
@@ -141,6 +141,32 @@ def _merge_keys(schema: JsonObject) -> list[Json] | None:
 
 def schemas_of(document: JsonObject, *, builtin: bool) -> dict[tuple[str, str, str], Schema]:
     """The merge schemas of a group version's kinds by (group, version, kind), out of its OpenAPI v3 document."""
-    compactor = Compactor(as_object(dig(document, "components", "schemas")))
-    roots = {key: compactor.named(name) for key, name in kinds_of(document).items()}
-    return {key: Schema(root, compactor.types, compactor.names, builtin) for key, root in roots.items()}
+    definitions = as_object(dig(document, "components", "schemas"))
+    compactor = Compactor(definitions)
+    kinds = kinds_of(document)
+    roots = {key: compactor.named(name) for key, name in kinds.items()}
+    with_status = frozenset() if builtin else frozenset(_kinds_with_status(document))
+    customs = (
+        {}
+        if builtin
+        else {key: _custom(definitions.get(name), has_status=key in with_status) for key, name in kinds.items()}
+    )
+    return {
+        key: Schema(root, compactor.types, compactor.names, builtin, customs.get(key)) for key, root in roots.items()
+    }
+
+
+def _custom(definition: Json, *, has_status: bool) -> Custom | None:
+    """A custom resource's schema, which stands on its own; what refers to other definitions is of another API server."""
+    written = as_object(definition)
+    fields = as_object(written.get("properties"))
+    alone = not any(_reference(as_object(one)) for name, one in fields.items() if name != "metadata")
+    return Custom(written, has_status) if alone else None
+
+
+def _kinds_with_status(document: JsonObject) -> Iterator[tuple[str, str, str]]:
+    """The kinds that have a path of their own for their status."""
+    for path, operations in as_object(document.get("paths")).items():
+        kind = as_object(dig(operations, "put", _KINDS))
+        if path.endswith("/{name}/status") and kind:
+            yield as_text(kind.get("group")), as_text(kind.get("version")), as_text(kind.get("kind"))

@@ -10,15 +10,15 @@ from typing import cast
 
 from scanner import cel
 from scanner.model.json import Json, JsonObject
-from scanner.mutate import typed
-from scanner.mutate.decoding import strictly_decoded
+from scanner.mutate import custom, typed
+from scanner.mutate.decoding import converted, strictly_decoded
 from scanner.mutate.merge import merged
-from scanner.mutate.native import Native, PatchFault, misnamed, native_object
+from scanner.mutate.native import ForeignKey, Native, PatchFault, misnamed, native_object
 from scanner.mutate.operations import Node, Operation, TestFailed, apply
 from scanner.mutate.origin import Data
 from scanner.mutate.schema import Schema
-from scanner.mutate.settling import settled
-from scanner.mutate.values import RequestFault, json_value
+from scanner.mutate.storing import mutated
+from scanner.mutate.values import json_value
 
 
 def configured(value: cel.Value, live: JsonObject, schema: Schema, data: Data) -> JsonObject:
@@ -27,7 +27,7 @@ def configured(value: cel.Value, live: JsonObject, schema: Schema, data: Data) -
         raise PatchFault(f"unsupported return type from ApplyConfiguration expression: {cel.type_name(value)}")
     if names := misnamed(value, data):
         raise PatchFault(f"type mismatch: {names}")
-    patch: dict[str, Native] = {**native_object(value, data), **_identity(live)}
+    patch = {**_configuration(value, data), **_identity(live)}
     if fault := typed.faults(schema, patch):
         raise PatchFault(f"error applying patch: failed to convert patch object to typed object: {fault}")
     if touched := typed.atomics(schema, patch):
@@ -40,11 +40,17 @@ def configured(value: cel.Value, live: JsonObject, schema: Schema, data: Data) -
         found = cast("JsonObject", merged(schema, live, patch))
     except PatchFault as fault:
         raise PatchFault(f"error applying patch: failed to merge patch: {fault}") from None
+    if schema.custom:
+        custom.reject_unwritable(patch)
+        return mutated(schema, live, found)
+    return mutated(schema, live, converted(schema, found, live))
+
+
+def _configuration(value: cel.Struct, data: Data) -> dict[str, Native]:
     try:
-        return settled(schema, live, found)
-    except PatchFault as fault:
-        named = f"{live.get('apiVersion')}, Kind={live.get('kind')}"
-        raise PatchFault(f"unable to convert unstructured object to {named}: {fault}") from None
+        return native_object(value, data)
+    except ForeignKey:
+        raise PatchFault("invalid return type: *dynamic.ObjectVal") from None
 
 
 def _identity(live: JsonObject) -> dict[str, Native]:
@@ -62,11 +68,13 @@ def patched(value: cel.Value, live: JsonObject, schema: Schema, data: Data) -> J
         return live
     except PatchFault as fault:
         raise PatchFault(f"JSON Patch: {fault}") from None
-    decoded = strictly_decoded(schema, cast("Json", changed), live)
-    try:
-        return settled(schema, live, decoded)
-    except PatchFault as fault:
-        raise RequestFault(f"Internal error occurred: {fault}") from None
+    return mutated(schema, live, _decoded(schema, cast("Json", changed), live))
+
+
+def _decoded(schema: Schema, document: Json, live: JsonObject) -> JsonObject:
+    if schema.custom and isinstance(document, dict):
+        return custom.decoded(document, live)
+    return strictly_decoded(schema, document, live)
 
 
 def _operation(value: cel.Value, data: Data) -> Operation:

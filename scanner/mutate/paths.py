@@ -27,6 +27,10 @@ def _keyed(schema: Schema, of: ListType, element: object) -> str:
     if not isinstance(element, dict):
         raise BadElement("associative list with keys may not have non-map elements")
     known = {**_defaults(schema, of), **element}
+    if schema.needs_all_keys and (missing := [key for key in of.keys if key not in known]):
+        raise BadElement(
+            f"associative list with keys has an element that omits key field {quoted(missing[0])} (and doesn't have default value)"
+        )
     pairs = [f"{key}={shown(known[key])}" for key in sorted(of.keys) if key in known]
     if not pairs:
         keys = " ".join(quoted(key) for key in of.keys)
@@ -67,5 +71,7 @@ def shown(value: object) -> str:
             return f"[{','.join(map(shown, value))}]"
         case dict():
             return "".join(f"{key}={shown(one)}" for key, one in value.items())
-        case _:
+        case int():
             return str(value)
+        case _:
+            return "{{undefined}}"

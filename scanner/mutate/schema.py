@@ -87,17 +87,28 @@ DEDUCED = Atom(scalar="untyped", list=ListType("*"), map=MapType(element="?"))
 
 
 @dataclass(frozen=True, slots=True)
+class Custom:
+    """A version of a custom resource as its CustomResourceDefinition describes it, and whether `status` is a subresource."""
+
+    schema: JsonObject
+    has_status: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Schema:
     """The type of one kind's objects.
 
     `types` and `names` belong to all kinds of the same source; `builtin` tells kinds that are compiled into the API server
-    from custom resources.
+    from custom resources, and those are described by `custom`. With `needs_all_keys`, as before Kubernetes 1.34, an element of a
+    merged list that lacks one of its keys is refused.
     """
 
     root: Json
     types: Sequence[Json]
     names: Sequence[str]
     builtin: bool = True
+    custom: Custom | None = None
+    needs_all_keys: bool = False
     _known: dict[int, Atom] = field(default_factory=dict, compare=False, repr=False)
     _inline: dict[int, Atom] = field(default_factory=dict, compare=False, repr=False)
 

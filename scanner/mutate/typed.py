@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from scanner.cel.text import printed_double, quoted
 from scanner.model.json import Json
-from scanner.mutate.native import Foreign, go_text
+from scanner.mutate.native import Foreign, NilList, go_text
 from scanner.mutate.paths import BadElement, element_key
 from scanner.mutate.schema import Atom, ListType, MapType, Scalar, Schema
 
@@ -113,6 +113,8 @@ def _source(value: object) -> str:
             return printed_double(value)
         case str():
             return quoted(value)
+        case NilList():
+            return "[]interface {}(nil)"
         case list():
             return f"[]interface {{}}{{{', '.join(map(_source, value))}}}"
         case Mapping():
@@ -120,6 +122,8 @@ def _source(value: object) -> str:
             return f"map[string]interface {{}}{{{pairs}}}"
         case None:
             return "interface {}(nil)"
+        case Foreign():
+            return value.source
         case _:
             return go_text(value)
 

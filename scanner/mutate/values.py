@@ -1,23 +1,40 @@
 """The `value` of a JSON patch operation as JSON.
 
-Mirrors `ConvertToNative(structpb.Value)` of cel-go: numbers are doubles there, integers beyond 2^53 texts, bytes base64.
+Mirrors `ConvertToNative(structpb.Value)` of cel-go: numbers are doubles there, integers beyond 2^53 texts, bytes base64. What
+`+` has joined (`concatList`) is taken out of CEL (`Value`) and put back (`NativeToValue`) before: an object in it becomes a map,
+where one in another list or map ends the connection.
 """
 
 from __future__ import annotations
 
 import base64
 import math
+from typing import cast
 
 from scanner import cel
 from scanner.cel.conversions import to_string
-from scanner.mutate.native import Foreign, PatchFault, misnamed, native_object
+from scanner.cel.runtime import rewrapped
+from scanner.mutate.native import Foreign, ForeignKey, PatchFault, misnamed, native_object
 from scanner.mutate.operations import Node
 from scanner.mutate.origin import Data
 
+CONNECTION_ENDS = "the API server ends the connection"
 _LARGEST = 2**53 - 1
 # Go's protobuf separates its prefix by a blank that does not break.
 _INVALID_TYPE = "proto:\u00a0invalid type"
+_INVALID_NUMBER = (
+    "json: error calling MarshalJSON for type *structpb.Value: proto:\u00a0google.protobuf.Value.number_value: invalid"
+)
 _PREFIX = "JSONPath valueExpression evaluated to a type that could not marshal to JSON: "
+# The names that Kubernetes' own values bear in their errors, where these are not those of their types.
+_NAMES = {
+    "kubernetes.Quantity": "Quantity",
+    "kubernetes.URL": "URL",
+    "kubernetes.Semver": "Semver",
+    "kubernetes.NamedFormat": "Format",
+    "net.IP": "IP",
+    "net.CIDR": "CIDR",
+}
 
 
 class RequestFault(PatchFault):
@@ -26,11 +43,20 @@ class RequestFault(PatchFault):
 
 def json_value(value: cel.Value, data: Data) -> Node:
     """The JSON of a value. Raises PatchFault for what has none."""
-    if isinstance(value, cel.Struct):
+    if isinstance(value, cel.Struct) and value.type != cel.JSON_PATCH:
         if names := misnamed(value, data):
             raise PatchFault(f"type mismatch: {names}")
-        return _plain(native_object(value, data))
+        return _struct(value, data)
+    if isinstance(value, cel.Optional) and isinstance(value.value, cel.Struct):
+        return _struct(value.value, data)
     return _converted(value, data)
+
+
+def _struct(value: cel.Struct, data: Data) -> Node:
+    try:
+        return _plain(native_object(value, data))
+    except ForeignKey as fault:
+        raise PatchFault(f"{_PREFIX}{fault}") from None
 
 
 def _converted(value: cel.Value, data: Data) -> Node:
@@ -54,33 +80,86 @@ def _converted(value: cel.Value, data: Data) -> Node:
         case cel.Message():
             return {name: _converted(one, data) for name, one in value.fields.items()}
         case _:
-            raise PatchFault(f"{_PREFIX}type conversion error from '{cel.type_name(value)}' to '*structpb.Value'")
+            raise PatchFault(_PREFIX + _unconvertible(value))
+
+
+def _unconvertible(value: cel.Value) -> str:
+    match value:
+        case cel.Optional():
+            return "optional.none() dereference"
+        case cel.Type():
+            return "type conversion not supported for 'type'"
+        case cel.KeyedMap():
+            return _key_fault(next(key for key in value if not isinstance(key, str)))
+        case _:
+            name = cel.type_name(value)
+            return f"type conversion error from '{_NAMES.get(name, name)}' to '*structpb.Value'"
+
+
+def _key_fault(key: cel.Value) -> str:
+    if isinstance(key, bool):
+        return "type conversion error from bool to 'string'"
+    return f"unsupported type conversion from '{cel.type_name(key)}' to string"
 
 
 def _container(value: list[cel.Value] | dict[str, cel.Value], data: Data) -> Node:
     if wrapping := data.wrapping(value):
         raise PatchFault(f"{_PREFIX}type conversion error from {wrapping}")
+    if isinstance(value, dict):
+        return {key: _converted(one, data) for key, one in value.items()}
+    if data.made(value) is cel.Making.JOINING:
+        return [_converted(_taken_out(one, data), data) for one in value]
+    return [_converted(one, data) for one in value]
+
+
+def _taken_out(value: cel.Value, data: Data) -> cel.Value:
+    """An element of a joined list after it was a Go value: `Value` and then `NativeToValue`."""
+    if isinstance(value, cel.Optional) and value.present:
+        return _taken_out(value.value, data)
+    if isinstance(value, cel.Struct) and value.type != cel.JSON_PATCH:
+        return {name: _field_taken_out(name, one, data) for name, one in value.fields.items()}
+    found = rewrapped(value)
+    if isinstance(found, cel.EvaluationError):
+        raise PatchFault(f"{_PREFIX}{found}")
+    return found
+
+
+def _field_taken_out(name: str, value: cel.Value, data: Data) -> cel.Value:
+    """A field of an object there: `convertField` opens a list or map once."""
+    if isinstance(value, cel.KeyedMap):
+        raise PatchFault(f"{_PREFIX}{ForeignKey(name, next(key for key in value if not isinstance(key, str)))}")
+    if isinstance(value, list | dict) and (value in data or data.made(value) is not None):
+        return value
     if isinstance(value, list):
-        return [_converted(one, data) for one in value]
-    return {key: _converted(one, data) for key, one in value.items()}
+        return [_taken_out(one, data) for one in value]
+    if isinstance(value, dict):
+        return {key: _taken_out(one, data) for key, one in value.items()}
+    return _taken_out(value, data)
 
 
 def _struct_inside(value: cel.Struct, data: Data) -> Node:
-    """An object inside a list or map: until 1.36 the server does not survive it."""
+    """An object inside a list or map: until 1.36 the server does not survive it, unless `+` has joined the list."""
+    if value.type == cel.JSON_PATCH:
+        raise PatchFault(f"{_PREFIX}cannot convert to native type: *structpb.Value")
     if not data.rebuilds:
-        raise RequestFault("the API server ends the connection: an Object inside a list or map of a JSON patch")
-    return _plain(native_object(value, data))
+        raise RequestFault(f"{CONNECTION_ENDS}: an Object inside a list or map of a JSON patch")
+    return _struct(value, data)
 
 
 def _number(value: float) -> Node:
     if not math.isfinite(value):
-        raise PatchFault(f"{_PREFIX}google.protobuf.Value cannot have {value} as a number")
+        text = "NaN" if math.isnan(value) else f"{value:+}".replace("inf", "Inf")
+        raise PatchFault(f"{_PREFIX}{_INVALID_NUMBER} {text} value")
     return int(value) if value.is_integer() and abs(value) < 1e21 else value  # noqa: PLR2004 - Go writes an exponent from there
 
 
 def _plain(value: object) -> Node:
     """What protobuf's Struct makes of a converted object: every number a double."""
     match value:
+        case Foreign(type="uint64"):
+            return _number(float(value.text))
+        case Foreign(type="[]uint8"):
+            return base64.b64encode(bytes(map(int, value.text[1:-1].split()))).decode()
         case Foreign():
             raise PatchFault(f"{_PREFIX}{_INVALID_TYPE}: {value.type}")
         case bool() | str() | None:
@@ -88,7 +167,7 @@ def _plain(value: object) -> Node:
         case int() | float():
             return _number(float(value))
         case list():
-            return [_plain(one) for one in value]
+            return [_plain(one) for one in cast("list[object]", value)]
         case dict():
             return {key: _plain(one) for key, one in value.items()}
         case _:

@@ -6,58 +6,71 @@ prediction has must be there, and what is there beyond it must lie inside someth
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
 from scanner import redact
 from scanner.model.json import Json, JsonObject, as_object
-from scanner.model.outcome import Errored
 from scanner.model.resource import Resource
 from scanner.mutate.difference import difference
 from scanner.mutate.operations import same
+from scanner.mutate.values import CONNECTION_ENDS
 from scanner.parity.answers import Said, aside_of, refusal_of
 from scanner.parity.compare import OTHER_REFUSAL, SILENCE, Comparison, Difference
-from scanner.policies.mutating import after_all, refusal
+from scanner.policies.together import Answer, answers
 from scanner.policies.validating import Bound, Ruling
 
 ORDER: Final = "mutating policies fight over the object, and a server runs them in an order of its own"
 _BOOKKEEPING: Final = ("managedFields", "resourceVersion", "generation")
 _COUNTER: Final = "deprecated.daemonset.template.generation"
 _ADMITTED: Final = 200
+_INTERNAL_ERROR: Final = 500
+_WEBHOOK: Final = "failed calling webhook"
 _MOST_SHOWN: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What mutating policies should do to an object in one update."""
+    """What mutating policies should do to an object in one update: the answers in all orders that were tried."""
 
     policies: str
     stored: Resource
-    after: JsonObject
-    refusals: tuple[str, ...]
-    order_matters: bool
+    answers: tuple[Answer, ...]
+
+    @property
+    def after(self) -> JsonObject:
+        """The object in the order of the policies' names."""
+        return self.answers[0].after
+
+    @property
+    def refusals(self) -> tuple[str, ...]:
+        """The texts with which a server may refuse the request, in some order."""
+        return tuple(dict.fromkeys(answer.refused for answer in self.answers if answer.refused))
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether a server refuses it in every order."""
+        return all(answer.refused for answer in self.answers)
+
+    @property
+    def ends_connection(self) -> bool:
+        """Whether the server may end the connection instead of an answer."""
+        return any(text.startswith(CONNECTION_ENDS) for text in self.refusals)
+
+    @property
+    def order_matters(self) -> bool:
+        """Whether another order ends elsewhere."""
+        return not all(answer.is_like(self.answers[0]) for answer in self.answers)
 
 
-def expected(rulings: Iterable[tuple[Bound, Ruling]]) -> Expected | None:
-    """What an update should come to; None when no mutating policy acts on the object."""
-    acting = [(bound, ruling) for bound, ruling in rulings if ruling.judgements]
+def expected(invocations: Iterable[tuple[Bound, Ruling]]) -> Expected | None:
+    """What an update should come to; None when no mutating policy acts on the object. Raises SchemaUnknown."""
+    acting = [(bound, ruling) for bound, ruling in invocations if ruling.request or ruling.judgements]
     if not acting:
         return None
-    after, order_matters = after_all(acting)
-    refused = tuple(_refusals(acting))
     names = ", ".join(dict.fromkeys(bound.policy.name for bound, _ in acting))
-    return Expected(names, acting[0][1].resource, after, refused, order_matters)
-
-
-def _refusals(acting: Iterable[tuple[Bound, Ruling]]) -> Iterator[str]:
-    """Every text with which a server may refuse the request; an internal error ends it without naming a policy."""
-    for _, ruling in acting:
-        for judgement in ruling.judgements:
-            outcome = judgement.outcome
-            if isinstance(outcome, Errored) and outcome.would_deny:
-                is_internal = outcome.reason == "InternalError"
-                yield outcome.message if is_internal else refusal(ruling.invocation, outcome.message)
+    return Expected(names, acting[0][1].resource, answers(acting))
 
 
 def compared_update(it: Expected, said: Said) -> Comparison:
@@ -65,7 +78,7 @@ def compared_update(it: Expected, said: Said) -> Comparison:
     comparison = Comparison()
     if said.status != _ADMITTED:
         _refused(it, said, comparison)
-    elif it.refusals:
+    elif it.is_refused:
         comparison.differences.append(Difference(it.policies, "", "; ".join(it.refusals), SILENCE))
     elif it.order_matters:
         # Should the server have taken the order of their names, too, that was chance.
@@ -83,12 +96,16 @@ def _refused(it: Expected, said: Said, comparison: Comparison) -> None:
         comparison.agreed += 1
     elif refusal_of(said):
         comparison.unseen[OTHER_REFUSAL] += 1
-    elif it.refusals or said.message.startswith("policy '"):
+    elif it.refusals or said.message.startswith("policy '") or _is_of_a_mutation(said):
         ours = "; ".join(it.refusals) or _diff(it.stored, it.after)
-        theirs = redact.WITHHELD if redact.is_secret(it.stored) else redact.masked(said.message, it.stored)
-        comparison.differences.append(Difference(it.policies, "", ours, theirs))
+        comparison.differences.append(Difference(it.policies, "", ours, redact.text(said.message, it.stored)))
     elif aside := aside_of(said, "UPDATE", it.stored.kind.resource):
         comparison.unseen[aside.why] += 1
+
+
+def _is_of_a_mutation(said: Said) -> bool:
+    """Whether an internal error comes from what a mutation made of the object, and not from a webhook."""
+    return said.status == _INTERNAL_ERROR and _WEBHOOK not in said.message
 
 
 def _diff(stored: Resource, document: JsonObject) -> str:

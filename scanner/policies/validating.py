@@ -92,6 +92,10 @@ class Bound:
         """The noun."""
         return self.compiled.policy
 
+    def deciding(self, decide: Decide) -> Bound:
+        """The same policy, judged in another way."""
+        return replace(self, decide=decide)
+
     def decides_plainly(self, kind: Kind) -> bool:
         """Whether requests for objects of a kind are judged by `evaluate`, and nothing else."""
         if isinstance(self.decide, wrapped.Deciding):

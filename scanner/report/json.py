@@ -141,6 +141,8 @@ def _drift(outcome: WouldChange) -> dict[str, Plain]:
         "converges": outcome.converges,
         "together": [change.json() for change in outcome.together],
         "orderMatters": outcome.order_matters,
+        "undone": outcome.undone,
+        "refused": outcome.refused,
     }
 
 

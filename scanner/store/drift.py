@@ -17,6 +17,8 @@ def drift_text(outcome: WouldChange) -> str:
         "converges": outcome.converges,
         "together": _written(outcome.together),
         "orderMatters": outcome.order_matters,
+        **({"undone": True} if outcome.undone else {}),
+        **({"refused": outcome.refused} if outcome.refused else {}),
     }
     return json.dumps(written, separators=(",", ":"), sort_keys=True)
 
@@ -30,6 +32,8 @@ def drift_of(text: str) -> WouldChange:
         converges=bool(read["converges"]),
         together=_read(read["together"]),
         order_matters=bool(read["orderMatters"]),
+        undone=bool(read.get("undone")),
+        refused=str(read.get("refused", "")),
     )
 
 

@@ -14,7 +14,7 @@ from scanner.cel import Answer, Decider, Question
 from scanner.errors import AssayError, AuthorizerFailed
 from scanner.model.resource import Kind
 from scanner.mutate.schema import Schema
-from scanner.policies.mutating import Schemas
+from scanner.policies.mutation import Schemas
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection

@@ -218,6 +218,25 @@ def test_a_policy_that_no_controller_has_seen_is_said() -> None:
     ] == said(on_server(policy("p", "true")), binding("b", "p"))
 
 
+def test_a_mutating_policy_has_no_status_that_could_be_stale() -> None:
+    """Its API knows none: nobody checks its types."""
+    mutating = on_server(
+        {
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "MutatingAdmissionPolicy",
+            "metadata": {"name": "m"},
+            "spec": {
+                "failurePolicy": "Fail",
+                "reinvocationPolicy": "Never",
+                "matchConstraints": policy("p", "true")["spec"]["matchConstraints"],
+                "mutations": [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": "Object{}"}}],
+            },
+        }
+    )
+    bound = {**binding("b", "m"), "kind": "MutatingAdmissionPolicyBinding", "spec": {"policyName": "m"}}
+    assert [] == said(mutating, bound)
+
+
 def test_a_condition_that_is_not_met_is_said() -> None:
     """With the reason that the server gives; one that is met is not."""
     conditions = [

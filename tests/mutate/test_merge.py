@@ -9,13 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scanner import cel
-from scanner.cluster.schemas import builtin_schemas, custom_schemas
+from scanner.api import Auditor
+from scanner.cluster.schemas import KnownSchemas, builtin_schemas, custom_schemas
 from scanner.model.json import Json, JsonObject
+from scanner.model.resource import Kind
 from scanner.mutate.native import PatchFault
 from scanner.mutate.operations import same
 from scanner.mutate.origin import Data
 from scanner.mutate.patch import configured
 from scanner.mutate.schema import Schema
+from scanner.mutate.storing import stored
+from tests.scan.test_drift import binding, policy
 
 DEPLOYMENT = builtin_schemas()["apps", "v1", "Deployment"]
 SERVICE = builtin_schemas()["", "v1", "Service"]
@@ -90,7 +94,7 @@ def merged(expression: str, live: JsonObject, schema: Schema = GADGET) -> Any:
     """An object with the apply configuration of an expression merged in."""
     activation = {"object": live}
     value = cel.compile(expression, PATCHES).evaluate(activation)
-    return configured(value, live, schema, Data([live]))
+    return stored(schema, live, configured(value, live, schema, Data([live])))
 
 
 @pytest.mark.parametrize(
@@ -109,12 +113,12 @@ def merged(expression: str, live: JsonObject, schema: Schema = GADGET) -> Any:
         (
             {"parts": [{"name": "p", "n": 1}, {"name": "p", "zone": "b"}]},
             "parts: [Object.spec.parts{name: 'p', zone: 'a', n: 2}]",
-            {"parts": [{"name": "p", "zone": "a", "n": 2}, {"name": "p", "zone": "b"}]},
+            {"parts": [{"name": "p", "n": 2}, {"name": "p", "zone": "b"}]},
         ),
         (
             {"parts": [{"name": "x"}, {"name": "y"}]},
             "parts: [Object.spec.parts{name: 'new'}, Object.spec.parts{name: 'y', n: 1}]",
-            {"parts": [{"name": "x"}, {"name": "new"}, {"name": "y", "n": 1}]},
+            {"parts": [{"name": "x"}, {"name": "new", "zone": "a"}, {"name": "y", "n": 1}]},
         ),
         ({"any": [1]}, "any: {'a': 1}", {"any": {"a": 1}}),
         ({}, "?size: optional.none()", {}),
@@ -233,3 +237,36 @@ def test_a_merge_keeps_every_element_of_both_sides(ours: list[str], theirs: list
 
     assert sorted({*ours, *theirs}) == sorted(found)
     assert [name for name in ours if name not in theirs] == [name for name in found if name not in theirs]
+
+
+@pytest.mark.parametrize(
+    ("rules", "expected"),
+    [
+        ((1, 33), '.spec.multi: element 0: associative list with keys has an element that omits key field "proto" (and doesn\'t have default value)'),
+        ((1, 34), ""),
+    ],
+)  # fmt: skip
+def test_before_1_34_an_element_needs_all_of_its_keys(rules: tuple[int, int], expected: str) -> None:
+    """Later servers take one that has some of them."""
+    items = {"type": "object", "properties": {"port": {"type": "integer"}, "proto": {"type": "string"}}}
+    keyed = {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["port", "proto"]}
+    fields = {"spec": {"type": "object", "properties": {"multi": {**keyed, "items": items}}}}
+    version: Any = {"name": "v1", "schema": {"openAPIV3Schema": {"type": "object", "properties": fields}}}
+    definition: Any = {"spec": {"group": "example.com", "names": {"kind": "Thing"}, "versions": [version]}}
+    auditor = Auditor(
+        policies=[policy("keys", "Object{spec: Object.spec{multi: [Object.spec.multi{port: 80}]}}")],
+        bindings=[binding("keys")],
+        kinds=[Kind("example.com", "v1", "Thing", "gizmos", namespaced=True)],
+        schemas=KnownSchemas(custom_schemas(definition)),
+        kubernetes_version=".".join(map(str, rules)),
+    )
+    stored_thing = {
+        "apiVersion": "example.com/v1",
+        "kind": "Thing",
+        "metadata": {"name": "t", "namespace": "n"},
+        "spec": {},
+    }
+    (ruling,) = auditor.evaluate(stored_thing)
+    outcome: Any = ruling.judgements[0].outcome
+
+    assert expected == getattr(outcome, "message", "").rpartition("typed object: ")[2].partition("+ ")[0]

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from scanner.errors import ListFailed
 from scanner.model.json import JsonObject
 from scanner.model.scan import Scope
 from scanner.parity import Parity, Said, verify
@@ -74,6 +75,73 @@ def test_a_refusal_that_does_not_come_is_a_difference() -> None:
     (found,) = replayed(lambda body: Said(200, body=body), REFUSES, binding("refuses")).differences
 
     assert (REFUSAL, "(nothing)") == (found.difference.assay, found.difference.server)
+
+
+MISTYPES = policy("mistypes", '[JSONPatch{op: "add", path: "/data", value: 1}]')
+UNREADABLE = "Internal error occurred: json: cannot unmarshal number into Go struct field ConfigMap.data of type map[string]string"
+ENDS = policy("ends", '[JSONPatch{op: "add", path: "/data", value: {"a": Object.data{}}}]')
+
+
+def test_an_internal_error_that_a_mutation_causes_agrees_when_it_was_predicted() -> None:
+    """It ends the request without naming the policy."""
+    assert 1 == replayed(lambda _: Said(500, "InternalError", UNREADABLE), MISTYPES, binding("mistypes")).agreed
+
+
+@pytest.mark.parametrize("rules", [(LABEL, binding("label")), (REFUSES, binding("refuses"))])
+def test_an_internal_error_that_was_not_predicted_is_a_difference(rules: tuple[dict[str, Any], ...]) -> None:
+    """Whatever was: a change, or another refusal."""
+    (found,) = replayed(lambda _: Said(500, "InternalError", UNREADABLE), *rules).differences
+
+    assert UNREADABLE == found.difference.server
+
+
+def test_an_internal_error_that_does_not_come_is_a_difference() -> None:
+    """The server takes what Assay says it cannot read."""
+    (found,) = replayed(lambda body: Said(200, body=body), MISTYPES, binding("mistypes")).differences
+
+    assert (UNREADABLE, "(nothing)") == (found.difference.assay, found.difference.server)
+
+
+def test_a_webhook_that_does_not_answer_tells_nothing_about_mutations() -> None:
+    """Its internal error is no policy's."""
+    broken = Said(500, "InternalError", 'Internal error occurred: failed calling webhook "w": no route to host')
+    parity = replayed(lambda _: broken, LABEL, binding("label"))
+
+    assert ([], 1) == (parity.differences, parity.unseen.total())
+
+
+def unanswered(_: JsonObject) -> Said:
+    """A connection that breaks."""
+    raise ListFailed("failed", "no answer")
+
+
+@pytest.mark.parametrize(
+    ("rules", "agreed", "gaps"), [((ENDS, binding("ends")), 1, 0), ((LABEL, binding("label")), 0, 1)]
+)
+def test_a_connection_that_ends_agrees_where_that_was_predicted(
+    rules: tuple[dict[str, Any], ...], agreed: int, gaps: int
+) -> None:
+    """The server does not survive an object inside a map; any other lost answer is a gap."""
+    parity = replayed(unanswered, *rules)
+
+    assert (agreed, gaps) == (parity.agreed, len(parity.gaps))
+
+
+def test_a_refusal_that_only_some_orders_end_in_agrees() -> None:
+    """Where one policy's change is what another cannot do, both answers of a server are right."""
+    adds = policy("adds", 'Object{data: {"x": "1"}}')
+    fails = policy("fails", '[JSONPatch{op: "add", path: "/data/y", value: object.data.x}]')
+    text = (
+        "policy 'fails' with binding 'fails' denied request: expression '[JSONPatch{op: \"add\", path: \"/data/y\", value: "
+        "object.data.x}]' resulted in error: no such key: x"
+    )
+    rules = (adds, binding("adds"), fails, binding("fails"))
+
+    assert 1 == replayed(lambda _: Said(403, "Invalid", text), *rules).agreed
+    assert (
+        []
+        == replayed(lambda body: Said(200, body={**body, "data": {"a": "1", "x": "1", "y": "1"}}), *rules).differences
+    )
 
 
 def test_policies_that_fight_cannot_be_compared() -> None:

@@ -77,6 +77,8 @@ def test_json_has_the_patch_as_rfc_6902() -> None:
         "converges": False,
         "together": [{"op": "replace", "path": "/spec/replicas", "value": 3}],
         "orderMatters": True,
+        "undone": False,
+        "refused": "",
     }
 
     assert expected == told["drift"]

@@ -1,0 +1,225 @@
+"""What the API server makes of a custom resource: defaults after every mutation, and what is left of it in storage.
+
+Source of truth, in apiextensions-apiserver 1.36: `structuraldefaulting.Default`, `structuralpruning.Prune`,
+`PruneNonNullableNullsWithoutDefaults`, `schemaobjectmeta.Coerce` and `customResourceStrategy.PrepareForUpdate`.
+Nothing is changed in place: a part that stays as it is stays the same object.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from operator import is_
+from typing import Final
+
+import orjson
+
+from scanner.model.json import Json, JsonObject, as_object, as_text, dig
+from scanner.mutate.objectmeta import object_meta
+from scanner.mutate.registry import kept_metadata
+from scanner.mutate.schema import Custom
+from scanner.mutate.values import RequestFault
+
+_PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
+_EMBEDDED: Final = "x-kubernetes-embedded-resource"
+_OF_EVERY_KIND: Final = ("apiVersion", "kind", "metadata")
+_INTERNAL: Final = "Internal error occurred: "
+
+
+def decoded(document: JsonObject, live: JsonObject) -> JsonObject:
+    """The document that a JSON patch left behind. Raises RequestFault for one whose kind or version cannot be read."""
+    for name in ("apiVersion", "kind"):
+        value = document.get(name)
+        if value is not None and not isinstance(value, str):
+            why = f"cannot unmarshal {_word(value)} into Go struct field .{name} of type string"
+            raise RequestFault(f"{_INTERNAL}couldn't get version/kind; json parse error: json: {why}")
+    if not document.get("kind"):
+        text = orjson.dumps(document, option=orjson.OPT_SORT_KEYS).decode()
+        raise RequestFault(f"{_INTERNAL}Object 'Kind' is missing in '{text}'")
+    if document.get("apiVersion") != live.get("apiVersion"):
+        group, _, version = as_text(document.get("apiVersion")).rpartition("/")
+        kind = f"{group}/{version}, Kind={document['kind']}"
+        why = f'{kind} is unstructured and is not suitable for converting to "{live.get("apiVersion")}"'
+        raise RequestFault(f"{_INTERNAL}failed to convert object: {why}")
+    return document
+
+
+def _word(value: Json) -> str:
+    match value:
+        case bool():
+            return "bool"
+        case int() | float():
+            return "number"
+        case list():
+            return "array"
+        case _:
+            return "object"
+
+
+def reject_unwritable(value: object) -> None:
+    """Raise RequestFault for a number that JSON does not have, which an apply configuration may hold."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise RequestFault(
+            f"json: unsupported value: {'NaN' if math.isnan(value) else f'{value:+}'.replace('inf', 'Inf')}"
+        )
+    if isinstance(value, dict | list):
+        for part in value.values() if isinstance(value, dict) else value:
+            reject_unwritable(part)
+
+
+def defaulted(custom: Custom, document: JsonObject) -> JsonObject:
+    """The object as the next mutation sees it: the defaults of its schema are filled in, nothing is pruned yet."""
+    return as_object(_defaulted(document, custom.schema))
+
+
+def stored(custom: Custom, before: JsonObject, after: JsonObject) -> JsonObject:
+    """The object as it is read again after it was stored in the place of another.
+
+    What its schema does not know is gone, and so are changes of the status where that is a subresource.
+    """
+    own = ("status",) if custom.has_status else ()
+    document = _kept(before, _typed(after, custom.schema), own)
+    typed = {**document, "metadata": object_meta(document.get("metadata"))}
+    return defaulted(custom, kept_metadata(before, typed))
+
+
+def _typed(document: JsonObject, schema: JsonObject) -> Json:
+    """The object without what its schema does not know or take (`unstructuredSchemaCoercer`)."""
+    return _coerced(_without_nulls(_pruned(document, schema, root=True), schema), schema)
+
+
+def _kept(before: JsonObject, after: Json, names: Sequence[str]) -> JsonObject:
+    """An object with some fields put back."""
+    document = as_object(after)
+    own = {name: before[name] for name in names if name in before}
+    return {**{name: value for name, value in document.items() if name not in names}, **own}
+
+
+def _field_schema(schema: JsonObject | None, name: str) -> JsonObject | None:
+    """The schema of a member: of a property, or of all others. One that allows anything says nothing of its parts."""
+    properties = as_object(dig(schema, "properties"))
+    found = properties[name] if name in properties else dig(schema, "additionalProperties")
+    # What a server publishes has a reference for metadata of which the definition itself says nothing.
+    return found if isinstance(found, Mapping) and not (name == "metadata" and "allOf" in found) else None
+
+
+def _item_schema(schema: JsonObject | None) -> JsonObject | None:
+    items = dig(schema, "items")
+    return items if isinstance(items, Mapping) else None
+
+
+def _is_declared(schema: JsonObject, name: str) -> bool:
+    return name in as_object(schema.get("properties")) or schema.get("additionalProperties") not in (None, False)
+
+
+def _rejects_null(schema: JsonObject | None) -> bool:
+    return schema is not None and schema.get("nullable") is not True
+
+
+def _defaulted(value: Json, schema: JsonObject | None) -> Json:
+    if schema is None:
+        return value
+    if isinstance(value, dict):
+        return _object_defaulted(value, schema)
+    if isinstance(value, list):
+        items = _item_schema(schema)
+        return _same_or([_defaulted(_given(one, items), items) for one in value], value)
+    return value
+
+
+def _object_defaulted(value: dict[str, Json], schema: JsonObject) -> Json:
+    properties = as_object(schema.get("properties"))
+    missing = {
+        name: default
+        for name, one in properties.items()
+        if name not in value and (default := dig(one, "default")) is not None
+    }
+    members = {**value, **missing}
+    return _same_or({name: _member_defaulted(one, _field_schema(schema, name)) for name, one in members.items()}, value)
+
+
+def _member_defaulted(value: Json, schema: JsonObject | None) -> Json:
+    return _defaulted(_given(value, schema), schema)
+
+
+def _given(value: Json, schema: JsonObject | None) -> Json:
+    """A value, or the default for a null that may not be there."""
+    return dig(schema, "default") if value is None and _rejects_null(schema) else value
+
+
+def _pruned(value: Json, schema: JsonObject | None, *, root: bool = False) -> Json:
+    if schema is not None and schema.get(_PRESERVE) is True:
+        return _pruned_inside(value, schema, root=root)
+    if isinstance(value, dict):
+        known = {name: one for name, one in value.items() if _is_kept(schema, name, root=root)}
+        return _same_or({name: _member_pruned(one, schema, name, root=root) for name, one in known.items()}, value)
+    if isinstance(value, list):
+        return _same_or([_pruned(one, _item_schema(schema)) for one in value], value)
+    return value
+
+
+def _pruned_inside(value: Json, schema: JsonObject | None, *, root: bool = False) -> Json:
+    """Prune the members that a schema names where it takes others too."""
+    if schema is None:
+        return value
+    if isinstance(value, dict):
+        found = {
+            name: _member_pruned(one, schema, name, root=root) if _is_declared(schema, name) else one
+            for name, one in value.items()
+        }
+        return _same_or(found, value)
+    if isinstance(value, list):
+        return _same_or([_pruned_inside(one, _item_schema(schema)) for one in value], value)
+    return value
+
+
+def _is_kept(schema: JsonObject | None, name: str, *, root: bool) -> bool:
+    return _is_type_or_metadata(schema, name, root=root) or (schema is not None and _is_declared(schema, name))
+
+
+def _member_pruned(value: Json, schema: JsonObject | None, name: str, *, root: bool) -> Json:
+    return value if _is_type_or_metadata(schema, name, root=root) else _pruned(value, _field_schema(schema, name))
+
+
+def _is_type_or_metadata(schema: JsonObject | None, name: str, *, root: bool) -> bool:
+    return name in _OF_EVERY_KIND and (root or dig(schema, _EMBEDDED) is True)
+
+
+def _without_nulls(value: Json, schema: JsonObject | None) -> Json:
+    """Without members that are null, may not be, and have no default."""
+    if isinstance(value, dict):
+        known = {name: one for name, one in value.items() if one is not None or _may_stay(_field_schema(schema, name))}
+        return _same_or({name: _without_nulls(one, _field_schema(schema, name)) for name, one in known.items()}, value)
+    if isinstance(value, list):
+        return _same_or([_without_nulls(one, _item_schema(schema)) for one in value], value)
+    return value
+
+
+def _may_stay(schema: JsonObject | None) -> bool:
+    return not _rejects_null(schema) or dig(schema, "default") is not None
+
+
+def _coerced(value: Json, schema: JsonObject | None) -> Json:
+    """With the metadata of embedded objects as their Go type writes it."""
+    if schema is None:
+        return value
+    if isinstance(value, list):
+        return _same_or([_coerced(one, _item_schema(schema)) for one in value], value)
+    if not isinstance(value, dict):
+        return value
+    found = {name: _coerced(one, _field_schema(schema, name)) for name, one in value.items()}
+    if schema.get(_EMBEDDED) is True and isinstance(value.get("metadata", ""), dict | None):
+        found["metadata"] = object_meta(value["metadata"], keeps_malformed=True)
+    return _same_or(found, value)
+
+
+def _same_or(found: Json, value: Json) -> Json:
+    """The old value where nothing in it has changed."""
+    if isinstance(found, dict) and isinstance(value, dict):
+        return (
+            value
+            if len(found) == len(value) and all(one is value.get(name, found) for name, one in found.items())
+            else found
+        )
+    is_same = isinstance(found, list) and isinstance(value, list) and all(map(is_, found, value))
+    return value if is_same else found

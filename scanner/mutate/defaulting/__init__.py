@@ -1,0 +1,55 @@
+"""The defaults of the kinds that are compiled into the API server, set in a whole document.
+
+Mirrors `runtime.Scheme.Default` with the `SetObjectDefaults_*` functions of Kubernetes 1.36: the rules of a type first, then
+those of the types inside it. The rules stand by API group; each names the upstream function. The defaults of alpha features that
+are off unless a cluster switches them on are not set.
+
+A document is as Go's encoder writes it: an absent member is nil. An object that a server has stored has its defaults, and is
+returned as it is; all of a document that does not change is shared with the result.
+"""
+
+from __future__ import annotations
+
+from scanner.model.json import JsonObject
+from scanner.mutate.defaulting import (
+    admission,
+    apps,
+    autoscaling,
+    batch,
+    certificates,
+    core,
+    extension,
+    flowcontrol,
+    networking,
+    pods,
+    rbac,
+    resource,
+    scheduling,
+    storage,
+)
+from scanner.mutate.schema import Schema
+from scanner.mutate.walk import Rules, RuleSet
+
+RULES: Rules = {
+    **core.RULES,
+    **pods.RULES,
+    **apps.RULES,
+    **batch.RULES,
+    **autoscaling.RULES,
+    **admission.RULES,
+    **certificates.RULES,
+    **networking.RULES,
+    **flowcontrol.RULES,
+    **rbac.RULES,
+    **resource.RULES,
+    **scheduling.RULES,
+    **storage.RULES,
+    **extension.RULES,
+}
+"""The rule of each type, by the name of its definition."""
+_DEFAULTS = RuleSet(RULES)
+
+
+def defaulted(schema: Schema, document: JsonObject) -> JsonObject:
+    """A document of a built-in kind with all its defaults."""
+    return _DEFAULTS.applied(schema, document)

@@ -1,0 +1,150 @@
+"""Defaults of the core group without its pods: `pkg/apis/core/v1/defaults.go`, and `+default` in `core/v1/types.go`.
+
+A ConfigMap's empty `data` (`SetDefaults_ConfigMap`) is not written.
+"""
+
+from __future__ import annotations
+
+from scanner.model.json import Json, JsonObject, as_list, as_object, dig
+from scanner.mutate.defaulting.resources import missing_of, resource_lists
+from scanner.mutate.defaulting.rules import when_absent, when_zero
+from scanner.mutate.walk import Rule, Rules, each, in_order, within, without
+
+_CORE = "io.k8s.api.core.v1."
+_NAME_LABEL = "kubernetes.io/metadata.name"
+_CLIENT_SECONDS = 10800
+_LIMITS = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
+
+
+def _service_spec(spec: JsonObject) -> JsonObject:
+    """`SetDefaults_Service`."""
+    spec = when_zero(sessionAffinity="None", type="ClusterIP")(spec)
+    spec = each("ports", _service_port)(_session_affinity(spec))
+    if is_externally_accessible(spec):
+        spec = when_zero(externalTrafficPolicy="Cluster")(spec)
+    if spec["type"] in ("NodePort", "LoadBalancer", "ClusterIP"):
+        spec = when_absent(internalTrafficPolicy="Cluster")(spec)
+    return when_absent(allocateLoadBalancerNodePorts=True)(spec) if spec["type"] == "LoadBalancer" else spec
+
+
+def _session_affinity(spec: JsonObject) -> JsonObject:
+    if spec["sessionAffinity"] == "None":
+        return without(spec, "sessionAffinityConfig")
+    if (
+        spec["sessionAffinity"] != "ClientIP"
+        or dig(spec, "sessionAffinityConfig", "clientIP", "timeoutSeconds") is not None
+    ):
+        return spec
+    return {**spec, "sessionAffinityConfig": {"clientIP": {"timeoutSeconds": _CLIENT_SECONDS}}}
+
+
+def _service_port(port: JsonObject) -> JsonObject:
+    port = when_zero(protocol="TCP")(port)
+    return port if port.get("targetPort") else {**port, "targetPort": port.get("port") or 0}
+
+
+def is_externally_accessible(spec: JsonObject) -> bool:
+    """Whether a service is reached from outside the cluster (`service.ExternallyAccessible`)."""
+    match spec.get("type"):
+        case "LoadBalancer" | "NodePort":
+            return True
+        case kind:
+            return kind == "ClusterIP" and bool(spec.get("externalIPs"))
+
+
+def _balancer_modes(service: JsonObject) -> JsonObject:
+    """The addresses of a load balancer are virtual ones (`SetDefaults_Service`)."""
+    if dig(service, "spec", "type") != "LoadBalancer" or not dig(service, "status", "loadBalancer", "ingress"):
+        return service
+    return within("status", within("loadBalancer", each("ingress", _balancer_mode)))(service)
+
+
+def _balancer_mode(ingress: JsonObject) -> JsonObject:
+    return when_absent(ipMode="VIP")(ingress) if ingress.get("ip") else ingress
+
+
+def _template_labels(controller: JsonObject) -> JsonObject:
+    """A replication controller without selector or labels has those of its template (`SetDefaults_ReplicationController`)."""
+    labels = as_object(dig(controller, "spec", "template", "metadata", "labels"))
+    if not labels:
+        return controller
+    controller = within("spec", when_zero(selector=labels))(controller)
+    return within("metadata", when_zero(labels=labels))(controller)
+
+
+def _name_label(namespace: JsonObject) -> JsonObject:
+    """The label that names a namespace (`SetDefaults_Namespace`)."""
+    name = dig(namespace, "metadata", "name")
+    if not name or dig(namespace, "metadata", "labels", _NAME_LABEL) == name:
+        return namespace
+    return within("metadata", within("labels", lambda labels: {**labels, _NAME_LABEL: name}))(namespace)
+
+
+def _allocatable(status: JsonObject) -> JsonObject:
+    """All that a node has can be allocated (`SetDefaults_NodeStatus`)."""
+    capacity = status.get("capacity")
+    return status if status.get("allocatable") is not None or not capacity else {**status, "allocatable": capacity}
+
+
+def _limit_range_item(item: JsonObject) -> JsonObject:
+    """`SetDefaults_LimitRangeItem`."""
+    if item.get("type") != "Container":
+        return item
+    item = _completed(item, "default", item.get("max"))
+    return _completed(item, "defaultRequest", item.get("default"), item.get("min"))
+
+
+def _completed(item: JsonObject, name: str, *sources: Json) -> JsonObject:
+    missing = missing_of(item.get(name), *map(as_object, sources))
+    return {**item, name: {**as_object(item.get(name)), **missing}} if missing else item
+
+
+def _endpoints(endpoints: JsonObject) -> JsonObject:
+    """`SetDefaults_Endpoints`."""
+    return (
+        each("subsets", each("ports", when_zero(protocol="TCP")))(endpoints)
+        if as_list(endpoints.get("subsets"))
+        else endpoints
+    )
+
+
+_iscsi = when_zero(iscsiInterface="default")
+_rbd = when_zero(pool="rbd", user="admin", keyring="/etc/ceph/keyring")
+_scale_io = when_zero(storageMode="ThinProvisioned", fsType="xfs")
+_azure_disk = when_absent(cachingMode="ReadWrite", fsType="ext4", readOnly=False, kind="Shared")
+
+
+def _phase(phase: str) -> Rule:
+    return within("status", when_zero(phase=phase))
+
+
+RULES: Rules = {
+    f"{_CORE}Service": in_order(within("spec", _service_spec), _balancer_modes),
+    f"{_CORE}ReplicationController": _template_labels,
+    f"{_CORE}ReplicationControllerSpec": when_absent(replicas=1),
+    f"{_CORE}Secret": when_zero(type="Opaque"),
+    f"{_CORE}Namespace": in_order(_name_label, _phase("Active")),  # SetDefaults_Namespace, SetDefaults_NamespaceStatus
+    f"{_CORE}NodeStatus": in_order(_allocatable, resource_lists("capacity", "allocatable")),
+    f"{_CORE}PersistentVolume": in_order(
+        _phase("Pending"),
+        within("spec", when_zero(persistentVolumeReclaimPolicy="Retain")),
+        within("spec", when_absent(volumeMode="Filesystem")),
+    ),
+    f"{_CORE}PersistentVolumeSpec": resource_lists("capacity"),
+    f"{_CORE}PersistentVolumeClaim": _phase("Pending"),
+    f"{_CORE}PersistentVolumeClaimSpec": when_absent(volumeMode="Filesystem"),
+    f"{_CORE}PersistentVolumeClaimStatus": resource_lists("capacity", "allocatedResources"),
+    f"{_CORE}VolumeResourceRequirements": resource_lists("limits", "requests"),
+    f"{_CORE}Endpoints": _endpoints,
+    f"{_CORE}LimitRangeItem": in_order(_limit_range_item, resource_lists(*_LIMITS)),
+    f"{_CORE}ResourceQuotaSpec": resource_lists("hard"),
+    f"{_CORE}ResourceQuotaStatus": resource_lists("hard", "used"),
+    f"{_CORE}HostPathVolumeSource": when_absent(type=""),
+    f"{_CORE}ISCSIVolumeSource": _iscsi,
+    f"{_CORE}ISCSIPersistentVolumeSource": _iscsi,
+    f"{_CORE}RBDVolumeSource": _rbd,
+    f"{_CORE}RBDPersistentVolumeSource": _rbd,
+    f"{_CORE}ScaleIOVolumeSource": _scale_io,
+    f"{_CORE}ScaleIOPersistentVolumeSource": _scale_io,
+    f"{_CORE}AzureDiskVolumeSource": _azure_disk,
+}

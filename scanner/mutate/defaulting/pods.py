@@ -1,0 +1,130 @@
+"""Defaults of pods and of pod templates: `pkg/apis/core/v1/defaults.go`, and `+default` in `core/v1/types.go`."""
+
+from __future__ import annotations
+
+from scanner.model.json import EMPTY, Json, JsonObject, as_object, as_text, dig
+from scanner.mutate.defaulting.images import pull_policy
+from scanner.mutate.defaulting.resources import containers_total, missing_of, resource_lists
+from scanner.mutate.defaulting.rules import when_absent, when_zero
+from scanner.mutate.walk import Rule, Rules, each, in_order, with_member, within
+
+_CORE = "io.k8s.api.core.v1."
+_MODE = 0o644
+_HOUR = 3600
+_HUGE_PAGES = "hugepages-"
+_POD_LEVEL = ("cpu", "memory")
+
+
+def _image_pull_policy(value: JsonObject) -> JsonObject:
+    if value.get("imagePullPolicy"):
+        return value
+    return {**value, "imagePullPolicy": pull_policy(as_text(value.get("image")))}
+
+
+_container = in_order(  # SetDefaults_Container, SetDefaults_EphemeralContainer
+    _image_pull_policy,
+    when_zero(terminationMessagePath="/dev/termination-log", terminationMessagePolicy="File"),
+)
+
+
+def _volume(value: JsonObject) -> JsonObject:
+    """A volume without a source is an empty directory (`SetDefaults_Volume`)."""
+    if all(name == "name" or one is None for name, one in value.items()):
+        return {**value, "emptyDir": EMPTY}
+    image = value.get("image")
+    if image is None or dig(image, "pullPolicy"):
+        return value
+    policy = pull_policy(as_text(dig(image, "reference")))
+    return {**value, "image": {**as_object(image), "pullPolicy": policy}}
+
+
+def _requests_from_limits(container: JsonObject) -> JsonObject:
+    """A container requests what it is limited to (`SetDefaults_Pod`)."""
+    resources = as_object(container.get("resources"))
+    missing = missing_of(resources.get("requests"), as_object(resources.get("limits")))
+    if not missing:
+        return container
+    requests = {**as_object(resources.get("requests")), **missing}
+    return {**container, "resources": {**resources, "requests": requests}}
+
+
+def _host_ports(value: JsonObject) -> JsonObject:
+    """Containers in the network of the host have their ports there (`defaultHostNetworkPorts`)."""
+    if not value.get("hostNetwork"):
+        return value
+    ports = each("ports", _host_port)
+    return in_order(each("containers", ports), each("initContainers", ports))(value)
+
+
+def _host_port(port: JsonObject) -> JsonObject:
+    return port if port.get("hostPort") else with_member(port, "hostPort", port.get("containerPort"))
+
+
+def _huge_page_limits(spec: JsonObject) -> JsonObject:
+    """A pod with resources of its own has the huge pages of its containers (`defaultHugePagePodLimits`)."""
+    resources = as_object(spec.get("resources"))
+    limits, requests = as_object(resources.get("limits")), as_object(resources.get("requests"))
+    if not limits and not requests:
+        return spec
+    total = containers_total(spec, "limits")
+    found = {name: one for name, one in total.items() if name.startswith(_HUGE_PAGES) and name not in requests}
+    missing = missing_of(limits, found)
+    return {**spec, "resources": {**resources, "limits": {**limits, **missing}}} if missing else spec
+
+
+def _pod_requests(spec: JsonObject) -> JsonObject:
+    """A pod with limits of its own requests what its containers do, else its limits (`defaultPodRequests`)."""
+    resources = as_object(spec.get("resources"))
+    limits, requests = as_object(resources.get("limits")), as_object(resources.get("requests"))
+    if not limits:
+        return spec
+    total = containers_total(spec, "requests")
+    from_containers = {name: total[name] for name in _POD_LEVEL if name in total}
+    from_limits = {name: one for name, one in limits.items() if name in _POD_LEVEL or name.startswith(_HUGE_PAGES)}
+    missing = missing_of(requests, from_containers, from_limits)
+    return {**spec, "resources": {**resources, "requests": {**requests, **missing}}} if missing else spec
+
+
+_pod = within(  # SetDefaults_Pod
+    "spec",
+    in_order(
+        each("containers", _requests_from_limits),
+        each("initContainers", _requests_from_limits),
+        _huge_page_limits,
+        _pod_requests,
+        when_absent(enableServiceLinks=True),
+        _host_ports,
+    ),
+)
+_pod_spec = in_order(  # SetDefaults_PodSpec
+    when_zero(dnsPolicy="ClusterFirst", restartPolicy="Always", schedulerName="default-scheduler"),
+    when_absent(securityContext={}, terminationGracePeriodSeconds=30),
+    resource_lists("overhead"),
+)
+
+
+def _mode(value: Json = _MODE) -> Rule:
+    return when_absent(defaultMode=value)
+
+
+RULES: Rules = {
+    f"{_CORE}Pod": _pod,
+    f"{_CORE}PodSpec": _pod_spec,
+    f"{_CORE}Container": _container,
+    f"{_CORE}EphemeralContainer": _container,
+    f"{_CORE}ContainerPort": when_zero(protocol="TCP"),
+    f"{_CORE}ResourceRequirements": resource_lists("limits", "requests"),
+    f"{_CORE}ContainerStatus": resource_lists("allocatedResources"),
+    f"{_CORE}PodStatus": resource_lists("allocatedResources"),
+    f"{_CORE}ObjectFieldSelector": when_zero(apiVersion="v1"),
+    f"{_CORE}FileKeySelector": when_absent(optional=False),
+    f"{_CORE}Probe": when_zero(timeoutSeconds=1, periodSeconds=10, successThreshold=1, failureThreshold=3),
+    f"{_CORE}HTTPGetAction": when_zero(path="/", scheme="HTTP"),
+    f"{_CORE}GRPCAction": when_absent(service=""),
+    f"{_CORE}Volume": _volume,
+    f"{_CORE}SecretVolumeSource": _mode(),
+    f"{_CORE}ConfigMapVolumeSource": _mode(),
+    f"{_CORE}DownwardAPIVolumeSource": _mode(),
+    f"{_CORE}ProjectedVolumeSource": _mode(),
+    f"{_CORE}ServiceAccountTokenProjection": when_absent(expirationSeconds=_HOUR),
+}

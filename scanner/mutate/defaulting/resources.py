@@ -1,0 +1,104 @@
+"""Lists of resources: quantities are rounded up to thousandths, and added up over the containers of a pod.
+
+Mirrors `SetDefaults_ResourceList`, and `AggregateContainerRequests` and `AggregateContainerLimits` of component-helpers/resource.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from scanner.cel.errors import EvaluationError
+from scanner.cel.functions.quantity import Quantity, add, compare, parse
+from scanner.model.json import Json, JsonObject, as_list, as_object, dig
+from scanner.mutate.walk import Rule, with_member
+
+_MILLI = -3
+_Amounts = dict[str, Quantity]
+
+
+def resource_lists(*names: str) -> Rule:
+    """Round the quantities of some resource lists of an object."""
+
+    def apply(value: JsonObject) -> JsonObject:
+        for name in names:
+            if value.get(name):
+                value = with_member(value, name, _rounded_list(value[name]))
+        return value
+
+    return apply
+
+
+def _rounded_list(amounts: Json) -> Json:
+    if not isinstance(amounts, Mapping):
+        return amounts
+    rounded = {name: _rounded(amount) for name, amount in amounts.items()}
+    return amounts if all(rounded[name] is amounts[name] for name in amounts) else rounded
+
+
+def _rounded(amount: Json) -> Json:
+    """A quantity without anything finer than a thousandth; itself when there is nothing finer, or when it is no quantity."""
+    if not isinstance(amount, str) or (amount.isalnum() and amount[-1:] not in "nu"):
+        return amount
+    try:
+        exact = parse(amount)
+    except EvaluationError:
+        return amount
+    if exact.exponent >= _MILLI:
+        return amount
+    scale = 10 ** (_MILLI - exact.exponent)
+    sign = -1 if exact.unscaled < 0 else 1
+    milli = Quantity(sign * -(-abs(exact.unscaled) // scale), _MILLI, small=True)
+    if milli.unscaled * scale == exact.unscaled:
+        return amount
+    milli.style = exact.style
+    return str(milli)
+
+
+def containers_total(spec: JsonObject, which: str) -> dict[str, str]:
+    """What all containers of a pod need at one time: their requests or limits added up, or more while one initializes."""
+    total: _Amounts = {}
+    for container in as_list(spec.get("containers")):
+        _add(total, _amounts(container, which))
+    sidecars: _Amounts = {}
+    initializing: _Amounts = {}
+    for container in as_list(spec.get("initContainers")):
+        own = _amounts(container, which)
+        if dig(container, "restartPolicy") == "Always":
+            _add(total, own)
+            _add(sidecars, own)
+            own = sidecars
+        else:
+            _add(own, sidecars)
+        _raise_to(initializing, own)
+    _raise_to(total, initializing)
+    return {name: str(amount) for name, amount in total.items()}
+
+
+def _amounts(container: Json, which: str) -> _Amounts:
+    found = {}
+    for name, amount in as_object(dig(container, "resources", which)).items():
+        try:
+            found[name] = parse(str(amount))
+        except EvaluationError:
+            continue
+    return found
+
+
+def _add(total: _Amounts, amounts: _Amounts) -> None:
+    for name, amount in amounts.items():
+        total[name] = add(total[name], amount) if name in total else amount
+
+
+def _raise_to(total: _Amounts, amounts: _Amounts) -> None:
+    for name, amount in amounts.items():
+        if name not in total or compare(amount, total[name]) > 0:
+            total[name] = amount
+
+
+def missing_of(amounts: Json, *sources: JsonObject) -> JsonObject:
+    """What sources have that a resource list lacks, the first source that has it."""
+    known = as_object(amounts)
+    found: dict[str, Json] = {}
+    for source in sources:
+        found |= {name: amount for name, amount in source.items() if name not in known and name not in found}
+    return found

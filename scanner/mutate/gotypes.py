@@ -1,0 +1,163 @@
+"""The Go types behind the API's definitions: what the fields of a built-in kind hold, and when the API server writes them.
+
+Source of truth: the types of Kubernetes 1.36 (`gotypes.json`, written by `scripts/generate_go_types.py`). A field is one text:
+
+| part | says |
+|---|---|
+| `string`, `bool`, `int32`, `int64`, `float64`, `uint8` | a plain value |
+| `v1.PullPolicy=string` | the same under a name, which error texts print |
+| `*…`, `[]…`, `{}…`, `{v1.ResourceName}…` | a pointer, a list, a map, a map with named keys |
+| `#` | the struct of the definition that the schema names there |
+| `!Time` | a type that reads itself |
+| ` always` | written even when it is empty |
+| ` in ProbeHandler` | a field of a struct that is embedded |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from types import MappingProxyType
+from typing import Literal, TypeAlias, cast
+
+import orjson
+
+Plain: TypeAlias = Literal["string", "bool", "int32", "int64", "float64", "uint8"]
+Special: TypeAlias = Literal[
+    "Time",
+    "MicroTime",
+    "Quantity",
+    "IntOrString",
+    "RawExtension",
+    "FieldsV1",
+    "JSON",
+    "JSONSchemaPropsOrArray",
+    "JSONSchemaPropsOrBool",
+    "JSONSchemaPropsOrStringArray",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class GoPlain:
+    """A text, a number or a boolean; `name` is how error texts print the type."""
+
+    kind: Plain
+    name: str
+    pointer: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GoSpecial:
+    """A type with a decoder of its own."""
+
+    kind: Special
+    pointer: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GoStruct:
+    """The struct that the schema's definition names."""
+
+    pointer: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GoList:
+    """A slice; `name` is empty where it has none."""
+
+    element: GoType
+    name: str = ""
+    pointer: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GoMap:
+    """A map with texts for keys."""
+
+    element: GoType
+    name: str = ""
+    key: str = "string"
+    pointer: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GoAny:
+    """Anything."""
+
+    pointer: bool = False
+
+
+GoType: TypeAlias = "GoPlain | GoSpecial | GoStruct | GoList | GoMap | GoAny"
+
+
+@dataclass(frozen=True, slots=True)
+class GoField:
+    """A field: its type, whether it is written when it is empty, and the structs it is embedded by."""
+
+    type: GoType
+    always: bool = False
+    embedded: tuple[str, ...] = ()
+
+
+ANY = GoField(GoAny())
+STRUCT = GoStruct()
+_NO_FIELDS: Mapping[str, GoField] = MappingProxyType({})
+
+
+@cache
+def fields_of(definition: str) -> Mapping[str, GoField]:
+    """The fields of a definition's struct in Go's order; none when the definition is unknown."""
+    written = _table().get(definition)
+    return _NO_FIELDS if written is None else {name: _field(code) for name, code in written.items()}
+
+
+@cache
+def is_known(definition: str) -> bool:
+    """Whether the Go type of a definition is known."""
+    return definition in _table()
+
+
+@cache
+def always_written(definition: str) -> Mapping[str, GoField]:
+    """The fields that are written even when they are empty."""
+    return {name: one for name, one in fields_of(definition).items() if one.always}
+
+
+@cache
+def _table() -> Mapping[str, Mapping[str, str]]:
+    table: Mapping[str, Mapping[str, str]] = orjson.loads(
+        resources.files("scanner.cluster").joinpath("gotypes.json").read_bytes()
+    )
+    return table
+
+
+@cache
+def _field(code: str) -> GoField:
+    rest, _, embedded = code.partition(" in ")
+    written, _, always = rest.partition(" ")
+    return GoField(read_type(written), always=bool(always), embedded=tuple(embedded.split(".")) if embedded else ())
+
+
+def read_type(code: str, *, pointer: bool = False) -> GoType:
+    """The type that a code stands for."""
+    if code.startswith("*"):
+        return read_type(code[1:], pointer=True)
+    name, _, held = code.rpartition("=") if _is_named(code) else ("", "", code)
+    if held.startswith("[]"):
+        return GoList(read_type(held[2:]), name, pointer)
+    if held.startswith("{"):
+        key, _, element = held[1:].partition("}")
+        return GoMap(read_type(element), name, key or "string", pointer)
+    if held == "#":
+        return GoStruct(pointer)
+    if held == "any":
+        return GoAny(pointer)
+    if held.startswith("!"):
+        return GoSpecial(cast("Special", held[1:]), pointer)
+    return GoPlain(cast("Plain", held), name or held, pointer)
+
+
+def _is_named(code: str) -> bool:
+    return "=" in code and code[0] not in "[{"

@@ -1,0 +1,51 @@
+"""What an update stores of the object that admission has let through.
+
+Mirrors, for the kinds that are compiled into the server, `rest.BeforeUpdate`, the strategies of `pkg/registry` and the way of the
+object through its internal type and its stored form. It happens once, at the end of a request: mutations see each other's
+`stringData` and `status`. What a strategy refuses is no matter here: objects are validated after admission.
+
+An object that has not all its defaults, as those in files, is compared with what the server would hold of it: a difference that
+every request brings about is none of the policy's, and is taken back.
+"""
+
+from __future__ import annotations
+
+from scanner.model.json import JsonObject
+from scanner.mutate.defaulting import defaulted
+from scanner.mutate.operations import same
+from scanner.mutate.registry.conversion import round_tripped
+from scanner.mutate.registry.features import without_disabled
+from scanner.mutate.registry.metadata import kept_metadata, with_status
+from scanner.mutate.registry.plugins import after_plugins
+from scanner.mutate.registry.restoring import completed, restored
+from scanner.mutate.registry.strategies import strategy_of
+from scanner.mutate.schema import Schema
+
+__all__ = ["kept_metadata", "round_tripped", "stored"]
+
+
+def stored(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
+    """The object that is stored, given the one that is and the one that admission has left of it."""
+    if same(before, after):
+        return before
+    old = _decoded(schema, before)
+    start = _updated(schema, old, old)
+    if start is before or same(start, before):
+        found = _updated(schema, old, _decoded(schema, after))
+    else:
+        found = restored(before, start, _updated(schema, start, _decoded(schema, completed(before, start, after))))
+    return before if same(before, found) else found
+
+
+def _decoded(schema: Schema, document: JsonObject) -> JsonObject:
+    """An object as the server holds it."""
+    return round_tripped(schema, defaulted(schema, document))
+
+
+def _updated(schema: Schema, old: JsonObject, new: JsonObject) -> JsonObject:
+    """What the store holds after an update."""
+    name = schema.resolve(schema.root).name
+    new = after_plugins(name, old, new)
+    new = with_status(old, kept_metadata(old, new))
+    found = strategy_of(name)(old, without_disabled(schema, old, new))
+    return new if found is new else defaulted(schema, found)

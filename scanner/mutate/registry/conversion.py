@@ -1,0 +1,195 @@
+"""What the way through the server's internal types changes: old forms of fields, and annotations that stand for fields.
+
+Mirrors the hand-written functions of `pkg/apis/*/*/conversion.go`. The object of a request takes this way once a pass of
+admission has changed it, and when it is stored.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+
+import orjson
+
+from scanner.cel.text import quoted
+from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig
+from scanner.mutate.defaulting.rules import when_absent
+from scanner.mutate.schema import Schema
+from scanner.mutate.values import RequestFault
+from scanner.mutate.walk import Rule, RuleSet, each, in_order, where, with_member, within, without
+
+_CORE = "io.k8s.api.core.v1."
+_INIT_CONTAINERS = tuple(
+    f"pod.{level}.kubernetes.io/init-container{suffix}" for level in ("beta", "alpha") for suffix in ("s", "-statuses")
+)
+_EXTENSIONS = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1."
+_COUNTER = "deprecated.daemonset.template.generation"
+_ROLLBACK = "deprecated.deployment.rollback.rollbackTo"
+_AUTOSCALING = "autoscaling.alpha.kubernetes.io/"
+_METRICS, _BEHAVIOR = f"{_AUTOSCALING}metrics", f"{_AUTOSCALING}behavior"
+_TOLERANCES = (f"{_AUTOSCALING}scale-down-tolerance", f"{_AUTOSCALING}scale-up-tolerance")
+_STATUSES = (f"{_AUTOSCALING}current-metrics", f"{_AUTOSCALING}conditions")
+_BUSY = 80
+_EMPTY_SELECTOR = "pdb.kubernetes.io/deprecated-v1beta1-empty-selector-match"
+_NONE_SELECTED: JsonObject = {"matchExpressions": [{"key": _EMPTY_SELECTOR, "operator": "Exists"}]}
+
+
+def round_tripped(schema: Schema, document: JsonObject) -> JsonObject:
+    """A document of a built-in kind as its internal type gives it back."""
+    return _ROUND_TRIP.applied(schema, document)
+
+
+def reject_unconvertible(document: JsonObject) -> None:
+    """Raise RequestFault for a DaemonSet whose counter is no number (`Convert_v1_DaemonSet_To_apps_DaemonSet`)."""
+    counter = dig(document, "metadata", "annotations", _COUNTER)
+    if document.get("kind") != "DaemonSet" or not isinstance(counter, str):
+        return
+    if re.fullmatch(r"[+-]?[0-9]+", counter, re.ASCII) is None:
+        why = "invalid syntax"
+    elif not -(2**63) <= int(counter) < 2**63:
+        why = "value out of range"
+    else:
+        return
+    raise RequestFault(
+        f"Internal error occurred: failed to convert object: strconv.ParseInt: parsing {quoted(counter)}: {why}"
+    )
+
+
+def _annotations(rule: Rule) -> Rule:
+    return within("metadata", lambda metadata: without_empty(where("annotations", rule)(metadata), "annotations"))
+
+
+def without_empty(value: JsonObject, name: str) -> JsonObject:
+    """The object without a member that nothing is left of."""
+    return without(value, name) if name in value and not value[name] else value
+
+
+def _dropping(*names: str) -> Rule:
+    return lambda value: without(value, *names)
+
+
+def _service_account(spec: JsonObject) -> JsonObject:
+    """The account of a pod stands under both its names (`Convert_v1_PodSpec_To_core_PodSpec` and back)."""
+    account = spec.get("serviceAccountName") or spec.get("serviceAccount")
+    if not account or (spec.get("serviceAccountName") == account and spec.get("serviceAccount") == account):
+        return spec
+    return {**spec, "serviceAccountName": account, "serviceAccount": account}
+
+
+def _grace_period(spec: JsonObject) -> JsonObject:
+    """A negative grace period is a second (`Convert_v1_Pod_To_core_Pod`)."""
+    seconds = spec.get("terminationGracePeriodSeconds")
+    return {**spec, "terminationGracePeriodSeconds": 1} if isinstance(seconds, int) and seconds < 0 else spec
+
+
+def _secret_data(secret: JsonObject) -> JsonObject:
+    """Texts become data (`Convert_v1_Secret_To_core_Secret`)."""
+    if "stringData" not in secret:
+        return secret
+    texts = as_object(secret["stringData"])
+    encoded = {name: base64.b64encode(as_text(text).encode()).decode() for name, text in texts.items()}
+    rest = without(secret, "stringData")
+    return {**rest, "data": {**as_object(secret.get("data")), **encoded}} if encoded else rest
+
+
+def _pod_cidr(spec: JsonObject) -> JsonObject:
+    """The first range of a node stands alone, too, and that one decides (`Convert_v1_NodeSpec_To_core_NodeSpec` and back)."""
+    first, ranges = spec.get("podCIDR"), as_list(spec.get("podCIDRs"))
+    if first and (not ranges or ranges[0] != first):
+        return {**spec, "podCIDRs": [first]}
+    return {**spec, "podCIDR": ranges[0]} if ranges and not first else spec
+
+
+def _claim_kind(claim: JsonObject) -> JsonObject:
+    """`Convert_apps_StatefulSetSpec_To_v1_StatefulSetSpec`."""
+    if claim.get("apiVersion") == "v1" and claim.get("kind") == "PersistentVolumeClaim":
+        return claim
+    return {**claim, "apiVersion": "v1", "kind": "PersistentVolumeClaim"}
+
+
+def _rollback(annotations: JsonObject) -> JsonObject:
+    """The revision to roll back to is a number, and empty none (`Convert_v1_Deployment_To_apps_Deployment` and back)."""
+    revision = as_text(annotations.get(_ROLLBACK))
+    if not revision:
+        return without(annotations, _ROLLBACK)
+    try:
+        return with_member(annotations, _ROLLBACK, revision if revision == str(int(revision)) else str(int(revision)))
+    except ValueError:
+        return annotations
+
+
+def _first_autoscaler(autoscaler: JsonObject) -> JsonObject:
+    """Metrics of v1 that its fields cannot hold are in annotations; without any, the processor's use decides.
+
+    `Convert_v1_HorizontalPodAutoscaler_To_autoscaling_HorizontalPodAutoscaler` and back.
+    """
+    autoscaler = _annotations(_readable(_METRICS, list))(autoscaler)
+    autoscaler = _annotations(_readable(_BEHAVIOR, dict))(autoscaler)
+    autoscaler = _annotations(_dropping(*_TOLERANCES))(autoscaler)
+    spec, metadata = as_object(autoscaler.get("spec")), as_object(autoscaler.get("metadata"))
+    if _METRICS in as_object(metadata.get("annotations")) or spec.get("targetCPUUtilizationPercentage") is not None:
+        return autoscaler
+    return {**autoscaler, "spec": {**spec, "targetCPUUtilizationPercentage": _BUSY}}
+
+
+def _readable(name: str, shape: type[list[Json] | dict[str, Json]]) -> Rule:
+    """An annotation goes when it holds nothing that can be read."""
+
+    def apply(annotations: JsonObject) -> JsonObject:
+        try:
+            found = orjson.loads(as_text(annotations.get(name)))
+        except orjson.JSONDecodeError:
+            found = None
+        return annotations if found and isinstance(found, shape) else without(annotations, name)
+
+    return apply
+
+
+def _selector(spec: JsonObject) -> JsonObject:
+    """The expression that once selected no pods is dropped beside others (`StripPDBV1beta1Label`)."""
+    selector = as_object(spec.get("selector"))
+    expressions = as_list(selector.get("matchExpressions"))
+    kept = [one for one in expressions if as_object(one).get("key") != _EMPTY_SELECTOR]
+    if len(kept) == len(expressions) or selector == _NONE_SELECTED:
+        return spec
+    return {**spec, "selector": without_empty({**selector, "matchExpressions": kept}, "matchExpressions")}
+
+
+def _webhook(conversion: JsonObject) -> JsonObject:
+    """A webhook without a client and versions is none (`Convert_v1_CustomResourceConversion_To_apiextensions_…` and back)."""
+    webhook = as_object(conversion.get("webhook"))
+    known = webhook.get("clientConfig") is not None or webhook.get("conversionReviewVersions") is not None
+    return conversion if known else without(conversion, "webhook")
+
+
+def _items(schema: JsonObject) -> JsonObject:
+    """`JSONSchemaPropsOrArray` writes null when it holds neither, and is nil when that is read again."""
+    return without(schema, "items") if schema.get("items", "") is None else schema
+
+
+_zeros = when_absent(maxUnavailable=0, maxSurge=0)
+_no_init_containers = _annotations(_dropping(*_INIT_CONTAINERS))  # dropInitContainerAnnotations
+
+_ROUND_TRIP = RuleSet(
+    {
+        f"{_CORE}Pod": in_order(_no_init_containers, within("spec", _grace_period)),
+        f"{_CORE}PodTemplateSpec": _no_init_containers,
+        f"{_CORE}PodSpec": _service_account,
+        f"{_CORE}Secret": _secret_data,
+        f"{_CORE}NodeSpec": _pod_cidr,
+        "io.k8s.api.apps.v1.Deployment": _annotations(_rollback),
+        "io.k8s.api.apps.v1.StatefulSetSpec": each("volumeClaimTemplates", _claim_kind),
+        # The internal types have numbers where these have pointers.
+        "io.k8s.api.apps.v1.RollingUpdateDaemonSet": _zeros,
+        "io.k8s.api.apps.v1.RollingUpdateDeployment": _zeros,
+        "io.k8s.api.apps.v1.RollingUpdateStatefulSetStrategy": when_absent(partition=0),
+        f"{_EXTENSIONS}CustomResourceConversion": _webhook,
+        f"{_EXTENSIONS}JSONSchemaProps": _items,
+        "io.k8s.api.autoscaling.v1.HorizontalPodAutoscaler": _first_autoscaler,
+        "io.k8s.api.autoscaling.v2.HorizontalPodAutoscaler": _annotations(
+            _dropping(_METRICS, _BEHAVIOR, *_STATUSES, *_TOLERANCES)
+        ),
+        "io.k8s.api.resource.v1beta1.Device": when_absent(basic={}),  # Convert_resource_Device_To_v1beta1_Device
+        "io.k8s.api.policy.v1.PodDisruptionBudgetSpec": _selector,
+    }
+)

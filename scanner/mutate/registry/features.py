@@ -1,0 +1,92 @@
+"""Fields of features that are off unless a cluster switches them on: the server drops them where they were not in use before.
+
+Mirrors `dropDisabled…` of the strategies with the feature gates of Kubernetes 1.36.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from scanner.model.json import JsonObject, as_object
+from scanner.mutate.schema import Schema
+from scanner.mutate.walk import Rule, RuleSet, without
+
+_CORE = "io.k8s.api.core.v1."
+_RESOURCE = "io.k8s.api.resource."
+_SCHEDULING = "io.k8s.api.scheduling.v1alpha2."
+_LIFECYCLE, _STOP_SIGNAL = f"{_CORE}Lifecycle", "stopSignal"
+_GROUP_FIELDS = ("schedulingConstraints", "resourceClaims", "disruptionMode", "priorityClassName", "priority")
+_DISABLED: Mapping[str, tuple[str, ...]] = {
+    f"{_CORE}PodSpec": ("schedulingGroup",),  # GenericWorkload
+    f"{_CORE}VolumeProjection": ("clusterTrustBundle", "podCertificate"),
+    _LIFECYCLE: (_STOP_SIGNAL,),  # ContainerStopSignals
+    "io.k8s.api.apps.v1.RollingUpdateStatefulSetStrategy": ("maxUnavailable",),  # MaxUnavailableStatefulSet
+    **{
+        f"io.k8s.api.coordination.{version}.LeaseSpec": ("strategy", "preferredHolder")  # CoordinatedLeaderElection
+        for version in ("v1", "v1beta1")
+    },
+    **{
+        f"io.k8s.api.storage.{version}.CSIDriverSpec": ("preventPodSchedulingIfMissing",)  # VolumeLimitScaling
+        for version in ("v1", "v1beta1")
+    },
+    f"{_SCHEDULING}PodGroupSpec": _GROUP_FIELDS,
+    f"{_SCHEDULING}PodGroupTemplate": _GROUP_FIELDS,
+    **{
+        f"{_RESOURCE}{version}.Device": ("nodeAllocatableResourceMappings",)  # DRANodeAllocatableResources
+        for version in ("v1", "v1beta2")
+    },
+    f"{_RESOURCE}v1beta1.BasicDevice": ("nodeAllocatableResourceMappings",),
+    **{
+        f"{_RESOURCE}{version}.DeviceAttribute": ("ints", "bools", "strings", "versions")  # DRAListTypeAttributes
+        for version in ("v1", "v1beta1", "v1beta2")
+    },
+}
+_CONTAINERS = (f"{_CORE}Container", f"{_CORE}EphemeralContainer")
+
+
+def without_disabled(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
+    """The object without the fields that the server drops."""
+    dropped = _LEFT.applied(schema, after)
+    if dropped is after:
+        return after
+    kept = _fields(schema, before)
+    rules = {
+        kind: _dropping(*(name for name in names if (kind, name) not in kept)) for kind, names in _DISABLED.items()
+    }
+    if (_LIFECYCLE, _STOP_SIGNAL) not in kept:
+        rules |= dict.fromkeys(_CONTAINERS, _without_stop_signal)
+    return RuleSet(rules).applied(schema, after) if kept else dropped
+
+
+def _dropping(*names: str) -> Rule:
+    return lambda value: without(value, *names)
+
+
+def _without_stop_signal(container: JsonObject) -> JsonObject:
+    """A lifecycle of which nothing else is left goes, too (`dropContainerStopSignals`)."""
+    lifecycle = as_object(container.get("lifecycle"))
+    return without(container, "lifecycle") if lifecycle.keys() == {_STOP_SIGNAL} else container
+
+
+def _fields(schema: Schema, document: JsonObject) -> frozenset[tuple[str, str]]:
+    """The fields of disabled features that a document sets, each with its type."""
+    found: set[tuple[str, str]] = set()
+
+    def noting(kind: str, names: tuple[str, ...]) -> Rule:
+        def note(value: JsonObject) -> JsonObject:
+            found.update((kind, name) for name in names if value.get(name) is not None)
+            return value
+
+        return note
+
+    RuleSet({kind: noting(kind, names) for kind, names in _DISABLED.items()}).applied(schema, document)
+    return frozenset(found)
+
+
+_LEFT = RuleSet(
+    {
+        **{kind: _dropping(*names) for kind, names in _DISABLED.items()},
+        **dict.fromkeys(_CONTAINERS, _without_stop_signal),
+    }
+)
+"""Drops the fields wherever they stand."""

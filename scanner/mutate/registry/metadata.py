@@ -1,0 +1,46 @@
+"""The metadata that an update leaves: what clients cannot set is the stored object's.
+
+Mirrors `rest.BeforeUpdate`, `dedupOwnerReferences` and, for the fields that count and date, what every write sets anew.
+"""
+
+from __future__ import annotations
+
+from scanner.model.json import Json, JsonObject, as_list, as_object
+from scanner.mutate.walk import with_member, without
+
+_SERVER_SET = (
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "generation",
+    "managedFields",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+)
+
+
+def kept_metadata(before: JsonObject, after: JsonObject) -> JsonObject:
+    """An object with the metadata that the server sets put back."""
+    known, given = as_object(before.get("metadata")), as_object(after.get("metadata"))
+    if given is known:
+        return after
+    own = {name: known[name] for name in _SERVER_SET if name in known}
+    metadata = {**without(given, *_SERVER_SET), **own}
+    if "namespace" not in known:  # EnsureObjectNamespaceMatchesRequestNamespace
+        metadata.pop("namespace", None)
+    elif not metadata.get("namespace"):
+        metadata["namespace"] = known["namespace"]
+    metadata = {**metadata, **_owners(metadata)}
+    return {**after, "metadata": metadata} if metadata else without(after, "metadata")
+
+
+def _owners(metadata: JsonObject) -> JsonObject:
+    owners = as_list(metadata.get("ownerReferences"))
+    once: list[Json] = [one for index, one in enumerate(owners) if one not in owners[:index]]
+    return {} if len(once) == len(owners) else {"ownerReferences": once}
+
+
+def with_status(before: JsonObject, after: JsonObject) -> JsonObject:
+    """An object with the status that is stored: only the status subresource changes it."""
+    return with_member(after, "status", before["status"]) if "status" in before else without(after, "status")

@@ -1,0 +1,39 @@
+"""What other admission plugins set in an updated pod, of those that are on by default and need nothing but the object.
+
+Mirrors `plugin/pkg/admission/priority` and `defaulttolerationseconds`: the server calls them again when a policy has changed the
+object.
+"""
+
+from __future__ import annotations
+
+from scanner.model.json import JsonObject, as_list, as_object, dig
+from scanner.mutate.walk import within
+
+_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+_PRIORITY = ("priority", "preemptionPolicy")
+
+
+def after_plugins(type_name: str, before: JsonObject, after: JsonObject) -> JsonObject:
+    """The object as the plugins leave it."""
+    if type_name != "io.k8s.api.core.v1.Pod":
+        return after
+    old = as_object(before.get("spec"))
+    return within("spec", lambda spec: _tolerating(_with_priority(old, spec)))(after)
+
+
+def _with_priority(old: JsonObject, spec: JsonObject) -> JsonObject:
+    missing = {name: old[name] for name in _PRIORITY if old.get(name) is not None and spec.get(name) is None}
+    return {**spec, **missing} if missing else spec
+
+
+def _tolerating(spec: JsonObject) -> JsonObject:
+    """A pod tolerates nodes that are gone for five minutes unless it says how long."""
+    tolerations = as_list(spec.get("tolerations"))
+    ending = [one for one in tolerations if dig(one, "effect") in (None, "", "NoExecute")]
+    keys = {dig(one, "key") or "" for one in ending}
+    new = [_toleration(taint) for taint in _TAINTS if taint not in keys and "" not in keys]
+    return {**spec, "tolerations": [*tolerations, *new]} if new else spec
+
+
+def _toleration(taint: str) -> JsonObject:
+    return {"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}

@@ -1,0 +1,159 @@
+"""What the strategies of single kinds change on an update, beside metadata and status.
+
+Mirrors `PrepareForUpdate` and `Canonicalize` in `pkg/registry/*/*/strategy.go`, in apiextensions-apiserver and in
+kube-aggregator, and the decorators of stores. A table: group and kind, whatever the version, and what becomes of the new object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig
+from scanner.mutate.operations import same
+from scanner.mutate.registry.service import updated_service
+from scanner.mutate.walk import Rule, each, with_member, within, without
+
+Strategy: TypeAlias = Callable[[JsonObject, JsonObject], JsonObject]
+"""From the object that is stored and the one that is to be, to the one that will be."""
+
+_COUNTER = "deprecated.daemonset.template.generation"
+_NAME_LABEL = "kubernetes.io/metadata.name"
+_HOST_NAME = "kubernetes.io/hostname"
+_COPIED = ("apiGroup", "kind", "name")
+
+
+def strategy_of(type_name: str) -> Strategy:
+    """The strategy of a kind, by the name of its definition."""
+    *_, group, _, kind = ("", "", *type_name.split("."))
+    return _STRATEGIES.get((group, kind), _unchanged)
+
+
+def _unchanged(before: JsonObject, after: JsonObject) -> JsonObject:
+    del before
+    return after
+
+
+def _kept(*path: str) -> Strategy:
+    """A part of the object that an update cannot set."""
+    *above, name = path
+
+    def keep(before: JsonObject, after: JsonObject) -> JsonObject:
+        rule = _restoring(name, dig(before, *path))
+        for step in reversed(above):
+            rule = within(step, rule)
+        return rule(after)
+
+    return keep
+
+
+def _restoring(name: str, known: Json) -> Rule:
+    return lambda value: without(value, name) if known is None else with_member(value, name, known)
+
+
+def _daemon_set(before: JsonObject, after: JsonObject) -> JsonObject:
+    """The number of the template is the server's; the one that is stored, as `generation` is."""
+    known = dig(before, "metadata", "annotations", _COUNTER)
+    if known is None or dig(after, "metadata", "annotations", _COUNTER) == known:
+        return after
+    return within("metadata", within("annotations", lambda value: {**value, _COUNTER: known}))(after)
+
+
+def _namespace(before: JsonObject, after: JsonObject) -> JsonObject:
+    """Finalizers have a subresource, and the label names the namespace."""
+    after = _kept("spec", "finalizers")(before, after)
+    name = dig(after, "metadata", "name")
+    if not name or dig(after, "metadata", "labels", _NAME_LABEL) == name:
+        return after
+    return within("metadata", within("labels", lambda labels: {**labels, _NAME_LABEL: name}))(after)
+
+
+def _node(before: JsonObject, after: JsonObject) -> JsonObject:
+    """`dropDisabledFields`: a source of configuration is kept where there was one."""
+    if dig(before, "spec", "configSource") is not None or dig(after, "spec", "configSource") is None:
+        return after
+    return within("spec", lambda spec: without(spec, "configSource"))(after)
+
+
+def _claim(before: JsonObject, after: JsonObject) -> JsonObject:
+    """The source of a volume stands under both its names (`DropDisabledFields`, `NormalizeDataSources`)."""
+    old = as_object(before.get("spec"))
+
+    def apply(spec: JsonObject) -> JsonObject:
+        if dig(spec, "dataSourceRef", "namespace") and old.get("dataSourceRef") is None:
+            spec = without(spec, "dataSourceRef")
+        return _with_both_sources(_with_known_source(old, spec))
+
+    return within("spec", apply)(after)
+
+
+def _with_known_source(old: JsonObject, spec: JsonObject) -> JsonObject:
+    """Only claims and snapshots are sources of the old form (`EnforceDataSourceBackwardsCompatibility`)."""
+    if (
+        old.get("dataSource") is not None
+        or old.get("dataSourceRef") is not None
+        or spec.get("dataSourceRef") is not None
+    ):
+        return spec
+    source = as_object(spec.get("dataSource"))
+    known = (source.get("apiGroup"), source.get("kind")) in (
+        (None, "PersistentVolumeClaim"),
+        ("", "PersistentVolumeClaim"),
+        ("snapshot.storage.k8s.io", "VolumeSnapshot"),
+    )
+    return spec if known else without(spec, "dataSource")
+
+
+def _with_both_sources(spec: JsonObject) -> JsonObject:
+    source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
+    if source is not None and reference is None:
+        return {**spec, "dataSourceRef": _copied(source)}
+    if reference is not None and source is None and not dig(reference, "namespace"):
+        return {**spec, "dataSource": _copied(reference)}
+    return spec
+
+
+def _copied(reference: Json) -> JsonObject:
+    return {name: one for name, one in as_object(reference).items() if name in _COPIED}
+
+
+def _service_account(before: JsonObject, after: JsonObject) -> JsonObject:
+    """Of a secret only the name counts (`cleanSecretReferences`)."""
+    del before
+    return each("secrets", lambda one: {name: one[name] for name in ("name",) if name in one})(after)
+
+
+def _endpoint_slice(before: JsonObject, after: JsonObject) -> JsonObject:
+    """Endpoints that change lose their old topology, and keep the node that it named (`dropTopologyOnV1`)."""
+    if same(before.get("endpoints"), after.get("endpoints")):
+        return after
+    known = {as_text(dig(one, "deprecatedTopology", _HOST_NAME)) for one in as_list(before.get("endpoints"))}
+
+    def apply(endpoint: JsonObject) -> JsonObject:
+        node = as_text(dig(endpoint, "deprecatedTopology", _HOST_NAME))
+        named = node and node in known and endpoint.get("nodeName") is None
+        return without({**endpoint, "nodeName": node} if named else endpoint, "deprecatedTopology")
+
+    return each("endpoints", apply)(after)
+
+
+def _definition(before: JsonObject, after: JsonObject) -> JsonObject:
+    """A version that is stored from now on counts as stored."""
+    del before
+    versions = [dig(one, "name") for one in as_list(dig(after, "spec", "versions")) if dig(one, "storage") is True][:1]
+    stored = as_list(dig(after, "status", "storedVersions"))
+    new = [one for one in versions if one not in stored]
+    return within("status", lambda status: {**status, "storedVersions": [*stored, *new]})(after) if new else after
+
+
+_STRATEGIES: Mapping[tuple[str, str], Strategy] = {
+    ("apps", "DaemonSet"): _daemon_set,
+    ("apiextensions", "CustomResourceDefinition"): _definition,
+    ("certificates", "CertificateSigningRequest"): _kept("spec"),
+    ("core", "Namespace"): _namespace,
+    ("core", "Node"): _node,
+    ("core", "PersistentVolumeClaim"): _claim,
+    ("core", "Service"): updated_service,
+    ("core", "ServiceAccount"): _service_account,
+    ("discovery", "EndpointSlice"): _endpoint_slice,
+}

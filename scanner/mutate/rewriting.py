@@ -1,0 +1,287 @@
+"""An object through the Go type of its kind: read from JSON, and as the API server writes it back.
+
+Mirrors the field rules of `encoding/json` (`omitempty`, `omitzero`, pointers, embedded structs) and of sigs.k8s.io/json, and the
+storage in between, which knows no difference between an empty list and none. Only what differs from the stored object is
+visited: that came through its type already. What a schema names and the Go types of 1.36 do not know is taken by its schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias, assert_never
+
+from scanner.model.json import EMPTY, Json, JsonObject
+from scanner.mutate.gofields import go_text, inferred, short
+from scanner.mutate.goread import SPECIAL_ZEROS, ZEROS
+from scanner.mutate.gotypes import (
+    GoAny,
+    GoField,
+    GoList,
+    GoMap,
+    GoPlain,
+    GoSpecial,
+    GoStruct,
+    GoType,
+    Special,
+    always_written,
+    fields_of,
+    is_known,
+)
+from scanner.mutate.paths import BadElement, element_key
+from scanner.mutate.schema import Atom, ListType, MapType, Schema
+
+Order: TypeAlias = Callable[[JsonObject, Mapping[str, GoField]], Iterable[str]]
+"""In which order the members of an object are read."""
+
+_ABSENT: Json = ("no member",)  # null is a member
+_SCHEMA_PROPS = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"
+_STORED_AS_JSON = ("io.k8s.apiextensions-apiserver.", "io.k8s.kube-aggregator.")
+_CREATED = "creationTimestamp"
+_STRUCT = GoStruct()
+_TEXT = GoPlain("string", "string")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a value stands: the struct that has the field, the fields on the way, and the path with its indexes."""
+
+    struct: str = ""
+    fields: tuple[str, ...] = ()
+    path: str = ""
+
+    def field(self, struct: str, name: str, embedded: tuple[str, ...]) -> Place:
+        """The place of a struct's field."""
+        return Place(struct, (*self.fields, *embedded, name), self._joined(name))
+
+    def key(self, name: str) -> Place:
+        """The place of a map's entry."""
+        return Place(self.struct, self.fields, self._joined(name))
+
+    def index(self, at: int) -> Place:
+        """The place of a list's element."""
+        return Place(self.struct, self.fields, f"{self.path}[{at}]")
+
+    def _joined(self, name: str) -> str:
+        return f"{self.path}.{name}" if self.path else name
+
+
+class Reader(Protocol):
+    """How a decoder takes single values, and what it makes of those that do not suit."""
+
+    def plain(self, go: GoPlain, value: Json, place: Place) -> Json:
+        """A text, number or boolean."""
+        ...
+
+    def bytes(self, value: Json, place: Place) -> Json:
+        """Bytes."""
+        ...
+
+    def special(self, kind: Special, value: Json, place: Place) -> Json:
+        """A value of a type that reads itself."""
+        ...
+
+    def misplaced(self, value: Json, wanted: str, type_: str, place: Place) -> None:
+        """A value that is no list, map or struct, as its type wants it."""
+        ...
+
+    def unknown(self, place: Place, name: str) -> None:
+        """A member that the struct does not have."""
+        ...
+
+    def inside(self, place: Place) -> tuple[Reader, Place]:
+        """How a type that reads itself reads what is in it, and where it says that this stands."""
+        ...
+
+
+def as_given(value: JsonObject, fields: Mapping[str, GoField]) -> Iterable[str]:
+    """The order of the document itself, where no order is asked for."""
+    del fields
+    return value
+
+
+def by_name(value: JsonObject, fields: Mapping[str, GoField]) -> Iterable[str]:
+    """The order in which Go writes a map."""
+    del fields
+    return sorted(value)
+
+
+def by_field(value: JsonObject, fields: Mapping[str, GoField]) -> Iterable[str]:
+    """The order of the struct."""
+    return [*(name for name in fields if name in value), *(name for name in value if name not in fields)]
+
+
+class Rewriting:
+    """One object, read by a reader."""
+
+    def __init__(self, schema: Schema, reader: Reader, order: Order = as_given) -> None:
+        self._schema = schema
+        self._reader = reader
+        self._order = order
+
+    def rewritten(self, document: JsonObject, before: JsonObject) -> JsonObject:
+        """The whole object."""
+        return self.struct(self._schema.resolve(self._schema.root), document, before, Place())
+
+    def value(self, ref: Json, go: GoType, value: Json, before: Json, place: Place) -> Json:
+        """A value of a type, written; null where the type says so."""
+        if value is None:
+            return self._zero(ref, go, before)
+        match go:
+            case GoPlain():
+                return self._reader.plain(go, value, place)
+            case GoSpecial():
+                return self._special(go.kind, value, before, place)
+            case GoAny():
+                return value
+            case GoStruct():
+                return self._struct(ref, value, before, place)
+            case GoList():
+                return self._list(ref, go, value, before, place)
+            case GoMap():
+                return self._map(ref, go, value, before, place)
+            case _ as never:
+                assert_never(never)
+
+    def _zero(self, ref: Json, go: GoType, before: Json) -> Json:
+        """What Go writes for a value that was not given."""
+        if go.pointer:
+            return None
+        match go:
+            case GoPlain():
+                return ZEROS[go.kind]
+            case GoSpecial():
+                return SPECIAL_ZEROS.get(go.kind)
+            case GoStruct():
+                return self.struct(self._schema.resolve(ref), EMPTY, before, Place())
+            case _:
+                return None
+
+    def _special(self, kind: Special, value: Json, before: Json, place: Place) -> Json:
+        match kind:
+            case "JSONSchemaPropsOrBool" | "JSONSchemaPropsOrArray" | "JSONSchemaPropsOrStringArray":
+                reader, place = self._reader.inside(place)
+                inner = Rewriting(self._schema, reader, self._order)
+                return inner._schema_or(kind, value, before, place)
+            case _:
+                return self._reader.special(kind, value, place)
+
+    def _schema_or(self, kind: Special, value: Json, before: Json, place: Place) -> Json:
+        """A JSON schema, or what else may stand in its place; of anything that is neither, nothing is left."""
+        if isinstance(value, dict):
+            return self._struct(self._schema_props(), value, before, place)
+        if kind == "JSONSchemaPropsOrBool":
+            return self._reader.special(kind, value, place)
+        if not isinstance(value, list):
+            return None
+        if kind == "JSONSchemaPropsOrArray":
+            return [self.value(self._schema_props(), _STRUCT, one, None, place) for one in value] or None
+        return [self.value("s", _TEXT, one, None, place) for one in value] or None
+
+    def _schema_props(self) -> Json:
+        """The type of a JSON schema; where that is unknown, anything."""
+        return self._schema.names.index(_SCHEMA_PROPS) if _SCHEMA_PROPS in self._schema.names else "?"
+
+    def _struct(self, ref: Json, value: Json, before: Json, place: Place) -> Json:
+        atom = self._schema.resolve(ref)
+        if isinstance(value, dict):
+            return self.struct(atom, value, before, place)
+        self._reader.misplaced(value, "struct", short(atom.name), place)
+        return None
+
+    def struct(self, atom: Atom, value: JsonObject, before: Json, place: Place) -> JsonObject:
+        """A struct: of its members those that Go writes."""
+        of = atom.map
+        if of is None:
+            return value
+        fields = fields_of(atom.name)
+        known = before if isinstance(before, dict) else EMPTY
+        is_bare = not of.fields and is_known(atom.name)
+        written: dict[str, Json] = {}
+        for name in self._order(value, fields):
+            one, stored = value[name], known.get(name, _ABSENT)
+            if one is stored:
+                written[name] = one
+                continue
+            below = None if is_bare else of.of(name)
+            if below is None:
+                self._reader.unknown(place, name)
+                continue
+            field = fields.get(name) or inferred(self._schema, of, name)
+            at = place.field(short(atom.name).rpartition(".")[2], name, field.embedded)
+            found = self.value(below, field.type, one, None if stored is _ABSENT else stored, at)
+            if (one is not None) if field.type.pointer else found:
+                written[name] = found
+            elif field.always:
+                written[name] = self._empty(atom, field.type, found, stored)
+        return self._completed(written, atom, of, value, before)
+
+    def _empty(self, atom: Atom, go: GoType, found: Json, stored: Json) -> Json:
+        """What stands for an empty value that is written: the storage keeps no empty list or map, but where it is JSON."""
+        is_kept = not isinstance(go, GoList | GoMap) or go.pointer or atom.name.startswith(_STORED_AS_JSON)
+        return found if is_kept or stored == found else None
+
+    def _completed(
+        self, written: dict[str, Json], atom: Atom, of: MapType, value: JsonObject, before: Json
+    ) -> JsonObject:
+        """The struct with the fields that are written though they were not given.
+
+        What the stored struct does not have either, its server does not write: it may be of another release.
+        """
+        for name, field in always_written(atom.name).items():
+            if name in value or name not in of.fields or (isinstance(before, dict) and name not in before):
+                continue
+            known = before.get(name) if isinstance(before, dict) else None
+            written[name] = self._zero(of.fields[name], field.type, known)
+        if isinstance(before, dict) and _CREATED not in written and before.get(_CREATED, _ABSENT) is None:
+            written[_CREATED] = None  # servers before 1.34 write it where it is zero
+        return written
+
+    def _list(self, ref: Json, go: GoList, value: Json, before: Json, place: Place) -> Json:
+        if isinstance(go.element, GoPlain) and go.element.kind == "uint8":
+            return self._reader.bytes(value, place)
+        if not isinstance(value, list):
+            self._reader.misplaced(value, "slice", go_text(self._schema, ref, go), place)
+            return None
+        of = self._schema.resolve(ref).list or ListType("?")
+        stored = before if isinstance(before, list) else []
+        same = {id(one) for one in stored}
+        if same.issuperset(map(id, value)):
+            return value
+        partners = self._partners(of, stored)
+        return [
+            one
+            if id(one) in same and isinstance(one, dict | list)
+            else self.value(of.element, go.element, one, partners.get(self._key(of, at, one)), place.index(at))
+            for at, one in enumerate(value)
+        ]
+
+    def _partners(self, of: ListType, stored: list[Json]) -> dict[str, Json]:
+        return {self._key(of, at, one): one for at, one in enumerate(stored)}
+
+    def _key(self, of: ListType, at: int, element: Json) -> str:
+        try:
+            return element_key(self._schema, of, element) if of.associative else str(at)
+        except BadElement:
+            return str(at)
+
+    def _map(self, ref: Json, go: GoMap, value: Json, before: Json, place: Place) -> Json:
+        if not isinstance(value, dict):
+            self._reader.misplaced(value, "map", go_text(self._schema, ref, go), place)
+            return None
+        of = self._schema.resolve(ref).map
+        element = of.element if of else None
+        stored = before if isinstance(before, dict) else EMPTY
+        return {
+            name: value[name]
+            if value[name] is stored.get(name, _ABSENT)
+            else self._entry(
+                "?" if element is None else element, go.element, value[name], stored.get(name), place.key(name)
+            )
+            for name in self._order(value, {})
+        }
+
+    def _entry(self, ref: Json, go: GoType, value: Json, before: Json, place: Place) -> Json:
+        """A map's entry: bytes that are none come back from the storage as no bytes."""
+        found = self.value(ref, go, value, before, place)
+        return "" if found is None and isinstance(go, GoList) and go.element.kind == "uint8" else found  # type: ignore[union-attr]

@@ -1,0 +1,39 @@
+"""Objects that real servers stored have all their defaults, and every update that changes nothing leaves them alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from scanner.cluster.schemas import builtin_schemas
+from scanner.model.json import JsonObject, as_text, dig
+from scanner.mutate.defaulting import defaulted
+from scanner.mutate.schema import Schema
+from tests.conformance.cases import folder, load
+
+AT_LEAST = 50
+
+
+def stored_objects(data: Any) -> Iterator[tuple[Schema, JsonObject]]:
+    """All objects of built-in kinds in recorded data that bear the marks of a server, with their schemas."""
+    if isinstance(data, dict):
+        group, _, version = as_text(data.get("apiVersion")).rpartition("/")
+        schema = builtin_schemas().get((group, version, as_text(data.get("kind"))))
+        if schema and dig(data, "metadata", "uid") and dig(data, "metadata", "creationTimestamp"):
+            yield schema, data
+    inside = data.values() if isinstance(data, dict) else data if isinstance(data, list) else ()
+    for one in inside:
+        yield from stored_objects(one)
+
+
+@pytest.mark.parametrize("name", ["costs", "matching", "mutations", "policies"])
+def test_recorded_objects_have_their_defaults(name: str) -> None:
+    """Setting the defaults of an object that a server stored gives back the very same object."""
+    path = folder() / f"{name}.json.gz"
+    if not path.exists():
+        pytest.skip(f"no {path.name} in {folder()}; name the folder of recorded verdicts with ASSAY_CONFORMANCE")
+    found = [(document, defaulted(schema, document)) for schema, document in stored_objects(load(path))]
+    assert AT_LEAST < len(found)
+    assert [] == [document for document, after in found if after is not document]

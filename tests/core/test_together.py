@@ -1,0 +1,149 @@
+"""Several mutating policies on one object: what they make of it together, in any order of theirs.
+
+Every row was asked of kube-apiserver 1.36.0, whose order is random: it answered one of the orders that are told apart here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from scanner.api import Auditor
+from scanner.cluster.definitions import builtin_kinds
+from scanner.cluster.schemas import KnownSchemas, builtin_schemas
+from scanner.model.json import JsonObject
+from scanner.model.resource import resource_of
+from scanner.policies.together import Answer, Together, answers, invocations, together
+from tests.scan.test_drift import binding, config_map, policy
+
+KINDS = builtin_kinds()
+CONFIG_MAPS = next(kind for kind in KINDS if (kind.group, kind.plural) == ("", "configmaps"))
+ADDS_X = 'Object{data: {"x": "1"}}'
+ADDS_Y = 'Object{data: {"y": "1"}}'
+
+
+def when(condition: str) -> dict[str, Any]:
+    """A match condition."""
+    return {"matchConditions": [{"name": "it", "expression": condition}]}
+
+
+def acting(*policies: dict[str, Any], operation: Any = "UPDATE", labels: dict[str, str] | None = None) -> list[Any]:
+    """What the policies are asked about a config map."""
+    auditor = Auditor(
+        policies=policies,
+        bindings=[binding(one["metadata"]["name"]) for one in policies],
+        kinds=KINDS,
+        schemas=KnownSchemas(builtin_schemas()),
+        kubernetes_version="1.36",
+    )
+    document = config_map("a", metadata={"labels": labels} if labels else {})
+    world = auditor._world.on((operation,))
+    resource = resource_of(CONFIG_MAPS, document)
+    return [(bound, ruling) for bound in auditor._bound for ruling in invocations(bound, resource, CONFIG_MAPS, world)]
+
+
+def patched(found: Together | None) -> tuple[list[str], bool, bool, str] | None:
+    """The patch, whether the order matters, whether nothing is left of it, and the last words of a refusal."""
+    if found is None:
+        return None
+    return [*map(str, found.patch)], found.order_matters, found.undone, found.refused.rpartition(": ")[2]
+
+
+def data_of(found: Answer) -> JsonObject | str:
+    """The data of an answer, or why it is none."""
+    data: Any = found.after["data"]
+    return found.refused.rpartition(": ")[2] or data  # type: ignore[no-any-return]
+
+
+X, Y, Z = '+ /data/x: "1"', '+ /data/y: "1"', '+ /data/z: "1"'
+
+
+@pytest.mark.parametrize(
+    ("policies", "expected"),
+    [
+        ([policy("a", ADDS_X)], None),
+        ([policy("a", ADDS_X), policy("b", "Object{}")], None),
+        ([policy("a", ADDS_X), policy("b", ADDS_Y)], ([X, Y], False, False, "")),
+        ([policy("a", ADDS_X), policy("b", ADDS_Y, **when("has(object.data.x)"))], ([X, Y], True, False, "")),
+        ([policy("b", ADDS_X), policy("a", ADDS_Y, **when("has(object.data.x)"))], ([X], True, False, "")),
+        (
+            [policy("a", ADDS_Y, reinvocationPolicy="IfNeeded", **when("has(object.data.x)")), policy("b", ADDS_X)],
+            ([X], True, False, ""),
+        ),
+        ([policy("a", ADDS_X), policy("b", ADDS_Y, **when("has(object.data.nope)"))], None),
+        (
+            [policy("a", ADDS_X, reinvocationPolicy="IfNeeded", **when("has(object.data.a)")),
+             policy("b", '[JSONPatch{op: "remove", path: "/data/a"}]', **when("has(object.data.a)"))],
+            (['- /data/a: "1"', X], True, False, "data"),
+        ),
+        ([policy("a", ADDS_X), policy("b", '[JSONPatch{op: "remove", path: "/data/x"}]', **when("has(object.data.x)"))],
+         ([], True, True, "")),
+        (
+            [policy("a", ADDS_X), policy("b", "Object{data: {'y': has(object.data.x) ? object.data.nope : 'n'}}")],
+            ([], True, False, "nope"),
+        ),
+        (
+            [policy("a", ADDS_X), policy("b", "Object{data: {'a': has(object.data.x) ? object.data.nope : '1'}}",
+                                         failurePolicy="Ignore")],
+            None,
+        ),
+        ([policy("a", ADDS_X), policy("b", "Object{}", **when("object.data.nope == 1"))], ([], False, False, "nope")),
+        (
+            [policy("a", ADDS_X), policy("b", "Object{}", **when("!has(object.data.x) || object.data.nope == 1"))],
+            ([], False, False, "nope"),
+        ),
+        (
+            [policy("a", ADDS_X), policy("b", ADDS_Y, **when("has(object.data.x)")),
+             policy("c", 'Object{data: {"z": "1"}}', **when("has(object.data.y)"))],
+            ([X, Y, Z], True, False, ""),
+        ),
+        (
+            [policy("a", ADDS_X, '[JSONPatch{op: "add", path: "/data", value: 1}]'), policy("b", ADDS_Y)],
+            ([], False, False, "cannot unmarshal number into Go struct field ConfigMap.data of type map[string]string"),
+        ),
+    ],
+)  # fmt: skip
+def test_what_policies_make_of_an_object_together(policies: list[dict[str, Any]], expected: object) -> None:
+    """Told only where it is more than what one of them does alone; a condition may hold only after another's change."""
+    assert expected == patched(together(acting(*policies)))
+
+
+def test_only_what_ran_before_runs_again() -> None:
+    """A condition that becomes true too late comes too late; `IfNeeded` sees what came after it."""
+    late = policy("a", ADDS_Y, reinvocationPolicy="IfNeeded", **when("has(object.data.x)"))
+    counts = policy("c", 'Object{data: {"n": string(size(object.data))}}', reinvocationPolicy="IfNeeded")
+    given, *_ = answers(acting(late, counts, policy("d", ADDS_X)))
+
+    assert {"a": "1", "n": "3", "x": "1"} == data_of(given)
+
+
+def test_a_selector_is_asked_again_where_the_object_is_new() -> None:
+    """On CREATE a changed label takes the second run away; the old object of an UPDATE keeps it."""
+    selects = {"objectSelector": {"matchLabels": {"run": "yes"}}}
+    rules = policy("x", ADDS_X)["spec"]["matchConstraints"]
+    counts = policy(
+        "a",
+        'Object{metadata: Object.metadata{labels: {"run": "no"}}, data: {"n": string(size(object.data))}}',
+        reinvocationPolicy="IfNeeded",
+        matchConstraints={**rules, **selects},
+    )
+    found = [
+        data_of(answers(acting(counts, policy("b", ADDS_X), operation=operation, labels={"run": "yes"}))[0])
+        for operation in ("CREATE", "UPDATE")
+    ]
+
+    assert [{"a": "1", "n": "1", "x": "1"}, {"a": "1", "n": "3", "x": "1"}] == found
+
+
+def test_all_orders_are_tried_where_there_are_few() -> None:
+    """Four policies have 24; with more, some are chosen, and all orders of those that do anything are among them."""
+    three = [
+        policy("c", ADDS_X),
+        policy("a", ADDS_Y, **when("has(object.data.x)")),
+        policy("b", 'Object{data: {"z": "1"}}', **when("has(object.data.y)")),
+    ]
+    idle = [policy(f"idle-{number}", "Object{}") for number in range(5)]
+    few, many = ({str(data_of(one)) for one in answers(acting(*three, *more))} for more in ([], idle))
+
+    assert (3, few) == (len(few), many)

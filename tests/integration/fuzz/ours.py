@@ -1,0 +1,87 @@
+"""What Assay says of a case."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from scanner.api import Auditor, Ruling
+from scanner.model.json import JsonObject, as_object, as_text
+from scanner.model.outcome import Errored, WouldChange
+from scanner.model.policy import Operation
+from scanner.model.release import release_of
+from scanner.model.resource import Kind, resource_of
+from scanner.mutate.operations import Operation as Step
+from scanner.mutate.operations import apply
+from scanner.policies import mutating
+from scanner.policies.mutating import refusal
+from scanner.policies.together import Answer, answers, invocations
+from scanner.policies.validating import Bound, World
+from scanner.sources import ParamTable
+from tests.integration.fuzz.case import Case, Made, Outcome, Refused, name_of
+from tests.integration.fuzz.manifests import binding_named
+from tests.integration.fuzz.stage import Stage
+
+INTERNAL, DENIED = 500, 403
+RELEASE = "1.36"
+
+
+def predicted(stage: Stage, case: Case, document: JsonObject, operation: Operation) -> Outcome:
+    """What one policy makes of a document, or the refusal."""
+    auditor = Auditor(
+        policies=case.policies,
+        bindings=[binding_named(name_of(policy)) for policy in case.policies],
+        namespaces=stage.namespaces,
+        kinds=stage.kinds,
+        user=case.user,
+        schemas=stage.schemas,
+        kubernetes_version=RELEASE,
+    )
+    rulings = auditor.evaluate(document, operation=operation)
+    return outcome_of(
+        [it for it in rulings if it.resource.kind.api_version == as_text(document["apiVersion"])], document
+    )
+
+
+def outcome_of(rulings: Iterable[Ruling], document: JsonObject) -> Outcome:
+    """The first refusal, or the document after all patches."""
+    after = document
+    for ruling in rulings:
+        for outcome in (judgement.outcome for judgement in ruling.judgements):
+            if isinstance(outcome, Errored) and outcome.would_deny:
+                internal = outcome.code == INTERNAL
+                return Refused(
+                    outcome.code, outcome.message if internal else refusal(ruling.invocation, outcome.message)
+                )
+            if isinstance(outcome, WouldChange):
+                after = as_object(apply([Step(it.op, it.path, it.value) for it in outcome.patch], after))  # type: ignore[arg-type]
+    return Made(after)
+
+
+def possible(stage: Stage, kind: Kind, case: Case, document: JsonObject, operation: Operation) -> list[Outcome]:
+    """What several policies may make of a document: one outcome for each of the orders that Assay tries."""
+    acting = [*_acting(stage, kind, case, document, operation)]
+    return [_outcome(it) for it in answers(acting)] if acting else [Made(document)]
+
+
+def _outcome(answer: Answer) -> Outcome:
+    if not answer.refused:
+        return Made(answer.after)
+    return Refused(DENIED if answer.refused.startswith("policy '") else INTERNAL, answer.refused)
+
+
+def _acting(
+    stage: Stage, kind: Kind, case: Case, document: JsonObject, operation: Operation
+) -> Iterator[tuple[Bound, Ruling]]:
+    rules = release_of(RELEASE).rules
+    world = World(
+        params=ParamTable(stage.kinds),
+        namespaces={name_of(it): it for it in stage.namespaces},
+        implied_namespaces=True,
+        user=case.user,
+        operations=(operation,),
+    )
+    policies = [mutating.read_policy(it, rules=rules) for it in case.policies]
+    bindings = [mutating.read_binding(binding_named(it.name)) for it in policies]
+    for bound in mutating.bind(policies, bindings, stage.schemas, rules=rules):
+        for ruling in invocations(bound, resource_of(kind, document), kind, world):
+            yield bound, ruling

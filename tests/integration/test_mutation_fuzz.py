@@ -1,0 +1,73 @@
+"""A seeded part of the mutation fuzz: what Assay predicts of generated mutations is what a real API server answers.
+
+`make nightly` runs all of it: every path of every object, and thousands of policies. FUZZ_SEED chooses other ones here.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from tests.integration.fuzz.report import report
+from tests.integration.fuzz.run import Fuzz, unaccepted
+from tests.integration.fuzz.stage import Stage, documents, staged
+
+SEED = int(os.environ.get("FUZZ_SEED", "20261122"))
+SECONDS = 600.0
+PATCHES = 0.008
+CONFIGURED, TOGETHER = 30, 10
+
+
+@pytest.fixture(scope="module")
+def stage(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    """A server of our own: its policies act on every object."""
+    with staged(assets, tmp_path_factory.mktemp("fuzzed")) as found:
+        yield found
+
+
+@pytest.fixture
+def fuzz(stage: Stage) -> Fuzz:
+    """A run on that server, with the seed."""
+    return Fuzz(stage, Random(SEED), time.monotonic() + SECONDS)
+
+
+def test_there_are_enough_objects_of_enough_kinds() -> None:
+    """What the fuzz promises to cover."""
+    found = documents()
+
+    assert len(found) >= 40
+    assert len({it["kind"] for it in found}) >= 25
+
+
+def test_the_server_takes_every_object_back_as_it_is(stage: Stage) -> None:
+    """An update without any policy changes nothing, so that every change is a policy's."""
+    assert [] == [*unaccepted(stage)]
+
+
+def test_json_patches_do_what_is_predicted(fuzz: Fuzz) -> None:
+    """Some of the twelve patches of every path of every object, in updates and creates."""
+    fuzz.patched(fuzz.stage.objects, PATCHES)
+
+    assert fuzz.tally.is_right, report(fuzz.tally)
+    assert fuzz.tally.comparisons.total() >= 300
+
+
+def test_apply_configurations_do_what_is_predicted(fuzz: Fuzz) -> None:
+    """Two generated policies for each of some objects."""
+    fuzz.configured(fuzz.chance.sample(fuzz.stage.objects, CONFIGURED), 2)
+
+    assert fuzz.tally.is_right, report(fuzz.tally)
+    assert fuzz.tally.comparisons.total() >= 2 * CONFIGURED
+
+
+def test_sets_of_policies_do_what_is_predicted(fuzz: Fuzz) -> None:
+    """Two sets of two or three policies for each of some objects, in three orders that the server chooses."""
+    fuzz.together(fuzz.chance.sample(fuzz.stage.objects, TOGETHER), 2)
+
+    assert fuzz.tally.is_right, report(fuzz.tally)
+    assert fuzz.tally.comparisons.total() >= 2 * 3 * TOGETHER

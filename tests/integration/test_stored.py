@@ -1,0 +1,113 @@
+"""What a real server stores of an object that lacks a field, and what Assay predicts.
+
+A PUT takes the way that a mutated object takes: decoding, defaults, the registry of the kind. Which fields are left out or emptied
+is drawn by a seed; the server decides which of the requests are valid.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from scanner.cluster.definitions import builtin_kinds
+from scanner.cluster.schemas import builtin_schemas
+from scanner.model.json import Json, JsonObject, as_object, as_text, dig
+from scanner.mutate.decoding import strictly_decoded
+from scanner.mutate.difference import difference
+from scanner.mutate.operations import Operation, apply
+from scanner.mutate.registry import stored
+from scanner.mutate.walk import within, without
+from tests.integration.apiserver import ApiServer, running
+from tests.integration.storable import STORABLE
+
+SEED = 13
+FOR_EACH_OBJECT = 4
+AT_LEAST = 120
+KINDS = {(kind.group, kind.version, kind.kind): kind for kind in builtin_kinds()}
+IDENTITY = ("name", "namespace", "uid", "resourceVersion", "managedFields", "generation")
+BOOKKEEPING = ("managedFields", "resourceVersion", "generation")
+COUNTER = "deprecated.daemonset.template.generation"
+NEEDED = ("namespaces/default", "namespaces/kube-system")
+EXPLAINED = ("timeAdded",)
+"""Members that the server fills with the time of the request."""
+
+
+def test_the_server_stores_what_is_predicted(assets: Path, tmp_path: Path) -> None:
+    """Removed and emptied fields end as Assay says, for every kind."""
+    with running(assets, tmp_path) as server:
+        wait_for_namespaces(server)
+        found = [one for manifest in STORABLE for one in compared(server, manifest)]
+    assert AT_LEAST < len(found)
+    assert [] == [one for one in found if one]
+
+
+def wait_for_namespaces(server: ApiServer) -> None:
+    """The server makes its namespaces after it is ready."""
+    deadline = time.monotonic() + 30
+    while any(server.request("GET", f"/api/v1/{path}").status != 200 for path in NEEDED):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def compared(server: ApiServer, manifest: JsonObject) -> Iterator[str]:
+    """For each edit that the server takes, the difference between its answer and ours, empty when there is none."""
+    path = collection(manifest)
+    created = server.request("POST", path, manifest)
+    assert created.status == 201, created.body
+    name = as_text(dig(manifest, "metadata", "name"))
+    live = as_object(server.request("GET", f"{path}/{name}").body)
+    choice = random.Random(f"{SEED} {manifest['kind']} {name}")
+    for edit in choice.sample(sorted(edits(live), key=str), FOR_EACH_OBJECT):
+        edited: JsonObject = apply([edit], live)  # type: ignore[arg-type, assignment]
+        answer = server.request("PUT", f"{path}/{name}", edited, {"dryRun": "All"})
+        if answer.status == 200 and edit.path.rpartition("/")[2] not in EXPLAINED:
+            yield text_of(edit, live, edited, as_object(answer.body))
+
+
+def collection(manifest: JsonObject) -> str:
+    """The path of a kind's objects in the namespace `default`."""
+    kind = KINDS[group_version_kind(manifest)]
+    root = f"/apis/{manifest['apiVersion']}" if kind.group else "/api/v1"
+    return f"{root}{'/namespaces/default' if kind.namespaced else ''}/{kind.plural}"
+
+
+def group_version_kind(document: JsonObject) -> tuple[str, str, str]:
+    """By which kinds and schemas are found."""
+    group, _, version = as_text(document["apiVersion"]).rpartition("/")
+    return group, version, as_text(document["kind"])
+
+
+def edits(live: JsonObject) -> Iterator[Operation]:
+    """Every member removed or emptied, but those that say which object it is."""
+    for path, value in members(
+        without(within("metadata", lambda one: without(one, *IDENTITY))(live), "apiVersion", "kind"), ""
+    ):
+        yield Operation("remove", path)
+        empty = type(value)() if isinstance(value, dict | list | str | int) else None
+        yield Operation("replace", path, empty)
+
+
+def members(value: Json, path: str) -> Iterator[tuple[str, Json]]:
+    """The paths of all that is in a value."""
+    inside = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
+    for name, one in inside:
+        place = f"{path}/{str(name).replace('~', '~0').replace('/', '~1')}"
+        yield place, one
+        yield from members(one, place)
+
+
+def text_of(edit: Operation, live: JsonObject, edited: JsonObject, answer: JsonObject) -> str:
+    """What differs, for a person to read."""
+    schema = builtin_schemas()[group_version_kind(live)]
+    ours = comparable(stored(schema, live, strictly_decoded(schema, edited, live)))
+    changes = difference(ours, comparable(answer))  # type: ignore[arg-type]
+    return f"{live['kind']} {edit.op} {edit.path}: {changes}" if changes else ""
+
+
+def comparable(document: JsonObject) -> JsonObject:
+    """A document without what every write counts or dates."""
+    annotations = without(as_object(dig(document, "metadata", "annotations")), COUNTER)
+    metadata = without(as_object(document["metadata"]), "annotations", *BOOKKEEPING)
+    return {**document, "metadata": {**metadata, **({"annotations": annotations} if annotations else {})}}

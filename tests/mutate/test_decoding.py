@@ -1,0 +1,194 @@
+"""Objects through the Go types of their kinds: as Go's own decoders answered (`scripts/record_go_answers.py`), and as they are stored."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scanner.cluster.schemas import builtin_schemas
+from scanner.mutate.decoding import converted, strictly_decoded
+from scanner.mutate.native import PatchFault
+from scanner.mutate.openapi import schemas_of
+from scanner.mutate.operations import Operation, apply, same
+from scanner.mutate.schema import Schema
+from scanner.mutate.values import RequestFault
+
+FOLDER = Path(__file__).parent
+RECORDED = json.loads((FOLDER / "go_answers.json").read_text(encoding="utf-8"))
+WAYS = {"json": strictly_decoded, "merge": converted}
+
+
+def schema_of(document: Any) -> Schema:
+    """The schema of an object's kind."""
+    group, _, version = document["apiVersion"].rpartition("/")
+    return builtin_schemas()[group, version, document["kind"]]
+
+
+def changed(document: Any, path: str, value: Any) -> Any:
+    """The object with a value at a path, whether or not there was one."""
+    try:
+        return apply([Operation("replace", path, value)], document)
+    except PatchFault:
+        return apply([Operation("add", path, value)], document)
+
+
+def without(document: Any, path: str) -> Any:
+    """The object with nothing at a path."""
+    try:
+        return apply([Operation("remove", path)], document)
+    except PatchFault:
+        return document
+
+
+def rows(answer: str) -> Any:
+    """The recorded answers that are errors, or those that are not."""
+    return [pytest.param(row, id=f"{row['way']}-{row['kind']}") for row in RECORDED["answers"] if answer in row]
+
+
+@pytest.mark.parametrize("row", rows("written"))
+def test_an_object_is_written_back_as_go_writes_it(row: Any) -> None:
+    """Empty values, zeros, nulls, quantities, times and bytes come out as from the Go type."""
+    live, path = RECORDED["objects"][row["kind"]], row["path"]
+    expected = changed(live, path, row["written"][0]) if row["written"] else without(live, path)
+    found = WAYS[row["way"]](schema_of(live), changed(live, path, row["value"]), live)
+    assert same(expected, found)
+
+
+@pytest.mark.parametrize("row", rows("error"))
+def test_what_go_does_not_decode_is_refused_in_its_words(row: Any) -> None:
+    """The strict decoder's error is the server's own, that of an apply configuration the policy's."""
+    live = RECORDED["objects"][row["kind"]]
+    with pytest.raises(PatchFault) as refused:
+        WAYS[row["way"]](schema_of(live), changed(live, row["path"], row["value"]), live)
+    expected = f"Internal error occurred: {row['error']}" if row["way"] == "json" else row["error"]
+    assert expected == str(refused.value)
+    assert isinstance(refused.value, RequestFault) is (row["way"] == "json")
+
+
+SECRET = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"a": "aGk="}, "type": "Opaque"}
+ROLE = {
+    "apiVersion": "rbac.authorization.k8s.io/v1",
+    "kind": "Role",
+    "metadata": {"name": "r"},
+    "rules": [{"verbs": ["get"], "resources": ["pods"], "apiGroups": [""]}],
+}
+TEMPLATE = {
+    "apiVersion": "v1",
+    "kind": "PodTemplate",
+    "metadata": {"name": "t"},
+    "template": {
+        "metadata": {"creationTimestamp": None, "labels": {"a": "b"}},
+        "spec": {"containers": [{"name": "c"}]},
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("document", "path", "value", "expected"),
+    [
+        (SECRET, "/data/a", None, ""),
+        (SECRET, "/data/a", [], ""),
+        (ROLE, "/rules", [], None),
+        (ROLE, "/rules/0/verbs", [], None),
+        (TEMPLATE, "/template/metadata", {"labels": {"a": "b"}}, {"creationTimestamp": None, "labels": {"a": "b"}}),
+        (TEMPLATE, "/template/spec/containers/0", {"name": "c"}, {"name": "c"}),
+        (TEMPLATE, "/template/spec/containers/0", {"name": "d"}, {"name": "d", "resources": {}}),
+    ],
+)
+def test_what_is_stored_differs_from_what_was_decoded(document: Any, path: str, value: Any, expected: Any) -> None:
+    """The storage keeps no empty list apart from none; and a stored struct shows which fields its server writes."""
+    found: Any = strictly_decoded(schema_of(document), changed(document, path, value), document)
+    for step in path.split("/")[1:]:
+        found = found[int(step)] if isinstance(found, list) else found[step]
+    assert same(expected, found)
+
+
+@pytest.mark.parametrize(
+    ("kind", "version", "expected"),
+    [
+        ("Gone", "v1", 'no kind "Gone" is registered for version "v1" in scheme "pkg/runtime/scheme.go:111"'),
+        ("Secret", "v2", 'no kind "Secret" is registered for version "v2" in scheme "pkg/runtime/scheme.go:111"'),
+        ("Pod", "v1", "failed to convert object: converting (v1.Pod) to (v1.Secret): unknown conversion"),
+    ],
+)
+def test_an_object_stays_of_its_kind(kind: str, version: str, expected: str) -> None:
+    """A patch that makes another kind of it ends the request."""
+    with pytest.raises(RequestFault) as refused:
+        strictly_decoded(builtin_schemas()["", "v1", "Secret"], {**SECRET, "kind": kind, "apiVersion": version}, SECRET)
+    assert f"Internal error occurred: {expected}" == str(refused.value)
+
+
+NEWER = {
+    "type": "object",
+    "required": ["needed"],
+    "properties": {
+        "apiVersion": {"type": "string"},
+        "kind": {"type": "string"},
+        "data": {"type": "object", "additionalProperties": {"type": "string"}},
+        "flag": {"type": "boolean"},
+        "note": {"type": "string"},
+        "needed": {"type": "integer", "format": "int32"},
+        "when": {"$ref": "#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.Time"},
+        "parts": {"type": "array", "items": {"$ref": "#/components/schemas/io.k8s.api.core.v1.NewPart"}},
+    },
+    "x-kubernetes-group-version-kind": [{"group": "", "version": "v1", "kind": "ConfigMap"}],
+}
+PART = {
+    "type": "object",
+    "properties": {"name": {"type": "string"}, "sizes": {"type": "array", "items": {"type": "integer"}}},
+}
+DOCUMENT: Any = {
+    "components": {
+        "schemas": {
+            "io.k8s.api.core.v1.ConfigMap": NEWER,
+            "io.k8s.api.core.v1.NewPart": PART,
+            "io.k8s.apimachinery.pkg.apis.meta.v1.Time": {"type": "string", "format": "date-time"},
+        }
+    }
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "expected"),
+    [
+        ("/flag", False, [False]),
+        ("/flag", None, []),
+        ("/note", "", []),
+        ("/needed", 0, [0]),
+        ("/needed", None, [0]),
+        ("/when", "2026-01-01T02:00:00+02:00", ["2026-01-01T00:00:00Z"]),
+        ("/parts", [], []),
+        ("/parts", [{"name": "", "sizes": [1]}], [[{"sizes": [1]}]]),
+        ("/data", {"a": None}, [{"a": ""}]),
+    ],
+)
+def test_fields_of_a_newer_server_are_taken_by_its_schema(path: str, value: Any, expected: Any) -> None:
+    """What the Go types do not know is read by its OpenAPI type: optional numbers and booleans as pointers, texts as texts."""
+    schema = schemas_of(DOCUMENT, builtin=True)["", "v1", "ConfigMap"]
+    live: Any = {"apiVersion": "v1", "kind": "ConfigMap", "needed": 1}
+    found = strictly_decoded(schema, changed(live, path, value), live)
+    assert expected == [one for name, one in found.items() if f"/{name}" == path]
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "expected"),
+    [
+        ("/flag", 1, "json: cannot unmarshal number into Go struct field ConfigMap.flag of type bool"),
+        (
+            "/parts",
+            [{"sizes": ["x"]}],
+            "json: cannot unmarshal string into Go struct field NewPart.parts.sizes of type float64",
+        ),
+        ("/immutable", True, 'strict decoding error: unknown field "immutable"'),
+    ],
+)
+def test_what_an_older_or_newer_server_refuses(path: str, value: Any, expected: str) -> None:
+    """The schema of the server says which fields there are, whatever the Go types of 1.36 have."""
+    schema = schemas_of(DOCUMENT, builtin=True)["", "v1", "ConfigMap"]
+    live: Any = {"apiVersion": "v1", "kind": "ConfigMap", "needed": 1}
+    with pytest.raises(RequestFault) as refused:
+        strictly_decoded(schema, changed(live, path, value), live)
+    assert f"Internal error occurred: {expected}" == str(refused.value)
