@@ -72,7 +72,7 @@ class Bound:
     """A compiled policy with the bindings that put it into force, ordered by name, and what its expressions read.
 
     `decide` is how its language judges a request that a binding matches. With a `namespace`, it judges no object outside, but
-    (`leaks`) those in none.
+    (`leaks`) those in none. With `own_namespace_object` a Namespace that exists is its own namespaceObject.
     """
 
     compiled: CompiledPolicy
@@ -82,6 +82,7 @@ class Bound:
     decide: Decide = evaluate
     namespace: str = ""
     leaks: bool = False
+    own_namespace_object: bool = False
 
     def sees(self, namespace: str) -> bool:
         """Whether it judges the objects of a namespace, or those in none."""
@@ -275,7 +276,7 @@ def _rulings(
     if not params:
         yield Ruling(Invocation(policy, binding), target.operation, resource, ())
         return
-    request = _request(target, selection.matched, resource, world)
+    request = _request(bound, selection, resource, world)
     for param in params:
         judgements = bound.decide(bound.compiled, request, param)
         yield Ruling(Invocation(policy, binding, param), target.operation, resource, judgements, request)
@@ -287,16 +288,24 @@ def _matched(match: MatchResources | None, target: Target) -> Kind | None:
     return applies(match, target)
 
 
-def _request(target: Target, matched: Kind, resource: Resource, world: World) -> Request:
-    namespaced = bool(target.namespace) and (resource.kind.group, resource.kind.plural) != ("", "namespaces")
+def _request(bound: Bound, selection: Selection, resource: Resource, world: World) -> Request:
+    target = selection.target
     return Request(
         operation=target.operation,
         original=target.kind,
-        matched=matched,
+        matched=selection.matched,
         resource=resource,
         namespace=target.namespace,
-        namespace_object=world.namespace(target.namespace) if namespaced else None,
+        namespace_object=_namespace_object(bound, target, resource, world),
         user=world.user,
         decider=world.authorizer,
         strain=world.strain,
     )
+
+
+def _namespace_object(bound: Bound, target: Target, resource: Resource, world: World) -> JsonObject | None:
+    if not target.namespace:
+        return None
+    if (resource.kind.group, resource.kind.plural) != ("", "namespaces"):
+        return world.namespace(target.namespace)
+    return resource.body if bound.own_namespace_object and target.operation != "CREATE" else None

@@ -17,7 +17,7 @@ from scanner.model.policy import Binding, MatchResources, Operation, Policy, Rul
 from scanner.model.reading import Auditability
 from scanner.model.selector import EVERYTHING
 from scanner.policies.kyverno.autogen import Variant
-from scanner.policies.kyverno.compile import CompiledException, compile_conditions, compile_policy, fault
+from scanner.policies.kyverno.compile import compile_exception, compile_policy, fault
 from scanner.policies.kyverno.decide import Decision
 from scanner.policies.kyverno.exceptions import PolicyException, concerning
 from scanner.policies.kyverno.manner import ADMISSION, Manner
@@ -53,11 +53,9 @@ def _bound(
     policy: KyvernoPolicy, exceptions: tuple[PolicyException, ...], circumstances: Circumstances
 ) -> Iterator[Bound]:
     namespaced = bool(policy.namespace)
-    conditions = tuple(
-        CompiledException(exception, compile_conditions(exception.conditions, namespaced=namespaced))
-        for exception in exceptions
-    )
     compiled = tuple((variant, compile_policy(form, namespaced=namespaced)) for variant, form in policy.variants())
+    as_written = compiled[0][1]
+    conditions = tuple(compile_exception(exception, as_written, namespaced=namespaced) for exception in exceptions)
     faults = (fault(policy.full_name, form, conditions) for _, form in compiled)
     decision = Decision(
         manner=circumstances.manner,
@@ -83,8 +81,16 @@ def _variant(
     match = None if read.reason else _match(compiled.policy, manner)
     form = replace(compiled, policy=replace(compiled.policy, match=match))
     requester = frozenset(it.check for it in read.checks if Auditability.REQUESTER in it.classes)
-    own = policy.namespace
-    return Bound(form, (_binding(policy, variant),), read, requester, decision, own, leaks=manner.leaks)
+    return Bound(
+        form,
+        (_binding(policy, variant),),
+        read,
+        requester,
+        decision,
+        policy.namespace,
+        leaks=manner.leaks,
+        own_namespace_object=manner.server,
+    )
 
 
 def _match(policy: Policy, manner: Manner) -> MatchResources | None:
