@@ -99,8 +99,9 @@ def read_binding(document: JsonObject, *, source: str = "cluster") -> Binding:
 
 
 def _refuse(faults: tuple[str, ...]) -> None:
+    """The server tells the same fault once (`ErrorList.ToAggregate`)."""
     if faults:
-        raise InvalidManifest(faults)
+        raise InvalidManifest(tuple(dict.fromkeys(faults)))
 
 
 def assume_bound(policy: Policy) -> Binding:

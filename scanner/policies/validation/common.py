@@ -6,7 +6,16 @@ from collections.abc import Iterator, Sequence
 
 from scanner.model.json import Json, JsonObject, as_text, dig
 from scanner.policies.validation import names
-from scanner.policies.validation.fields import Faults, choice, duplicate, each, forbidden, invalid, required
+from scanner.policies.validation.fields import (
+    Faults,
+    choice,
+    duplicate,
+    each,
+    forbidden,
+    invalid,
+    needed_choice,
+    required,
+)
 from scanner.policies.validation.matching import selector_faults
 
 _MOST_CONDITIONS = 64
@@ -102,5 +111,6 @@ def param_ref_faults(document: JsonObject, value: Json) -> Iterator[str]:
     if not name and selector is None:
         yield required(path, "one of name or selector must be specified")
     alpha = as_text(document.get("apiVersion")).endswith("/v1alpha1")
-    where, action = f"{path}.parameterNotFoundAction", dig(value, "parameterNotFoundAction")
-    yield from [required(where)] if action is None and not alpha else choice(where, action, ("Deny", "Allow"))
+    action = dig(value, "parameterNotFoundAction")
+    missing = "Deny" if alpha and action is None else as_text(action)
+    yield from needed_choice(f"{path}.parameterNotFoundAction", missing, ("Deny", "Allow"))

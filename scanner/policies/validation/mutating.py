@@ -14,7 +14,7 @@ from scanner.policies.validation.common import (
     policy_name_faults,
     variable_faults,
 )
-from scanner.policies.validation.fields import Faults, invalid, needed_choice, required
+from scanner.policies.validation.fields import Faults, choice, invalid, needed_choice, required
 from scanner.policies.validation.matching import match_faults
 from scanner.policies.validation.metadata import metadata_faults
 
@@ -54,7 +54,7 @@ def _operation_faults(path: str, match: Json) -> Iterator[str]:
     """Only what is written can be mutated."""
     for rule in as_list(dig(match, "resourceRules")):
         for operation in texts(dig(rule, "operations")):
-            yield from needed_choice(f"{path}.resourceRules.operations", operation, _WRITES)
+            yield from choice(f"{path}.resourceRules.operations", operation, _WRITES)
 
 
 def _mutation_faults(mutations: Sequence[Json], expressions: Faults) -> Iterator[str]:
