@@ -57,7 +57,7 @@ fuzz: setup ## compare random expressions with Kubernetes' own CEL: make fuzz [S
 nightly: setup ## what takes long: a large random set against a real API server, then make fuzz, both with SEED=n or a new one
 	@seed=$(or $(SEED),$$(date +%Y%m%d)); echo "SEED=$$seed"; \
 	KUBEBUILDER_ASSETS="$$(.ci/apiserver)" RANDOM_SEED=$$seed RANDOM_POLICIES=$(or $(POLICIES),520) RANDOM_BATCH=26 \
-	  $(BIN)/python -m pytest -q -s tests/integration/test_random.py && $(MAKE) fuzz SEED=$$seed
+	  REFUSALS=all $(BIN)/python -m pytest -q -s tests/integration/test_random.py tests/integration/test_refusals.py && $(MAKE) fuzz SEED=$$seed
 
 conformance: setup ## recorded verdicts of real servers: make conformance [CASES=DIR] [ONLY=NAME]
 	@$(BIN)/python -m tests.conformance $(if $(CASES),--cases $(CASES)) $(if $(ONLY),--only $(ONLY))

@@ -10,12 +10,12 @@ import re
 from collections.abc import Iterator
 from typing import assert_never
 
-from scanner.cel.text import quoted
 from scanner.errors import InvalidManifest
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text
 from scanner.policies.validation.types import Anything, Labels, Listed, Scalar, Struct, Time, Type, kinds
 
 _INT64 = 2**63
+_BEYOND_ASCII = 0x80
 _LAYOUT = "2006-01-02T15:04:05Z07:00"
 _TIME = (
     ("2006", r"[0-9]{4}"),
@@ -105,13 +105,18 @@ def _time(value: Json, owner: str, path: str) -> Json:
     for name, pattern in _TIME:
         found = re.match(pattern, rest)
         if found is None:
-            raise _Mismatch(
-                f"parsing time {quoted(text)} as {quoted(_LAYOUT)}: cannot parse {quoted(rest)} as {quoted(name)}"
-            )
+            whole, part = _quoted(text), _quoted(rest)
+            raise _Mismatch(f'parsing time {whole} as "{_LAYOUT}": cannot parse {part} as "{name}"')
         rest = rest[found.end() :]
     if rest:
-        raise _Mismatch(f"parsing time {quoted(text)}: extra text: {quoted(rest)}")
+        raise _Mismatch(f"parsing time {_quoted(text)}: extra text: {_quoted(rest)}")
     return text
+
+
+def _quoted(text: str) -> str:
+    """A text as package `time` quotes it: bytes beyond ASCII are escaped."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').encode("utf-8", "surrogatepass")
+    return '"' + "".join(chr(it) if ord(" ") <= it < _BEYOND_ASCII else f"\\x{it:02x}" for it in escaped) + '"'
 
 
 def _expect(value: Json, takes: str, name: str, owner: str, path: str) -> Json:

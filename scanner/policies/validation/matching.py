@@ -90,7 +90,10 @@ def _wildcard_faults(path: str, values: Sequence[str], what: str) -> Iterator[st
 
 
 def _resource_faults(path: str, values: Sequence[str]) -> Iterator[str]:
-    """Wildcards make what comes after them superfluous; the API does not look back."""
+    """Wildcards make what comes after them superfluous; the API does not look back.
+
+    Beside `*`, only the last resource without a subresource counts (`validateResources`).
+    """
     if not values:
         yield required(path)
     whole: set[str] = set()
@@ -109,7 +112,8 @@ def _resource_faults(path: str, values: Sequence[str]) -> Iterator[str]:
         everywhere |= {subresource} if resource == "*" else set()
     if "*/*" in values and len(values) > 1:
         yield invalid_json(path, list(values), "if '*/*' is present, must not specify other resources")
-    if "*" in values and any("/" not in value for value in values if value not in ("", "*")):
+    bare = [value for value in values if value and "/" not in value]
+    if "*" in bare and bare[-1] != "*":
         yield invalid_json(
             path, list(values), "if '*' is present, must not specify other resources without subresources"
         )
