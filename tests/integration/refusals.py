@@ -71,6 +71,30 @@ VALUES: list[Any] = [
         {"X/y/z": "a b"},
     ),
 ]
+TIMES = (
+    *(
+        "2026-13-01T00:00:00Z",
+        "2026-02-29T00:00:00Z",
+        "2024-02-29T00:00:00Z",
+        "2026-01-00T00:00:00Z",
+        "2026-01-01T24:00:00Z",
+    ),
+    *(
+        "2026-01-01T00:60:00Z",
+        "2026-01-01T00:00:60Z",
+        "2026-01-01T00:00:00",
+        "2026-01-01T00:00:00+01:00",
+        "2026-01-01 00:00:00Z",
+    ),
+    *(
+        "2026-01-01T00:00:00.5Z",
+        "2026-01-01T00:00:00Zx",
+        "2026-1-01T00:00:00Z",
+        "2026-01-01",
+        "0000-02-29T00:00:00Z",
+        '"',
+    ),
+)
 RULE: Document = {
     "apiGroups": ["apps"],
     "apiVersions": ["v1"],
@@ -200,7 +224,7 @@ def _paths(value: Any, path: Path = ()) -> Iterator[Path]:
 
 def _changes(title: str, base: Document, path: Path) -> Iterator[Case]:
     where = f"{title} {'.'.join(map(str, path))}"
-    for value in VALUES:
+    for value in (*VALUES, *(TIMES if path[-1] == "creationTimestamp" else ())):
         yield Case(f"{where} = {value!r:.40}", _changed(base, path, value))
     if isinstance(path[-1], str):
         yield Case(f"{where} {ABSENT}", _changed(base, path, ABSENT))

@@ -64,4 +64,4 @@ def test_refusals_are_in_the_servers_words(compared: list[tuple[str, Reading, Re
 def test_the_cases_are_many_and_of_both_kinds(compared: list[tuple[str, Reading, Reading]]) -> None:
     """What is compared says something."""
     taken = sum(not told.refusal for _, told, _ in compared)
-    assert len(compared) * 0.2 < taken < len(compared) * 0.8
+    assert len(compared) * 0.1 < taken < len(compared) * 0.5

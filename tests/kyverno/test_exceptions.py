@@ -220,7 +220,18 @@ def test_the_other_kind_of_this_name_is_no_exception() -> None:
     [
         ("spec.policyRefs: Required value", {"policyRefs": []}),
         ("spec.policyRefs[0].kind: Required value", {"policyRefs": [{"name": "x"}]}),
-        ('spec.expiresAt: Invalid value: "soon": must be a time such as 2026-01-31T00:00:00Z', {"expiresAt": "soon"}),
+        (
+            'spec.expiresAt: Invalid value: "soon": spec.expiresAt in body must be of type date-time: "soon"',
+            {"expiresAt": "soon"},
+        ),
+        ('spec.expiresAt: Invalid value: "": spec.expiresAt in body must be of type date-time: ""', {"expiresAt": 1}),
+        (
+            'spec.images[1]: Invalid value: "integer": spec.images[1] in body must be of type string: "integer"',
+            {"images": ["a", 1]},
+        ),
+        ('spec.reportResult: Unsupported value: "": supported values: "skip", "pass"', {"reportResult": ""}),
+        ("spec.matchConditions[0].name: Required value", {"matchConditions": [{"expression": "true"}]}),
+        ("spec.policyRefs[0].name: Required value", {"policyRefs": [{"name": None, "kind": "ValidatingPolicy"}]}),
     ],
 )
 def test_an_exception_in_a_file_is_held_to_its_schema(expected: str, spec: Any) -> None:

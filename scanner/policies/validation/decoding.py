@@ -7,6 +7,7 @@ defaults and checks of `metav1.Time`. Names of fields are case-sensitive. Null i
 from __future__ import annotations
 
 import re
+from calendar import monthrange
 from collections.abc import Iterator
 from typing import assert_never
 
@@ -32,6 +33,7 @@ _TIME = (
     ("Z07:00", r"Z|[+-][0-9]{2}:[0-9]{2}"),
 )
 """The parts of a time, in the words of Go's layout."""
+_RANGES = {"01": ("month", 1, 12), "15": ("hour", 0, 23), "04": ("minute", 0, 59), "05": ("second", 0, 59)}
 
 
 class Undecodable(InvalidManifest):
@@ -100,7 +102,7 @@ def _scalar(value: Json, known: Scalar, owner: str, path: str) -> Json:
 
 
 def _time(value: Json, owner: str, path: str) -> Json:
-    """Go names the first part that does not fit; times that no calendar has are told in other words."""
+    """Go names the first part that does not fit, or is out of its range; the day is compared with the month at the end."""
     text = rest = as_text(_expect(value, "string", "string", owner, path))
     for name, pattern in _TIME:
         found = re.match(pattern, rest)
@@ -108,9 +110,19 @@ def _time(value: Json, owner: str, path: str) -> Json:
             whole, part = _quoted(text), _quoted(rest)
             raise _Mismatch(f'parsing time {whole} as "{_LAYOUT}": cannot parse {part} as "{name}"')
         rest = rest[found.end() :]
+        what, least, most = _RANGES.get(name, ("", 0, 0))
+        if what and not least <= int(found[0][:2]) <= most:
+            raise _Mismatch(f"parsing time {_quoted(text)}: {what} out of range")
     if rest:
         raise _Mismatch(f"parsing time {_quoted(text)}: extra text: {_quoted(rest)}")
+    if not 1 <= int(text[8:10]) <= _days(int(text[:4]), int(text[5:7])):
+        raise _Mismatch(f"parsing time {_quoted(text)}: day out of range")
     return text
+
+
+def _days(year: int, month: int) -> int:
+    """The days of a month; the year 0 is a leap year."""
+    return monthrange(year or 4, month)[1]
 
 
 def _quoted(text: str) -> str:
