@@ -16,7 +16,7 @@ from tests.integration.apiserver import ApiServer
 from tests.integration.refusals import GROUP, PLURALS, Case, Reading, cases, has_generated_name, ignored_by, reading
 
 SEED = int(os.environ.get("RANDOM_SEED", "20261122"))
-NUMBER = os.environ.get("REFUSALS", "800")
+NUMBER = os.environ.get("REFUSALS", "600")
 TEXTS = 0.99
 """The share of refusals that have to be word for word the server's."""
 

@@ -96,12 +96,17 @@ TIMEOUT = "spec.webhookConfiguration.timeoutSeconds"
         ),
         ('spec.failurePolicy: Unsupported value: "": supported values: "Ignore", "Fail"', {"failurePolicy": ""}),
         (
-            f'{TIMEOUT}: Invalid value: "": {TIMEOUT} in body must be of type int32: ""',
+            f'{TIMEOUT}: Invalid value: "string": {TIMEOUT} in body must be of type integer: "string"',
             {"webhookConfiguration": {"timeoutSeconds": "5"}},
         ),
         (
             'spec.matchConstraints: Invalid value: "array": spec.matchConstraints in body must be of type object: "array"',
             {"matchConstraints": []},
+        ),
+        ('spec.validationActions[1]: Duplicate value: "Deny"', {"validationActions": ["Deny", "Deny"]}),
+        (
+            f'{TIMEOUT}: Invalid value: "float64": {TIMEOUT} in body must be of type int32: "float64"',
+            {"webhookConfiguration": {"timeoutSeconds": 1.5}},
         ),
         ("spec.validations[0].expression: Required value", {"validations": [{"message": "m"}]}),
         (

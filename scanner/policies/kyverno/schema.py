@@ -47,6 +47,14 @@ def named_faults(value: Json, path: str) -> Iterator[str]:
         known |= {name} if isinstance(name, str) else set()
 
 
+def repeated_faults(value: Json, path: str) -> Iterator[str]:
+    """Texts that come twice in a list that is a set."""
+    items = as_list(value)
+    for index, item in enumerate(items):
+        if isinstance(item, str) and item in items[:index]:
+            yield f"{path}[{index}]: Duplicate value: {quoted(item)}"
+
+
 def _field_faults(value: Json, schema: Mapping[str, Schema], path: str) -> Iterator[str]:
     """Null is an absent field (`PruneNonNullableNullsWithoutDefaults`)."""
     fields = as_object(value)
@@ -62,7 +70,7 @@ def _leaf_faults(value: Json, known: str, path: str) -> Iterator[str]:
     if known == LABELS:
         yield from _type_faults(value, "object", path)
         for key, item in as_object(value).items():
-            yield from _type_faults(item, "string", f"{path}.{key}")
+            yield from _type_faults(item, "string", f"{path}.{key}") if item is not None else ()
     elif known in _FORMATS:
         yield from _format_faults(value, known, path)
     elif "|" in known:
@@ -75,11 +83,14 @@ def _leaf_faults(value: Json, known: str, path: str) -> Iterator[str]:
 
 
 def _format_faults(value: Json, known: str, path: str) -> Iterator[str]:
-    """A format is checked before the type, and nothing is checked of a list."""
+    """A format is mostly checked before the type; nothing is checked of a list in the place of a time."""
     found = _type(value)
-    if found != _FORMATS[known] and found != "array":
-        yield f'{path}: Invalid value: "": {path} in body must be of type {known}: ""'
-    elif isinstance(value, str) and moment(value) is None:
+    if known == "int32" and found in ("string", "array"):
+        yield from _type_faults(value, "integer", path)
+    elif found != _FORMATS[known] and found != "array":
+        shown = "float64" if isinstance(value, float) else ""
+        yield f'{path}: Invalid value: "{shown}": {path} in body must be of type {known}: "{shown}"'
+    elif known == "date-time" and isinstance(value, str) and moment(value) is None:
         yield f"{path}: Invalid value: {quoted(value)}: {path} in body must be of type {known}: {quoted(value)}"
 
 

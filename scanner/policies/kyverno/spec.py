@@ -15,7 +15,7 @@ from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, di
 from scanner.model.policy import Action, Policy, PolicyKey
 from scanner.policies import manifest
 from scanner.policies.kyverno.autogen import Variant, variants
-from scanner.policies.kyverno.schema import LABELS, TEXTS, Schema, named_faults, schema_faults
+from scanner.policies.kyverno.schema import LABELS, TEXTS, Schema, named_faults, repeated_faults, schema_faults
 
 GROUP = "policies.kyverno.io"
 VERSIONS = ("v1", "v1beta1", "v1alpha1")
@@ -195,6 +195,7 @@ def _faults(policy: KyvernoPolicy, spec: Json) -> Iterator[str]:
     wrong = ["spec: Required value"] if spec is None else [*schema_faults(spec, _SPEC, "spec")]
     for name in ("matchConditions", "variables"):
         wrong += named_faults(dig(spec, name), f"spec.{name}")
+    wrong += repeated_faults(dig(spec, "validationActions"), "spec.validationActions")
     yield from wrong
     if not wrong and not policy.elsewhere and not as_list(dig(spec, "matchConstraints", "resourceRules")):
         yield "spec.matchConstraints: Required value: a matchConstraints with at least one resource rule is required"
