@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from scanner.model.json import Json, JsonObject, as_object, as_text, dig, text_map
+from scanner.model.json import Json, JsonObject, as_object, dig, text_map
 from scanner.model.resource import Resource, UserInfo
 from scanner.model.selector import EVERYTHING, Selector, selector_of
 
@@ -218,8 +218,3 @@ DEFAULT = Configuration(
     excluded=(("excludeGroups", "system:nodes"),),
 )
 """What Kyverno's Helm chart installs."""
-
-
-def named(config_map: JsonObject) -> tuple[str, str]:
-    """Namespace and name of a ConfigMap."""
-    return as_text(dig(config_map, "metadata", "namespace")), as_text(dig(config_map, "metadata", "name"))
