@@ -16,6 +16,7 @@ from scanner.model.outcome import Gap
 from scanner.model.reading import Auditability
 from scanner.model.resource import Kind
 from scanner.plan import plan
+from scanner.policies.kyverno.manner import MANNERS
 from scanner.policies.validating import Bound, bind
 from scanner.policies.webhooks import webhook_kinds
 from scanner.scan import Cluster, Options, Outlook, outlook
@@ -65,6 +66,7 @@ def needs(cluster: Cluster, options: Options) -> Needs:
         *_params(kinds, bound, options.scope.namespaces),
         *_authorizer(bound),
         *_inventory(seen),
+        *_kyverno_configuration(seen, options),
     ]
     for line in plan(kinds, bound, operations):
         if not seen.listing.left_out(line.kind):
@@ -114,6 +116,13 @@ def _inventory(seen: Outlook) -> Iterator[Need]:
     for entry in seen.kyverno:
         for kind, places in seen.inventory.wanted(entry).items() if not entry.reading.reason else ():
             yield from _lists(kind, places, f"expressions of policy {entry.policy.name}")
+
+
+def _kyverno_configuration(seen: Outlook, options: Options) -> Iterator[Need]:
+    """The ConfigMap that tells which objects Kyverno's webhook never sees."""
+    asked = options.kyverno_configuration
+    if asked.wanted(seen.rules, MANNERS[options.kyverno_compat]):
+        yield Need("", "configmaps", "list", asked.place[0], why="the resource filters of Kyverno")
 
 
 def _lists(kind: Kind, namespaces: Iterable[str], why: str) -> Iterator[Need]:

@@ -127,6 +127,7 @@ class Judge:
             judgements = quick.judgements(resource, held)
             if judgements is None:
                 return False
+            judgements = quick.bound.heard(judgements, resource, self.world.namespace(resource.namespace))
             request = quick.request(resource)
             rulings = [Ruling(it, quick.operation, resource, judgements, request) for it in quick.invocations]
             findings = [finding for ruling in rulings for finding in self._findings(ruling, quick.bound)]
@@ -396,7 +397,7 @@ def denies(outcome: Violated | WouldChange | Errored, invocation: Invocation) ->
 
 
 def counted_as(judgement: Judgement) -> OutcomeName:
-    """Under which name a judgement is counted: what an exception takes the effect from is apart from all else."""
+    """Under which name a judgement is counted: what an exception or a filter takes the effect from is apart from all else."""
     if judgement.excepted_by and isinstance(judgement.outcome, Violated | Errored):
         return OutcomeName.EXCEPTED
     return outcome_name(judgement.outcome)

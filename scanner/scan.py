@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from fnmatch import fnmatchcase
-from itertools import count
+from itertools import chain, count
 from typing import TYPE_CHECKING, Protocol, TypeAlias, assert_never
 
 from scanner import __version__
@@ -45,8 +45,10 @@ from scanner.page import Judge, decode
 from scanner.plan import KindPlan, equivalents, lists, plan
 from scanner.policies import mutating
 from scanner.policies.kyverno import bind as kyverno
+from scanner.policies.kyverno import configuration
 from scanner.policies.kyverno.bind import AS_WRITTEN, Circumstances
-from scanner.policies.kyverno.manner import MANNERS
+from scanner.policies.kyverno.configuration import Configuration
+from scanner.policies.kyverno.manner import MANNERS, Manner
 from scanner.policies.mutation import Schemas
 from scanner.policies.reading import OPERATIONS, reading
 from scanner.policies.validating import Bound, World, bind
@@ -59,6 +61,9 @@ if TYPE_CHECKING:
     from scanner.opinion.comparison import Comparison
 
 _INTERRUPTED = "interrupted before every kind was listed"
+_OF_KYVERNO = "KyvernoConfiguration"
+_UNFILTERED = "Kyverno's resource filters are not known, and objects that they exempt count like all others"
+_NAME_THEM = "Name the filters with --kyverno-resource-filters"
 _NOT_ONE_MOMENT = (
     "What was there all the time was seen, once; what came or went meanwhile may be missing. Scan again, "
     "when the server is less busy or with another --chunk-size, to see one moment"
@@ -141,13 +146,26 @@ class Store(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class KyvernoConfiguration:
+    """Where Kyverno's configuration is: in a ConfigMap (namespace and name), or (`given`) with the user."""
+
+    place: tuple[str, str] = (configuration.NAMESPACE, configuration.NAME)
+    given: Configuration | None = None
+
+    def wanted(self, rules: Rulebook, manner: Manner) -> bool:
+        """Whether a scan has to read the ConfigMap: only Kyverno's webhook asks it."""
+        return self.given is None and manner.server and any(not policy.unauditable() for policy in rules.kyverno)
+
+
+@dataclass(frozen=True, slots=True)
 class Options:
     """What the user asked for.
 
     `manifests` come from policy files: policies, bindings and params; `gaps` are the documents among them that could
     not be read. `assume_bound` names policies and the action to preview them with. `user` makes the simulated requests
     instead of the identity that scans. `kyverno_compat` says in whose manner Kyverno's policies judge: as admission does, or as
-    Kyverno's `controller` or `cli` report; `parse` reads YAML for them, `network` makes the requests that they name.
+    Kyverno's `controller` or `cli` report; `parse` reads YAML for them, `network` makes the requests that they name, and
+    `kyverno_configuration` tells what never gets to Kyverno's webhook.
     """
 
     scope: Scope = field(default_factory=Scope)
@@ -159,6 +177,7 @@ class Options:
     kyverno_compat: str = ""
     parse: Parse | None = None
     network: Network | None = None
+    kyverno_configuration: KyvernoConfiguration = KyvernoConfiguration()
 
 
 Progress = Callable[[Coverage], None]
@@ -216,10 +235,13 @@ def outlook(cluster: Cluster, options: Options, now: datetime, *, ahead: bool = 
     viewer = _Viewer(identity, options.user or cluster.requester(), options.scope)
     inventory = Inventory(discovery.kinds, rules.entries, options.parse, options.network)
     manner = MANNERS[options.kyverno_compat]
-    kyvernos = kyverno.bind(rules.kyverno, rules.exceptions, Circumstances(now, manner, inventory, viewer.operations))
+    own = _own_configuration(listing, discovery, rules, viewer, options)
+    circumstances = Circumstances(now, manner, inventory, viewer.operations, own.configuration)
+    kyvernos = kyverno.bind(rules.kyverno, rules.exceptions, circumstances)
     setting = _setting(listing, discovery, rules, viewer, kyvernos, inventory)
     _reject_unknown(options.scope, discovery, setting)
-    gaps = (*options.gaps, *discovery.gaps, *rules.gaps, *setting.gaps)
+    setting = replace(setting, outside=(*setting.outside, *own.outside))
+    gaps = (*options.gaps, *discovery.gaps, *rules.gaps, *own.gaps, *setting.gaps)
     return Outlook(viewer, rules, setting, listing, gaps, kyvernos, inventory)
 
 
@@ -617,6 +639,47 @@ def _setting(
         gaps=(*((trouble,) if trouble else ()), *blind),
         outside=tuple(_outside(listing, kinds)),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _OwnConfiguration:
+    """Kyverno's configuration, and what a scan does not know of it."""
+
+    configuration: Configuration = configuration.NOTHING
+    gaps: tuple[Gap, ...] = ()
+    outside: tuple[Outside, ...] = ()
+
+
+def _own_configuration(
+    listing: _Listing, discovery: Discovery, rules: Rulebook, viewer: _Viewer, options: Options
+) -> _OwnConfiguration:
+    """The configuration by which Kyverno's webhook filters requests, if any of its policies is evaluated as it would."""
+    asked = options.kyverno_configuration
+    if not asked.wanted(rules, MANNERS[options.kyverno_compat]):
+        return _OwnConfiguration(asked.given or configuration.NOTHING)
+    where = "/".join(asked.place)
+    try:
+        found = _config_map(listing, discovery.kinds, rules, asked.place)
+    except (ListFailed, ValueError) as error:
+        return _OwnConfiguration(
+            gaps=(Gap(GapKind.LIST, f"ConfigMap {where}", f"{_UNFILTERED}: {error}. {_NAME_THEM}"),)
+        )
+    if found is None:
+        why = f"there is no such ConfigMap: {_UNFILTERED}. {_NAME_THEM}"
+        return _OwnConfiguration(outside=(Outside(_OF_KYVERNO, where, why),))
+    own = configuration.configuration_of(found)
+    user = viewer.user.username
+    excluded = own.excludes(viewer.user)
+    why = f"{excluded}: Kyverno admits every request of {user}; its policies are evaluated as for other users"
+    return _OwnConfiguration(own, outside=(Outside(_OF_KYVERNO, where, why),) if excluded else ())
+
+
+def _config_map(listing: _Listing, kinds: Iterable[Kind], rules: Rulebook, place: tuple[str, str]) -> JsonObject | None:
+    """The ConfigMap of a namespace and name, from policy files or from the cluster."""
+    kind = next((it for it in kinds if (it.group, it.version, it.plural) == ("", "v1", "configmaps")), None)
+    given = (it for it in rules.params if (it.kind.group, it.kind.plural) == ("", "configmaps"))
+    listed = listing.everything(kind, (place[0],)) if kind else iter(())
+    return next((it.body for it in chain(given, listed) if (it.namespace, it.name) == place), None)
 
 
 def _in_force(rules: Rulebook, kyvernos: Iterable[Bound]) -> Iterator[Policy]:

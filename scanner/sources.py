@@ -22,6 +22,7 @@ from scanner.policies.kyverno import spec
 from scanner.policies.kyverno.exceptions import PLURAL, PolicyException, is_exception, read_exception
 from scanner.policies.kyverno.spec import KyvernoPolicy
 from scanner.policies.validating import Bound
+from scanner.policies.validation import Undecodable, unknown_fields
 
 _ACTIONS = ("Deny", "Warn", "Audit")
 _LANGUAGES = (validating.LANGUAGE, mutating.LANGUAGE)
@@ -182,28 +183,31 @@ class _Reader:
             kind, name = as_text(document.body.get("kind")), as_text(dig(document.body, "metadata", "name"))
             self.refused[name] = document.source
             group = as_text(document.body.get("apiVersion")).partition("/")[0]
-            self._miss(document, f'{kind}.{group} "{name}" is invalid: {error}')
+            undecodable = isinstance(error, Undecodable)
+            self._miss(document, str(error) if undecodable else f'{kind}.{group} "{name}" is invalid: {error}')
 
     def _sort(self, document: Manifest) -> None:
         body, source = document.body, document.source
         if manifest.is_a(body, validating.LANGUAGE):
-            self._policy(validating.read_policy(body, source=source, rules=self._rules))
+            self._policy(validating.read_policy(body, source=source, rules=self._rules), body)
         elif manifest.is_a(body, mutating.LANGUAGE):
-            self._policy(mutating.read_policy(body, source=source, rules=self._rules))
+            self._policy(mutating.read_policy(body, source=source, rules=self._rules), body)
         elif manifest.is_a(body, f"{validating.LANGUAGE}Binding"):
-            self._binding(validating.read_binding(body, source=source))
+            self._binding(validating.read_binding(body, source=source), body)
         elif manifest.is_a(body, f"{mutating.LANGUAGE}Binding"):
-            self._binding(mutating.read_binding(body, source=source))
+            self._binding(mutating.read_binding(body, source=source), body)
         elif not self._of_kyverno(document) and source != "cluster":
             self._param(document)
 
-    def _policy(self, policy: Policy) -> None:
+    def _policy(self, policy: Policy, document: JsonObject) -> None:
         if self._first("policy", policy.name, policy.source, policy.language):
             self.policies.append(policy)
+            self.health.extend(_ignored(policy.source, document, policy.name, "", policy.language))
 
-    def _binding(self, binding: Binding) -> None:
+    def _binding(self, binding: Binding, document: JsonObject) -> None:
         if self._first("binding", binding.name, binding.source, binding.language):
             self.bindings.append(binding)
+            self.health.extend(_ignored(binding.source, document, binding.policy_name, binding.name, binding.language))
 
     def _of_kyverno(self, document: Manifest) -> bool:
         """Take what is Kyverno's, and tell whether it is."""
@@ -256,6 +260,14 @@ class _Reader:
         why = f"{what} {name} is defined already in {earlier}; this one is not used: rename or remove one of them"
         self.gaps.append(Gap(GapKind.DOCUMENT, source, why))
         return False
+
+
+def _ignored(source: str, document: JsonObject, policy: str, binding: str, language: str) -> Iterator[Health]:
+    """The fields of a manifest in a file that its kind does not have, and that the API server drops with a warning."""
+    unknown = unknown_fields(document) if source != "cluster" else ()
+    if unknown:
+        detail = f"the API server ignores unknown fields: {', '.join(unknown)}"
+        yield Health(HealthKind.NOTE, policy, binding, detail, language)
 
 
 def _assumed(name: str, action: str, policies: Mapping[PolicyKey, Policy], reader: _Reader) -> Iterator[Binding]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from scanner.cli.connection import AsGroupsOption, AsOption, Connection, ContextOption, KubeconfigOption
+from scanner.cli.filters import FiltersOption, kyverno_configuration
 from scanner.cli.values import reject_empty
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def check(
     skip_kinds: SkipKindsOption = None,
     files: FilesOption = None,
     no_cluster_policies: NoClusterPoliciesOption = False,
+    kyverno_filters: FiltersOption = None,
     kubeconfig: KubeconfigOption = "",
     context: ContextOption = "",
     as_user: AsOption = "",
@@ -66,7 +68,14 @@ def check(
 ) -> None:
     """Tell before a scan what it will not be allowed to see. Nothing is listed but policies, params and namespaces."""
     cluster = _connected(kubeconfig, context, as_user, as_groups)
-    needed = _needed(cluster, namespaces or [], skip_kinds or [], files or [], cluster_policies=not no_cluster_policies)
+    needed = _needed(
+        cluster,
+        namespaces or [],
+        skip_kinds or [],
+        files or [],
+        kyverno_filters or [],
+        cluster_policies=not no_cluster_policies,
+    )
     answered = [(need, cluster.allows(need)) for need in needed.rights]
     missing = [need for need, allowed in answered if not allowed and not need.optional]
     if output is Form.JSON:
@@ -82,6 +91,7 @@ def generate(
     skip_kinds: SkipKindsOption = None,
     files: FilesOption = None,
     no_cluster_policies: NoClusterPoliciesOption = False,
+    kyverno_filters: FiltersOption = None,
     name: Annotated[str, typer.Option("--name", metavar="NAME", help="The name of the roles.")] = "assay",
     subject: Annotated[
         str,
@@ -104,7 +114,14 @@ def generate(
     from scanner.cluster.rights import roles  # noqa: PLC0415
 
     cluster = _connected(kubeconfig, context, as_user, as_groups)
-    needed = _needed(cluster, namespaces or [], skip_kinds or [], files or [], cluster_policies=not no_cluster_policies)
+    needed = _needed(
+        cluster,
+        namespaces or [],
+        skip_kinds or [],
+        files or [],
+        kyverno_filters or [],
+        cluster_policies=not no_cluster_policies,
+    )
     written = yaml.safe_dump_all(roles(needed.rights, name, subject), sort_keys=False, default_flow_style=None)
     text(written.splitlines())
     _warn(needed)
@@ -118,7 +135,13 @@ def _connected(kubeconfig: str, context: str, as_user: str, as_groups: list[str]
 
 
 def _needed(
-    cluster: LiveCluster, namespaces: list[str], skip_kinds: list[str], files: list[Path], *, cluster_policies: bool
+    cluster: LiveCluster,
+    namespaces: list[str],
+    skip_kinds: list[str],
+    files: list[Path],
+    kyverno_filters: list[str],
+    *,
+    cluster_policies: bool,
 ) -> Needs:
     from scanner.cli.inputs import policy_files  # noqa: PLC0415 - nothing is imported before it is needed
     from scanner.model.scan import Scope  # noqa: PLC0415
@@ -128,7 +151,9 @@ def _needed(
     reject_empty({"-n": namespaces, "--skip-kind": skip_kinds})
     manifests, gaps = policy_files(files)
     scope = Scope(namespaces=tuple(namespaces), skip_kinds=tuple(skip_kinds))
-    return needs(cluster, Options(scope, manifests, gaps, cluster_policies))
+    configuration = kyverno_configuration(kyverno_filters)
+    options = Options(scope, manifests, gaps, cluster_policies, kyverno_configuration=configuration)
+    return needs(cluster, options)
 
 
 def _show_table(answered: list[tuple[Need, bool]]) -> None:

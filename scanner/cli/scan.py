@@ -24,6 +24,7 @@ from scanner.cli.connection import (
     RequestTimeoutOption,
 )
 from scanner.cli.database import DbOption, opened
+from scanner.cli.filters import FLAG, FiltersOption, kyverno_configuration
 from scanner.cli.gates import FailOn, failed
 from scanner.cli.inputs import files_as_cluster, policies_among, policy_files, reject_stdin_twice
 from scanner.cli.interruption import Interruption
@@ -182,6 +183,7 @@ def command(
             show_default=False,
         ),
     ] = None,
+    kyverno_filters: FiltersOption = None,
     allow_network: Annotated[
         bool,
         typer.Option(
@@ -271,6 +273,8 @@ def command(
         raise UsageError("--kubernetes-version is for files: a cluster says its version itself; leave it out")
     if all_namespaces:
         reject_together("-A", {"-n": namespaces}, "leave one of them out")
+    if kyverno_compat:
+        reject_together("--kyverno-compat", {FLAG: kyverno_filters}, "only Kyverno's webhook filters objects")
     if no_cluster_policies and not files:
         raise UsageError("--no-cluster-policies leaves no policy: name files with -f")
     reject_stdin_twice([*(source or ()), *(files or ())])
@@ -291,6 +295,7 @@ def command(
         assume_bound=assume_bound or [],
         user=requester(user, user_groups, user_uid, user_extra),
         kyverno_compat=kyverno_compat,
+        kyverno_filters=kyverno_filters or [],
         allow_network=allow_network,
     )
     if source:
@@ -341,6 +346,7 @@ def _options(
     assume_bound: list[str],
     user: UserInfo | None,
     kyverno_compat: KyvernoCompat | None,
+    kyverno_filters: list[str],
     allow_network: bool,
 ) -> Options:
     from scanner.cluster.yaml import load  # noqa: PLC0415 - nothing is imported before it is needed
@@ -358,6 +364,7 @@ def _options(
         assume_bound=tuple(assumption(text) for text in assume_bound),
         user=user,
         kyverno_compat=kyverno_compat.value if kyverno_compat else "",
+        kyverno_configuration=kyverno_configuration(kyverno_filters),
         parse=load,
         network=Outside() if allow_network else None,
     )

@@ -169,7 +169,8 @@ Outcome: TypeAlias = Passed | Violated | WouldChange | Errored | Skipped
 class Judgement:
     """The outcome of one check. An invocation that was matched yields exactly one per check.
 
-    `excepted_by` names the policy exceptions that keep this outcome from having any effect.
+    `excepted_by` names the policy exceptions that keep this outcome from having any effect, after what keeps requests for the
+    object from the policy.
     """
 
     check: Check

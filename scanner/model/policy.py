@@ -132,8 +132,8 @@ class Policy:
 
     @property
     def static(self) -> bool:
-        """Whether it is one of the control plane's own manifests, which no API lists: only a file can show it."""
-        return self.source != "cluster" and self.name.endswith(STATIC)
+        """Whether it is one of the control plane's own manifests, which no API lists and which know no params: from a file."""
+        return self.source != "cluster" and self.name.endswith(STATIC) and self.param_kind is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,11 +164,15 @@ class Binding:
     @property
     def static(self) -> bool:
         """Whether it is one of the control plane's own manifests."""
-        return self.source != "cluster" and self.name.endswith(STATIC)
+        return self.source != "cluster" and self.name.endswith(STATIC) and self.param_ref is None
 
     def joins(self, policy: Policy) -> bool:
-        """Whether it puts a policy into force: languages, the control plane's manifests and the API's objects keep apart."""
-        return (self.language, self.policy_name, self.static) == (policy.language, policy.name, policy.static)
+        """Whether it puts a policy into force: languages, the control plane's manifests and the API's objects keep apart.
+
+        What comes from files may be either, as the API server takes such names, too, where it reads no manifests of its own.
+        """
+        from_files = "cluster" not in (self.source, policy.source)
+        return self.policy_key == policy.key and (from_files or self.static == policy.static)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import base64
 import orjson
 
 from scanner.cel.errors import EvaluationError
-from scanner.cel.functions.quantity import parse
+from scanner.cel.functions.quantity import compare, parse
 from scanner.cel.text import printed_double
 from scanner.model.json import Json
 from scanner.mutate import gotimes
@@ -182,6 +182,14 @@ def quantity(value: Json) -> str:
         return "0" if value is None else str(parse(_quantity_text(value)))
     except EvaluationError as error:
         raise Malformed(str(error)) from None
+
+
+def same_quantity(left: Json, right: Json) -> bool:
+    """Return whether two quantities are the same number; what is no quantity is the same as nothing else."""
+    try:
+        return compare(parse(_quantity_text(left)), parse(_quantity_text(right))) == 0
+    except EvaluationError:
+        return False
 
 
 def _quantity_text(value: Json) -> str:

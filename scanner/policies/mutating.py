@@ -43,22 +43,27 @@ class NoSchemas:
 
 def read_policy(document: JsonObject, *, source: str = "cluster", rules: Minor = NEWEST) -> Policy:
     """The policy of a manifest. From a file (`source` is not `cluster`), InvalidManifest when the API would refuse it."""
-    policy = manifest.read_policy(document, language=LANGUAGE, source=source)
-    if source != "cluster":
-        _refuse(validation.mutating_policy_faults(document, validation.written(policy, rules)))
+    if source == "cluster":
+        return manifest.read_policy(document, language=LANGUAGE, source=source)
+    taken = validation.decoded(document)
+    policy = manifest.read_policy(taken, language=LANGUAGE, source=source)
+    _refuse(validation.mutating_policy_faults(taken, validation.written(policy, rules)))
     return policy
 
 
 def read_binding(document: JsonObject, *, source: str = "cluster") -> Binding:
     """The binding of a manifest, with the same promise as `read_policy`."""
-    if source != "cluster":
-        _refuse(validation.mutating_binding_faults(document))
-    return manifest.read_binding(document, language=LANGUAGE, source=source)
+    if source == "cluster":
+        return manifest.read_binding(document, language=LANGUAGE, source=source)
+    taken = validation.decoded(document)
+    _refuse(validation.mutating_binding_faults(taken))
+    return manifest.read_binding(taken, language=LANGUAGE, source=source)
 
 
 def _refuse(faults: tuple[str, ...]) -> None:
+    """The server tells the same fault once (`ErrorList.ToAggregate`)."""
     if faults:
-        raise InvalidManifest(faults)
+        raise InvalidManifest(tuple(dict.fromkeys(faults)))
 
 
 def assume_bound(policy: Policy) -> Binding:

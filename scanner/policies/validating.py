@@ -16,7 +16,7 @@ from scanner.errors import ConfigurationError, InvalidManifest
 from scanner.evaluate import CompiledPolicy, Request, compile_policy, evaluate, misconfigured
 from scanner.match import Target, applies
 from scanner.model.json import EMPTY, JsonObject, dig, text_map
-from scanner.model.outcome import Check, Judgement
+from scanner.model.outcome import Check, CheckKind, Judgement, Passed, Skipped
 from scanner.model.policy import Action, Binding, Invocation, MatchResources, Operation, Policy
 from scanner.model.reading import UNKNOWN, Auditability, Reading
 from scanner.model.release import NEWEST, Minor
@@ -65,6 +65,8 @@ class World:
 
 Decide: TypeAlias = Callable[[CompiledPolicy, Request, Resource | None], tuple[Judgement, ...]]
 """Every check of a matched invocation; the resource is its param."""
+Exempts: TypeAlias = Callable[[Resource, Mapping[str, str]], str]
+"""What keeps requests for an object in a namespace with some labels from a policy, or an empty string."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,8 @@ class Bound:
     """A compiled policy with the bindings that put it into force, ordered by name, and what its expressions read.
 
     `decide` is how its language judges a request that a binding matches. With a `namespace`, it judges no object outside, but
-    (`leaks`) those in none.
+    (`leaks`) those in none. With `own_namespace_object` a Namespace that exists is its own namespaceObject. `exempts` is what
+    admission does not ask the policy about.
     """
 
     compiled: CompiledPolicy
@@ -82,10 +85,21 @@ class Bound:
     decide: Decide = evaluate
     namespace: str = ""
     leaks: bool = False
+    own_namespace_object: bool = False
+    exempts: Exempts | None = None
 
     def sees(self, namespace: str) -> bool:
         """Whether it judges the objects of a namespace, or those in none."""
         return self.namespace in ("", namespace) or (self.leaks and not namespace)
+
+    def heard(
+        self, judgements: tuple[Judgement, ...], resource: Resource, namespace: JsonObject | None
+    ) -> tuple[Judgement, ...]:
+        """The judgements, without effect where requests for the object never get to the policy."""
+        if self.exempts is None or all(isinstance(it.outcome, Passed | Skipped) for it in judgements):
+            return judgements
+        exempted = self.exempts(resource, text_map(dig(namespace, "metadata", "labels")))
+        return tuple(_without_effect(it, exempted) for it in judgements) if exempted else judgements
 
     @property
     def policy(self) -> Policy:
@@ -101,6 +115,13 @@ class Bound:
         if isinstance(self.decide, wrapped.Deciding):
             return not self.decide.tells(self.compiled, kind)
         return self.decide is evaluate
+
+
+def _without_effect(judgement: Judgement, exempted: str) -> Judgement:
+    """What is wrong with the policy itself is no matter of the object."""
+    if isinstance(judgement.outcome, Passed | Skipped) or judgement.check.kind is CheckKind.CONFIGURATION:
+        return judgement
+    return replace(judgement, excepted_by=", ".join(filter(None, (exempted, judgement.excepted_by))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,22 +141,27 @@ class Ruling:
 
 def read_policy(document: JsonObject, *, source: str = "cluster", rules: Minor = NEWEST) -> Policy:
     """The policy of a manifest. From a file (`source` is not `cluster`), InvalidManifest when the API would refuse it."""
-    policy = manifest.read_policy(document, language=LANGUAGE, source=source)
-    if source != "cluster":
-        _refuse(validation.policy_faults(document, validation.written(policy, rules)))
+    if source == "cluster":
+        return manifest.read_policy(document, language=LANGUAGE, source=source)
+    taken = validation.decoded(document)
+    policy = manifest.read_policy(taken, language=LANGUAGE, source=source)
+    _refuse(validation.policy_faults(taken, validation.written(policy, rules)))
     return policy
 
 
 def read_binding(document: JsonObject, *, source: str = "cluster") -> Binding:
     """The binding of a manifest, with the same promise as `read_policy`."""
-    if source != "cluster":
-        _refuse(validation.binding_faults(document))
-    return manifest.read_binding(document, language=LANGUAGE, source=source)
+    if source == "cluster":
+        return manifest.read_binding(document, language=LANGUAGE, source=source)
+    taken = validation.decoded(document)
+    _refuse(validation.binding_faults(taken))
+    return manifest.read_binding(taken, language=LANGUAGE, source=source)
 
 
 def _refuse(faults: tuple[str, ...]) -> None:
+    """The server tells the same fault once (`ErrorList.ToAggregate`)."""
     if faults:
-        raise InvalidManifest(faults)
+        raise InvalidManifest(tuple(dict.fromkeys(faults)))
 
 
 def assume_bound(policy: Policy, action: Action) -> Binding:
@@ -279,9 +305,10 @@ def _rulings(
     if not params:
         yield Ruling(Invocation(policy, binding), target.operation, resource, ())
         return
-    request = _request(target, selection.matched, resource, world)
+    request = _request(bound, selection, resource, world)
     for param in params:
         judgements = bound.decide(bound.compiled, request, param)
+        judgements = bound.heard(judgements, resource, world.namespace(resource.namespace))
         yield Ruling(Invocation(policy, binding, param), target.operation, resource, judgements, request)
 
 
@@ -291,16 +318,24 @@ def _matched(match: MatchResources | None, target: Target) -> Kind | None:
     return applies(match, target)
 
 
-def _request(target: Target, matched: Kind, resource: Resource, world: World) -> Request:
-    namespaced = bool(target.namespace) and (resource.kind.group, resource.kind.plural) != ("", "namespaces")
+def _request(bound: Bound, selection: Selection, resource: Resource, world: World) -> Request:
+    target = selection.target
     return Request(
         operation=target.operation,
         original=target.kind,
-        matched=matched,
+        matched=selection.matched,
         resource=resource,
         namespace=target.namespace,
-        namespace_object=world.namespace(target.namespace) if namespaced else None,
+        namespace_object=_namespace_object(bound, target, resource, world),
         user=world.user,
         decider=world.authorizer,
         strain=world.strain,
     )
+
+
+def _namespace_object(bound: Bound, target: Target, resource: Resource, world: World) -> JsonObject | None:
+    if not target.namespace:
+        return None
+    if (resource.kind.group, resource.kind.plural) != ("", "namespaces"):
+        return world.namespace(target.namespace)
+    return resource.body if bound.own_namespace_object and target.operation != "CREATE" else None

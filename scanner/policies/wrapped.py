@@ -21,8 +21,8 @@ from scanner.model.json import Json
 from scanner.model.outcome import Judgement
 from scanner.model.release import Minor
 from scanner.model.resource import Kind, Resource
+from scanner.mutate.goread import same_quantity
 from scanner.mutate.origin import Data
-from scanner.mutate.quantities import same_quantity
 from scanner.mutate.schema import Atom, MapType, Schema
 
 SINCE: Final[Minor] = (1, 37)

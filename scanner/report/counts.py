@@ -24,7 +24,7 @@ class Counts:
 
     `skipped` checks were not asked, because a match condition is false; `not_auditable` ones could not be decided here.
     `would_change` is drift: mutations that would change the object, which is no violation. `excepted` checks would not pass
-    without the policy exceptions that apply to their objects.
+    without the policy exceptions, or the filters of Kyverno's configuration, that apply to their objects.
     """
 
     passed: int = 0

@@ -97,10 +97,11 @@ def drift_line(document: Document) -> str:
 
 
 def excepted_line(document: Document) -> str:
-    """What would not pass without policy exceptions, or an empty string."""
+    """What would not pass without policy exceptions and Kyverno's filters, or an empty string."""
     number = document.totals.excepted
     return (
-        f"{plural(number, 'check')} would not pass without a policy exception: nothing is refused for them"
+        f"{plural(number, 'check')} would not pass without a policy exception or a filter of Kyverno's configuration: "
+        "nothing is refused for them"
         if number
         else ""
     )

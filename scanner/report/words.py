@@ -262,7 +262,7 @@ def binding_note(binding: Binding) -> str:
 
 
 def told(finding: Finding) -> str:
-    """What a finding says, and which policy exceptions keep it from having any effect."""
+    """What a finding says, and which policy exceptions or filters keep it from having any effect."""
     message = finding.outcome.message
     return f"{message} [excepted by {finding.excepted_by}]" if finding.excepted_by else message
 

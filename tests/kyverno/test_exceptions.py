@@ -138,14 +138,63 @@ def test_an_exception_that_asks_the_network_leaves_a_failure_open() -> None:
     assert ["Passed", "Skipped"] == outcomes(deployment(), mixed, exceptions=(exception(matchConditions=asking),))
 
 
-def test_variables_are_out_of_an_exceptions_sight() -> None:
-    """An exception that names a variable does not compile, and takes the policy with it."""
-    using = policy(
-        "variables.x", resources=("deployments",), group="apps", variables=[{"name": "x", "expression": "true"}]
-    )
-    conditions = [{"name": "x", "expression": "variables.x"}]
+USING = [{"name": "x", "expression": "variables.x"}]
+VARIABLES: Any = {"variables": [{"name": "x", "expression": "true"}]}
+ON_DEPLOYMENTS: Any = {"resources": ("deployments",), "group": "apps"}
+
+
+def test_a_variable_in_an_exception_compiles_and_has_no_value() -> None:
+    """It is an error of every evaluation: with failurePolicy Fail the request is refused."""
+    using = policy("variables.x", **ON_DEPLOYMENTS, **VARIABLES)
+    (judgement,) = judgements(deployment(), using, exceptions=(exception(matchConditions=USING),))
+    message = "failed to load context: no such attribute(s): variables"
+    assert Errored(message, would_deny=True, reason="", code=400) == judgement.outcome
+
+
+def test_with_failure_policy_ignore_an_exception_with_a_variable_is_skipped() -> None:
+    """The policy is evaluated as if the exception were not there."""
+    lenient = policy("!variables.x", **ON_DEPLOYMENTS, **VARIABLES, failurePolicy="Ignore")
+    (judgement,) = judgements(deployment(), lenient, exceptions=(exception(matchConditions=USING),))
+    assert ("", "Violated") == (judgement.excepted_by, type(judgement.outcome).__name__)
+
+
+@pytest.mark.parametrize(
+    ("expected", "expression"),
+    [
+        ("team/let-be", "true || variables.x"),
+        ("", "false && variables.x"),
+    ],
+)
+def test_a_variable_that_decides_nothing_is_no_error(expected: str, expression: str) -> None:
+    """Logical operators absorb the error, as they absorb every other."""
+    using = policy("false", **ON_DEPLOYMENTS, **VARIABLES)
+    conditions = [{"name": "x", "expression": expression}]
     (judgement,) = judgements(deployment(), using, exceptions=(exception(matchConditions=conditions),))
-    assert "policy exception team/let-be: spec.matchConditions[0]" in getattr(judgement.outcome, "message", "")
+    assert (expected, "Violated") == (judgement.excepted_by, type(judgement.outcome).__name__)
+
+
+def test_an_earlier_exemption_is_not_undone_by_a_variable() -> None:
+    """Exceptions are evaluated in their order; after a full one errors do not count."""
+    using = policy("false", **ON_DEPLOYMENTS, **VARIABLES)
+    both = (exception("a"), exception("b", matchConditions=USING))
+    (judgement,) = judgements(deployment(), using, exceptions=both)
+    assert "team/a" == judgement.excepted_by
+
+
+@pytest.mark.parametrize(
+    ("expected", "conditions", "variables"),
+    [
+        ("undefined field 'y'", [{"name": "y", "expression": "variables.y"}], "true"),
+        ("output is expected to be of type bool", USING, "object"),
+        ("output is expected to be of type bool", USING, "1"),
+    ],
+)
+def test_an_exception_that_does_not_compile_breaks_the_policy(expected: str, conditions: Any, variables: str) -> None:
+    """Unknown variables are undeclared, and a condition is a bool by its type: Kyverno does not load the policy."""
+    using = policy("true", **ON_DEPLOYMENTS, variables=[{"name": "x", "expression": variables}])
+    (judgement,) = judgements(deployment(), using, exceptions=(exception(matchConditions=conditions),))
+    message = getattr(judgement.outcome, "message", "")
+    assert (True, True) == ("policy exception team/let-be: spec.matchConditions[0]" in message, expected in message)
 
 
 def test_conditions_of_an_exception_are_not_rewritten() -> None:
@@ -171,7 +220,18 @@ def test_the_other_kind_of_this_name_is_no_exception() -> None:
     [
         ("spec.policyRefs: Required value", {"policyRefs": []}),
         ("spec.policyRefs[0].kind: Required value", {"policyRefs": [{"name": "x"}]}),
-        ('spec.expiresAt: Invalid value: "soon": must be a time such as 2026-01-31T00:00:00Z', {"expiresAt": "soon"}),
+        (
+            'spec.expiresAt: Invalid value: "soon": spec.expiresAt in body must be of type date-time: "soon"',
+            {"expiresAt": "soon"},
+        ),
+        ('spec.expiresAt: Invalid value: "": spec.expiresAt in body must be of type date-time: ""', {"expiresAt": 1}),
+        (
+            'spec.images[1]: Invalid value: "integer": spec.images[1] in body must be of type string: "integer"',
+            {"images": ["a", 1]},
+        ),
+        ('spec.reportResult: Unsupported value: "": supported values: "skip", "pass"', {"reportResult": ""}),
+        ("spec.matchConditions[0].name: Required value", {"matchConditions": [{"expression": "true"}]}),
+        ("spec.policyRefs[0].name: Required value", {"policyRefs": [{"name": None, "kind": "ValidatingPolicy"}]}),
     ],
 )
 def test_an_exception_in_a_file_is_held_to_its_schema(expected: str, spec: Any) -> None:

@@ -151,6 +151,32 @@ def test_the_request_is_the_creation_of_the_object(expected: bool, expression: s
 NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team", "labels": {"a": "b"}}}
 
 
+BOTH = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["namespaces"]}
+LABELLED = "namespaceObject != null && namespaceObject.metadata.labels['a'] == 'b'"
+
+
+@pytest.mark.parametrize(("expected", "operation"), [("Violated", "CREATE"), ("Passed", "UPDATE"), ("Violated", None)])
+def test_a_namespace_that_exists_is_its_own_namespace_object(expected: str, operation: Any) -> None:
+    """The webhook looks it up by the request's namespace, which is its name: while it is created, there is none."""
+    manifest = policy(LABELLED, match={"resourceRules": [BOTH]})
+    assert [expected] == outcomes(NAMESPACE, manifest, operation=operation)
+
+
+@pytest.mark.parametrize("manner", ["controller", "cli"])
+def test_kyvernos_reports_know_no_namespace_object_of_a_namespace(manner: str) -> None:
+    """Only a request of an API server names the namespace."""
+    manifest = policy("namespaceObject == null", match={"resourceRules": [BOTH]})
+    assert ["Passed"] == outcomes(NAMESPACE, manifest, manner=MANNERS[manner])
+
+
+def test_other_objects_without_a_namespace_have_no_namespace_object() -> None:
+    """A Node's request names no namespace."""
+    rule = {**BOTH, "resources": ["nodes"]}
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "team"}}
+    manifest = policy("namespaceObject == null", match={"resourceRules": [rule]})
+    assert ["Passed"] == outcomes(node, manifest, operation="UPDATE", namespaces=(NAMESPACE,))
+
+
 @pytest.mark.parametrize(
     ("expected", "manner"), [("Passed", "admission"), ("Violated", "controller"), ("Violated", "cli")]
 )

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from typing import Any
 
 import pytest
 
+from scanner.model.outcome import Gap, GapKind
 from scanner.model.resource import Kind
-from scanner.model.scan import HealthKind, OutcomeName, Scope
+from scanner.model.scan import HealthKind, OutcomeName, Outside, Scope
 from scanner.needs import needs
-from scanner.scan import Options
+from scanner.policies.kyverno.configuration import DEFAULT, NOTHING
+from scanner.scan import KyvernoConfiguration, Options
+from scanner.sources import Manifest
 from tests.core.documents import KINDS
 from tests.kyverno.made import deployment, exception, pod, policy
 from tests.scan.fakes import FakeCluster, Told, forbidden, scanned
@@ -101,7 +105,8 @@ def _sum(told: Told, name: OutcomeName) -> int:
 
 def test_a_policy_that_reads_what_may_not_be_listed_is_a_gap() -> None:
     """It could only be judged wrongly."""
-    told = _scanned(READING, pod(), refused={"configmaps": forbidden("configmaps")})
+    none = KyvernoConfiguration(given=NOTHING)
+    told = _scanned(READING, pod(), refused={"configmaps": forbidden("configmaps")}, kyverno_configuration=none)
     (gap,) = told.gaps
     assert ("policy checks (ValidatingPolicy)", []) == (gap.where, told.said)
     assert gap.why == "it reads configmaps, which could not be listed: cannot list configmaps: forbidden"
@@ -251,3 +256,136 @@ def test_in_the_controllers_manner_a_namespaced_policy_sees_what_is_in_no_namesp
     own["metadata"] = {"name": "checks", "namespace": "team"}
     told = _scanned(own, kyverno_compat=compat)
     assert expected == [one.policy for one in told.findings]
+
+
+def _configured(**data: Any) -> Any:
+    metadata = {"name": "kyverno", "namespace": "kyverno"}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+
+
+PODS_OF_TEAM = _configured(resourceFilters="[Node,*,*] [Pod,team,we*]")
+FILTERED = "Kyverno's resourceFilters [Pod,team,we*]"
+
+
+def test_what_a_filter_exempts_is_evaluated_and_refuses_nothing() -> None:
+    """The finding names the filter, and is counted apart; what passes passes."""
+    told = _scanned(policy("object.metadata.name == 'web2'"), PODS_OF_TEAM, pod(), pod("web2"), pod("other"))
+    assert {"web": (FILTERED, False), "other": ("", True)} == {
+        it.name: (it.excepted_by, it.denies) for it in told.findings
+    }
+    counted = {name: told.counted(name) for name in (OutcomeName.EXCEPTED, OutcomeName.VIOLATED, OutcomeName.PASSED)}
+    assert {OutcomeName.EXCEPTED: 1, OutcomeName.VIOLATED: 1, OutcomeName.PASSED: 1} == counted
+
+
+def test_filters_apply_whatever_way_a_policy_is_evaluated() -> None:
+    """With exceptions, conditions and errors as well; an exception is named behind the filter."""
+    broken = policy("object.spec.none == 1", "false", matchConditions=[{"name": "c", "expression": "true"}])
+    told = _scanned(broken, PODS_OF_TEAM, exception(), pod())
+    assert [(f"{FILTERED}, team/let-be", False)] * 2 == [(it.excepted_by, it.denies) for it in told.findings]
+
+
+def test_a_policy_that_does_not_compile_is_no_matter_of_a_filter() -> None:
+    """Its fault is the policy's, on whatever object."""
+    told = _scanned(policy("1"), PODS_OF_TEAM, pod())
+    assert [""] == [it.excepted_by for it in told.findings]
+
+
+@pytest.mark.parametrize("options", [{"kyverno_compat": "controller"}, {"kyverno_compat": "cli"}])
+def test_kyvernos_reports_know_no_filters(options: Any) -> None:
+    """Its scan skips them by default: the ConfigMap is not even read."""
+    cluster = FakeCluster([TEAM, PODS_OF_TEAM, policy("false"), pod()], kinds=(*KINDS, *KYVERNO))
+    told = scanned(cluster, Options(**options))
+    assert ([""], []) == ([it.excepted_by for it in told.findings], [it for it in cluster.listed if "configmaps" in it])
+
+
+def test_a_policy_that_the_webhook_does_not_ask_is_not_filtered() -> None:
+    """What it finds is only reported, and reports are not filtered."""
+    told = _scanned(policy("false", evaluation={"admission": {"enabled": False}}), PODS_OF_TEAM, pod())
+    assert [("", ("Audit",))] == [(it.excepted_by, it.actions) for it in told.findings]
+
+
+def test_filters_that_may_not_be_read_are_a_gap() -> None:
+    """Findings could count that admission would never make."""
+    told = _scanned(policy("false"), pod(), refused={"kyverno/configmaps": forbidden("configmaps")})
+    why = (
+        "Kyverno's resource filters are not known, and objects that they exempt count like all others: "
+        "cannot list configmaps: forbidden. Name the filters with --kyverno-resource-filters"
+    )
+    assert ([Gap(GapKind.LIST, "ConfigMap kyverno/kyverno", why)], [""]) == (
+        [*told.gaps],
+        [it.excepted_by for it in told.findings],
+    )
+
+
+HOME_LABELS = {"kubernetes.io/metadata.name": "kyverno"}
+
+
+@pytest.mark.parametrize(
+    ("expected", "configuration"),
+    [
+        ("", KyvernoConfiguration(given=NOTHING)),
+        ("the namespaceSelector of Kyverno's webhooks", KyvernoConfiguration(given=DEFAULT)),
+        ("", KyvernoConfiguration(("team", "other"))),
+    ],
+)
+def test_the_user_knows_better(expected: str, configuration: KyvernoConfiguration) -> None:
+    """Filters that are given are used instead of the cluster's, and another ConfigMap if it is named."""
+    everything = _configured(resourceFilters="[*/*,*,*]")
+    home = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kyverno", "labels": HOME_LABELS}}
+    objects = (home, everything, pod(namespace="kyverno"))
+    told = _scanned(policy("false"), *objects, kyverno_configuration=configuration)
+    assert ([expected], ()) == ([it.excepted_by for it in told.findings], told.gaps)
+
+
+def test_a_config_map_among_the_policy_files_stands_in_for_the_clusters() -> None:
+    """As every document of a file does."""
+    files = (Manifest("f.yaml", PODS_OF_TEAM),)
+    told = _scanned(policy("false"), pod(), _configured(resourceFilters=""), manifests=files)
+    assert [FILTERED] == [it.excepted_by for it in told.findings]
+
+
+def test_without_a_config_map_the_report_says_so() -> None:
+    """Nothing is exempted then."""
+    told = _scanned(policy("false"), pod())
+    why = (
+        "there is no such ConfigMap: Kyverno's resource filters are not known, and objects that they exempt count like "
+        "all others. Name the filters with --kyverno-resource-filters"
+    )
+    assert ([""], (Outside("KyvernoConfiguration", "kyverno/kyverno", why),)) == (
+        [it.excepted_by for it in told.findings],
+        told.end.outside,
+    )
+
+
+def test_a_requester_whom_kyverno_excludes_makes_nothing_look_clean() -> None:
+    """Its policies are evaluated as for other users, and the report says so."""
+    told = _scanned(policy("false"), pod(), _configured(excludeUsernames="audit*"))
+    why = "excludeUsernames audit*: Kyverno admits every request of auditor; its policies are evaluated as for other users"
+    assert ([("", True)], (Outside("KyvernoConfiguration", "kyverno/kyverno", why),)) == (
+        [(it.excepted_by, it.denies) for it in told.findings],
+        told.end.outside,
+    )
+
+
+def test_the_labels_of_the_namespace_decide_for_the_webhooks_selector() -> None:
+    """They are the cluster's, whether or not a policy reads them."""
+    selector = json.dumps({"namespaceSelector": {"matchLabels": {"kyverno": "on"}}})
+    on = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "on", "labels": {"kyverno": "on"}}}
+    told = _scanned(policy("false"), on, pod(), pod(namespace="on"), _configured(webhooks=selector))
+    assert {"team": "the namespaceSelector of Kyverno's webhooks", "on": ""} == {
+        it.namespace: it.excepted_by for it in told.findings
+    }
+
+
+def test_the_config_map_is_among_the_rights_of_a_scan() -> None:
+    """Only where some policy of Kyverno's is evaluated as its webhook would."""
+    cluster = FakeCluster([TEAM, policy("false"), pod()], kinds=(*KINDS, *KYVERNO))
+    given = Options(kyverno_configuration=KyvernoConfiguration(given=NOTHING))
+    assert ("kyverno/configmaps" in _rights(cluster, Options()), "kyverno/configmaps" in _rights(cluster, given)) == (
+        True,
+        False,
+    )
+
+
+def _rights(cluster: FakeCluster, options: Options) -> set[str]:
+    return {named(need) for need in needs(cluster, options).rights if not need.optional}

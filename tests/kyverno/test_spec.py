@@ -80,16 +80,38 @@ def test_every_known_field_is_known() -> None:
     assert () == read_policy(manifest).unknown
 
 
+TIMEOUT = "spec.webhookConfiguration.timeoutSeconds"
+
+
 @pytest.mark.parametrize(
     ("expected", "changes"),
     [
         (
-            'spec.failurePolicy: Unsupported value: "Perhaps": supported values: "Fail", "Ignore"',
+            'spec.failurePolicy: Unsupported value: "Perhaps": supported values: "Ignore", "Fail"',
             {"failurePolicy": "Perhaps"},
         ),
         (
             'spec.validationActions[0]: Unsupported value: "Block": supported values: "Deny", "Audit", "Warn"',
             {"validationActions": ["Block"]},
+        ),
+        ('spec.failurePolicy: Unsupported value: "": supported values: "Ignore", "Fail"', {"failurePolicy": ""}),
+        (
+            f'{TIMEOUT}: Invalid value: "string": {TIMEOUT} in body must be of type integer: "string"',
+            {"webhookConfiguration": {"timeoutSeconds": "5"}},
+        ),
+        (
+            'spec.matchConstraints: Invalid value: "array": spec.matchConstraints in body must be of type object: "array"',
+            {"matchConstraints": []},
+        ),
+        ('spec.validationActions[1]: Duplicate value: "Deny"', {"validationActions": ["Deny", "Deny"]}),
+        (
+            f'{TIMEOUT}: Invalid value: "float64": {TIMEOUT} in body must be of type int32: "float64"',
+            {"webhookConfiguration": {"timeoutSeconds": 1.5}},
+        ),
+        ("spec.validations[0].expression: Required value", {"validations": [{"message": "m"}]}),
+        (
+            'spec.variables[1]: Duplicate value: {"name":"a"}',
+            {"variables": [{"name": "a", "expression": "1"}, {"name": "a", "expression": "2"}]},
         ),
         (
             "spec.matchConstraints: Required value: a matchConstraints with at least one resource rule is required",
@@ -104,6 +126,12 @@ def test_a_policy_in_a_file_is_held_to_what_the_webhook_takes(expected: str, cha
     with pytest.raises(InvalidManifest) as caught:
         read_policy(manifest, source="policies.yaml")
     assert (expected,) == caught.value.reasons
+
+
+def test_null_in_a_file_is_an_absent_field() -> None:
+    """The server drops it before it looks at the schema."""
+    manifest = policy("true", failurePolicy=None, variables=None, matchConditions=None)
+    assert "Fail" == read_policy(manifest, source="policies.yaml").failure_policy
 
 
 def test_without_actions_a_policy_denies() -> None:

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from scanner.errors import ListFailed
-from scanner.model.outcome import GapKind
 from scanner.model.resource import Kind
 from scanner.model.scan import Outside, ScanState
 from scanner.scan import Options
@@ -122,30 +121,24 @@ def test_a_static_policy_can_be_previewed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("document", "why"),
+    ("asking", "bound"),
     [
-        (
-            policy(STATIC, "true", paramKind={"apiVersion": "v1", "kind": "ConfigMap"}),
-            "spec.paramKind: Forbidden: spec.paramKind is not supported in a static manifest",
-        ),
-        (
-            binding(f"b.{STATIC}", STATIC, paramRef={"name": "x", "parameterNotFoundAction": "Deny"}),
-            "spec.paramRef: Forbidden: spec.paramRef is not supported in a static manifest",
-        ),
-        (
-            binding(f"b.{STATIC}", "p"),
-            'spec.policyName: Invalid value: "p": must end with ".static.k8s.io"',
-        ),
-        (
-            binding("b", STATIC),
-            'metadata.name: Invalid value: "b": must have a name ending with ".static.k8s.io", like the policy',
-        ),
+        (policy(STATIC, "false", **ON_ADMISSION), binding("b", STATIC)),
+        (policy("p", "false", **ON_ADMISSION), binding(f"b.{STATIC}", "p")),
     ],
 )
-def test_what_no_control_plane_would_load_is_a_gap(document: Document, why: str) -> None:
-    """Static manifests know no params, and bind only each other."""
-    (gap,) = told(files=(document,)).gaps
-    assert (GapKind.DOCUMENT, why) == (gap.kind, gap.why.partition(" is invalid: ")[2])
+def test_a_name_alone_makes_no_static_manifest(asking: Document, bound: Document) -> None:
+    """The API server takes such names, too, unless it reads manifests of its own; a file may be meant for either."""
+    scan = told(files=(asking, bound))
+    assert ([], set()) == ([*scan.gaps], {it for it in scan.health if it[0] in ("unbound", "danglingBinding")})
+
+
+def test_a_policy_with_params_is_no_static_manifest() -> None:
+    """The control plane would not load it: it is an object of the API, whatever its name is."""
+    params = {"apiVersion": "v1", "kind": "ConfigMap"}
+    reference = {"name": "limits", "namespace": "default", "parameterNotFoundAction": "Allow"}
+    files = (policy(STATIC, "false", paramKind=params, **ON_ADMISSION), binding("b", STATIC, paramRef=reference))
+    assert "ValidatingAdmissionPolicy" not in {kind for kind, _ in found(told(files=files))}
 
 
 def test_webhooks_are_named_as_out_of_scope() -> None:

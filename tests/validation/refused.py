@@ -39,6 +39,7 @@ def cases() -> Iterator[tuple[str, Document]]:
     yield "binding: no spec", {key: it for key, it in binding("b", "p").items() if key != "spec"}
     yield "policy: empty spec", policy("p", "true") | {"spec": {}}
     yield "binding: empty spec", binding("b", "p") | {"spec": {}}
+    yield from (("undecodable or empty: " + name, document) for name, document in _types())
 
 
 def _everything_wrong() -> Document:
@@ -315,3 +316,26 @@ def _bindings() -> Iterator[tuple[str, Document]]:
         ("bad selector", {"objectSelector": {"matchLabels": {"a b": "c"}}}),
     ):
         yield f"matchResources {name}", {"matchResources": match}
+
+
+def _types() -> Iterator[tuple[str, Document]]:
+    """Values of other types than the field's, and values that are there and empty."""
+    for value in ("", 1, 1.5, True, [], {}, None):
+        shown = repr(value)
+        yield f"failurePolicy {shown}", _spec(policy("p", "true"), failurePolicy=value)
+        yield f"matchPolicy {shown}", _matched(matchPolicy=value)
+        yield f"scope {shown}", _matching(scope=value)
+        yield f"operations [{shown}]", _matching(operations=[value])
+        yield f"reason {shown}", _spec(policy("p"), validations=[{"expression": "true", "reason": value}])
+        yield f"labels {shown}", policy("p", "true") | {"metadata": {"name": "p", "labels": {"a": value}}}
+        yield f"paramRef {shown}", _spec(binding("b", "p"), paramRef=value)
+        reference = {"name": "x", "parameterNotFoundAction": value}
+        yield f"parameterNotFoundAction {shown}", _spec(binding("b", "p"), paramRef=reference)
+        yield f"creationTimestamp {shown}", binding("b", "p") | {"metadata": {"name": "b", "creationTimestamp": value}}
+    yield "static binding", binding("b.static.k8s.io", "p")
+    yield "binding of a static policy", binding("b", "p.static.k8s.io")
+
+
+def _matched(**fields: Any) -> Document:
+    document = _matching()
+    return _spec(document, matchConstraints={**document["spec"]["matchConstraints"], **fields})

@@ -9,6 +9,7 @@ import pytest
 
 from scanner.errors import InvalidManifest
 from scanner.policies.validating import read_binding, read_policy
+from scanner.policies.validation import Undecodable
 from tests.core.documents import Document, binding, policy
 from tests.validation.refused import cases
 
@@ -23,6 +24,8 @@ def refusal(document: Document) -> str:
             read_policy(document, source="f.yaml", rules=(1, 36))
         else:
             read_binding(document, source="f.yaml")
+    except Undecodable as error:
+        return str(error)
     except InvalidManifest as error:
         return f'{document["kind"]}.admissionregistration.k8s.io "{name}" is invalid: {error}'
     return ""

@@ -17,13 +17,14 @@ from scanner.model.policy import Binding, MatchResources, Operation, Policy, Rul
 from scanner.model.reading import Auditability
 from scanner.model.selector import EVERYTHING
 from scanner.policies.kyverno.autogen import Variant
-from scanner.policies.kyverno.compile import CompiledException, compile_conditions, compile_policy, fault
+from scanner.policies.kyverno.compile import compile_exception, compile_policy, fault
+from scanner.policies.kyverno.configuration import NOTHING, Configuration
 from scanner.policies.kyverno.decide import Decision
 from scanner.policies.kyverno.exceptions import PolicyException, concerning
 from scanner.policies.kyverno.manner import ADMISSION, Manner
 from scanner.policies.kyverno.spec import KyvernoPolicy
 from scanner.policies.reading import AUDITABLE, reading
-from scanner.policies.validating import Bound
+from scanner.policies.validating import Bound, Exempts
 
 AS_WRITTEN = "as-written"
 """The binding of a policy in its own form."""
@@ -32,12 +33,16 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """What judging depends on besides policies and objects: in whose manner, at what time, with what around."""
+    """What judging depends on besides policies and objects: in whose manner, at what time, with what around.
+
+    `configuration` is Kyverno's own: what it keeps from the webhook.
+    """
 
     now: datetime
     manner: Manner = ADMISSION
     surroundings: Surroundings = field(default_factory=Alone)
     operations: tuple[Operation, ...] = AUDITABLE
+    configuration: Configuration = NOTHING
 
 
 def bind(
@@ -53,11 +58,9 @@ def _bound(
     policy: KyvernoPolicy, exceptions: tuple[PolicyException, ...], circumstances: Circumstances
 ) -> Iterator[Bound]:
     namespaced = bool(policy.namespace)
-    conditions = tuple(
-        CompiledException(exception, compile_conditions(exception.conditions, namespaced=namespaced))
-        for exception in exceptions
-    )
     compiled = tuple((variant, compile_policy(form, namespaced=namespaced)) for variant, form in policy.variants())
+    as_written = compiled[0][1]
+    conditions = tuple(compile_exception(exception, as_written, namespaced=namespaced) for exception in exceptions)
     faults = (fault(policy.full_name, form, conditions) for _, form in compiled)
     decision = Decision(
         manner=circumstances.manner,
@@ -83,8 +86,24 @@ def _variant(
     match = None if read.reason else _match(compiled.policy, manner)
     form = replace(compiled, policy=replace(compiled.policy, match=match))
     requester = frozenset(it.check for it in read.checks if Auditability.REQUESTER in it.classes)
-    own = policy.namespace
-    return Bound(form, (_binding(policy, variant),), read, requester, decision, own, leaks=manner.leaks)
+    return Bound(
+        form,
+        (_binding(policy, variant),),
+        read,
+        requester,
+        decision,
+        policy.namespace,
+        leaks=manner.leaks,
+        own_namespace_object=manner.server,
+        exempts=_exempts(policy, circumstances),
+    )
+
+
+def _exempts(policy: KyvernoPolicy, circumstances: Circumstances) -> Exempts | None:
+    """Only the webhook filters: the reports controller skips resource filters by default, and so does the command line."""
+    configuration = circumstances.configuration
+    asked = policy.admission and circumstances.manner.server
+    return configuration.exempts if asked and configuration != NOTHING else None
 
 
 def _match(policy: Policy, manner: Manner) -> MatchResources | None:

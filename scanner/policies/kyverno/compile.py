@@ -1,7 +1,7 @@
 """A policy's expressions in Kyverno's environment, and what Kyverno says of those that do not compile.
 
-Source of truth: `pkg/cel/policies/vpol/compiler` of Kyverno 1.18. Match conditions see no variables, a variable sees those before
-it with their exact types, and an expression whose type is dyn is refused. One fault, an exception's included, makes the whole
+Source of truth: `pkg/cel/policies/vpol/compiler` of Kyverno 1.18. A policy's match conditions see no variables, a variable sees those
+before it with their exact types, and an expression whose type is dyn is refused. One fault, an exception's included, makes the whole
 policy unusable.
 """
 
@@ -33,14 +33,13 @@ class CompiledException:
 def compile_policy(policy: Policy, *, namespaced: bool) -> CompiledPolicy:
     """Compile one variant; what does not compile is kept as a fault."""
     environment = kyverno.environment(namespaced=namespaced)
-    conditions = compile_conditions(policy.match_conditions, namespaced=namespaced)
+    conditions = _conditions(policy.match_conditions, environment)
     variables: dict[str, Expression] = {}
     for variable in policy.variables:
         expression = _compiled(variable.expression, environment, variables)
         variables[variable.name] = expression
-        result = expression.program.result_type if expression.program else cel.DYN
         known = tuple(entry for entry in environment.composed if entry[0] != variable.name)
-        environment = replace(environment, composed=(*known, (variable.name, result)))
+        environment = replace(environment, composed=(*known, (variable.name, _result(expression))))
     compiled = CompiledPolicy(
         policy=policy,
         variables=variables,
@@ -70,12 +69,26 @@ def _outlay(compiled: CompiledPolicy) -> Outlay:
     return Outlay(compiled.variables, [Share(cel.PER_CALL_LIMIT, (program,)) for program in programs])
 
 
-def compile_conditions(
-    conditions: tuple[NamedExpression, ...], *, namespaced: bool
+def compile_exception(exception: PolicyException, policy: CompiledPolicy, *, namespaced: bool) -> CompiledException:
+    """Compile the match conditions of an exception for one policy.
+
+    `compileForKubernetes` compiles them last, when the policy's variables are declared already; `evaluateWithData` gives them no
+    value for `variables`. So `variables.x` compiles, and is an error in every evaluation.
+    """
+    declared = tuple((name, _result(variable)) for name, variable in policy.variables.items())
+    environment = replace(kyverno.environment(namespaced=namespaced), composed=declared)
+    return CompiledException(exception, _conditions(exception.conditions, environment))
+
+
+def _conditions(
+    conditions: tuple[NamedExpression, ...], environment: cel.Environment
 ) -> tuple[tuple[NamedExpression, Expression], ...]:
     """Compile match conditions, a policy's or an exception's."""
-    environment = kyverno.environment(namespaced=namespaced)
     return tuple((one, _compiled(one.expression, environment, _NO_VARIABLES, cel.BOOL)) for one in conditions)
+
+
+def _result(expression: Expression) -> cel.Type:
+    return expression.program.result_type if expression.program else cel.DYN
 
 
 def _compiled(

@@ -9,25 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 from scanner.errors import InvalidManifest
 from scanner.model.json import Json, JsonObject, as_list, as_text, dig, text_map, texts
 from scanner.model.policy import NamedExpression
-from scanner.policies.kyverno.spec import KyvernoPolicy, in_group, unknown_fields
+from scanner.policies.kyverno.schema import LABELS, TEXTS, Schema, moment, schema_faults
+from scanner.policies.kyverno.spec import NAMED, KyvernoPolicy, in_group, unknown_fields
 
 KIND = "PolicyException"
 PLURAL = "policyexceptions"
 _PRIORITY = "polex.kyverno.io/priority"
-_KNOWN = {
-    "policyRefs": dict.fromkeys(("name", "kind")),
-    "matchConditions": dict.fromkeys(("name", "expression")),
-    "images": None,
-    "allowedValues": None,
-    "reportResult": None,
-    "expiresAt": None,
-    "properties": ...,
-    "evaluationMode": None,
+_SPEC: Schema = {
+    "allowedValues": TEXTS,
+    "evaluationMode": "string",
+    "expiresAt": "date-time",
+    "images": TEXTS,
+    "matchConditions": NAMED,
+    "policyRefs": [{"kind": "string!", "name": "string!"}],
+    "properties": LABELS,
+    "reportResult": "skip|pass",
 }
 
 
@@ -89,32 +90,24 @@ def read_exception(document: JsonObject, *, source: str = "cluster") -> PolicyEx
         images=texts(dig(spec, "images")),
         values=texts(dig(spec, "allowedValues")),
         passes=dig(spec, "reportResult") == "pass",
-        expires=_moment(as_text(dig(spec, "expiresAt"))),
+        expires=moment(as_text(dig(spec, "expiresAt"))),
         priority=_priority(text_map(dig(metadata, "labels")).get(_PRIORITY, "")),
-        unknown=tuple(unknown_fields(spec, _KNOWN, "spec")),
+        unknown=tuple(unknown_fields(spec, _SPEC, "spec")),
         source=source,
     )
 
 
 def _faults(spec: Json) -> Iterator[str]:
+    """What the API server refuses; if it is nothing, what Kyverno's webhook refuses."""
+    wrong = ["spec: Required value"] if spec is None else [*schema_faults(spec, _SPEC, "spec")]
+    yield from wrong
     references = as_list(dig(spec, "policyRefs"))
-    if not references:
+    if not wrong and not references:
         yield "spec.policyRefs: Required value"
     for index, reference in enumerate(references):
         for field in ("name", "kind"):
-            if not as_text(dig(reference, field)):
+            if dig(reference, field) == "":
                 yield f"spec.policyRefs[{index}].{field}: Required value"
-    until = as_text(dig(spec, "expiresAt"))
-    if until and _moment(until) is None:
-        yield f'spec.expiresAt: Invalid value: "{until}": must be a time such as 2026-01-31T00:00:00Z'
-
-
-def _moment(text: str) -> datetime | None:
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def _priority(text: str) -> int:

@@ -16,9 +16,11 @@ class Manner:
 
     `every`: all validations are asked, not only those up to the first that does not pass. `exempts`: an exception takes the
     place of the verdict, where otherwise it is noted beside it. `expires`: exceptions end. `lenient`: an object selector that
-    fits an object without labels fits every object. `creates`: only a CREATE is simulated. `server`: requests on Namespaces
-    carry their namespace. `leaks`: a namespaced policy is asked about objects that are in no namespace, too. `doubles`: every number of an object is a double. `all_modes`: policies that are not meant for stored
-    objects are asked all the same.
+    fits an object without labels fits every object. `creates`: only a CREATE is simulated. `server`: requests come from an API
+    server, so those on Namespaces carry their namespace, which `Handle` of `pkg/cel/policies/vpol/engine` looks up by its name
+    (`NewNamespaceResolver`): the stored Namespace itself, or null while it is being created. `leaks`: a namespaced policy is asked
+    about objects that are in no namespace, too. `doubles`: every number of an object is a double. `all_modes`: policies that are
+    not meant for stored objects are asked all the same.
     """
 
     every: bool

@@ -6,7 +6,7 @@ webhook refuses. The API defaults nothing; Kyverno's code does.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -15,6 +15,7 @@ from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, di
 from scanner.model.policy import Action, Policy, PolicyKey
 from scanner.policies import manifest
 from scanner.policies.kyverno.autogen import Variant, variants
+from scanner.policies.kyverno.schema import LABELS, TEXTS, Schema, named_faults, repeated_faults, schema_faults
 
 GROUP = "policies.kyverno.io"
 VERSIONS = ("v1", "v1beta1", "v1alpha1")
@@ -25,34 +26,36 @@ PLURALS = ("validatingpolicies", "namespacedvalidatingpolicies")
 ENTRIES_GROUP = "kyverno.io"
 ENTRIES = "globalcontextentries"
 DISABLED = "reports.kyverno.io/disabled"
-_ACTIONS = ("Deny", "Audit", "Warn")
 _ELSEWHERE = {
     "JSON": "it judges JSON payloads (evaluation.mode JSON), not objects of the cluster",
     "HTTP": "it judges HTTP requests (evaluation.mode HTTP), not objects of the cluster",
     "Envoy": "it judges requests to Envoy (evaluation.mode Envoy), not objects of the cluster",
 }
-_NAMED = {"name": None, "expression": None}
-_RULE = dict.fromkeys(("apiGroups", "apiVersions", "operations", "resources", "resourceNames", "scope"))
-_SELECTOR = {"matchLabels": ..., "matchExpressions": dict.fromkeys(("key", "operator", "values"))}
-Known = dict[str, "object"]
-_MATCH: Known = {
-    "resourceRules": _RULE,
-    "excludeResourceRules": _RULE,
-    "namespaceSelector": _SELECTOR,
-    "objectSelector": _SELECTOR,
-    "matchPolicy": None,
+NAMED: Schema = [{"expression": "string!", "name": "string!"}]
+_LISTS = ("apiGroups", "apiVersions", "operations", "resources", "resourceNames")
+_RULES: Schema = [{**dict.fromkeys(_LISTS, TEXTS), "scope": "string"}]
+_SELECTOR: Schema = {
+    "matchLabels": LABELS,
+    "matchExpressions": [{"key": "string!", "operator": "string!", "values": TEXTS}],
 }
-_SPEC: Known = {
-    "matchConstraints": _MATCH,
-    "matchConditions": _NAMED,
-    "variables": _NAMED,
-    "validations": dict.fromkeys(("expression", "message", "messageExpression", "reason")),
-    "auditAnnotations": {"key": None, "valueExpression": None},
-    "failurePolicy": None,
-    "validationActions": None,
-    "autogen": {"podControllers": {"controllers": None}, "validatingAdmissionPolicy": {"enabled": None}},
-    "evaluation": {"mode": None, "admission": {"enabled": None}, "background": {"enabled": None, "interval": None}},
-    "webhookConfiguration": {"timeoutSeconds": None},
+_ENABLED: Schema = {"enabled": "boolean"}
+_SPEC: Schema = {
+    "auditAnnotations": [{"key": "string!", "valueExpression": "string!"}],
+    "autogen": {"podControllers": {"controllers": TEXTS}, "validatingAdmissionPolicy": _ENABLED},
+    "evaluation": {"admission": _ENABLED, "background": {"enabled": "boolean", "interval": "string"}, "mode": "string"},
+    "failurePolicy": "Ignore|Fail",
+    "matchConditions": NAMED,
+    "matchConstraints": {
+        "excludeResourceRules": _RULES,
+        "matchPolicy": "string",
+        "namespaceSelector": _SELECTOR,
+        "objectSelector": _SELECTOR,
+        "resourceRules": _RULES,
+    },
+    "validationActions": ["Deny|Audit|Warn"],
+    "validations": [{"expression": "string!", "message": "string", "messageExpression": "string", "reason": "string"}],
+    "variables": NAMED,
+    "webhookConfiguration": {"timeoutSeconds": "int32"},
 }
 
 
@@ -174,31 +177,25 @@ def read_policy(document: JsonObject, *, source: str = "cluster", namespace: str
     return policy
 
 
-def unknown_fields(value: Json, known: object, path: str) -> Iterator[str]:
-    """The paths of fields that the schema does not have; `...` stands for any content."""
-    if not isinstance(known, dict):
-        return
-    for index, item in enumerate(as_list(value)):
-        yield from unknown_fields(item, known, f"{path}[{index}]")
-    for key, item in as_object(value).items():
-        if key not in known:
-            yield f"{path}.{key}"
-        else:
-            yield from unknown_fields(item, known[key], f"{path}.{key}")
+def unknown_fields(value: Json, known: Schema, path: str) -> Iterator[str]:
+    """The paths of fields that the schema does not have."""
+    if isinstance(known, list):
+        for index, item in enumerate(as_list(value)):
+            yield from unknown_fields(item, known[0], f"{path}[{index}]")
+    if isinstance(known, Mapping):
+        for key, item in as_object(value).items():
+            where = f"{path}.{key}"
+            yield from unknown_fields(item, known[key], where) if key in known else (where,)
 
 
 def _faults(policy: KyvernoPolicy, spec: Json) -> Iterator[str]:
+    """What the API server refuses; if it is nothing, what Kyverno's webhook refuses."""
     if not policy.name:
         yield "metadata.name: Required value: name or generateName is required"
-    if not policy.elsewhere and not as_list(dig(spec, "matchConstraints", "resourceRules")):
+    wrong = ["spec: Required value"] if spec is None else [*schema_faults(spec, _SPEC, "spec")]
+    for name in ("matchConditions", "variables"):
+        wrong += named_faults(dig(spec, name), f"spec.{name}")
+    wrong += repeated_faults(dig(spec, "validationActions"), "spec.validationActions")
+    yield from wrong
+    if not wrong and not policy.elsewhere and not as_list(dig(spec, "matchConstraints", "resourceRules")):
         yield "spec.matchConstraints: Required value: a matchConstraints with at least one resource rule is required"
-    if policy.failure_policy not in ("Fail", "Ignore"):
-        yield _unsupported("spec.failurePolicy", policy.failure_policy, ("Fail", "Ignore"))
-    for index, action in enumerate(policy.actions):
-        if action not in _ACTIONS:
-            yield _unsupported(f"spec.validationActions[{index}]", action, _ACTIONS)
-
-
-def _unsupported(path: str, value: str, supported: tuple[str, ...]) -> str:
-    shown = ", ".join(f'"{one}"' for one in supported)
-    return f'{path}: Unsupported value: "{value}": supported values: {shown}'

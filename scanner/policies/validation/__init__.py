@@ -4,6 +4,7 @@ Source of truth: `pkg/apis/admissionregistration/validation` of Kubernetes 1.36.
 API's own; `tests/validation` holds what a server says to two hundred manifests.
 """
 
+from scanner.policies.validation.decoding import Undecodable, decoded, unknown_fields
 from scanner.policies.validation.expressions import written
 from scanner.policies.validation.fields import Faults
 from scanner.policies.validation.mutating import mutating_binding_faults, mutating_policy_faults
@@ -11,9 +12,12 @@ from scanner.policies.validation.validating import binding_faults, policy_faults
 
 __all__ = [
     "Faults",
+    "Undecodable",
     "binding_faults",
+    "decoded",
     "mutating_binding_faults",
     "mutating_policy_faults",
     "policy_faults",
+    "unknown_fields",
     "written",
 ]

@@ -5,26 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from scanner.model.json import Json, JsonObject, as_text, dig
-from scanner.model.policy import STATIC
 from scanner.policies.validation import names
-from scanner.policies.validation.fields import Faults, choice, duplicate, each, forbidden, invalid, required
+from scanner.policies.validation.fields import (
+    Faults,
+    choice,
+    duplicate,
+    each,
+    forbidden,
+    invalid,
+    needed_choice,
+    required,
+)
 from scanner.policies.validation.matching import selector_faults
 
 _MOST_CONDITIONS = 64
 
 
-def name_faults(document: JsonObject) -> Iterator[str]:
-    """What is wrong with the name of an object."""
-    name = as_text(dig(document, "metadata", "name"))
-    if not name:
-        yield required("metadata.name", "name or generateName is required")
-        return
-    yield from each("metadata.name", name, names.subdomain(name))
-
-
 def failure_policy_faults(spec: Json) -> Iterator[str]:
     """What is wrong with the failure policy."""
-    return choice("spec.failurePolicy", as_text(dig(spec, "failurePolicy")), ("Fail", "Ignore"), needed=False)
+    return choice("spec.failurePolicy", dig(spec, "failurePolicy"), ("Fail", "Ignore"))
 
 
 def param_kind_faults(value: Json) -> Iterator[str]:
@@ -112,22 +111,6 @@ def param_ref_faults(document: JsonObject, value: Json) -> Iterator[str]:
     if not name and selector is None:
         yield required(path, "one of name or selector must be specified")
     alpha = as_text(document.get("apiVersion")).endswith("/v1alpha1")
-    action = as_text(dig(value, "parameterNotFoundAction"))
-    yield from choice(f"{path}.parameterNotFoundAction", action, ("Deny", "Allow"), needed=not alpha)
-
-
-def static_policy_faults(document: JsonObject) -> Iterator[str]:
-    """What a control plane refuses in its own manifests."""
-    if as_text(dig(document, "metadata", "name")).endswith(STATIC) and dig(document, "spec", "paramKind") is not None:
-        yield forbidden("spec.paramKind", "spec.paramKind is not supported in a static manifest")
-
-
-def static_binding_faults(document: JsonObject) -> Iterator[str]:
-    """What it refuses in its own bindings, and what the API does not let bind its policies."""
-    name, policy = as_text(dig(document, "metadata", "name")), as_text(dig(document, "spec", "policyName"))
-    if name.endswith(STATIC) and dig(document, "spec", "paramRef") is not None:
-        yield forbidden("spec.paramRef", "spec.paramRef is not supported in a static manifest")
-    if name.endswith(STATIC) and not policy.endswith(STATIC):
-        yield invalid("spec.policyName", policy, f'must end with "{STATIC}"')
-    if policy.endswith(STATIC) and not name.endswith(STATIC):
-        yield invalid("metadata.name", name, f'must have a name ending with "{STATIC}", like the policy')
+    action = dig(value, "parameterNotFoundAction")
+    missing = "Deny" if alpha and action is None else as_text(action)
+    yield from needed_choice(f"{path}.parameterNotFoundAction", missing, ("Deny", "Allow"))

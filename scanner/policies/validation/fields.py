@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from scanner.cel.text import quoted
-from scanner.model.json import Json
+from scanner.model.json import Json, as_text
+from scanner.policies.validation import names
 
 Faults: TypeAlias = Callable[[str], str]
 """What is wrong with the expression at a path such as `spec.validations[0].expression`; an empty text is nothing."""
@@ -38,11 +39,17 @@ def duplicate(path: str, value: str) -> str:
     return f"{path}: Duplicate value: {quoted(value)}"
 
 
-def choice(path: str, value: str, choices: Sequence[str], *, needed: bool = True) -> Iterator[str]:
-    """A value that is none of those there are."""
-    if not value and needed:
+def choice(path: str, value: Json, choices: Sequence[str]) -> Iterator[str]:
+    """A value that is none of those there are. A field that is there and empty is one of these, too: only an absent one has a default."""
+    if value is not None and value not in choices:
+        yield unsupported(path, as_text(value), choices)
+
+
+def needed_choice(path: str, value: str, choices: Sequence[str]) -> Iterator[str]:
+    """A value that is missing, or none of those there are."""
+    if not value:
         yield required(path)
-    if value and value not in choices:
+    elif value not in choices:
         yield unsupported(path, value, choices)
 
 
@@ -55,3 +62,10 @@ def unsupported(path: str, value: str, choices: Sequence[str]) -> str:
 def each(path: str, value: str, details: Iterable[str]) -> Iterator[str]:
     """One error for each thing that is wrong with a value."""
     return (invalid(path, value, detail) for detail in details)
+
+
+def label_faults(path: str, labels: Mapping[str, str]) -> Iterator[str]:
+    """What is wrong with the keys and values of labels."""
+    for key in sorted(labels):
+        yield from each(path, key, names.qualified(key))
+        yield from each(path, labels[key], names.label(labels[key]))

@@ -13,6 +13,7 @@ from scanner.policies.validation.fields import (
     forbidden,
     invalid,
     invalid_json,
+    label_faults,
     required,
     unsupported,
 )
@@ -26,8 +27,7 @@ def match_faults(path: str, value: Json, *, rules_needed: bool) -> Iterator[str]
     if value is None:
         yield from [required(path)] if rules_needed else []
         return
-    match_policy = as_text(dig(value, "matchPolicy"))
-    yield from choice(f"{path}.matchPolicy", match_policy, ("Equivalent", "Exact"), needed=False)
+    yield from choice(f"{path}.matchPolicy", dig(value, "matchPolicy"), ("Equivalent", "Exact"))
     for name in ("namespaceSelector", "objectSelector"):
         yield from selector_faults(f"{path}.{name}", dig(value, name))
     for name in ("resourceRules", "excludeResourceRules"):
@@ -39,10 +39,7 @@ def match_faults(path: str, value: Json, *, rules_needed: bool) -> Iterator[str]
 
 def selector_faults(path: str, value: Json) -> Iterator[str]:
     """What is wrong with a label selector."""
-    labels = text_map(dig(value, "matchLabels"))
-    for key in sorted(labels):
-        yield from each(f"{path}.matchLabels", key, names.qualified(key))
-        yield from each(f"{path}.matchLabels", labels[key], names.label(labels[key]))
+    yield from label_faults(f"{path}.matchLabels", text_map(dig(value, "matchLabels")))
     for index, item in enumerate(as_list(dig(value, "matchExpressions"))):
         yield from _requirement_faults(f"{path}.matchExpressions[{index}]", item)
 
@@ -68,7 +65,7 @@ def _rule_faults(path: str, rule: Json) -> Iterator[str]:
     yield from _wildcard_faults(f"{path}.apiVersions", versions, "API versions")
     yield from (required(f"{path}.apiVersions[{index}]") for index, value in enumerate(versions) if not value)
     yield from _resource_faults(f"{path}.resources", texts(dig(rule, "resources")))
-    yield from choice(f"{path}.scope", as_text(dig(rule, "scope")), _SCOPES, needed=False)
+    yield from choice(f"{path}.scope", dig(rule, "scope"), _SCOPES)
 
 
 def _name_faults(path: str, values: Sequence[str]) -> Iterator[str]:
@@ -93,7 +90,10 @@ def _wildcard_faults(path: str, values: Sequence[str], what: str) -> Iterator[st
 
 
 def _resource_faults(path: str, values: Sequence[str]) -> Iterator[str]:
-    """Wildcards make what comes after them superfluous; the API does not look back."""
+    """Wildcards make what comes after them superfluous; the API does not look back.
+
+    Beside `*`, only the last resource without a subresource counts (`validateResources`).
+    """
     if not values:
         yield required(path)
     whole: set[str] = set()
@@ -112,7 +112,8 @@ def _resource_faults(path: str, values: Sequence[str]) -> Iterator[str]:
         everywhere |= {subresource} if resource == "*" else set()
     if "*/*" in values and len(values) > 1:
         yield invalid_json(path, list(values), "if '*/*' is present, must not specify other resources")
-    if "*" in values and any("/" not in value for value in values if value not in ("", "*")):
+    bare = [value for value in values if value and "/" not in value]
+    if "*" in bare and bare[-1] != "*":
         yield invalid_json(
             path, list(values), "if '*' is present, must not specify other resources without subresources"
         )

@@ -9,16 +9,14 @@ from scanner.policies.validation.common import (
     condition_faults,
     expression_faults,
     failure_policy_faults,
-    name_faults,
     param_kind_faults,
     param_ref_faults,
     policy_name_faults,
-    static_binding_faults,
-    static_policy_faults,
     variable_faults,
 )
-from scanner.policies.validation.fields import Faults, choice, invalid, required
+from scanner.policies.validation.fields import Faults, choice, invalid, needed_choice, required
 from scanner.policies.validation.matching import match_faults
+from scanner.policies.validation.metadata import metadata_faults
 
 _BODIES = {"ApplyConfiguration": "applyConfiguration", "JSONPatch": "jsonPatch"}
 _WRITES = ("*", "CONNECT", "CREATE", "UPDATE")
@@ -28,7 +26,7 @@ def mutating_policy_faults(document: JsonObject, expressions: Faults) -> tuple[s
     """Field errors of a policy; empty when it would be stored."""
     spec = dig(document, "spec")
     return (
-        *name_faults(document),
+        *metadata_faults(document),
         *failure_policy_faults(spec),
         *param_kind_faults(dig(spec, "paramKind")),
         *match_faults("spec.matchConstraints", dig(spec, "matchConstraints"), rules_needed=True),
@@ -36,8 +34,7 @@ def mutating_policy_faults(document: JsonObject, expressions: Faults) -> tuple[s
         *condition_faults(as_list(dig(spec, "matchConditions")), expressions),
         *variable_faults(as_list(dig(spec, "variables")), expressions),
         *_mutation_faults(as_list(dig(spec, "mutations")), expressions),
-        *choice("spec.reinvocationPolicy", as_text(dig(spec, "reinvocationPolicy")), ("IfNeeded", "Never")),
-        *static_policy_faults(document),
+        *needed_choice("spec.reinvocationPolicy", as_text(dig(spec, "reinvocationPolicy")), ("IfNeeded", "Never")),
     )
 
 
@@ -45,12 +42,11 @@ def mutating_binding_faults(document: JsonObject) -> tuple[str, ...]:
     """Field errors of a binding; empty when it would be stored."""
     spec = dig(document, "spec")
     return (
-        *name_faults(document),
+        *metadata_faults(document),
         *policy_name_faults(spec),
         *param_ref_faults(document, dig(spec, "paramRef")),
         *match_faults("spec.matchResources", dig(spec, "matchResources"), rules_needed=False),
         *_operation_faults("spec.matchResources", dig(spec, "matchResources")),
-        *static_binding_faults(document),
     )
 
 
@@ -67,7 +63,7 @@ def _mutation_faults(mutations: Sequence[Json], expressions: Faults) -> Iterator
     for index, item in enumerate(mutations):
         path = f"spec.mutations[{index}]"
         patch_type = as_text(dig(item, "patchType"))
-        yield from choice(f"{path}.patchType", patch_type, tuple(_BODIES))
+        yield from needed_choice(f"{path}.patchType", patch_type, tuple(_BODIES))
         if patch_type in _BODIES:
             yield from _body_faults(path, item, patch_type, expressions)
 

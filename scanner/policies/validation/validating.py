@@ -10,12 +10,9 @@ from scanner.policies.validation.common import (
     condition_faults,
     expression_faults,
     failure_policy_faults,
-    name_faults,
     param_kind_faults,
     param_ref_faults,
     policy_name_faults,
-    static_binding_faults,
-    static_policy_faults,
     variable_faults,
 )
 from scanner.policies.validation.fields import (
@@ -29,6 +26,7 @@ from scanner.policies.validation.fields import (
     unsupported,
 )
 from scanner.policies.validation.matching import match_faults
+from scanner.policies.validation.metadata import metadata_faults
 
 _ACTIONS = ("Audit", "Deny", "Warn")
 _REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge")
@@ -40,14 +38,13 @@ def policy_faults(document: JsonObject, expressions: Faults) -> tuple[str, ...]:
     """Field errors of a policy; empty when it would be stored."""
     spec = dig(document, "spec")
     return (
-        *name_faults(document),
+        *metadata_faults(document),
         *failure_policy_faults(spec),
         *param_kind_faults(dig(spec, "paramKind")),
         *match_faults("spec.matchConstraints", dig(spec, "matchConstraints"), rules_needed=True),
         *condition_faults(as_list(dig(spec, "matchConditions")), expressions),
         *variable_faults(as_list(dig(spec, "variables")), expressions),
         *_check_faults(document, expressions),
-        *static_policy_faults(document),
     )
 
 
@@ -55,12 +52,11 @@ def binding_faults(document: JsonObject) -> tuple[str, ...]:
     """Field errors of a binding; empty when it would be stored."""
     spec = dig(document, "spec")
     return (
-        *name_faults(document),
+        *metadata_faults(document),
         *policy_name_faults(spec),
         *param_ref_faults(document, dig(spec, "paramRef")),
         *match_faults("spec.matchResources", dig(spec, "matchResources"), rules_needed=False),
         *_action_faults(texts(dig(spec, "validationActions"))),
-        *static_binding_faults(document),
     )
 
 
@@ -87,7 +83,7 @@ def _validation_faults(path: str, item: Json, expressions: Faults) -> Iterator[s
         yield invalid(f"{path}.message", message, "must be non-empty if specified")
     elif "\n" in message.strip() or "\r" in message.strip():
         yield invalid(f"{path}.message", message, "must not contain line breaks")
-    yield from choice(f"{path}.reason", as_text(dig(item, "reason")), _REASONS, needed=False)
+    yield from choice(f"{path}.reason", dig(item, "reason"), _REASONS)
 
 
 def _annotations_faults(policy: str, annotations: Sequence[Json], expressions: Faults) -> Iterator[str]:

@@ -1,0 +1,50 @@
+"""`--kyverno-resource-filters`: which objects Kyverno's webhook never sees."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from scanner.errors import UsageError
+
+if TYPE_CHECKING:
+    from scanner.scan import KyvernoConfiguration
+
+FLAG = "--kyverno-resource-filters"
+FiltersOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        FLAG,
+        metavar="FILTERS",
+        help=(
+            "Resource filters of Kyverno's webhook: default, none, [Kind,namespace,name], or the NAMESPACE/NAME of the "
+            "ConfigMap to read (repeatable). Default: ConfigMap kyverno/kyverno."
+        ),
+        rich_help_panel="Policies",
+        show_default=False,
+    ),
+]
+_FORMS = "write default, none, filters such as [Pod,kube-*,*], or the NAMESPACE/NAME of a ConfigMap"
+
+
+def kyverno_configuration(values: list[str]) -> KyvernoConfiguration:
+    """What the flag says about Kyverno's configuration. Raises UsageError for what means nothing, or several things."""
+    from scanner.policies.kyverno.configuration import DEFAULT, NOTHING, Configuration, is_filters, parse_filters  # noqa: PLC0415 - nothing is imported before it is needed
+    from scanner.scan import KyvernoConfiguration  # noqa: PLC0415
+
+    if not values:
+        return KyvernoConfiguration()
+    if len(values) > 1 and not all(value == "default" or is_filters(value) for value in values):
+        raise UsageError(f"{FLAG}: only default and filters in brackets can be given together; {_FORMS}")
+    if values == ["none"]:
+        return KyvernoConfiguration(given=NOTHING)
+    namespace, _, name = values[0].partition("/")
+    if namespace and name and not set("[/") & {*namespace[:1], *name}:
+        return KyvernoConfiguration((namespace, name))
+    for value in values:
+        if value != "default" and not is_filters(value):
+            raise UsageError(f"{FLAG} {value}: {_FORMS}")
+    given = DEFAULT if "default" in values else Configuration()
+    filters = tuple(entry for value in values for entry in parse_filters(value))
+    return KyvernoConfiguration(given=given.with_filters(filters))

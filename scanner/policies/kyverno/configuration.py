@@ -1,0 +1,220 @@
+"""What Kyverno's configuration keeps from its webhook: resource filters, and the selectors of its webhook configurations.
+
+Source of truth: `pkg/config` (`parseKinds`, `ToFilter`, `parseWebhooks`, `IsExcluded`), `ParseKindSelector` of `pkg/utils/kube`,
+`WithFilter` of `pkg/webhooks/handlers` and `buildWebhookRules` of `pkg/controllers/webhook` of Kyverno 1.18, the defaults from its
+Helm chart. The keys `matchConditions`, `webhookLabels` and `webhookAnnotations` exempt no object from ValidatingPolicies.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from scanner.model.json import Json, JsonObject, as_object, dig, text_map
+from scanner.model.resource import Resource, UserInfo
+from scanner.model.selector import EVERYTHING, Selector, selector_of
+
+NAMESPACE = NAME = "kyverno"
+"""Where Kyverno reads its configuration from unless it is installed under other names."""
+_REPORTS = ("AdmissionReport", "ClusterAdmissionReport", "BackgroundScanReport", "ClusterBackgroundScanReport")
+_NEVER_ASKED = frozenset((*_REPORTS, "UpdateRequest"))
+"""`ExcludeKyvernoResources`: kinds that the webhook lets pass whatever the configuration is."""
+_VERSION = re.compile(r"v[0-9]+((alpha|beta)[0-9]+)?|\*")
+_ENTRY = re.compile(r"\[([^\[\]]*)\]")
+_PARTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """One entry of resourceFilters; each part is a pattern with `*` and `?`. `text` is the entry as it is written."""
+
+    text: str
+    group: str = ""
+    version: str = ""
+    kind: str = ""
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+
+    def matches(self, resource: Resource, namespace: str) -> bool:
+        """Whether it filters a request for an object; `namespace` is the request's. A filter's namespace names Namespaces, too."""
+        kind = resource.kind
+        parts = ((self.group, kind.group), (self.version, kind.version), (self.kind, kind.kind), (self.subresource, ""))
+        if not all(_fits(pattern, text) for pattern, text in parts):
+            return False
+        if _fits(self.namespace, namespace) and _fits(self.name, resource.name):
+            return True
+        return _is_namespace(resource) and _fits(self.namespace, resource.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """What decides whether a request gets to Kyverno's policies. Patterns of users come as pairs of key and pattern."""
+
+    filters: tuple[Filter, ...] = ()
+    namespace_selector: Selector = EVERYTHING
+    object_selector: Selector = EVERYTHING
+    excluded: tuple[tuple[str, str], ...] = ()
+    included: tuple[tuple[str, str], ...] = ()
+
+    def exempts(self, resource: Resource, namespace_labels: Mapping[str, str]) -> str:
+        """What keeps requests for an object from the webhook, or an empty string."""
+        if not self._selects(resource, namespace_labels):
+            return "the namespaceSelector of Kyverno's webhooks"
+        if not self.object_selector.matches(resource.labels):
+            return "the objectSelector of Kyverno's webhooks"
+        namespace = resource.name if _is_namespace(resource) else resource.namespace
+        filtering = next((entry for entry in self.filters if entry.matches(resource, namespace)), None)
+        if filtering is not None:
+            return f"Kyverno's resourceFilters {filtering.text}"
+        return "Kyverno, which evaluates no reports of its own" if resource.kind.kind in _NEVER_ASKED else ""
+
+    def with_filters(self, filters: tuple[Filter, ...]) -> Configuration:
+        """The same with more filters."""
+        return replace(self, filters=(*self.filters, *filters))
+
+    def excludes(self, user: UserInfo) -> str:
+        """What makes Kyverno admit every request of a user, or an empty string. Roles are not known, and not asked."""
+        if any(_concerns(key, pattern, user) for key, pattern in self.included):
+            return ""
+        return next((f"{key} {pattern}" for key, pattern in self.excluded if _concerns(key, pattern, user)), "")
+
+    def _selects(self, resource: Resource, namespace_labels: Mapping[str, str]) -> bool:
+        """A namespace selector narrows what is in a namespace, and Namespaces by their own labels."""
+        if _is_namespace(resource):
+            return self.namespace_selector.matches(resource.labels)
+        return not resource.namespace or self.namespace_selector.matches(namespace_labels)
+
+
+NOTHING = Configuration()
+
+
+def configuration_of(config_map: JsonObject) -> Configuration:
+    """The configuration in a ConfigMap; what Kyverno cannot read in it, it leaves out."""
+    data = text_map(config_map.get("data"))
+    webhooks = _decoded(data.get("webhooks", ""))
+    users = [entry for key in ("excludeUsernames", "excludeGroups") for entry in _patterns(key, data.get(key, ""))]
+    return Configuration(
+        filters=tuple(parse_filters(data.get("resourceFilters", ""))),
+        namespace_selector=_selector(dig(webhooks, "namespaceSelector")),
+        object_selector=_selector(dig(webhooks, "objectSelector")),
+        excluded=tuple((key, pattern) for key, pattern in users if not pattern.startswith("!")),
+        included=tuple((key, pattern[1:].strip()) for key, pattern in users if pattern.startswith("!")),
+    )
+
+
+def parse_filters(text: str) -> Iterator[Filter]:
+    """The filters of a text of `[kind,namespace,name]`; what is outside of brackets, and blanks inside, mean what they are."""
+    for entry in _ENTRY.findall(text):
+        parts = entry.split(",")
+        if len(parts) <= _PARTS and parts[0]:
+            namespace, name = (*parts[1:], "", "")[:2]
+            yield Filter(f"[{entry}]", *kind_selector(parts[0]), namespace, name)
+
+
+def is_filters(text: str) -> bool:
+    """Whether a text is nothing but filters of three parts."""
+    entries = _ENTRY.findall(text)
+    return bool(entries) and not _ENTRY.sub("", text).strip() and all(it.count(",") == _PARTS - 1 for it in entries)
+
+
+def kind_selector(text: str) -> tuple[str, str, str, str]:
+    """Group, version, kind and subresource of `Kind`, `version/Kind`, `group/version/Kind`, `Kind/subresource` and so on."""
+    *first, last = text.split("/")
+    match (*first, *last.split(".")):
+        case (kind,):
+            return "*", "*", kind, ""
+        case ("*", "*"):
+            return "*", "*", "*", "*"
+        case ("*", subresource) if subresource.lower() == subresource:
+            return "*", "*", "*", subresource
+        case (version, kind) if _VERSION.fullmatch(version):
+            return "*", version, kind, ""
+        case (kind, subresource):
+            return "*", "*", kind, subresource
+        case (version, kind, subresource) if _VERSION.fullmatch(version):
+            return "*", version, kind, subresource
+        case (group, version, kind):
+            return group, version, kind, ""
+        case (group, version, kind, subresource):
+            return group, version, kind, subresource
+        case _:
+            return "", "", "", ""
+
+
+def _patterns(key: str, text: str) -> Iterator[tuple[str, str]]:
+    """The patterns of a list with commas; those after `!` are not excluded whatever the others say."""
+    for pattern in (part.strip() for part in text.split(",")):
+        if pattern.removeprefix("!").strip():
+            yield key, pattern
+
+
+def _concerns(key: str, pattern: str, user: UserInfo) -> bool:
+    names: Iterable[str] = user.groups if key == "excludeGroups" else (user.username,)
+    return any(_fits(pattern, name) for name in names)
+
+
+def _decoded(text: str) -> Json:
+    try:
+        found: Json = json.loads(text)
+    except ValueError:
+        return None
+    return as_object(found)
+
+
+def _selector(value: Json) -> Selector:
+    """A selector; with one that the API server cannot parse Kyverno has no webhook, and nothing is known of it."""
+    selector = selector_of(as_object(value))
+    return EVERYTHING if selector.fault() else selector
+
+
+def _is_namespace(resource: Resource) -> bool:
+    return (resource.kind.group, resource.kind.version, resource.kind.kind) == ("", "v1", "Namespace")
+
+
+def _fits(pattern: str, text: str) -> bool:
+    return pattern == "*" or _expression(pattern)(text) is not None
+
+
+@lru_cache(maxsize=1024)
+def _expression(pattern: str) -> Callable[[str], re.Match[str] | None]:
+    """`Match` of `ext/wildcard`: `*` is any text, `?` any one character."""
+    parts = (".*" if mark == "*" else "." if mark == "?" else re.escape(mark) for mark in pattern)
+    return re.compile("".join(parts), re.DOTALL).fullmatch
+
+
+_CONTROLLERS = ("admission", "background", "cleanup", "reports")
+_OF_THE_CHART = (
+    *("[*/*,kyverno,*]", "[Event,*,*]", "[*/*,kube-system,*]", "[*/*,kube-public,*]", "[*/*,kube-node-lease,*]"),
+    *(
+        "[Node,*,*]",
+        "[APIService,*,*]",
+        "[TokenReview,*,*]",
+        "[SubjectAccessReview,*,*]",
+        "[SelfSubjectAccessReview,*,*]",
+    ),
+    *(
+        "[Binding,*,*]",
+        "[Pod/binding,*,*]",
+        "[ReplicaSet,*,*]",
+        "[EphemeralReport,*,*]",
+        "[ClusterEphemeralReport,*,*]",
+    ),
+    *(f"[ClusterRole,*,kyverno:{it}-controller{rest}]" for it in _CONTROLLERS for rest in ("", ":core", ":additional")),
+    *(f"[ClusterRoleBinding,*,kyverno:{it}-controller]" for it in _CONTROLLERS),
+)
+"""`config.resourceFilters` of the chart, without those that are about subresources alone or that the first one contains."""
+_SELECTOR_OF_THE_CHART: JsonObject = {
+    "matchExpressions": [
+        {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", NAMESPACE]}
+    ]
+}
+DEFAULT = Configuration(
+    filters=tuple(parse_filters("".join(_OF_THE_CHART))),
+    namespace_selector=selector_of(_SELECTOR_OF_THE_CHART),
+    excluded=(("excludeGroups", "system:nodes"),),
+)
+"""What Kyverno's Helm chart installs."""

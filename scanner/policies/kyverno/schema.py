@@ -1,0 +1,129 @@
+"""What the API server finds wrong with a document by the schema of its kind, before Kyverno's webhook sees it.
+
+Source of truth: the CustomResourceDefinitions of `policies.kyverno.io` in Kyverno 1.18, and `pkg/apiserver/validation` of
+k8s.io/apiextensions-apiserver. A schema is data: an object maps its fields, a list holds the schema of its elements, `...` is
+anything, and a text names a type. A type that ends with `!` is required; one with `|` has only these values.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TypeAlias
+
+from scanner.cel.text import quoted
+from scanner.model.json import Json, as_list, as_object
+
+Schema: TypeAlias = "str | Sequence[Schema] | Mapping[str, Schema] | object"
+TEXTS: Schema = ["string"]
+LABELS = "labels"
+_FORMATS = {"date-time": "string", "int32": "integer"}
+_INT64 = 2**63
+
+
+def schema_faults(value: Json, schema: Schema, path: str) -> Iterator[str]:
+    """What is wrong with a value; fields that the schema does not have are dropped without a word."""
+    if isinstance(schema, str):
+        yield from _leaf_faults(value, schema.removesuffix("!"), path)
+    elif isinstance(schema, list):
+        yield from _type_faults(value, "array", path)
+        for index, item in enumerate(as_list(value)):
+            yield from schema_faults(item, schema[0], f"{path}[{index}]")
+    elif isinstance(schema, Mapping):
+        yield from _type_faults(value, "object", path)
+        yield from _field_faults(value, schema, path)
+
+
+def named_faults(value: Json, path: str) -> Iterator[str]:
+    """What is wrong with a list whose elements are told apart by their names."""
+    known: set[str] = set()
+    for index, item in enumerate(as_list(value)):
+        name = as_object(item).get("name")
+        if not isinstance(item, Mapping):
+            yield f"{path}[{index}]: Invalid value: {_json(item)}: must be an object for an array of list-type map"
+        elif isinstance(name, str) and name in known:
+            yield f'{path}[{index}]: Duplicate value: {{"name":{quoted(name)}}}'
+        known |= {name} if isinstance(name, str) else set()
+
+
+def repeated_faults(value: Json, path: str) -> Iterator[str]:
+    """Texts that come twice in a list that is a set."""
+    items = as_list(value)
+    for index, item in enumerate(items):
+        if isinstance(item, str) and item in items[:index]:
+            yield f"{path}[{index}]: Duplicate value: {quoted(item)}"
+
+
+def _field_faults(value: Json, schema: Mapping[str, Schema], path: str) -> Iterator[str]:
+    """Null is an absent field (`PruneNonNullableNullsWithoutDefaults`)."""
+    fields = as_object(value)
+    for name, known in schema.items():
+        where = f"{path}.{name}"
+        if fields.get(name) is not None:
+            yield from schema_faults(fields[name], known, where)
+        elif isinstance(value, Mapping) and isinstance(known, str) and known.endswith("!"):
+            yield f"{where}: Required value"
+
+
+def _leaf_faults(value: Json, known: str, path: str) -> Iterator[str]:
+    if known == LABELS:
+        yield from _type_faults(value, "object", path)
+        for key, item in as_object(value).items():
+            yield from _type_faults(item, "string", f"{path}.{key}") if item is not None else ()
+    elif known in _FORMATS:
+        yield from _format_faults(value, known, path)
+    elif "|" in known:
+        choices = known.split("|")
+        yield from _type_faults(value, "string", path)
+        if value not in choices:
+            yield f"{path}: Unsupported value: {_json(value)}: supported values: {', '.join(map(quoted, choices))}"
+    else:
+        yield from _type_faults(value, known, path)
+
+
+def _format_faults(value: Json, known: str, path: str) -> Iterator[str]:
+    """A format is mostly checked before the type; nothing is checked of a list in the place of a time."""
+    found = _type(value)
+    if known == "int32" and found in ("string", "array"):
+        yield from _type_faults(value, "integer", path)
+    elif found != _FORMATS[known] and found != "array":
+        shown = "float64" if isinstance(value, float) else ""
+        yield f'{path}: Invalid value: "{shown}": {path} in body must be of type {known}: "{shown}"'
+    elif known == "date-time" and isinstance(value, str) and moment(value) is None:
+        yield f"{path}: Invalid value: {quoted(value)}: {path} in body must be of type {known}: {quoted(value)}"
+
+
+def moment(text: str) -> datetime | None:
+    """A time in UTC unless it says otherwise, or None for what is none."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def _json(value: Json) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def _type_faults(value: Json, known: str, path: str) -> Iterator[str]:
+    found = _type(value)
+    if found != known:
+        yield f'{path}: Invalid value: "{found}": {path} in body must be of type {known}: "{found}"'
+
+
+def _type(value: Json) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case int():
+            return "integer" if value < _INT64 else "number"
+        case float():
+            return "integer" if value.is_integer() else "number"
+        case str():
+            return "string"
+        case _:
+            return "object" if isinstance(value, Mapping) else "array"
