@@ -17,8 +17,10 @@ from scanner.cel.frame import MISSING
 from scanner.cel.lexer import UnknownCharacter
 from scanner.cel.meter import Meter
 from scanner.cel.parser import NotInGrammar, TooDeep
+from scanner.cel.releases import KNOWN_BACKQUOTES, OPTIONAL_TYPE
 from scanner.cel.source import NOWHERE, Issue, Source
 from scanner.cel.telling import telling
+from scanner.cel.type_system import as_first_named
 from scanner.cel.validators import validate
 
 if TYPE_CHECKING:
@@ -230,7 +232,7 @@ def _compile(text: str, env: Environment) -> Program:
     issues = checked.issues or validate(root, checked, env)
     if issues:
         raise _failed(source, issues)
-    _reject_other_results(checked.types[root.id], env.results)
+    _reject_other_results(checked.types[root.id], env)
     return _program(text, root, checked, env)
 
 
@@ -259,7 +261,7 @@ def _parse(source: Source, env: Environment) -> Node:
 
 
 def _syntax_issues(text: str, env: Environment) -> list[Issue]:
-    tree, issues = syntax.explain(text)
+    tree, issues = syntax.explain(text, quotes=KNOWN_BACKQUOTES.holds(env.version))
     if tree is None:
         return issues
     return [*issues, *salvage.complaints(tree, parser.Parser([], env.version, env.features, env.macros))]
@@ -270,11 +272,13 @@ def _failed(source: Source, issues: list[Issue]) -> CompileError:
     return CompileError(described, f"compilation failed: {described}")
 
 
-def _reject_other_results(actual: Type, allowed: tuple[Type, ...] | None) -> None:
+def _reject_other_results(actual: Type, env: Environment) -> None:
+    allowed = env.results
     if allowed is None or actual in allowed:
         return
+    found = actual if OPTIONAL_TYPE.holds(env.version) else as_first_named(actual)
     expected = (
         allowed[0].full_name() if len(allowed) == 1 else f"one of [{' '.join(one.full_name() for one in allowed)}]"
     )
-    message = f"must evaluate to {expected} but got {actual.full_name()}"
+    message = f"must evaluate to {expected} but got {found.full_name()}"
     raise CompileError(message, message)

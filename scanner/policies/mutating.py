@@ -15,6 +15,7 @@ from scanner import cel
 from scanner.budget import RUNTIME, Fault, Purse, Variables, run
 from scanner.cel.depth import with_room
 from scanner.cel.natives import wrapping
+from scanner.cel.releases import WRAPPED_OBJECTS
 from scanner.errors import InvalidManifest, SchemaUnknown
 from scanner.evaluate import CompiledPolicy, Expression, Request, before_checks, inputs
 from scanner.model.json import EMPTY, Json, JsonObject
@@ -47,7 +48,6 @@ POLICIES = "mutatingadmissionpolicies"
 BINDINGS = "mutatingadmissionpolicybindings"
 _SEVERAL = 2
 _NAMESPACE = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
-_WRAPPED_SINCE = (1, 37)
 _INTERNAL_ERROR = 500
 _ENDED = "an earlier mutation ends the request"
 _DEEPEST = 100
@@ -144,7 +144,7 @@ class Mutator:
     def tests(self, compiled: CompiledPolicy, kind: Kind) -> tuple[Leaves, ...]:
         """How to tell of each mutation that it leaves an object of a kind as it is; nothing where only the whole way tells."""
         schema = self.schemas.schema(kind)
-        if schema is None or self.rules >= _WRAPPED_SINCE:
+        if schema is None or WRAPPED_OBJECTS.holds(self.rules):
             return ()
         if any(expression.program is None or expression.reads("namespaceObject") for expression in compiled.mutations):
             return ()
@@ -289,7 +289,7 @@ class _Run:
         activation = inputs(self.compiled, request, self.param)
         if "authorizer" not in activation and expression.reads("authorizer"):
             raise _Undecided("the expression asks the authorizer")
-        if self.rules < _WRAPPED_SINCE:
+        if not WRAPPED_OBJECTS.holds(self.rules):
             with cel.noting() as made:
                 value = _evaluated(expression, activation, self.request)
             if _is_left(self.compiled.policy.mutations[index], self.schema, body, value):

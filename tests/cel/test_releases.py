@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from scanner.cel.functions.releases import DIFFERENCES
 
 from scanner import cel
 from scanner.cel.functions import LIBRARIES
-from scanner.cel.functions.releases import DIFFERENCES
 
 
 def answer(text: str, release: tuple[int, int], *, compatible: tuple[int, int] | None = None) -> object:

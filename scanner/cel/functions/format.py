@@ -13,7 +13,7 @@ from scanner.cel import conversions, times
 from scanner.cel.errors import EvaluationError
 from scanner.cel.functions.declaration import Function, Library, member
 from scanner.cel.text import quoted
-from scanner.cel.type_system import DYN, STRING, Type, list_of
+from scanner.cel.type_system import DYN, STRING, Type, as_first_named, list_of
 from scanner.cel.values import Duration, KeyedMap, Timestamp, UInt, Value, type_of
 
 DEFAULT_PRECISION = 6
@@ -279,7 +279,8 @@ _PRINTERS: dict[str, Printer] = {
     "o": _octal,
 }
 
-_SPACED = {**_PRINTERS, "e": lambda value, precision: _scientific(value, precision, " ")}
+_NARROW_SPACE = "\u202f"
+_SPACED = {**_PRINTERS, "e": lambda value, precision: _scientific(value, precision, _NARROW_SPACE)}
 
 
 def with_spaced_powers(template: str, arguments: list[Value]) -> str:
@@ -287,8 +288,20 @@ def with_spaced_powers(template: str, arguments: list[Value]) -> str:
     return _format(template, arguments, _SPACED)
 
 
+def with_first_names(template: str, arguments: list[Value]) -> str:
+    """Format as releases before 1.31 do: optionals have the name that they had first."""
+    return with_spaced_powers(template, [_first_named(argument) for argument in arguments])
+
+
+def _first_named(value: Value) -> Value:
+    if type(value) is Type:
+        return as_first_named(value)
+    if type(value) is list:
+        return [_first_named(one) for one in value]
+    return {key: _first_named(one) for key, one in value.items()} if type(value) is dict else value
+
+
 LIBRARY = Library(
     "strings.format",
     (Function("format", (member("string_format", (STRING, list_of(DYN)), STRING, _format),)),),
-    since=(1, 29),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from scanner.cel import releases
 from scanner.cel.functions.declaration import Function, Library, Overload
 from scanner.cel.type_system import STRING
 
@@ -20,5 +21,5 @@ LIBRARY = Library(
             (Overload("string_jsonpatch_escapeKey_string", (STRING,), STRING, _escape_key),),
         ),
     ),
-    since=(1, 32),
+    since=releases.JSON_PATCH.since,
 )
