@@ -394,8 +394,8 @@ class _Checker:
     def _compare(self, first: Node, again: Node) -> None:
         """Complain about what is checked twice, being one node upstream, and has a type of its own each time."""
         for one, other in zip(walk(first), walk(again), strict=True):
-            old, new = self.found.types[one.id], self.found.types[other.id]
-            if old != new:
+            old, new = self.found.types.get(one.id), self.found.types.get(other.id)
+            if old is not None and new is not None and old != new:
                 shown = f"({one.id}) old:{self._shown(old)}, new:{self._shown(new)}"
                 self._issue(other.offset, f"incompatible type already exists for expression: {shown}")
 

@@ -17,10 +17,9 @@ from scanner.cel.frame import MISSING
 from scanner.cel.lexer import UnknownCharacter
 from scanner.cel.meter import Meter
 from scanner.cel.parser import NotInGrammar, TooDeep
-from scanner.cel.releases import KNOWN_BACKQUOTES, OPTIONAL_TYPE
+from scanner.cel.releases import KNOWN_BACKQUOTES, RESULT_TYPES
 from scanner.cel.source import NOWHERE, Issue, Source
 from scanner.cel.telling import telling
-from scanner.cel.type_system import as_first_named
 from scanner.cel.validators import validate
 
 if TYPE_CHECKING:
@@ -276,9 +275,9 @@ def _reject_other_results(actual: Type, env: Environment) -> None:
     allowed = env.results
     if allowed is None or actual in allowed:
         return
-    found = actual if OPTIONAL_TYPE.holds(env.version) else as_first_named(actual)
+    found = f" but got {actual.full_name()}" if RESULT_TYPES.holds(env.version) else ""
     expected = (
         allowed[0].full_name() if len(allowed) == 1 else f"one of [{' '.join(one.full_name() for one in allowed)}]"
     )
-    message = f"must evaluate to {expected} but got {found.full_name()}"
+    message = f"must evaluate to {expected}{found}"
     raise CompileError(message, message)

@@ -86,6 +86,10 @@ EXEMPT_ANYWHERE = Change(
 )
 OPTIONAL_TYPE = Change("optional_type", "The type of optionals is called so, before `optional`.", since=(1, 31))
 
+RESULT_TYPES = Change(
+    "result types", "A refusal for its result's type says which type that is: CompileCELExpression.", since=(1, 32)
+)
+
 # --- functions: see `scanner.cel.functions.amended`
 
 EMPTY_SEARCH = Change(

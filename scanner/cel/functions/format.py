@@ -14,7 +14,7 @@ from scanner.cel.errors import EvaluationError
 from scanner.cel.functions.declaration import Function, Library, member
 from scanner.cel.text import quoted
 from scanner.cel.type_system import DYN, STRING, Type, as_first_named, list_of
-from scanner.cel.values import Duration, KeyedMap, Timestamp, UInt, Value, type_of
+from scanner.cel.values import Duration, KeyedMap, Optional, Timestamp, UInt, Value, type_of
 
 DEFAULT_PRECISION = 6
 _SUPERSCRIPTS = str.maketrans("0123456789-", "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079\u207b")
@@ -290,7 +290,21 @@ def with_spaced_powers(template: str, arguments: list[Value]) -> str:
 
 def with_first_names(template: str, arguments: list[Value]) -> str:
     """Format as releases before 1.31 do: optionals have the name that they had first."""
-    return with_spaced_powers(template, [_first_named(argument) for argument in arguments])
+    return _format(template, [_first_named(argument) for argument in arguments], _FIRST_NAMED)
+
+
+def _naming_optionals(verb: str, printer: Printer) -> Printer:
+    """Return a printer that calls optionals by the name that they had first."""
+
+    def printed(value: Value, precision: int | None) -> str:
+        if type(value) is Optional:
+            raise complaint(verb, as_first_named(type_of(value)).name)
+        return printer(value, precision)
+
+    return printed
+
+
+_FIRST_NAMED = {verb: _naming_optionals(verb, printer) for verb, printer in _SPACED.items()}
 
 
 def _first_named(value: Value) -> Value:
