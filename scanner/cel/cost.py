@@ -42,6 +42,7 @@ _SIZED = frozenset({str, bytes, list, dict, KeyedMap})
 _REQUIREMENT_COST = LIST_COST + STRUCT_COST
 _LIST_CALL_COST = 1 + LIST_COST
 _SIGN_BIT = 1 << 63
+_EQUALITY = "_==_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,7 @@ def price(function: str, overload_id: str, version: tuple[int, int] = (1, 36)) -
         _BY_TRACKED_OVERLOAD.get(overload_id)
         or _BY_FUNCTION.get((function, overload_id))
         or _BY_FUNCTION.get(function)
-        or own.get(overload_id)
+        or own.get(_EQUALITY if function == _EQUALITY else overload_id)
         or ONE
     )
 
@@ -120,6 +121,9 @@ class _Standard:
     def compared(self, arguments: tuple[Seen, ...], _result: Seen) -> int:
         return tenth(min(self.size(arguments[0]), self.size(arguments[1])))
 
+    def equal(self, arguments: tuple[Seen, ...], result: Seen) -> int:
+        return 1 if type(arguments[0]) in _OPAQUE else self.compared(arguments, result)
+
     def concatenated(self, arguments: tuple[Seen, ...], _result: Seen) -> int:
         return tenth(self.size(arguments[0]) + self.size(arguments[1]))
 
@@ -135,6 +139,7 @@ class _Standard:
             **dict.fromkeys(_TRAVERSING, Price(self.traversed)),
             "in_list": Price(self.members),
             **dict.fromkeys(_COMPARISONS, Price(self.compared)),
+            _EQUALITY: Price(self.equal),
             "add_string": Price(self.concatenated),
             "add_bytes": Price(self.concatenated),
             "matches_string": Price(self.matched),
@@ -146,10 +151,6 @@ _STANDARD = _Standard(inner_size)
 
 
 # --- Kubernetes' functions
-
-
-def _equal(arguments: tuple[Seen, ...], result: Seen) -> int:
-    return 1 if type(arguments[0]) in _OPAQUE else _STANDARD.compared(arguments, result)
 
 
 _OPAQUE = frozenset(
@@ -364,7 +365,6 @@ _BY_FUNCTION: dict[object, Price] = {
     "containsCIDR": Price(_contains_cidr),
     ("containsCIDR", "cidr_contains_cidr_string"): Price(_contains_cidr_text),
     "validate": Price(_validated),
-    "_==_": Price(_equal),
 }
 _TRAVERSING = (
     "starts_with_string",

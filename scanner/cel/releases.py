@@ -38,18 +38,15 @@ SELECTORS = Change("selectors", "The authorizer takes field and label selectors.
 TWO_VARIABLES = Change(
     "two variables", "Macros with two variables come: `all(i, v, …)`, `transformList`.", since=(1, 32)
 )
-JSON_PATCH = Change("JSON patches", "`jsonpatch.escapeKey` comes, with mutating policies.", since=(1, 32))
 SEMVER = Change("semantic versions", "The library of `semver` comes.", since=(1, 33))
 OPTIONAL_LISTS = Change(
     "lists of optionals", "`first`, `last` and `unwrapOpt` come with the interpreter.", since=(1, 33)
 )
 LISTS = Change("lists", "`sort`, `sortBy`, `distinct`, `flatten`, `lists.range` and their like come.", since=(1, 34))
 INCLUDES = Change("includes", "`includes` comes.", since=(1, 37))
-BARE_OPTIONAL_NAME = Change(
-    "name of the optional type", "`optional_type` is a name, of a type without parameter.", since=(1, 31), until=(1, 37)
-)
-OPTIONAL_NAME = Change(
-    "name of the optional type with a parameter", "`optional_type` is the name of optionals of anything.", since=(1, 37)
+OPTIONAL_NAME = Change("name of the optional type", "Expressions may say `optional_type`.", since=(1, 31))
+GENERIC_OPTIONAL_NAME = Change(
+    "generic name of the optional type", "`optional_type` names optionals of anything, not a bare type.", since=(1, 37)
 )
 
 # --- the parser

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from scanner.cel import releases
 from scanner.cel.functions.declaration import Function, Library, Overload
 from scanner.cel.type_system import STRING
 
@@ -21,5 +20,4 @@ LIBRARY = Library(
             (Overload("string_jsonpatch_escapeKey_string", (STRING,), STRING, _escape_key),),
         ),
     ),
-    since=releases.JSON_PATCH.since,
 )

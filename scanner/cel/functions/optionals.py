@@ -89,8 +89,8 @@ BARE_NAME = Library(
     "optional.name",
     (),
     types=(opaque("optional_type"),),
-    since=releases.BARE_OPTIONAL_NAME.since,
-    until=releases.BARE_OPTIONAL_NAME.until,
+    since=releases.OPTIONAL_NAME.since,
+    until=releases.GENERIC_OPTIONAL_NAME.since,
     gated=False,
 )
-NAME = Library("optional.name", (), types=(optional_of(DYN),), since=releases.OPTIONAL_NAME.since, gated=False)
+NAME = Library("optional.name", (), types=(optional_of(DYN),), since=releases.GENERIC_OPTIONAL_NAME.since, gated=False)
