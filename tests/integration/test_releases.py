@@ -32,6 +32,7 @@ SERVERS = os.environ.get("RELEASES", "").split()
 SEED = int(os.environ.get("RELEASE_SEED", "20261122"))
 EXPRESSIONS = int(os.environ.get("RELEASE_EXPRESSIONS", "400"))
 SHOWN = 40
+CRASH = "internal error: runtime error"
 POLICIES = f"/apis/{ADMISSION}/validatingadmissionpolicies"
 THINGS = f"/apis/{older.GROUP}/v1/namespaces/default/things"
 PLURALS = {
@@ -83,7 +84,7 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 def test_an_older_server_and_assay_say_the_same(server: ApiServer) -> None:
     """Whether a policy may be written, and what it says of an object: the same class and the same words."""
     version = as_text(dig(server.request("GET", "/version").body, "gitVersion"))
-    questions = tuple(older.questions(SEED, EXPRESSIONS))
+    questions = tuple(one for one in older.questions(SEED, EXPRESSIONS) if not crashes(one, version))
     apply(server, [older.definition()])
     for question in questions:
         put(server, question.policy)
@@ -95,6 +96,11 @@ def test_an_older_server_and_assay_say_the_same(server: ApiServer) -> None:
     different = [one for one in compared if one.server != one.assay and not one.explained]
     print(figures(version, compared), *map(shown, different[:SHOWN]), sep="\n")  # noqa: T201 - what `pytest -s` is for
     assert not different
+
+
+def crashes(question: Question, version: str) -> bool:
+    """Whether the policy ends the server that compiles it: a validator of literals looks for the parameter of dyn."""
+    return CRASH in asked.about_object(question.policy, question.binding, question.document, version, (older.THINGS,))
 
 
 def compare(server: ApiServer, question: Question, version: str) -> Iterator[Compared]:
