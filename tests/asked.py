@@ -15,11 +15,12 @@ from scanner.errors import InvalidManifest
 from scanner.model.json import JsonObject
 from scanner.model.outcome import Errored, Violated
 from scanner.model.release import minor_of
-from scanner.model.resource import Kind
+from scanner.model.resource import Kind, UserInfo
 from scanner.policies.validating import read_policy
 
 ACCEPTED = "accepted"
 ALLOWED = "allowed"
+ADMINISTRATOR = UserInfo("admin", "admin", ("system:masters", "system:authenticated"))
 _INVALID = re.compile(
     r"(?:refused: )?ValidatingAdmissionPolicy\.admissionregistration\.k8s\.io \"[^\"]*\" is invalid: "
 )
@@ -50,13 +51,20 @@ def about_creation(policy: JsonObject, version: str) -> str:
 
 
 def about_object(
-    policy: JsonObject, binding: JsonObject, document: JsonObject, version: str, kinds: tuple[Kind, ...] = ()
+    policy: JsonObject,
+    binding: JsonObject,
+    document: JsonObject,
+    version: str,
+    kinds: tuple[Kind, ...] = (),
+    namespaces: tuple[JsonObject, ...] = (),
 ) -> str:
-    """`allowed`, or the first reason why the stored policy denies the creation of an object."""
+    """`allowed`, or the first reason why the stored policy denies the creation of an object by an administrator."""
     auditor = Auditor(
         policies=[policy],
         bindings=[binding],
         kinds=(*builtin_kinds(), *kinds),
+        namespaces=namespaces,
+        user=ADMINISTRATOR,
         authorizer=AllowAll(),
         kubernetes_version=version,
     )

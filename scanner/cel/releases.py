@@ -103,6 +103,11 @@ PLAIN_POWERS = Change(
     "plain powers", "`%e` has no spaces around its sign: ext/formatting.go, scientificFormatCallback.", since=(1, 33)
 )
 LABEL_KEYS = Change("label keys", "`qualifiedName` calls what it wants a label key: content.IsLabelKey.", since=(1, 35))
+ONE_COLON = Change(
+    "one colon",
+    "The host of a web address holds no colon but that of its port: net/url, urlstrictcolons.",
+    since=(1, 36),
+)
 COPIED_QUANTITIES = Change(
     "copied quantities", "Arithmetic leaves big quantities as they are: library/quantity.go.", since=(1, 37)
 )

@@ -79,6 +79,8 @@ class Example:
         return self.answers[self.change.holds((1, minor - 1 if self.ask is written else minor))]
 
 
+_LOOSE = "a:b:80"
+_PORT = 'URL parse error during conversion from string: parse "http://a:b:80/": invalid port ":b:80" after host'
 NO_OVERLOAD = "found no matching overload for "
 EXAMPLES = (
     Example(releases.ADDRESSES, "isIP('::1')", (undeclared("isIP"), True), written),
@@ -216,6 +218,13 @@ EXAMPLES = (
         (["must be no more than 63 characters"], ["must be no more than 63 bytes"]),
         first=31,
     ),
+    Example(releases.ONE_COLON, "url('http://a:b:80/').getHost()", (_LOOSE, _PORT)),
+    Example(releases.ONE_COLON, "isURL('http://a:1:80/')", (True, False)),
+    Example(releases.ONE_COLON, "isURL('other://a:1:80/')", (True, True)),
+    Example(releases.ONE_COLON, "format.uri().validate('http://a:1:80/').hasValue()", (False, True), first=31),
+    Example(
+        releases.ONE_COLON, "format.named('uri').value().validate('http://a:1:80/').hasValue()", (False, True), first=31
+    ),
     Example(releases.COPIED_QUANTITIES, "[quantity('8Ei')].all(q, q.add(1).isGreaterThan(q))", (False, True)),
     Example(
         releases.NO_NUMBERS_AS_DURATIONS,
@@ -274,10 +283,14 @@ def test_what_comes_with_the_interpreter_is_written_at_once() -> None:
     assert "Optional(1)" == written("[1].first()", (1, 33))
 
 
-def test_only_a_text_changed_from_1_34_to_1_36() -> None:
+def test_only_label_keys_and_colons_changed_from_1_34_to_1_36() -> None:
     """No library and no other change begins or ends between the two."""
     edges = {edge for library in LIBRARIES for edge in (library.since, library.until)}
-    edges |= {edge for change in CHANGES if change != releases.LABEL_KEYS for edge in (change.since, change.until)}
+    edges |= {
+        edge
+        for change in {*CHANGES} - {releases.LABEL_KEYS, releases.ONE_COLON}
+        for edge in (change.since, change.until)
+    }
 
     assert not edges & {(1, 35), (1, 36)}
 

@@ -91,7 +91,8 @@ def test_an_older_server_and_assay_say_the_same(server: ApiServer) -> None:
         put(server, question.binding)
     wait_until_enforced(server)
 
-    compared = [one for question in questions for one in compare(server, question, version)]
+    where = as_object(server.request("GET", "/api/v1/namespaces/default").body)
+    compared = [one for question in questions for one in compare(server, question, version, where)]
 
     different = [one for one in compared if one.server != one.assay and not one.explained]
     print(figures(version, compared), *map(shown, different[:SHOWN]), sep="\n")  # noqa: T201 - what `pytest -s` is for
@@ -103,10 +104,11 @@ def crashes(question: Question, version: str) -> bool:
     return CRASH in asked.about_object(question.policy, question.binding, question.document, version, (older.THINGS,))
 
 
-def compare(server: ApiServer, question: Question, version: str) -> Iterator[Compared]:
+def compare(server: ApiServer, question: Question, version: str, where: JsonObject) -> Iterator[Compared]:
     """Both questions about a policy."""
     yield Compared(question, "creation", created(server, question), asked.about_creation(question.policy, version))
-    expected = asked.about_object(question.policy, question.binding, question.document, version, (older.THINGS,))
+    parts = (question.policy, question.binding, question.document)
+    expected = asked.about_object(*parts, version, (older.THINGS,), (where,))
     yield Compared(question, "object", denied(server, question), expected)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from scanner.cel.errors import EvaluationError
-from scanner.cel.functions import cidr, format, lists, named_formats, quantity, strings
+from scanner.cel.functions import cidr, format, lists, named_formats, quantity, strings, url
 from scanner.cel.functions.quantity import Quantity
 from scanner.cel.releases import (
     BOUNDED_RANGES,
@@ -20,6 +20,7 @@ from scanner.cel.releases import (
     LABEL_KEYS,
     LAST_INDEX_IN_NOTHING,
     NO_NUMBERS_AS_DURATIONS,
+    ONE_COLON,
     OPTIONAL_TYPE,
     OVERLAPPING_CIDR,
     PLAIN_POWERS,
@@ -143,6 +144,10 @@ AMENDMENTS = (
     ),
     _before(PLAIN_POWERS, "string_format", format.with_spaced_powers),
     _before(OPTIONAL_TYPE, "string_format", format.with_first_names),
+    _before(ONE_COLON, "string_to_url", url.parse_loosely),
+    _before(ONE_COLON, "is_url_string", url.is_loose_url),
+    _before(ONE_COLON, "format.uri", _constant(named_formats.LOOSE_FORMATS["uri"])),
+    _before(ONE_COLON, "format-named", named_formats.lookup(named_formats.LOOSE_FORMATS)),
     *(_before(LABEL_KEYS, f"format.{name}", _constant(known)) for name, known in named_formats.FIRST_FORMATS.items()),
     _before(LABEL_KEYS, "format-named", named_formats.lookup(named_formats.FIRST_FORMATS)),
     _before(COPIED_QUANTITIES, "quantity_add", _add_in_place),

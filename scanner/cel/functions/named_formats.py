@@ -140,9 +140,9 @@ def _label_value(text: str, unit: str = "bytes") -> Faults:
     return [*faults, _unlike(fault, _LABEL_VALUE, "MyValue", "my_value", "12345")]
 
 
-def _uri(text: str) -> Faults:
+def _uri(text: str, *, strict: bool = True) -> Faults:
     try:
-        parse_request(text)
+        parse_request(text, strict=strict)
     except BadUrl as bad:
         return [str(bad)]
     return []
@@ -201,7 +201,9 @@ def _first_qualified_name(text: str) -> Faults:
     return _qualified_name(text, "qualified name", "characters")
 
 
-FIRST_FORMATS = FORMATS | {
+LOOSE_FORMATS = FORMATS | {"uri": NamedFormat("URI", lambda text: _uri(text, strict=False), 1103)}
+"""The formats as 1.35 has them."""
+FIRST_FORMATS = LOOSE_FORMATS | {
     "qualifiedName": NamedFormat("QualifiedName", _first_qualified_name, 60),
     "labelValue": NamedFormat("LabelValue", lambda text: _label_value(text, "characters"), 40),
 }
