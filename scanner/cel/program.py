@@ -17,9 +17,10 @@ from scanner.cel.frame import MISSING
 from scanner.cel.lexer import UnknownCharacter
 from scanner.cel.meter import Meter
 from scanner.cel.parser import NotInGrammar, TooDeep
-from scanner.cel.releases import KNOWN_BACKQUOTES, RESULT_TYPES
+from scanner.cel.releases import KNOWN_BACKQUOTES, RESULT_TYPES, TYPED_PAIRS
 from scanner.cel.source import NOWHERE, Issue, Source
 from scanner.cel.telling import telling
+from scanner.cel.type_system import is_untyped
 from scanner.cel.validators import validate
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from scanner.cel.values import Value
 
 
+_UNTYPED = "unexpected compilation error: missing type conversion to proto: "
 _WORTH_GENERATING = 3
 """How often an expression is evaluated by closures before its function is generated: many are never evaluated again."""
 
@@ -232,6 +234,8 @@ def _compile(text: str, env: Environment) -> Program:
     if issues:
         raise _failed(source, issues)
     _reject_other_results(checked.types[root.id], env)
+    if not TYPED_PAIRS.holds(env.version) and any(map(is_untyped, checked.types.values())):
+        raise CompileError(_UNTYPED, _UNTYPED)
     return _program(text, root, checked, env)
 
 

@@ -80,6 +80,11 @@ def optional_of(value: Type) -> Type:
     return Type("opaque", "optional_type", (value,))
 
 
+def is_untyped(type_: Type) -> bool:
+    """Return whether a type, or one that it is made of, is none."""
+    return type_ == UNTYPED or any(map(is_untyped, type_.parameters))
+
+
 def as_first_named(type_: Type) -> Type:
     """Return a type in which those of optionals have the name that they had first."""
     if not type_.parameters:

@@ -151,7 +151,13 @@ def _class_of(answer: str) -> str:
     """Accepted or allowed, refused by the compiler, an error, a stop, or a denial."""
     if answer in (asked.ACCEPTED, asked.ALLOWED):
         return answer
-    for kind in ("compilation failed", "must evaluate to", "cost limit exceeded", "resulted in error"):
+    for kind in (
+        "compilation failed",
+        "must evaluate to",
+        "compilation error",
+        "cost limit exceeded",
+        "resulted in error",
+    ):
         if kind in answer:
             return kind
     return "denied"
