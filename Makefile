@@ -9,7 +9,7 @@ ONLY ?=
 OBJECTS ?= 20000,100000
 ROUNDS ?= 5
 
-.PHONY: help setup demo test check lint format types layers conformance bench apiserver oracle fuzz nightly clean
+.PHONY: help setup demo test check lint format types layers conformance bench apiserver oracle fuzz nightly releases clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 16
@@ -54,12 +54,17 @@ oracle: ## build the Go program that says what Kubernetes' own CEL answers; prin
 fuzz: setup ## compare random expressions with Kubernetes' own CEL: make fuzz [SECONDS=600] [SEED=n]
 	@$(BIN)/python -m tests.oracle.fuzz --seconds $(or $(SECONDS),600) $(if $(SEED),--seed $(SEED))
 
-nightly: setup ## what takes long: default rules that are missing, large random sets and mutations against a real API server, then make fuzz; SEED=n or a new one
+nightly: setup $(if $(VERSIONS),releases) ## what takes long: older servers (VERSIONS="1.30 1.32"), default rules that are missing, large random sets and mutations against a real API server, then make fuzz; SEED=n or a new one
 	@$(BIN)/python -m scripts.check_default_rules
 	@seed=$(or $(SEED),$$(date +%Y%m%d)); echo "SEED=$$seed"; \
 	KUBEBUILDER_ASSETS="$$(.ci/apiserver)" RANDOM_SEED=$$seed RANDOM_POLICIES=$(or $(POLICIES),520) RANDOM_BATCH=26 \
 	  REFUSALS=all $(BIN)/python -m pytest -q -s tests/integration/test_random.py tests/integration/test_refusals.py && \
 	KUBEBUILDER_ASSETS="$$(.ci/apiserver)" $(BIN)/python -m tests.integration.fuzz --seed $$seed && $(MAKE) fuzz SEED=$$seed
+
+releases: setup ## the rules of older releases against their servers: make releases VERSIONS="1.30 1.32 1.34" [SEED=n] [EXPRESSIONS=400]
+	@servers=""; for release in $(VERSIONS); do servers="$$servers $$(.ci/apiserver-of $$release)" || exit 1; done; \
+	RELEASES="$$servers" RELEASE_SEED=$(or $(SEED),$$(date +%Y%m%d)) RELEASE_EXPRESSIONS=$(or $(EXPRESSIONS),400) \
+	  $(BIN)/python -m pytest -q -s tests/integration/test_releases.py
 
 conformance: setup ## recorded verdicts of real servers: make conformance [CASES=DIR] [ONLY=NAME]
 	@$(BIN)/python -m tests.conformance $(if $(CASES),--cases $(CASES)) $(if $(ONLY),--only $(ONLY))

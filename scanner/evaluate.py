@@ -164,6 +164,8 @@ def compile_policy(policy: Policy, rules: Minor = NEWEST, *, new: bool = False) 
     """
     environment = cel.Environment(version=rules, compatible=(rules[0], rules[1] - 1) if new else None)
     environment = environment.extend(cel.PARAMS) if policy.param_kind else environment
+    if new and not policy.mutations and not policy.variables:
+        environment = environment.without("variables")
     variables: dict[str, Expression] = {}
     written: list[Expression] = []
     for variable in policy.variables:

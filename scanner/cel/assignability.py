@@ -9,7 +9,7 @@ from __future__ import annotations
 from operator import is_
 from typing import TypeAlias
 
-from scanner.cel.type_system import DYN, Type
+from scanner.cel.type_system import DYN, UNTYPED, Type
 
 Substitution: TypeAlias = "dict[Type, Type]"
 _NULLABLE = frozenset({"opaque", "object", "duration", "timestamp"})
@@ -64,7 +64,7 @@ def _assignable(known: Substitution, left: Type, right: Type) -> bool:
 def _same_shape(known: Substitution, left: Type, right: Type) -> bool:
     if left.family == "type":
         return right.family == "type"
-    if left.family != right.family or left.name != right.name:
+    if left.family != right.family or left.name != right.name or left == UNTYPED:
         return False
     return _assignable_all(known, left.parameters, right.parameters)
 
@@ -79,7 +79,7 @@ def _bind(known: Substitution, type_: Type, free: Type) -> tuple[bool, bool]:
             return False, False
         known[free] = type_
         return True, False
-    if type_ == bound:
+    if type_ == bound and type_ != UNTYPED:
         return True, True
     if not _assignable(known, type_, bound):
         return False, True

@@ -216,7 +216,7 @@ class _Bounds:
     # --- comprehensions
 
     def _comprehension(self, node: Comprehension, known: Mapping[str, Extent], depth: int) -> Bound:
-        if depth >= _DEEPEST:
+        if depth >= _DEEPEST or node.is_open:
             return Bound(UNKNOWN, BOUNDLESS)
         if node.fold == "bind":
             start = self.of(node.start, known, depth)

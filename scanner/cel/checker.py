@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from scanner.cel.assignability import Substitution, assign, most_general, substitute
 from scanner.cel.messages import ALIASES
+from scanner.cel.releases import OPTIONAL_TYPE, STRICT_NAMES, TYPED_PAIRS
 from scanner.cel.source import Issue
 from scanner.cel.tree import (
     Call,
@@ -22,6 +23,7 @@ from scanner.cel.tree import (
     Node,
     Select,
     StructLiteral,
+    walk,
 )
 from scanner.cel.type_system import (
     BOOL,
@@ -29,7 +31,9 @@ from scanner.cel.type_system import (
     ERROR,
     INT,
     STRING,
+    UNTYPED,
     Type,
+    as_first_named,
     list_of,
     map_of,
     optional_of,
@@ -43,7 +47,6 @@ if TYPE_CHECKING:
 
 
 _LOGIC = frozenset({"_&&_", "_||_"})
-_STRICT_NAMES_SINCE = (1, 37)
 _MESSAGE_FAMILIES = frozenset({"object", "any", "dyn", "null", "timestamp", "duration"})
 """The families of types that can be made by their name, or that protobuf has a message for."""
 
@@ -105,7 +108,8 @@ def _unwrap(type_: Type) -> tuple[Type, bool]:
 class _Checker:
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
-        self._strict = environment.version >= _STRICT_NAMES_SINCE
+        self._strict = STRICT_NAMES.holds(environment.version)
+        self._second = DYN if TYPED_PAIRS.holds(environment.version) else UNTYPED
         self._scopes: list[dict[str, Type]] = []
         self._free = 0
         self.known: Substitution = {}
@@ -190,7 +194,7 @@ class _Checker:
             case "dyn" | "any" | "error":
                 return DYN
             case _:
-                self._issue(node.offset, f"type '{target}' does not support field selection")
+                self._issue(node.offset, f"type '{self._shown(target)}' does not support field selection")
                 return DYN
 
     def _declared_field(self, offset: int, type_name: str, name: str) -> Type:
@@ -280,7 +284,7 @@ class _Checker:
         return substitute(self.known, substitute(fresh, overload.result))
 
     def _no_overload(self, node: Call, name: str, types: tuple[Type, ...], *, member: bool) -> None:
-        shown = [str(substitute(self.known, type_, free_to_dyn=True)) for type_ in types]
+        shown = [self._shown(substitute(self.known, type_, free_to_dyn=True)) for type_ in types]
         signature = f"{shown[0]}.({', '.join(shown[1:])})" if member else f"({', '.join(shown)})"
         self._issue(node.offset, f"found no matching overload for '{name}' applied to '{signature}'")
 
@@ -336,7 +340,8 @@ class _Checker:
             if not self._assign(expected, type_):
                 self._issue(
                     entry.offset,
-                    f"expected type of field '{entry.name}' is '{expected}' but provided type is '{type_}'",
+                    f"expected type of field '{entry.name}' is '{self._shown(expected)}'"
+                    f" but provided type is '{self._shown(type_)}'",
                 )
         return result
 
@@ -355,6 +360,8 @@ class _Checker:
     def _comprehension(self, node: Comprehension) -> Type:
         self.check(node.range)
         accumulator = self.check(node.start)
+        if node.twin is not None and isinstance(node.start, Call) and node.start.target is not None:
+            self._compare(node.twin, node.start.target)
         over = self._known(self.found.types[node.range.id])
         self._scopes.append({node.accumulator: accumulator})
         self._scopes.append(self._variables(node, over))
@@ -380,13 +387,22 @@ class _Checker:
                 return over.parameters[0], over.parameters[1]
             case "dyn" | "error" | "parameter":
                 self._assign(DYN, over)
-                return DYN, DYN
+                return DYN, self._second
             case _:
                 message = (
-                    f"expression of type '{over}' cannot be range of a comprehension (must be list, map, or dynamic)"
+                    f"expression of type '{self._shown(over)}' cannot be range of a comprehension"
+                    " (must be list, map, or dynamic)"
                 )
                 self._issue(node.range.offset, message)
-                return ERROR, ERROR
+                return ERROR, ERROR if self._second == DYN else UNTYPED
+
+    def _compare(self, first: Node, again: Node) -> None:
+        """Complain about what is checked twice, being one node upstream, and has a type of its own each time."""
+        for one, other in zip(walk(first), walk(again), strict=True):
+            old, new = self.found.types.get(one.id), self.found.types.get(other.id)
+            if old is not None and new is not None and old != new:
+                shown = f"({one.id}) old:{self._shown(old)}, new:{self._shown(new)}"
+                self._issue(other.offset, f"incompatible type already exists for expression: {shown}")
 
     def _require(self, node: Node, expected: Type) -> None:
         actual = self.check(node)
@@ -414,7 +430,10 @@ class _Checker:
         self.found.issues.append(Issue(offset, message))
 
     def _mismatch(self, offset: int, expected: Type, actual: Type) -> None:
-        self._issue(offset, f"expected type '{expected}' but found '{actual}'")
+        self._issue(offset, f"expected type '{self._shown(expected)}' but found '{self._shown(actual)}'")
+
+    def _shown(self, type_: Type) -> str:
+        return str(type_ if OPTIONAL_TYPE.holds(self._environment.version) else as_first_named(type_))
 
     def _undeclared(self, offset: int, name: str) -> None:
         self._issue(offset, f"undeclared reference to '{name}' (in container '')")

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar, assert_never
 from scanner.cel import runtime, tracked
 from scanner.cel.closures import is_member
 from scanner.cel.errors import EvaluationStopped
-from scanner.cel.exact import OPTIONALS_KEPT_SINCE, may_be_sum
+from scanner.cel.exact import may_be_sum
 from scanner.cel.go_values import is_selection
 from scanner.cel.python_calls import at, found, keys, pairs, unforeseen, unwrapped
 from scanner.cel.python_operations import Operations
@@ -41,6 +41,7 @@ from scanner.cel.python_terms import (
     name_of,
     of_type,
 )
+from scanner.cel.releases import OPTIONALS_KEPT
 from scanner.cel.remembered import Remembered
 from scanner.cel.selections import as_it_is, reread
 from scanner.cel.tree import (
@@ -119,7 +120,7 @@ class _Generator:
         self._checked = checked
         self._source = source
         self._folded = folded
-        self._again = as_it_is if environment.version >= OPTIONALS_KEPT_SINCE else runtime.rewrapped
+        self._again = as_it_is if OPTIONALS_KEPT.holds(environment.version) else runtime.rewrapped
         self._environment = environment
         self._declared = {name for name, _ in environment.variables}
         self._names = Names()
@@ -669,7 +670,7 @@ class _Generator:
     # --- comprehensions
 
     def _comprehension(self, node: Comprehension) -> Term:
-        if node.fold in ("transformMap", "transformMapEntry"):
+        if node.is_open or node.fold in ("transformMap", "transformMapEntry"):
             raise NotGenerated
         if node.fold == "bind":
             return self._bind(node)

@@ -20,6 +20,7 @@ from scanner.cel.functions.named_formats import NamedFormat
 from scanner.cel.functions.quantity import Quantity
 from scanner.cel.functions.semver import Semver
 from scanner.cel.functions.url import Url
+from scanner.cel.releases import FUNCTION_COSTS, OPTIONALS_HAVE_SIZES, PREFIX_COSTS
 from scanner.cel.values import KeyedMap, Lazy, Optional, Value
 
 PER_CALL_LIMIT = 1_000_000
@@ -37,12 +38,11 @@ Seen: TypeAlias = "Value | EvaluationError"
 """An argument or a result as the tracker sees it: an error is a value like any other."""
 Rule: TypeAlias = "Callable[[tuple[Seen, ...], Seen], int]"
 
-_FUNCTIONS_COST_SINCE = (1, 32)
-_PREFIXES_COST_SINCE = (1, 37)
 _SIZED = frozenset({str, bytes, list, dict, KeyedMap})
 _REQUIREMENT_COST = LIST_COST + STRUCT_COST
 _LIST_CALL_COST = 1 + LIST_COST
 _SIGN_BIT = 1 << 63
+_EQUALITY = "_==_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,22 +85,18 @@ def search_cost(characters: int, pattern: int) -> int:
 
 def price(function: str, overload_id: str, version: tuple[int, int] = (1, 36)) -> Price:
     """Return the price of a call in a Kubernetes release; `overload_id` is empty where several overloads are possible."""
-    if version < _FUNCTIONS_COST_SINCE and function != "_==_" and _is_extension(function, overload_id):
-        return ONE
-    if version >= _PREFIXES_COST_SINCE and overload_id in _SINCE_1_37:
-        return _SINCE_1_37[overload_id]
+    if PREFIX_COSTS.holds(version) and overload_id in _WITH_PREFIX_COSTS:
+        return _WITH_PREFIX_COSTS[overload_id]
+    own = _BY_OVERLOAD if OPTIONALS_HAVE_SIZES.holds(version) else _WITHOUT_SIZES_OF_OPTIONALS
+    if not FUNCTION_COSTS.holds(version):
+        return _BY_TRACKED_OVERLOAD.get(overload_id) or own.get(overload_id) or ONE
     return (
         _BY_TRACKED_OVERLOAD.get(overload_id)
         or _BY_FUNCTION.get((function, overload_id))
         or _BY_FUNCTION.get(function)
-        or _BY_OVERLOAD.get(overload_id)
+        or own.get(_EQUALITY if function == _EQUALITY else overload_id)
         or ONE
     )
-
-
-def _is_extension(function: str, overload_id: str) -> bool:
-    """Return whether a function is none of CEL's own."""
-    return function in _BY_FUNCTION or (function, overload_id) in _BY_FUNCTION or overload_id in _BY_TRACKED_OVERLOAD
 
 
 # --- the standard functions
@@ -110,35 +106,51 @@ def _one(_arguments: tuple[Seen, ...], _result: Seen) -> int:
     return 1
 
 
-def _traversed(arguments: tuple[Seen, ...], _result: Seen) -> int:
-    return tenth(inner_size(arguments[0]))
+@dataclass(frozen=True, slots=True)
+class _Standard:
+    """The rules of CEL's own functions, by what counts as the size of a value."""
+
+    size: Callable[[Seen], int]
+
+    def traversed(self, arguments: tuple[Seen, ...], _result: Seen) -> int:
+        return tenth(self.size(arguments[0]))
+
+    def members(self, arguments: tuple[Seen, ...], _result: Seen) -> int:
+        return self.size(arguments[1])
+
+    def compared(self, arguments: tuple[Seen, ...], _result: Seen) -> int:
+        return tenth(min(self.size(arguments[0]), self.size(arguments[1])))
+
+    def equal(self, arguments: tuple[Seen, ...], result: Seen) -> int:
+        return 1 if type(arguments[0]) in _OPAQUE else self.compared(arguments, result)
+
+    def concatenated(self, arguments: tuple[Seen, ...], _result: Seen) -> int:
+        return tenth(self.size(arguments[0]) + self.size(arguments[1]))
+
+    def matched(self, arguments: tuple[Seen, ...], _result: Seen) -> int:
+        return search_cost(self.size(arguments[0]), self.size(arguments[1]))
+
+    def contained(self, arguments: tuple[Seen, ...], _result: Seen) -> int:
+        return tenth(self.size(arguments[0])) * tenth(self.size(arguments[1]))
+
+    def prices(self) -> dict[str, Price]:
+        """Return the price of each overload that has one."""
+        return {
+            **dict.fromkeys(_TRAVERSING, Price(self.traversed)),
+            "in_list": Price(self.members),
+            **dict.fromkeys(_COMPARISONS, Price(self.compared)),
+            _EQUALITY: Price(self.equal),
+            "add_string": Price(self.concatenated),
+            "add_bytes": Price(self.concatenated),
+            "matches_string": Price(self.matched),
+            "contains_string": Price(self.contained),
+        }
 
 
-def _members(arguments: tuple[Seen, ...], _result: Seen) -> int:
-    return inner_size(arguments[1])
-
-
-def _compared(arguments: tuple[Seen, ...], _result: Seen) -> int:
-    return tenth(min(inner_size(arguments[0]), inner_size(arguments[1])))
-
-
-def _concatenated(arguments: tuple[Seen, ...], _result: Seen) -> int:
-    return tenth(inner_size(arguments[0]) + inner_size(arguments[1]))
-
-
-def _matched(arguments: tuple[Seen, ...], _result: Seen) -> int:
-    return search_cost(inner_size(arguments[0]), inner_size(arguments[1]))
-
-
-def _contained(arguments: tuple[Seen, ...], _result: Seen) -> int:
-    return tenth(inner_size(arguments[0])) * tenth(inner_size(arguments[1]))
+_STANDARD = _Standard(inner_size)
 
 
 # --- Kubernetes' functions
-
-
-def _equal(arguments: tuple[Seen, ...], result: Seen) -> int:
-    return 1 if type(arguments[0]) in _OPAQUE else _compared(arguments, result)
 
 
 _OPAQUE = frozenset(
@@ -353,35 +365,30 @@ _BY_FUNCTION: dict[object, Price] = {
     "containsCIDR": Price(_contains_cidr),
     ("containsCIDR", "cidr_contains_cidr_string"): Price(_contains_cidr_text),
     "validate": Price(_validated),
-    "_==_": Price(_equal),
 }
-_COMPARISONS = (
-    f"{name}_{kind}" for name in ("less", "less_equals", "greater", "greater_equals") for kind in ("string", "bytes")
+_TRAVERSING = (
+    "starts_with_string",
+    "ends_with_string",
+    "string_to_bytes",
+    "bytes_to_string",
+    "strings_quote",
+    "string_format",
 )
-_BY_OVERLOAD = {
-    **dict.fromkeys(
-        (
-            "starts_with_string",
-            "ends_with_string",
-            "string_to_bytes",
-            "bytes_to_string",
-            "strings_quote",
-            "string_format",
-        ),
-        Price(_traversed),
+_COMPARISONS = (
+    *(
+        f"{name}_{kind}"
+        for name in ("less", "less_equals", "greater", "greater_equals")
+        for kind in ("string", "bytes")
     ),
-    "in_list": Price(_members),
-    **dict.fromkeys(_COMPARISONS, Price(_compared)),
-    "not_equals": Price(_compared),
-    "add_string": Price(_concatenated),
-    "add_bytes": Price(_concatenated),
-    "matches_string": Price(_matched),
-    "contains_string": Price(_contained),
-}
-_SINCE_1_37 = {
+    "equals",
+    "not_equals",
+)
+_BY_OVERLOAD = _STANDARD.prices()
+_WITHOUT_SIZES_OF_OPTIONALS = _Standard(size).prices()
+_WITH_PREFIX_COSTS = {
     "starts_with_string": Price(_affixed),
     "ends_with_string": Price(_affixed),
-    "matches": Price(_matched),
+    "matches": Price(_STANDARD.matched),
     "list_flatten_int": Price(_flattened_or_refused),
     "lists_range": Price(_ranged_or_refused, late=True),
     "dyn_includes": Price(_walked),

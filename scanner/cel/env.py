@@ -186,6 +186,10 @@ class Environment:
         others = (entry for entry in self.composed if entry[0] != name)
         return replace(self, composed=(*others, (name, declared_type(type_))))
 
+    def without(self, name: str) -> Environment:
+        """Return an environment that has never heard of a variable."""
+        return replace(self, variables=tuple(entry for entry in self.variables if entry[0] != name))
+
     def returning(self, *results: Type) -> Environment:
         """Return an environment whose expressions must have one of these types."""
         return replace(self, results=results or None)
@@ -286,4 +290,6 @@ def _identifiers(environment: Environment) -> dict[str, Type]:
 @cache
 def _objects(environment: Environment) -> dict[str, dict[str, Type]]:
     declared = {name: dict(fields) for name, fields in (*_OBJECTS.items(), *environment.objects)}
-    return declared | {VARIABLES.name: dict(environment.composed)}
+    if environment.is_variable("variables"):
+        return declared | {VARIABLES.name: dict(environment.composed)}
+    return {name: fields for name, fields in declared.items() if name != VARIABLES.name}

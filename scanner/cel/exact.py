@@ -14,6 +14,7 @@ from scanner.cel.checker import is_optional
 from scanner.cel.errors import EvaluationError, EvaluationStopped
 from scanner.cel.functions.comprehensions import MAP_INSERT
 from scanner.cel.go_values import is_go_key, is_go_value, is_selection
+from scanner.cel.releases import OPTIONALS_KEPT
 from scanner.cel.tree import (
     Call,
     Comprehension,
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from scanner.cel.frame import Evaluate, Frame
     from scanner.cel.selections import Step
 
-OPTIONALS_KEPT_SINCE = (1, 37)
 
 _Part = TypeVar("_Part")
 Around: TypeAlias = "Callable[[Node, Evaluate], Evaluate]"
@@ -67,8 +67,8 @@ class _Planner:
         self._around = around
         self._checked = checked
         self._folded = folded
-        self._again = selections.as_it_is if environment.version >= OPTIONALS_KEPT_SINCE else runtime.rewrapped
-        self._strict = environment.version >= OPTIONALS_KEPT_SINCE
+        self._again = selections.as_it_is if OPTIONALS_KEPT.holds(environment.version) else runtime.rewrapped
+        self._strict = OPTIONALS_KEPT.holds(environment.version)
         self._environment = environment
         names = sorted(set(checked.names.values()) & {name for name, _ in environment.variables})
         self.roots = tuple(names)
@@ -259,6 +259,8 @@ class _Planner:
     def _comprehension(self, node: Comprehension) -> Evaluate:
         if node.fold == "bind":
             return self._bind(node)
+        if node.is_open:
+            return self._spelled(node)
         over = self.plan(node.range)
         outer, used = self._scope, self._used
         first = self._declare(node.variable)
@@ -281,6 +283,21 @@ class _Planner:
                 return folds.transform_entries(walk, predicate, _required(body), insert_all)
             case _:
                 assert_never(node.fold)
+
+    def _spelled(self, node: Comprehension) -> Evaluate:
+        """Plan a fold as it is spelled out, because what is written in it sees what it gathers."""
+        over = self.plan(node.range)
+        outer, used = self._scope, self._used
+        slot = self._declare(node.accumulator)
+        around = self._scope
+        first = self._declare(node.variable)
+        second = None if node.second_variable is None else self._declare(node.second_variable)
+        condition, step = self.plan(node.condition), self.plan(node.step)
+        self._scope = around
+        result = self.plan(node.result)
+        self._scope, self._used = outer, used
+        start = folds.no_entries if node.fold.startswith("transformMap") else self.plan(node.start)
+        return folds.spelled(folds.walk(over, first, second), (slot, start), condition, step, result)
 
     def _bind(self, node: Comprehension) -> Evaluate:
         value = self.plan(node.start)

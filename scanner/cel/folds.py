@@ -103,7 +103,7 @@ def transform_map(walk: _Walk, predicate: Evaluate | None, body: Evaluate, key: 
     def add(frame: Frame, found: KeyedMap) -> None:
         insert(found, frame[key], body(frame))
 
-    return _map_of(_fold(walk, predicate, _no_entries, add))
+    return _map_of(_fold(walk, predicate, lambda: KeyedMap(()), add))
 
 
 def transform_entries(
@@ -114,11 +114,38 @@ def transform_entries(
     def add(frame: Frame, found: KeyedMap) -> None:
         insert_all(found, body(frame))
 
-    return _map_of(_fold(walk, predicate, _no_entries, add))
+    return _map_of(_fold(walk, predicate, lambda: KeyedMap(()), add))
 
 
-def _no_entries() -> KeyedMap:
+def no_entries(_frame: Frame) -> Value:
+    """Return a new map that entries can be inserted into."""
     return KeyedMap(())
+
+
+def spelled(
+    walk: _Walk, accumulator: tuple[int, Evaluate], condition: Evaluate, step: Evaluate, result: Evaluate
+) -> Evaluate:
+    """Evaluate a fold as it is spelled out; an error becomes what is gathered, and is raised when that is read."""
+    slot, start = accumulator
+
+    def evaluate(frame: Frame) -> Value:
+        frame[slot] = start(frame)
+        for _ in walk(frame):
+            if _attempt(condition, frame) is False:
+                break
+            frame[slot] = _attempt(step, frame)
+        return result(frame)
+
+    return _map_of(evaluate)
+
+
+def _attempt(evaluate: Evaluate, frame: Frame) -> Value | EvaluationError:
+    try:
+        return evaluate(frame)
+    except EvaluationStopped:
+        raise
+    except EvaluationError as error:
+        return error
 
 
 def _map_of(fold: Evaluate) -> Evaluate:

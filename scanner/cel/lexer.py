@@ -53,27 +53,31 @@ _UNFINISHED = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 """What could have become a token, and the character with which that hope ended."""
+_BACKQUOTE = "`"
 
 
-def scan(text: str) -> tuple[list[Token], list[tuple[int, str]]]:
+def scan(text: str, *, quotes: bool = True) -> tuple[list[Token], list[tuple[int, str]]]:
     """Return the tokens of an expression and an `<EOF>`, and the texts in it that are no tokens, with their offsets."""
     found: list[Token] = []
     unknown: list[tuple[int, str]] = []
     offset = 0
     while True:
         try:
-            more = tokens(text, offset)
+            more = tokens(text, offset, quotes=quotes)
         except UnknownCharacter as at:
             found += at.before
-            unfinished = _UNFINISHED.match(text, at.offset)
+            unfinished = None if text[at.offset] == _BACKQUOTE and not quotes else _UNFINISHED.match(text, at.offset)
             offset = at.offset + 1 if unfinished is None else unfinished.end()
             unknown.append((at.offset, text[at.offset : offset]))
         else:
             return found + more, unknown
 
 
-def tokens(text: str, offset: int = 0) -> list[Token]:
-    """Return the tokens of an expression and an `<EOF>`; raise `UnknownCharacter` where there is none."""
+def tokens(text: str, offset: int = 0, *, quotes: bool = True) -> list[Token]:
+    """Return the tokens of an expression and an `<EOF>`; raise `UnknownCharacter` where there is none.
+
+    `quotes`: whether names in backquotes are tokens.
+    """
     found: list[Token] = []
     match_at = _TOKEN.match
     while offset < len(text):
@@ -81,6 +85,8 @@ def tokens(text: str, offset: int = 0) -> list[Token]:
         if match is None:
             raise UnknownCharacter(offset, found)
         kind = match.lastgroup
+        if kind == "quoted" and not quotes:
+            raise UnknownCharacter(offset, found)
         if kind != "blank":
             token = match.group()
             found.append(Token(token if kind == "sign" or token in _KEYWORDS else str(kind), token, offset))

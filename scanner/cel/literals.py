@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from scanner.cel.values import INT_MAX, INT_MIN, UINT_MAX, UInt
 
@@ -23,6 +24,8 @@ _SIMPLE = {
 _ESCAPE = re.compile(r"\\(?:[xX]([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-3][0-7]{2})|(.))", re.DOTALL)
 _SURROGATES = range(0xD800, 0xE000)
 _LAST_CODE_POINT = 0x10FFFF
+_SIGN_BIT = 0x80000000
+_REPLACEMENT = "\ufffd"
 
 
 class BadLiteral(Exception):
@@ -63,8 +66,17 @@ def double(text: str) -> float:
 
 def string(text: str) -> str:
     """Return the content of a string token."""
+    return _string(text, _code_point)
+
+
+def lenient_string(text: str) -> str:
+    """Return the content of a string token where escapes of what is no code point are replaced."""
+    return _string(text, _replaced_code_point)
+
+
+def _string(text: str, character: Callable[[int], str]) -> str:
     raw, body = _unquote(text)
-    return body if raw or "\\" not in body else _ESCAPE.sub(_character, body)
+    return body if raw or "\\" not in body else _ESCAPE.sub(lambda match: _character(match, character), body)
 
 
 def binary(text: str) -> bytes:
@@ -89,15 +101,25 @@ def _unquote(text: str) -> tuple[bool, str]:
     return raw, text[quotes:-quotes]
 
 
-def _character(match: re.Match[str]) -> str:
+def _character(match: re.Match[str], character: Callable[[int], str]) -> str:
     simple = match.group(5)
     if simple is not None:
         return _SIMPLE[simple]
     octal = match.group(4)
-    code = int(octal, 8) if octal else int(match.group(1) or match.group(2) or match.group(3), 16)
+    return character(int(octal, 8) if octal else int(match.group(1) or match.group(2) or match.group(3), 16))
+
+
+def _code_point(code: int) -> str:
     if code > _LAST_CODE_POINT or code in _SURROGATES:
         raise BadLiteral("invalid unicode code point")
     return chr(code)
+
+
+def _replaced_code_point(code: int) -> str:
+    """Return a character as releases before 1.33 do; the highest bit makes a negative number, and those are replaced, too."""
+    if _LAST_CODE_POINT < code < _SIGN_BIT:
+        raise BadLiteral("unable to unescape string")
+    return _REPLACEMENT if code in _SURROGATES or code >= _SIGN_BIT else chr(code)
 
 
 def _octets(match: re.Match[str]) -> bytes:

@@ -10,6 +10,7 @@ import copy
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
+from scanner.cel.releases import COPIED_TARGETS, FIRST, HIDDEN_ACCUMULATOR, LISTS, TWO_VARIABLES, Version
 from scanner.cel.tree import (
     Call,
     Comprehension,
@@ -23,6 +24,7 @@ from scanner.cel.tree import (
     Node,
     Select,
     StructLiteral,
+    walk,
 )
 
 if TYPE_CHECKING:
@@ -47,17 +49,20 @@ class BadMacro(Exception):
 class Writer:
     """Makes nodes at one place."""
 
-    def __init__(self, new_id: Callable[[], int], offset: int) -> None:
+    def __init__(self, new_id: Callable[[], int], offset: int, version: Version = (1, 36)) -> None:
         self._new_id = new_id
         self._offset = offset
+        self.is_hidden = HIDDEN_ACCUMULATOR.holds(version)
+        self.accumulator = ACCUMULATOR if self.is_hidden else _OLD_ACCUMULATOR
+        self.copies = COPIED_TARGETS.holds(version)
 
     def literal(self, value: Value) -> Literal:
         """Make a constant."""
         return Literal(self._new_id(), self._offset, value)
 
-    def name(self, name: str = ACCUMULATOR) -> Identifier:
+    def name(self, name: str = "") -> Identifier:
         """Make an identifier, the accumulator unless told otherwise."""
-        return Identifier(self._new_id(), self._offset, name)
+        return Identifier(self._new_id(), self._offset, name or self.accumulator)
 
     def call(self, function: str, *arguments: Node) -> Call:
         """Make a global call."""
@@ -178,9 +183,10 @@ def _reject_accumulator(name: str, argument: Node) -> None:
         raise BadMacro("iteration variable overwrites accumulator variable", argument.offset)
 
 
-def _one(argument: Node, complaint: str) -> tuple[str, None]:
+def _one(write: Writer, argument: Node, complaint: str) -> tuple[str, None]:
     name = _variable(argument, complaint)
-    _reject_accumulator(name, argument)
+    if write.is_hidden:
+        _reject_accumulator(name, argument)
     return name, None
 
 
@@ -213,13 +219,24 @@ def _fold(
         over,
         variables[0],
         variables[1],
-        ACCUMULATOR,
+        write.accumulator,
         start,
         condition,
         step,
         result,
         predicate=predicate,
         body=body,
+        is_open=not write.is_hidden and _names_accumulator(variables, predicate, body),
+    )
+
+
+def _names_accumulator(variables: tuple[str, str | None], *parts: Node | None) -> bool:
+    """Return whether what is written in a macro uses the name of what it gathers."""
+    return variables[0] == _OLD_ACCUMULATOR or any(
+        isinstance(node, Identifier) and node.name.removeprefix(".") == _OLD_ACCUMULATOR
+        for part in parts
+        if part is not None
+        for node in walk(part)
     )
 
 
@@ -276,7 +293,7 @@ Quantifier: TypeAlias = Callable[[Writer, Node, tuple[str, str | None], Node], N
 
 def _quantified(make: Quantifier) -> Expand:
     def expand(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
-        return make(write, target, _one(arguments[0], _NOT_A_NAME), arguments[1])
+        return make(write, target, _one(write, arguments[0], _NOT_A_NAME), arguments[1])
 
     return expand
 
@@ -289,13 +306,13 @@ def _quantified_pairs(make: Quantifier) -> Expand:
 
 
 def _map(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
-    variables = _one(arguments[0], _NOT_AN_IDENTIFIER)
+    variables = _one(write, arguments[0], _NOT_AN_IDENTIFIER)
     predicate = arguments[1] if len(arguments) == 3 else None  # noqa: PLR2004
     return _collect(write, "map", target, variables, predicate, arguments[-1])
 
 
 def _filter(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
-    variables = _one(arguments[0], _NOT_AN_IDENTIFIER)
+    variables = _one(write, arguments[0], _NOT_AN_IDENTIFIER)
     return _collect(write, "filter", target, variables, arguments[1], arguments[0])
 
 
@@ -323,9 +340,11 @@ def _optional_flat_map(write: Writer, target: Node, arguments: tuple[Node, ...])
     return _when_present(write, target, body)
 
 
-def _bound_optional(write: Writer, target: Node, arguments: tuple[Node, ...], complaint: str) -> Node:
+def _bound_optional(write: Writer, target: Node, arguments: tuple[Node, ...], complaint: str) -> Comprehension:
     name = _variable(arguments[0], complaint)
-    return write.bind(name, write.member(write.duplicate(target), "value"), arguments[1])
+    bound = write.bind(name, write.member(write.duplicate(target), "value"), arguments[1])
+    bound.twin = None if write.copies else target
+    return bound
 
 
 def _when_present(write: Writer, target: Node, then: Node) -> Node:
@@ -367,13 +386,13 @@ MACROS: dict[tuple[str, int, bool], Expand] = {
 _TWO_VARIABLES = frozenset({"existsOne", "transformList", "transformMap", "transformMapEntry"})
 
 
-def macro(name: str, size: int, version: tuple[int, int], *, member: bool) -> Expand | None:
+def macro(name: str, size: int, version: Version, *, member: bool) -> Expand | None:
     """Return the macro that a Kubernetes release has under this name for so many arguments."""
     return MACROS.get((name, size, member)) if _since(name, size) <= version else None
 
 
-def _since(name: str, size: int) -> tuple[int, int]:
+def _since(name: str, size: int) -> Version:
     if name == "sortBy":
-        return (1, 34)
+        return LISTS.since
     quantifies_pairs = size == 3 and name in ("all", "exists", "exists_one")  # noqa: PLR2004
-    return (1, 32) if name in _TWO_VARIABLES or quantifies_pairs else (1, 0)
+    return TWO_VARIABLES.since if name in _TWO_VARIABLES or quantifies_pairs else FIRST

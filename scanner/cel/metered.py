@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, assert_never
 from scanner.cel import cost, measures, runtime, tracked
 from scanner.cel.checker import is_optional
 from scanner.cel.errors import EvaluationStopped
-from scanner.cel.exact import OPTIONALS_KEPT_SINCE, evaluates_in_turn, makes_map, may_be_sum
+from scanner.cel.exact import evaluates_in_turn, makes_map, may_be_sum
 from scanner.cel.functions import regex
 from scanner.cel.go_values import is_go_key, is_go_value, is_selection
-from scanner.cel.macros import ACCUMULATOR
 from scanner.cel.messages import MESSAGES
 from scanner.cel.meter import Meter
+from scanner.cel.releases import OPTIONALS_KEPT, PASSED_BY
 from scanner.cel.selections import as_it_is
 from scanner.cel.tree import (
     Call,
@@ -45,9 +45,6 @@ if TYPE_CHECKING:
     from scanner.cel.folding import Folded
     from scanner.cel.measures import Measure, Step
     from scanner.cel.values import Value
-
-
-_PASSED_BY_SINCE = (1, 37)
 
 
 class Planned:
@@ -82,12 +79,13 @@ class _Planner:
         self._checked = checked
         self._folded = folded
         self._version = environment.version
-        self._kept = environment.version >= OPTIONALS_KEPT_SINCE
+        self._kept = OPTIONALS_KEPT.holds(environment.version)
         self._again = as_it_is if self._kept else runtime.rewrapped
         self._environment = environment
         names = sorted(set(checked.names.values()) & {name for name, _ in environment.variables})
         self.roots = tuple(names)
         self._scope: dict[str, int] = {}
+        self._growing = ""
         self._slots = {name: slot for slot, name in enumerate(names)}
         self._used = len(names)
         self.size = len(names)
@@ -158,7 +156,7 @@ class _Planner:
         while is_selection(node, self._checked):
             node = next(children(node))
         passes_by = node.id in self._checked.globals and self._checked.names[node.id] in self._scope
-        return 0 if passes_by and self._version >= _PASSED_BY_SINCE else 1
+        return 0 if passes_by and PASSED_BY.holds(self._version) else 1
 
     def _path(self, node: Node) -> tuple[Measure, tuple[Step, ...]]:
         """Return what a chain of selections and indexes begins with, and its steps."""
@@ -277,7 +275,7 @@ class _Planner:
                 return measures.unequal
             case "@in" if makes_map(call.arguments[1]):
                 return runtime.is_key
-            case "_+_" if isinstance(call.arguments[0], Identifier) and call.arguments[0].name == ACCUMULATOR:
+            case "_+_" if isinstance(call.arguments[0], Identifier) and call.arguments[0].name == self._growing:
                 return measures.grown
             case _:
                 return call.function.runner(call.overload_ids)
@@ -315,13 +313,20 @@ class _Planner:
         around = self._scope
         first = self._declare(node.variable)
         second = None if node.second_variable is None else self._declare(node.second_variable)
+        growing = self._growing
+        if node.fold != "bind":
+            self._growing = node.accumulator if self._grows(node) else ""
         condition, step = self._condition(node.condition), self.plan(node.step)
-        self._scope = around
+        self._scope, self._growing = around, growing
         result = self.plan(node.result)
         self._scope, self._used = outer, used
         walk = measures.one_by_one(first) if second is None else measures.in_pairs(first, second)
-        grows = node.accumulator == ACCUMULATOR
+        grows = node.fold.startswith("transformMap") or self._grows(node)
         return measures.fold(over, walk, (accumulator, measures.Unset(start, grows=grows)), condition, step, result)
+
+    def _grows(self, node: Comprehension) -> bool:
+        """Return whether nothing but the fold itself can see what it gathers."""
+        return node.fold != "bind" and not node.is_open
 
     def _condition(self, node: Node) -> Measure | None:
         return None if self._folded.constants.get(node.id) is True else self.plan(node)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from scanner.cel import lexer, literals, macros
 from scanner.cel.functions.declaration import ANY_NUMBER
 from scanner.cel.lexer import END, Token
+from scanner.cel.releases import KNOWN_BACKQUOTES, QUOTED_FIELDS, VALID_CODE_POINTS
 from scanner.cel.source import NOWHERE, Issue
 from scanner.cel.tree import (
     Call,
@@ -72,7 +73,6 @@ _RELATIONS = {
     "in": "@in",
 }
 _OPERAND, _SUM_OPERAND, _PRODUCT_OPERAND = 2, 2, 3
-_QUOTED_FIELDS_SINCE = (1, 37)
 _NO_MACROS: Mapping[tuple[str, int, bool], macros.Expand] = MappingProxyType({})
 _SUMS = {"+": "_+_", "-": "_-_"}
 _PRODUCTS = {"*": "_*_", "/": "_/_", "%": "_%_"}
@@ -116,7 +116,7 @@ def parse(
     `features` is the release whose macros may be used; `more` are those of one environment.
     Raises `UnknownCharacter`, `NotInGrammar` and `TooDeep`.
     """
-    parser = Parser(lexer.tokens(text), version, features, more)
+    parser = Parser(lexer.tokens(text, quotes=KNOWN_BACKQUOTES.holds(version)), version, features, more)
     root = parser.whole()
     if root.depth > DEEPEST:
         raise TooDeep(TOO_DEEP_TO_VISIT)
@@ -137,6 +137,8 @@ class Parser:
         self._features = features
         self._more = more
         self._version = version
+        self._is_lenient = not VALID_CODE_POINTS.holds(version)
+        self.has_quotes = KNOWN_BACKQUOTES.holds(version)
         self._at = 0
         self._kind = found[0].kind if found else END
         self._open = {"expr": 0, "relation": 0, "calc": 0, "member": 0}
@@ -283,7 +285,7 @@ class Parser:
 
     def is_field_name(self, token: Token, at: int) -> bool:
         """Return whether a token may name a field; quotes are an issue in the releases that do not know them."""
-        if token.kind != "quoted" or self._version >= _QUOTED_FIELDS_SINCE:
+        if token.kind != "quoted" or QUOTED_FIELDS.holds(self._version):
             return True
         self.issues.append(Issue(at, "unsupported syntax: '`'"))
         return False
@@ -334,8 +336,9 @@ class Parser:
 
     def literal(self, offset: int, text: str, kind: str) -> Node:
         """Return the constant that a token of this kind is."""
+        constant = literals.lenient_string if kind == "string" and self._is_lenient else _CONSTANTS[kind]
         try:
-            return Literal(self.new_id(), offset, _CONSTANTS[kind](text))
+            return Literal(self.new_id(), offset, constant(text))
         except literals.BadLiteral as bad:
             self.issues.append(Issue(offset, str(bad)))
             return Literal(self.new_id(), offset, None)
@@ -457,7 +460,7 @@ class Parser:
     def _expanded(
         self, expand: macros.Expand, number: int, offset: int, target: Node | None, arguments: tuple[Node, ...]
     ) -> Node:
-        writer = macros.Writer(self.new_id, offset)
+        writer = macros.Writer(self.new_id, offset, self._version)
         operands = arguments if target is None else (target, *arguments)
         try:
             node = expand(writer, target or arguments[0], arguments)

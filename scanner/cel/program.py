@@ -17,8 +17,10 @@ from scanner.cel.frame import MISSING
 from scanner.cel.lexer import UnknownCharacter
 from scanner.cel.meter import Meter
 from scanner.cel.parser import NotInGrammar, TooDeep
+from scanner.cel.releases import KNOWN_BACKQUOTES, RESULT_TYPES, TYPED_PAIRS
 from scanner.cel.source import NOWHERE, Issue, Source
 from scanner.cel.telling import telling
+from scanner.cel.type_system import is_untyped
 from scanner.cel.validators import validate
 
 if TYPE_CHECKING:
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from scanner.cel.values import Value
 
 
+_UNTYPED = "unexpected compilation error: missing type conversion to proto: "
 _WORTH_GENERATING = 3
 """How often an expression is evaluated by closures before its function is generated: many are never evaluated again."""
 
@@ -230,7 +233,9 @@ def _compile(text: str, env: Environment) -> Program:
     issues = checked.issues or validate(root, checked, env)
     if issues:
         raise _failed(source, issues)
-    _reject_other_results(checked.types[root.id], env.results)
+    _reject_other_results(checked.types[root.id], env)
+    if not TYPED_PAIRS.holds(env.version) and any(map(is_untyped, checked.types.values())):
+        raise CompileError(_UNTYPED, _UNTYPED)
     return _program(text, root, checked, env)
 
 
@@ -259,7 +264,7 @@ def _parse(source: Source, env: Environment) -> Node:
 
 
 def _syntax_issues(text: str, env: Environment) -> list[Issue]:
-    tree, issues = syntax.explain(text)
+    tree, issues = syntax.explain(text, quotes=KNOWN_BACKQUOTES.holds(env.version))
     if tree is None:
         return issues
     return [*issues, *salvage.complaints(tree, parser.Parser([], env.version, env.features, env.macros))]
@@ -270,11 +275,13 @@ def _failed(source: Source, issues: list[Issue]) -> CompileError:
     return CompileError(described, f"compilation failed: {described}")
 
 
-def _reject_other_results(actual: Type, allowed: tuple[Type, ...] | None) -> None:
+def _reject_other_results(actual: Type, env: Environment) -> None:
+    allowed = env.results
     if allowed is None or actual in allowed:
         return
+    found = f" but got {actual.full_name()}" if RESULT_TYPES.holds(env.version) else ""
     expected = (
         allowed[0].full_name() if len(allowed) == 1 else f"one of [{' '.join(one.full_name() for one in allowed)}]"
     )
-    message = f"must evaluate to {expected} but got {actual.full_name()}"
+    message = f"must evaluate to {expected}{found}"
     raise CompileError(message, message)

@@ -86,7 +86,7 @@ class _Visitor:
     def _field(self, tree: Tree) -> str:
         token = next(_tokens(tree), None)
         if token is None:
-            self._complain(tree.offset, "unsupported ident kind")
+            self._complain_of_name(tree.offset)
             return ""
         self._parser.is_field_name(token, tree.offset)
         return token.text
@@ -128,6 +128,8 @@ class _Visitor:
         for name, value in zip(every[::2], every[1::2], strict=True):
             if self._initialized(name, every[0].offset):
                 self.visit(value)
+            elif not self._parser.has_quotes:
+                break
         return StructLiteral(self._parser.new_id(), brace.offset, "", ())
 
     def _initialized(self, field: Tree, at: int) -> bool:
@@ -135,7 +137,7 @@ class _Visitor:
         name = next(_trees(field), None)
         token = None if name is None else next(_tokens(name), None)
         if token is None:
-            self._complain(at, "unsupported ident kind")
+            self._complain_of_name(at)
             return False
         return self._parser.is_field_name(token, at)
 
@@ -144,6 +146,11 @@ class _Visitor:
         if found and found[-1].kind in _CONSTANTS:
             return self._parser.literal(tree.offset, "".join(token.text for token in found), found[-1].kind)
         return self._nothing(tree.offset)
+
+    def _complain_of_name(self, offset: int) -> None:
+        """Say that a field has no name; without names in backquotes the grammar has no rule that could be empty."""
+        if self._parser.has_quotes:
+            self._complain(offset, "unsupported ident kind")
 
     def _complain(self, offset: int, message: str) -> None:
         self._parser.issues.append(Issue(offset, message))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TypeAlias, assert_never
 
 from scanner.cel import decisions, lexer
@@ -78,9 +79,12 @@ class _GivenUp(Exception):
     """A limit is exceeded: nothing more is looked at."""
 
 
-def explain(text: str) -> tuple[Tree | None, list[Issue]]:
-    """Return what could be recognised of an expression, None when the parser gave up, and its syntax errors."""
-    recognizer = _Recognizer(text)
+def explain(text: str, *, quotes: bool = True) -> tuple[Tree | None, list[Issue]]:
+    """Return what could be recognised of an expression, None when the parser gave up, and its syntax errors.
+
+    `quotes`: whether the grammar has names in backquotes.
+    """
+    recognizer = _Recognizer(text, quotes=quotes)
     try:
         return recognizer.invoke(Invoke("start", after=frozenset({END_OF_RULE}))), recognizer.issues
     except _GivenUp:
@@ -90,8 +94,9 @@ def explain(text: str) -> tuple[Tree | None, list[Issue]]:
 class _Recognizer:
     """ANTLR's parser and its default error strategy."""
 
-    def __init__(self, text: str) -> None:
-        self._tokens, unknown = lexer.scan(text)
+    def __init__(self, text: str, *, quotes: bool) -> None:
+        self._quotes = quotes
+        self._tokens, unknown = lexer.scan(text, quotes=quotes)
         self._unknown = deque(unknown)
         self._text = text
         self._at = 0
@@ -129,6 +134,8 @@ class _Recognizer:
         match part:
             case Match():
                 self._match(part)
+            case Invoke(rule="escapeIdent") if not self._quotes:
+                self._match_name(part)
             case Invoke():
                 self._trees[-1].children.append(self.invoke(part))
             case Sequence(parts=parts):
@@ -174,7 +181,7 @@ class _Recognizer:
     def _leave(self, rule: str, links: int = 0) -> None:
         self._open[rule] = max(self._open[rule] - 1 - links, 0)
 
-    def _match(self, part: Match) -> None:
+    def _match(self, part: Match, tree: Tree | None = None) -> None:
         self._state = part
         token = self._token()
         if token.kind in part.kinds:
@@ -182,7 +189,13 @@ class _Recognizer:
             self._consume()
         else:
             token = self._recover_inline(part)
-        self._trees[-1].children.append(token)
+        (tree or self._trees[-1]).children.append(token)
+
+    def _match_name(self, part: Invoke) -> None:
+        """Match the name of a field where the grammar has no rule for it, and leave the tree of one."""
+        tree, outer = Tree(part.rule, self._token().offset), self._trees[-1]
+        self._match(_names(part), tree)
+        outer.children.append(tree)
 
     # --- decisions
 
@@ -209,7 +222,7 @@ class _Recognizer:
     def _between(self, start: Token, end: Token) -> str:
         """Return the text from one token to another, both included, without what was no token at all."""
         stop = end.offset if end.kind == END else end.offset + len(end.text)
-        unknown = lexer.scan(self._text[start.offset : stop])[1]
+        unknown = lexer.scan(self._text[start.offset : stop], quotes=self._quotes)[1]
         shown, at = "", start.offset
         for offset, text in unknown:
             shown += self._text[at : start.offset + offset]
@@ -297,7 +310,7 @@ class _Recognizer:
 
     def _mismatch(self, expected: Kinds) -> _Abandoned:
         token = self._token()
-        return _Abandoned(f"mismatched input {_displayed(token)} expecting {_listed(expected)}", token.offset)
+        return _Abandoned(f"mismatched input {_displayed(token)} expecting {self._listed(expected)}", token.offset)
 
     def _report(self, abandoned: _Abandoned) -> None:
         if not self._recovering:
@@ -306,11 +319,13 @@ class _Recognizer:
 
     def _report_unwanted(self, expected: Kinds) -> None:
         token = self._token()
-        self._report(_Abandoned(f"extraneous input {_displayed(token)} expecting {_listed(expected)}", token.offset))
+        self._report(
+            _Abandoned(f"extraneous input {_displayed(token)} expecting {self._listed(expected)}", token.offset)
+        )
 
     def _report_missing(self, expected: Kinds) -> None:
         token = self._token()
-        self._report(_Abandoned(f"missing {_listed(expected)} at {_displayed(token)}", token.offset))
+        self._report(_Abandoned(f"missing {self._listed(expected)} at {_displayed(token)}", token.offset))
 
     def complain(self, offset: int, message: str) -> None:
         """Remember a syntax error; beyond the hundredth give up."""
@@ -323,6 +338,11 @@ class _Recognizer:
         self._recovering = False
         self._last_error = None
         self._last_states.clear()
+
+    def _listed(self, kinds: Kinds) -> str:
+        known = kinds if self._quotes else kinds - {"quoted"}
+        names = [shown for kind, shown in _SHOWN.items() if kind in known]
+        return names[0] if len(names) == 1 else f"{{{', '.join(names)}}}"
 
     # --- tokens
 
@@ -341,9 +361,10 @@ class _Recognizer:
             self._at += 1
 
 
-def _listed(kinds: Kinds) -> str:
-    names = [shown for kind, shown in _SHOWN.items() if kind in kinds]
-    return names[0] if len(names) == 1 else f"{{{', '.join(names)}}}"
+@cache
+def _names(part: Invoke) -> Match:
+    """Return a match of a name in the place of a rule."""
+    return Match(frozenset({"name"}), after=part.after)
 
 
 def _displayed(token: Token) -> str:

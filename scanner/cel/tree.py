@@ -125,6 +125,8 @@ class Comprehension:
     """What a macro became: a fold, spelled out for the checker and the cost, and named for the evaluators.
 
     `fold`, `predicate` and `body` share their nodes with `step`; `bind` evaluates `accumulator_start` once and then `result`.
+    `is_open`: what is written in it names the accumulator, so that only what is spelled out can be evaluated. `twin`: what a
+    part of `start` is a copy of, where upstream has the same node twice.
     """
 
     id: int
@@ -140,6 +142,8 @@ class Comprehension:
     result: Node
     predicate: Node | None = field(default=None)
     body: Node | None = field(default=None)
+    is_open: bool = False
+    twin: Node | None = field(default=None)
     depth: int = 0
 
 

@@ -88,6 +88,8 @@ LIST = Type("list", "list", (DYN,))
 MAP = Type("map", "map", (DYN, DYN))
 TYPE = Type("type", "type")
 OPTIONAL = Type("opaque", "optional_type")
+UNTYPED = Type("opaque", "")
+"""What some releases leave without any type: nothing but dyn takes it, not even itself."""
 
 
 def list_of(element: Type) -> Type:
@@ -103,6 +105,19 @@ def map_of(key: Type, value: Type) -> Type:
 def optional_of(value: Type) -> Type:
     """Return the type of optionals."""
     return Type("opaque", "optional_type", (value,))
+
+
+def is_untyped(type_: Type) -> bool:
+    """Return whether a type, or one that it is made of, is none."""
+    return type_ == UNTYPED or any(map(is_untyped, type_.parameters))
+
+
+def as_first_named(type_: Type) -> Type:
+    """Return a type in which those of optionals have the name that they had first."""
+    if not type_.parameters:
+        return Type(type_.family, "optional") if type_ == OPTIONAL else type_
+    name = "optional" if type_.name == OPTIONAL.name else type_.name
+    return Type(type_.family, name, tuple(map(as_first_named, type_.parameters)))
 
 
 def type_of_type(denoted: Type) -> Type:

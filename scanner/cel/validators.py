@@ -1,6 +1,6 @@
 """Checks of a well-typed tree: constant arguments, mixed literals and format strings (part I of the admission semantics).
 
-Mirrors the AST validators that Kubernetes adds to its environment from 1.29 on; all of them run, and their findings add up.
+Mirrors the AST validators that Kubernetes adds to its environment; all of them run, and their findings add up.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ from scanner.cel.errors import CompileError, EvaluationError
 from scanner.cel.functions import format as formatting
 from scanner.cel.functions import regex
 from scanner.cel.functions.format import BadFormat
+from scanner.cel.releases import CHECKED_FORMATS, EXEMPT_ANYWHERE, OPTIONAL_TYPE
 from scanner.cel.source import Issue
 from scanner.cel.tree import Call, ListLiteral, Literal, MapLiteral, Node, children, walk
+from scanner.cel.type_system import as_first_named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,8 +25,6 @@ if TYPE_CHECKING:
     from scanner.cel.type_system import Type
     from scanner.cel.values import Value
 
-SINCE = (1, 29)
-_FORMATS_SINCE = (1, 31)
 _EXEMPT = "format"
 _CRASH = "internal error: runtime error: index out of range [0] with length 0"
 _CLAUSE_TYPES = {
@@ -56,10 +56,8 @@ _STRING_TYPES = frozenset(
 
 def validate(root: Node, checked: Checked, environment: Environment) -> list[Issue]:
     """Return what is wrong with the literals of a tree."""
-    if environment.version < SINCE:
-        return []
-    knows_formats = environment.version >= _FORMATS_SINCE
-    exempt = _inside_format(root) if knows_formats else frozenset()
+    knows_formats = CHECKED_FORMATS.holds(environment.version)
+    exempt = _inside_format(root, anywhere=EXEMPT_ANYWHERE.holds(environment.version))
     issues: list[Issue] = []
     for node in walk(root):
         match node:
@@ -67,21 +65,19 @@ def validate(root: Node, checked: Checked, environment: Environment) -> list[Iss
                 issues.extend(_argument_issues(node))
                 issues.extend(_format_call_issues(node, checked) if knows_formats else ())
             case ListLiteral() if node.id not in exempt:
-                issues.extend(_list_issues(node, checked))
+                issues.extend(_mixed(*found, environment) for found in _list_issues(node, checked))
             case MapLiteral() if node.id not in exempt:
-                issues.extend(_map_issues(node, checked))
+                issues.extend(_mixed(*found, environment) for found in _map_issues(node, checked))
             case _:
                 continue
     return issues
 
 
-def _inside_format(root: Node) -> frozenset[int]:
-    """Return the ids of the nodes below calls of `format`, whose literals may be mixed."""
-    found: set[int] = set()
-    for node in walk(root):
-        if isinstance(node, Call) and node.function.removeprefix(".") == _EXEMPT and node.id not in found:
-            found.update(below.id for child in children(node) for below in walk(child))
-    return frozenset(found)
+def _inside_format(root: Node, *, anywhere: bool) -> frozenset[int]:
+    """Return the ids of the nodes below calls of `format` whose literals may be mixed: all, or those in lists and maps alone."""
+    below = walk if anywhere else _literal_parts
+    calls = (node for node in walk(root) if isinstance(node, Call) and node.function.removeprefix(".") == _EXEMPT)
+    return frozenset(part.id for call in calls for child in children(call) for part in below(child))
 
 
 # --- constant arguments
@@ -120,17 +116,17 @@ def _format_call_issues(node: Call, checked: Checked) -> Iterator[Issue]:
 # --- mixed literals
 
 
-def _list_issues(node: ListLiteral, checked: Checked) -> Iterator[Issue]:
+def _list_issues(node: ListLiteral, checked: Checked) -> Iterator[tuple[Node, Type, Type]]:
     expected: Type | None = None
     for position, element in enumerate(node.elements):
         actual = _entry_type(checked.types[element.id], optional=position in node.optional)
         if expected is not None and actual != expected:
-            yield _mixed(element, expected, actual)
+            yield element, expected, actual
             return
         expected = expected or actual
 
 
-def _map_issues(node: MapLiteral, checked: Checked) -> Iterator[Issue]:
+def _map_issues(node: MapLiteral, checked: Checked) -> Iterator[tuple[Node, Type, Type]]:
     keys: Type | None = None
     values: Type | None = None
     for entry in node.entries:
@@ -140,9 +136,9 @@ def _map_issues(node: MapLiteral, checked: Checked) -> Iterator[Issue]:
             keys, values = key, value
             continue
         if key != keys:
-            yield _mixed(entry.key, keys, key)
+            yield entry.key, keys, key
         if value != values:
-            yield _mixed(entry.value, values, value)
+            yield entry.value, values, value
 
 
 def _entry_type(type_: Type, *, optional: bool) -> Type:
@@ -154,7 +150,9 @@ def _entry_type(type_: Type, *, optional: bool) -> Type:
     return type_.parameters[0]
 
 
-def _mixed(node: Node, expected: Type, actual: Type) -> Issue:
+def _mixed(node: Node, expected: Type, actual: Type, environment: Environment) -> Issue:
+    if not OPTIONAL_TYPE.holds(environment.version):
+        expected, actual = as_first_named(expected), as_first_named(actual)
     return Issue(node.offset, f"expected type '{expected}' but found '{actual}'")
 
 

@@ -8,8 +8,8 @@ the same kind. It was judged as if it came first.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final
 
+from scanner.cel.releases import WRAPPED_OBJECTS
 from scanner.match import could_match
 from scanner.model.policy import Policy
 from scanner.model.release import Minor
@@ -17,12 +17,10 @@ from scanner.model.resource import Kind
 from scanner.model.scan import Health, HealthKind
 from scanner.policies.validating import Bound
 
-SINCE: Final[Minor] = (1, 37)
-
 
 def of_policies(bound: Iterable[Bound], kinds: tuple[Kind, ...], rules: Minor) -> Iterator[Health]:
     """A note for each policy that sees the object in either form; none before 1.37."""
-    changing = [entry for entry in bound if entry.policy.mutations] if rules >= SINCE else []
+    changing = [entry for entry in bound if entry.policy.mutations] if WRAPPED_OBJECTS.holds(rules) else []
     conditional = [entry.policy for entry in changing if entry.policy.match_conditions]
     for entry in changing:
         policy = entry.policy

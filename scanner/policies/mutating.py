@@ -12,6 +12,7 @@ from typing import TypeAlias, cast
 
 from scanner import cel
 from scanner.cel.depth import with_room
+from scanner.cel.releases import WRAPPED_OBJECTS
 from scanner.errors import InvalidManifest
 from scanner.evaluate import CompiledPolicy, Expression, Request
 from scanner.model.json import EMPTY, JsonObject
@@ -22,7 +23,7 @@ from scanner.model.resource import Kind, Resource
 from scanner.mutate.schema import Schema
 from scanner.mutate.unchanged import Holds, holds
 from scanner.policies import manifest, validation
-from scanner.policies.mutation import WRAPPED_SINCE, Schemas, is_left, predict
+from scanner.policies.mutation import Schemas, is_left, predict
 from scanner.policies.reading import AUDITABLE
 from scanner.policies.validating import Bound, bound_by
 
@@ -111,7 +112,7 @@ class Mutator:
     def tests(self, compiled: CompiledPolicy, kind: Kind) -> tuple[Leaves, ...]:
         """How to tell of each mutation that it leaves an object of a kind as it is; nothing where only the whole way tells."""
         schema = self.schemas.schema(kind)
-        if schema is None or self.rules >= WRAPPED_SINCE:
+        if schema is None or WRAPPED_OBJECTS.holds(self.rules):
             return ()
         if any(expression.program is None or expression.reads("namespaceObject") for expression in compiled.mutations):
             return ()

@@ -14,6 +14,7 @@ from typing import Protocol
 from scanner import cel
 from scanner.budget import RUNTIME, Fault, Purse, Variables, run
 from scanner.cel.natives import wrapping
+from scanner.cel.releases import MISSING_KEYS, WRAPPED_OBJECTS
 from scanner.errors import SchemaUnknown
 from scanner.evaluate import CompiledPolicy, Expression, Request, before_checks, inputs
 from scanner.model.json import Json, JsonObject, dig, text_map
@@ -40,8 +41,6 @@ from scanner.mutate.unchanged import is_configured, is_patched
 from scanner.mutate.values import RequestFault
 
 _NAMESPACE = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
-_ALL_KEYS_UNTIL = (1, 34)
-WRAPPED_SINCE = (1, 37)
 _INTERNAL_ERROR = 500
 _ENDED = "an earlier mutation ends the request"
 _DEEPEST = 100
@@ -107,7 +106,7 @@ def _known(schemas: Schemas, kind: Kind, rules: Minor) -> Schema:
     schema = schemas.schema(kind)
     if schema is None:
         raise SchemaUnknown(f"{kind.api_version}/{kind.kind}")
-    return schema if rules >= _ALL_KEYS_UNTIL else replace(schema, needs_all_keys=True)
+    return schema if MISSING_KEYS.holds(rules) else replace(schema, needs_all_keys=True)
 
 
 def _bare(param: Resource | None, schemas: Schemas) -> Resource | None:
@@ -210,7 +209,7 @@ class Run:
         activation = inputs(self.compiled, request, self.param)
         if "authorizer" not in activation and expression.reads("authorizer"):
             raise _Undecided("the expression asks the authorizer")
-        if self.rules < WRAPPED_SINCE:
+        if not WRAPPED_OBJECTS.holds(self.rules):
             with cel.noting() as made:
                 value = _evaluated(expression, activation, self.request)
             if is_left(self.compiled.policy.mutations[index], self.schema, body, value):

@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from scanner.budget import Strain
 from scanner.cel import Decider
+from scanner.cel.releases import WRAPPED_OBJECTS
 from scanner.errors import ConfigurationError, InvalidManifest
 from scanner.evaluate import CompiledPolicy, Request, compile_policy, evaluate, misconfigured
 from scanner.match import Target, applies
@@ -191,7 +192,7 @@ def bind(
 
     `rules` is the Kubernetes release that evaluates them; `schemas` tells it which values are native, from 1.37 on.
     """
-    decide = evaluate if rules < wrapped.SINCE or schemas is None else wrapped.Deciding(schemas, rules)
+    decide = evaluate if not WRAPPED_OBJECTS.holds(rules) or schemas is None else wrapped.Deciding(schemas, rules)
     return bound_by(policies, bindings, operations, rules, decide)
 
 

@@ -25,7 +25,6 @@ from scanner.mutate.goread import same_quantity
 from scanner.mutate.origin import Data
 from scanner.mutate.schema import Atom, MapType, Schema
 
-SINCE: Final[Minor] = (1, 37)
 _SCALARS: Final = {"string": STRING, "boolean": BOOL, "int32": INT, "int64": INT}
 _NAMESPACES: Final = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
 _DEEPEST: Final = 40

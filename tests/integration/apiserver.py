@@ -36,6 +36,8 @@ class ApiServer:
     tokens: Mapping[str, str]
     directory: Path
     client: Client
+    store: str
+    """Where its etcd listens."""
 
     @property
     def token(self) -> str:
@@ -94,7 +96,7 @@ def running(assets: Path, directory: Path, *, flags: Sequence[str] = ()) -> Iter
             [*_apiserver_command(assets, directory, etcd_url, port, tokens), *flags], directory / "kube-apiserver.log"
         ) as apiserver,
     ):
-        yield _when_ready(directory, port, tokens, [etcd, apiserver])
+        yield _when_ready(directory, port, tokens, [etcd, apiserver], etcd_url)
 
 
 def _reject_missing_programs(assets: Path) -> None:
@@ -156,7 +158,9 @@ def _written_tokens(directory: Path, tokens: Mapping[str, str]) -> Path:
     return path
 
 
-def _when_ready(directory: Path, port: int, tokens: Mapping[str, str], servers: Sequence[Server]) -> ApiServer:
+def _when_ready(
+    directory: Path, port: int, tokens: Mapping[str, str], servers: Sequence[Server], store: str
+) -> ApiServer:
     url, ca = f"https://127.0.0.1:{port}", _certificates(directory) / "apiserver.crt"
     deadline = time.monotonic() + SECONDS_TO_READY
     while time.monotonic() < deadline:
@@ -164,7 +168,7 @@ def _when_ready(directory: Path, port: int, tokens: Mapping[str, str], servers: 
             server.reject_ended()
         client = Client.trusting(ca, url=url, token=tokens[ADMIN])
         if ca.exists() and _is_ready(client):
-            return ApiServer(url=url, ca=ca, tokens=tokens, directory=directory, client=client)
+            return ApiServer(url=url, ca=ca, tokens=tokens, directory=directory, client=client, store=store)
         time.sleep(0.05)
     raise servers[-1].trouble(f"was not ready within {SECONDS_TO_READY:.0f} s")
 

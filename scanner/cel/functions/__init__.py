@@ -9,6 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from scanner.cel.functions import (
+    amended,
     authorizer,
     cidr,
     comprehensions,
@@ -19,7 +20,6 @@ from scanner.cel.functions import (
     optionals,
     quantity,
     regex,
-    releases,
     semver,
     sets,
     standard,
@@ -70,7 +70,7 @@ def functions_of(
         for function in library.functions:
             known = merged.get(function.name)
             merged[function.name] = function if known is None else known.merged(function)
-    return releases.as_of(version, merged)
+    return amended.as_of(version, merged)
 
 
 @cache

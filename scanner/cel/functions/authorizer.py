@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol
 
+from scanner.cel import releases
 from scanner.cel.errors import EvaluationError
 from scanner.cel.functions.declaration import Function, Library, member
 from scanner.cel.functions.named_formats import dns1123_label, dns1123_subdomain
@@ -240,7 +241,6 @@ LIBRARY = Library(
         Function("allowed", (member("decision_allowed", (DECISION,), BOOL, _allowed),)),
         Function("reason", (member("decision_reason", (DECISION,), STRING, lambda decision: decision.answer.reason),)),
     ),
-    since=(1, 27),
 )
 
 SELECTORS = Library(
@@ -252,5 +252,5 @@ SELECTORS = Library(
             ("labelSelector", "label_selector", "authorizer_labelselector"),
         )
     ),
-    since=(1, 31),
+    since=releases.SELECTORS.since,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import ClassVar
 
+from scanner.cel import releases
 from scanner.cel.errors import EvaluationError
 from scanner.cel.functions import ip
 from scanner.cel.functions.declaration import Function, Library, Overload, member
@@ -150,5 +151,5 @@ LIBRARY = Library(
         Function("string", (Overload("cidr_to_string", (CIDR,), STRING, str),)),
     ),
     types=(CIDR,),
-    since=(1, 30),
+    since=releases.ADDRESSES.since,
 )

@@ -5,6 +5,7 @@ Expressions cannot name it, but checker and evaluator see it inside the macros.
 
 from __future__ import annotations
 
+from scanner.cel import releases
 from scanner.cel.errors import EvaluationError
 from scanner.cel.functions.declaration import Function, Library, Overload
 from scanner.cel.runtime import printed
@@ -38,4 +39,4 @@ MAP_INSERT = Function(
         Overload("@mapInsert_map_map", (_MAP, _MAP), _MAP, _insert_all),
     ),
 )
-LIBRARY = Library("comprehensions", (MAP_INSERT,), since=(1, 32))
+LIBRARY = Library("comprehensions", (MAP_INSERT,), since=releases.TWO_VARIABLES.since)

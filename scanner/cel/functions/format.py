@@ -13,8 +13,8 @@ from scanner.cel import conversions, times
 from scanner.cel.errors import EvaluationError
 from scanner.cel.functions.declaration import Function, Library, member
 from scanner.cel.text import quoted
-from scanner.cel.type_system import DYN, STRING, Type, list_of
-from scanner.cel.values import Duration, KeyedMap, Timestamp, UInt, Value, type_of
+from scanner.cel.type_system import DYN, STRING, Type, as_first_named, list_of
+from scanner.cel.values import Duration, KeyedMap, Optional, Timestamp, UInt, Value, type_of
 
 DEFAULT_PRECISION = 6
 _SUPERSCRIPTS = str.maketrans("0123456789-", "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079\u207b")
@@ -279,7 +279,8 @@ _PRINTERS: dict[str, Printer] = {
     "o": _octal,
 }
 
-_SPACED = {**_PRINTERS, "e": lambda value, precision: _scientific(value, precision, " ")}
+_NARROW_SPACE = "\u202f"
+_SPACED = {**_PRINTERS, "e": lambda value, precision: _scientific(value, precision, _NARROW_SPACE)}
 
 
 def with_spaced_powers(template: str, arguments: list[Value]) -> str:
@@ -287,8 +288,34 @@ def with_spaced_powers(template: str, arguments: list[Value]) -> str:
     return _format(template, arguments, _SPACED)
 
 
+def with_first_names(template: str, arguments: list[Value]) -> str:
+    """Format as releases before 1.31 do: optionals have the name that they had first."""
+    return _format(template, [_first_named(argument) for argument in arguments], _FIRST_NAMED)
+
+
+def _naming_optionals(verb: str, printer: Printer) -> Printer:
+    """Return a printer that calls optionals by the name that they had first."""
+
+    def printed(value: Value, precision: int | None) -> str:
+        if type(value) is Optional:
+            raise complaint(verb, as_first_named(type_of(value)).name)
+        return printer(value, precision)
+
+    return printed
+
+
+_FIRST_NAMED = {verb: _naming_optionals(verb, printer) for verb, printer in _SPACED.items()}
+
+
+def _first_named(value: Value) -> Value:
+    if type(value) is Type:
+        return as_first_named(value)
+    if type(value) is list:
+        return [_first_named(one) for one in value]
+    return {key: _first_named(one) for key, one in value.items()} if type(value) is dict else value
+
+
 LIBRARY = Library(
     "strings.format",
     (Function("format", (member("string_format", (STRING, list_of(DYN)), STRING, _format),)),),
-    since=(1, 29),
 )

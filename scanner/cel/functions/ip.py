@@ -6,6 +6,7 @@ import ipaddress
 from collections.abc import Hashable
 from typing import ClassVar
 
+from scanner.cel import releases
 from scanner.cel.errors import EvaluationError
 from scanner.cel.functions.declaration import Function, Library, Overload, member
 from scanner.cel.text import quoted
@@ -237,5 +238,5 @@ LIBRARY = Library(
         Function("string", (Overload("ip_to_string", (IP,), STRING, str),)),
     ),
     types=(IP,),
-    since=(1, 30),
+    since=releases.ADDRESSES.since,
 )

@@ -20,5 +20,4 @@ LIBRARY = Library(
             (Overload("string_jsonpatch_escapeKey_string", (STRING,), STRING, _escape_key),),
         ),
     ),
-    since=(1, 32),
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import cmp_to_key
 from typing import TYPE_CHECKING
 
-from scanner.cel import runtime
+from scanner.cel import releases, runtime
 from scanner.cel.errors import EvaluationError
 from scanner.cel.functions.declaration import Function, Library, Overload, member
 from scanner.cel.type_system import (
@@ -257,10 +257,10 @@ EXTENSION = Library(
         Function("reverse", (member("list_reverse", (_LIST,), _LIST, _reverse),)),
         Function("distinct", (member("list_distinct", (_LIST,), _LIST, _distinct),)),
     ),
-    since=(1, 34),
+    since=releases.LISTS.since,
 )
 INCLUDES = Library(
     "kubernetes.lists.includes",
     (Function("includes", (member("dyn_includes", (DYN, DYN), BOOL, _includes),)),),
-    since=(1, 37),
+    since=releases.INCLUDES.since,
 )

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import calendar
 import re
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
+from scanner.cel import releases
 from scanner.cel.functions.declaration import Function, Library, Overload, member
 from scanner.cel.functions.url import BadUrl, parse_request
 from scanner.cel.type_system import STRING, Type, list_of, object_type, optional_of
@@ -112,36 +113,36 @@ def _of_prefix(rule: Callable[[str], Faults]) -> Callable[[str], Faults]:
     return lambda text: rule(f"{text[:-2]}a" if len(text) > 1 and text.endswith("-") else text)
 
 
-def _qualified_name(text: str) -> Faults:
+def _qualified_name(text: str, what: str = "valid label key", unit: str = "bytes") -> Faults:
     unlike = _unlike(_NAME_FAULT, _NAME, "MyName", "my.name", "123-abc")
     prefix, slash, name = text.rpartition("/")
     if "/" in prefix:
-        return [f"a valid label key {unlike} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"]
-    faults = _prefix_faults(prefix) if slash else []
+        return [f"a {what} {unlike} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"]
+    faults = _prefix_faults(prefix, unit) if slash else []
     if not name:
         faults.append("name part must be non-empty")
-    faults += [f"name part {fault}" for fault in _too_long(name, _LONGEST_LABEL, "bytes")]
+    faults += [f"name part {fault}" for fault in _too_long(name, _LONGEST_LABEL, unit)]
     if not re.fullmatch(_NAME, name):
         faults.append(f"name part {unlike}")
     return faults
 
 
-def _prefix_faults(prefix: str) -> Faults:
-    faults = dns1123_subdomain(prefix, "bytes") if prefix else ["must be non-empty"]
+def _prefix_faults(prefix: str, unit: str) -> Faults:
+    faults = dns1123_subdomain(prefix, unit) if prefix else ["must be non-empty"]
     return [f"prefix part {fault}" for fault in faults]
 
 
-def _label_value(text: str) -> Faults:
-    faults = _too_long(text, _LONGEST_LABEL, "bytes")
+def _label_value(text: str, unit: str = "bytes") -> Faults:
+    faults = _too_long(text, _LONGEST_LABEL, unit)
     if re.fullmatch(_LABEL_VALUE, text):
         return faults
     fault = f"a valid label must be an empty string or {_NAME_FAULT.removeprefix('must ')}"
     return [*faults, _unlike(fault, _LABEL_VALUE, "MyValue", "my_value", "12345")]
 
 
-def _uri(text: str) -> Faults:
+def _uri(text: str, *, strict: bool = True) -> Faults:
     try:
-        parse_request(text)
+        parse_request(text, strict=strict)
     except BadUrl as bad:
         return [str(bad)]
     return []
@@ -196,9 +197,27 @@ FORMATS: dict[str, NamedFormat] = {
 }
 
 
-def _named(name: str) -> Value:
-    known = FORMATS.get(name)
-    return NONE if known is None else Optional(known)
+def _first_qualified_name(text: str) -> Faults:
+    return _qualified_name(text, "qualified name", "characters")
+
+
+LOOSE_FORMATS = FORMATS | {"uri": NamedFormat("URI", lambda text: _uri(text, strict=False), 1103)}
+"""The formats as 1.35 has them."""
+FIRST_FORMATS = LOOSE_FORMATS | {
+    "qualifiedName": NamedFormat("QualifiedName", _first_qualified_name, 60),
+    "labelValue": NamedFormat("LabelValue", lambda text: _label_value(text, "characters"), 40),
+}
+"""The formats as releases before 1.35 have them."""
+
+
+def lookup(formats: Mapping[str, NamedFormat]) -> Callable[[str], Value]:
+    """Return what finds a format by its name."""
+
+    def named(name: str) -> Value:
+        known = formats.get(name)
+        return NONE if known is None else Optional(known)
+
+    return named
 
 
 def _validate(format_: NamedFormat, text: str) -> Value:
@@ -218,8 +237,8 @@ LIBRARY = Library(
             "validate",
             (member("format-validate", (NAMED_FORMAT, STRING), optional_of(list_of(STRING)), _validate),),
         ),
-        Function("format.named", (Overload("format-named", (STRING,), optional_of(NAMED_FORMAT), _named),)),
+        Function("format.named", (Overload("format-named", (STRING,), optional_of(NAMED_FORMAT), lookup(FORMATS)),)),
         *(_constant(name, format_) for name, format_ in FORMATS.items()),
     ),
-    since=(1, 31),
+    since=releases.NAMED_FORMATS.since,
 )

@@ -6,6 +6,7 @@ are the evaluator's too.
 
 from __future__ import annotations
 
+from scanner.cel import releases
 from scanner.cel.errors import EvaluationError
 from scanner.cel.functions.declaration import Function, Library, Overload, member
 from scanner.cel.natives import wrapped
@@ -74,7 +75,6 @@ LIBRARY = Library(
             ),
         ),
     ),
-    since=(1, 28),
 )
 LISTS = Library(
     "optional.lists",
@@ -84,8 +84,15 @@ LISTS = Library(
         Function("first", (member("list_first", (_LIST,), _OPTIONAL, _first),)),
         Function("last", (member("list_last", (_LIST,), _OPTIONAL, _last),)),
     ),
-    since=(1, 33),
+    since=releases.OPTIONAL_LISTS.since,
     gated=False,
 )
-BARE_NAME = Library("optional.name", (), types=(opaque("optional_type"),), since=(1, 31), until=(1, 37), gated=False)
-NAME = Library("optional.name", (), types=(optional_of(DYN),), since=(1, 37), gated=False)
+BARE_NAME = Library(
+    "optional.name",
+    (),
+    types=(opaque("optional_type"),),
+    since=releases.OPTIONAL_NAME.since,
+    until=releases.GENERIC_OPTIONAL_NAME.since,
+    gated=False,
+)
+NAME = Library("optional.name", (), types=(optional_of(DYN),), since=releases.GENERIC_OPTIONAL_NAME.since, gated=False)

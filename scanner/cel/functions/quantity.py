@@ -322,5 +322,4 @@ LIBRARY = Library(
             ),
         ),
     ),
-    since=(1, 28),
 )

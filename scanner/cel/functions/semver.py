@@ -11,6 +11,7 @@ from collections.abc import Hashable
 from functools import lru_cache
 from typing import ClassVar
 
+from scanner.cel import releases
 from scanner.cel.errors import EvaluationError
 from scanner.cel.functions.declaration import Function, Library, Overload, member
 from scanner.cel.text import quoted
@@ -177,5 +178,5 @@ LIBRARY = Library(
         Function("minor", (member("semver_minor", (SEMVER,), INT, lambda version: _signed(version.numbers[1])),)),
         Function("patch", (member("semver_patch", (SEMVER,), INT, lambda version: _signed(version.numbers[2])),)),
     ),
-    since=(1, 33),
+    since=releases.SEMVER.since,
 )

@@ -29,5 +29,4 @@ LIBRARY = Library(
         Function("sets.equivalent", (Overload("list_sets_equivalent_list", (_LIST, _LIST), BOOL, _equivalent),)),
         Function("sets.intersects", (Overload("list_sets_intersects_list", (_LIST, _LIST), BOOL, _intersects),)),
     ),
-    since=(1, 29),
 )

@@ -169,5 +169,4 @@ LIBRARY = Library(
             ),
         ),
     ),
-    since=(1, 29),
 )

@@ -126,7 +126,7 @@ def _zone_escape(escape: str) -> bool:
     return escape in ("%25", "%20") or chr(int(escape[1:], 16)) in _HOST
 
 
-def _parse(text: str, *, request: bool) -> _Parts:
+def _parse(text: str, *, request: bool, strict: bool) -> _Parts:
     if any(character < " " or character == "\x7f" for character in text):
         raise BadUrl("net/url: invalid control character in URL")
     if not text and request:
@@ -142,7 +142,7 @@ def _parse(text: str, *, request: bool) -> _Parts:
     user, host, omit_host = None, "", False
     if rest.startswith("//") and (scheme or not (request or rest.startswith("///"))):
         authority, slash, path = rest[2:].partition("/")
-        user, host = _authority(scheme, authority)
+        user, host = _authority(authority, strict=strict and scheme in ("http", "https"))
         rest = slash + path
     elif scheme:
         omit_host = True
@@ -172,9 +172,9 @@ def _reject_rootless(rest: str, *, request: bool) -> None:
         raise BadUrl("first path segment in URL cannot contain colon")
 
 
-def _authority(scheme: str, authority: str) -> tuple[str | None, str]:
+def _authority(authority: str, *, strict: bool) -> tuple[str | None, str]:
     info, at, host_text = authority.rpartition("@")
-    host = _host(scheme, host_text)
+    host = _host(host_text, strict=strict)
     if not at:
         return None, host
     if not _USER_INFO.match(info):
@@ -183,16 +183,14 @@ def _authority(scheme: str, authority: str) -> tuple[str | None, str]:
     return _escape(_unescape(name), _USER) + colon + _escape(_unescape(password), _USER), host
 
 
-def _host(scheme: str, host: str) -> str:
+def _host(host: str, *, strict: bool) -> str:
     bracket = host.rfind("[")
     if bracket > 0:
         raise BadUrl("invalid IP-literal")
     if bracket == 0:
         return _literal(host)
-    colon = host.find(":")
+    colon = host.find(":") if strict else host.rfind(":")
     if colon >= 0:
-        if scheme not in ("http", "https"):
-            colon = host.rfind(":")
         _require_port(host[colon:])
     return _unescape(host, host=True)
 
@@ -221,10 +219,13 @@ def _literal(host: str) -> str:
     return f"[{name.encode(errors=_BYTES).decode(errors='replace')}]{host[close + 1 :]}"
 
 
-def parse_request(text: str) -> None:
-    """Raise `BadUrl` unless a text is an absolute URI or an absolute path."""
+def parse_request(text: str, *, strict: bool = True) -> None:
+    """Raise `BadUrl` unless a text is an absolute URI or an absolute path.
+
+    `strict`: whether the host of a web address may hold no colon but that of its port.
+    """
     try:
-        _parse(text, request=True)
+        _parse(text, request=True, strict=strict)
     except BadUrl as bad:
         raise BadUrl(f"parse {quoted(text)}: {bad}") from None
 
@@ -238,12 +239,12 @@ def request_uri_fault(text: str) -> str:
     return ""
 
 
-def parse(text: str) -> Url:
+def parse(text: str, *, strict: bool = True) -> Url:
     """Return the URL of a text, or raise `EvaluationError`."""
     before, _, fragment = text.partition("#")
     try:
-        parse_request(text)
-        return Url(_parse(before, request=False), _fragment(text, fragment))
+        parse_request(text, strict=strict)
+        return Url(_parse(before, request=False, strict=strict), _fragment(text, fragment))
     except BadUrl as bad:
         message = str(bad) if str(bad).startswith("parse ") else f"parse {quoted(before)}: {bad}"
         raise EvaluationError(f"URL parse error during conversion from string: {message}") from None
@@ -299,6 +300,20 @@ def _query(url: Url) -> Value:
 
 def _is_url(text: str) -> bool:
     return not request_uri_fault(text)
+
+
+def parse_loosely(text: str) -> Url:
+    """Return the URL of a text as releases before 1.36 do."""
+    return parse(text, strict=False)
+
+
+def is_loose_url(text: str) -> bool:
+    """Return whether a text is a URL as releases before 1.36 do."""
+    try:
+        parse_request(text, strict=False)
+    except BadUrl:
+        return False
+    return True
 
 
 LIBRARY = Library(

@@ -45,8 +45,7 @@ def _trimmed(policy: Policy) -> Policy:
 def _conditions(policy: Policy, rules: Minor) -> Iterator[tuple[str, Expression]]:
     """Match conditions, in an environment that has never heard of variables."""
     environment = cel.Environment(version=rules, compatible=(rules[0], rules[1] - 1))
-    declared = tuple(entry for entry in environment.variables if entry[0] != "variables")
-    environment = replace(environment, variables=declared).extend(cel.AUTHORIZATION).returning(cel.BOOL)
+    environment = environment.without("variables").extend(cel.AUTHORIZATION).returning(cel.BOOL)
     environment = environment.extend(cel.PARAMS) if policy.param_kind else environment
     for index, condition in enumerate(policy.match_conditions):
         expression = compile_expression(condition.expression.strip(), environment, {})

@@ -1,7 +1,7 @@
 """What functions of other Kubernetes releases do differently from those of 1.36, which the files beside this one describe.
 
-Mirrors the cel-go releases that Kubernetes 1.30 to 1.37 vendor, where their libraries were mended or tightened. Functions
-that came or went as a whole say so themselves, see `Library.since`.
+When is in `scanner.cel.releases`; here is what runs instead. Functions that came or went as a whole say so themselves, see
+`Library.since`.
 """
 
 from __future__ import annotations
@@ -10,8 +10,23 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from scanner.cel.errors import EvaluationError
-from scanner.cel.functions import cidr, format, lists, quantity, strings
+from scanner.cel.functions import cidr, format, lists, named_formats, quantity, strings, url
 from scanner.cel.functions.quantity import Quantity
+from scanner.cel.releases import (
+    BOUNDED_RANGES,
+    CLAMPED_SEARCH,
+    COPIED_QUANTITIES,
+    EMPTY_SEARCH,
+    LABEL_KEYS,
+    LAST_INDEX_IN_NOTHING,
+    NO_NUMBERS_AS_DURATIONS,
+    ONE_COLON,
+    OPTIONAL_TYPE,
+    OVERLAPPING_CIDR,
+    PLAIN_POWERS,
+    Change,
+    Version,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,20 +35,21 @@ if TYPE_CHECKING:
     from scanner.cel.functions.declaration import Function, Overload, Run
     from scanner.cel.values import Value
 
-Version = tuple[int, int]
-_FIRST: Version = (1, 0)
-_LAST: Version = (2, 0)
 _LONGEST_RANGE = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
-    """From `since` to before `until` an overload runs something else or, where `run` is None, does not exist."""
+class Amendment:
+    """While a change holds, or with `before` until it does, an overload runs something else, or does not exist for `run` None."""
 
+    change: Change
     overload: str
     run: Run | None
-    since: Version = _FIRST
-    until: Version = _LAST
+    before: bool = False
+
+    def holds(self, version: Version) -> bool:
+        """Whether a release has it."""
+        return version < self.change.since if self.before else self.change.holds(version)
 
 
 def _outside(position: int) -> EvaluationError:
@@ -76,8 +92,7 @@ def _last_index_clamped(text: str, part: str, offset: int) -> Value:
 
 def _starts_with_cidr(prefix: Prefix, other: Prefix) -> bool:
     """Whether another network begins with this network's own address: the host bits were not masked."""
-    masked = cidr.masked(prefix).address
-    return prefix.length <= other.length and masked == other.address
+    return prefix.length <= other.length and cidr.masked(prefix).address.equals(other.address)
 
 
 def _in_place(compute: Callable[[Quantity, Quantity], Quantity]) -> Callable[[Quantity, Quantity], Quantity]:
@@ -107,44 +122,59 @@ def _range_within_bounds(size: int) -> Value:
     return lists.range_of(size)
 
 
-DIFFERENCES = (
-    Difference("string_index_of_string", _index_within, until=(1, 32)),
-    Difference("string_index_of_string_int", _index_within, until=(1, 32)),
-    Difference("string_last_index_of_string", _last_index_within, until=(1, 32)),
-    Difference("string_last_index_of_string_int", _last_index_within, until=(1, 32)),
-    Difference("string_last_index_of_string", _last_index_in_something, since=(1, 32), until=(1, 34)),
-    Difference("string_index_of_string_int", _index_clamped, since=(1, 37)),
-    Difference("string_last_index_of_string_int", _last_index_clamped, since=(1, 37)),
-    Difference("cidr_contains_cidr", _starts_with_cidr, until=(1, 33)),
-    Difference(
-        "cidr_contains_cidr_string", lambda prefix, text: _starts_with_cidr(prefix, cidr.parse(text)), until=(1, 33)
+def _before(change: Change, overload: str, run: Run) -> Amendment:
+    return Amendment(change, overload, run, before=True)
+
+
+def _constant(value: Value) -> Run:
+    return lambda: value
+
+
+AMENDMENTS = (
+    _before(EMPTY_SEARCH, "string_index_of_string", _index_within),
+    _before(EMPTY_SEARCH, "string_index_of_string_int", _index_within),
+    _before(EMPTY_SEARCH, "string_last_index_of_string", _last_index_within),
+    _before(EMPTY_SEARCH, "string_last_index_of_string_int", _last_index_within),
+    Amendment(LAST_INDEX_IN_NOTHING, "string_last_index_of_string", _last_index_in_something),
+    Amendment(CLAMPED_SEARCH, "string_index_of_string_int", _index_clamped),
+    Amendment(CLAMPED_SEARCH, "string_last_index_of_string_int", _last_index_clamped),
+    _before(OVERLAPPING_CIDR, "cidr_contains_cidr", _starts_with_cidr),
+    _before(
+        OVERLAPPING_CIDR, "cidr_contains_cidr_string", lambda prefix, text: _starts_with_cidr(prefix, cidr.parse(text))
     ),
-    Difference("string_format", format.with_spaced_powers, until=(1, 33)),
-    Difference("quantity_add", _add_in_place, until=(1, 37)),
-    Difference("quantity_add_int", lambda one, two: _add_in_place(one, quantity.of_int(two)), until=(1, 37)),
-    Difference("quantity_sub", _subtract_in_place, until=(1, 37)),
-    Difference("quantity_sub_int", lambda one, two: _subtract_in_place(one, quantity.of_int(two)), until=(1, 37)),
-    Difference("int64_to_duration", None, since=(1, 37)),
-    Difference("lists_range", _range_within_bounds, since=(1, 37)),
+    _before(PLAIN_POWERS, "string_format", format.with_spaced_powers),
+    _before(OPTIONAL_TYPE, "string_format", format.with_first_names),
+    _before(ONE_COLON, "string_to_url", url.parse_loosely),
+    _before(ONE_COLON, "is_url_string", url.is_loose_url),
+    _before(ONE_COLON, "format.uri", _constant(named_formats.LOOSE_FORMATS["uri"])),
+    _before(ONE_COLON, "format-named", named_formats.lookup(named_formats.LOOSE_FORMATS)),
+    *(_before(LABEL_KEYS, f"format.{name}", _constant(known)) for name, known in named_formats.FIRST_FORMATS.items()),
+    _before(LABEL_KEYS, "format-named", named_formats.lookup(named_formats.FIRST_FORMATS)),
+    _before(COPIED_QUANTITIES, "quantity_add", _add_in_place),
+    _before(COPIED_QUANTITIES, "quantity_add_int", lambda one, two: _add_in_place(one, quantity.of_int(two))),
+    _before(COPIED_QUANTITIES, "quantity_sub", _subtract_in_place),
+    _before(COPIED_QUANTITIES, "quantity_sub_int", lambda one, two: _subtract_in_place(one, quantity.of_int(two))),
+    Amendment(NO_NUMBERS_AS_DURATIONS, "int64_to_duration", None),
+    Amendment(BOUNDED_RANGES, "lists_range", _range_within_bounds),
 )
 
 
 def as_of(version: Version, functions: dict[str, Function]) -> dict[str, Function]:
     """Return functions as they are in a release."""
-    known = {entry.overload: entry for entry in DIFFERENCES if entry.since <= version < entry.until}
+    known = {entry.overload: entry for entry in AMENDMENTS if entry.holds(version)}
     if not known:
         return functions
     return {name: _amended(function, known) for name, function in functions.items()}
 
 
-def _amended(function: Function, known: dict[str, Difference]) -> Function:
+def _amended(function: Function, known: dict[str, Amendment]) -> Function:
     if not any(overload.id in known for overload in function.overloads):
         return function
     overloads = (_replaced(overload, known.get(overload.id)) for overload in function.overloads)
     return replace(function, overloads=tuple(overload for overload in overloads if overload is not None))
 
 
-def _replaced(overload: Overload, difference: Difference | None) -> Overload | None:
-    if difference is None:
+def _replaced(overload: Overload, amendment: Amendment | None) -> Overload | None:
+    if amendment is None:
         return overload
-    return None if difference.run is None else replace(overload, run=difference.run)
+    return None if amendment.run is None else replace(overload, run=amendment.run)

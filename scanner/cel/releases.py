@@ -1,0 +1,148 @@
+"""What Kubernetes releases answer differently: one row for each change, 1.36 being the release that the code describes.
+
+Source of truth: the release's `k8s.io/apiserver/pkg/cel`, the cel-go that it vendors (0.17.8 in 1.30, then 0.20.1, 0.22.0,
+0.23.2, and 0.26.0 from 1.34 on) and, for the last group, its admission plugins. Beside each row stands the upstream
+name. Where the code follows a row, it asks for the row by its name here; what replaces a function's overload is in
+`scanner.cel.functions.amended`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+Version: TypeAlias = tuple[int, int]
+FIRST: Final[Version] = (1, 0)
+LAST: Final[Version] = (2, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What holds from one minor version on, until before another; `what` says it in a sentence."""
+
+    name: str
+    what: str
+    since: Version = FIRST
+    until: Version = LAST
+
+    def holds(self, version: Version) -> bool:
+        """Whether a release has it."""
+        return self.since <= version < self.until
+
+
+# --- libraries: environment/base.go; those of Kubernetes' own may be written in new policies one release later
+
+ADDRESSES = Change("addresses", "The libraries of `ip` and `cidr` come.", since=(1, 30))
+NAMED_FORMATS = Change("named formats", "The library of `format.dns1123Label()` and its like comes.", since=(1, 31))
+SELECTORS = Change("selectors", "The authorizer takes field and label selectors.", since=(1, 31))
+TWO_VARIABLES = Change(
+    "two variables", "Macros with two variables come: `all(i, v, …)`, `transformList`.", since=(1, 32)
+)
+SEMVER = Change("semantic versions", "The library of `semver` comes.", since=(1, 33))
+OPTIONAL_LISTS = Change(
+    "lists of optionals", "`first`, `last` and `unwrapOpt` come with the interpreter.", since=(1, 33)
+)
+LISTS = Change("lists", "`sort`, `sortBy`, `distinct`, `flatten`, `lists.range` and their like come.", since=(1, 34))
+INCLUDES = Change("includes", "`includes` comes.", since=(1, 37))
+OPTIONAL_NAME = Change("name of the optional type", "Expressions may say `optional_type`.", since=(1, 31))
+GENERIC_OPTIONAL_NAME = Change(
+    "generic name of the optional type", "`optional_type` names optionals of anything, not a bare type.", since=(1, 37)
+)
+
+# --- the parser
+
+KNOWN_BACKQUOTES = Change("backquotes", "The lexer knows names in backquotes: CEL.g4, ESC_IDENTIFIER.", since=(1, 33))
+QUOTED_FIELDS = Change(
+    "quoted fields", "Names in backquotes may name fields: EnableIdentifierEscapeSyntax.", since=(1, 37)
+)
+VALID_CODE_POINTS = Change(
+    "valid code points", "Escapes of what is no code point are refused: parser/unescape.go.", since=(1, 33)
+)
+HIDDEN_ACCUMULATOR = Change(
+    "hidden accumulator", "What a macro gathers has no name that an expression can use: AccumulatorName.", since=(1, 33)
+)
+COPIED_TARGETS = Change(
+    "copied targets", "`optMap` copies its target, which may have a free type then: optMap.", since=(1, 32)
+)
+
+# --- the checker and the validators
+
+TYPED_PAIRS = Change(
+    "typed pairs", "Two variables over what has no static type are of type dyn: checkComprehension.", since=(1, 33)
+)
+STRICT_NAMES = Change(
+    "strict names", "A leading dot leaves a macro's variables aside, and they hide longer names.", since=(1, 37)
+)
+CHECKED_FORMATS = Change(
+    "checked formats", "Constant format strings are compared with their arguments: ext/formatting.go.", since=(1, 31)
+)
+EXEMPT_ANYWHERE = Change(
+    "mixed literals in formats",
+    "Mixed literals are allowed at any depth below `format`, before only in lists and maps: inExemptFunction.",
+    since=(1, 31),
+)
+OPTIONAL_TYPE = Change("optional_type", "The type of optionals is called so, before `optional`.", since=(1, 31))
+
+RESULT_TYPES = Change(
+    "result types", "A refusal for its result's type says which type that is: CompileCELExpression.", since=(1, 32)
+)
+
+# --- functions: see `scanner.cel.functions.amended`
+
+EMPTY_SEARCH = Change(
+    "empty search", "A search outside of a string finds nothing: ext/strings.go, indexOfOffset.", since=(1, 32)
+)
+LAST_INDEX_IN_NOTHING = Change(
+    "last index in nothing", "`''.lastIndexOf('a')` errs: ext/strings.go, lastIndexOf.", since=(1, 32), until=(1, 34)
+)
+CLAMPED_SEARCH = Change("clamped search", "A search begins within the string: ext/strings.go.", since=(1, 37))
+OVERLAPPING_CIDR = Change(
+    "overlapping networks", "`containsCIDR` masks both networks: library/cidr.go, cidrContainsCIDR.", since=(1, 33)
+)
+PLAIN_POWERS = Change(
+    "plain powers", "`%e` has no spaces around its sign: ext/formatting.go, scientificFormatCallback.", since=(1, 33)
+)
+LABEL_KEYS = Change("label keys", "`qualifiedName` calls what it wants a label key: content.IsLabelKey.", since=(1, 35))
+ONE_COLON = Change(
+    "one colon",
+    "The host of a web address holds no colon but that of its port: net/url, urlstrictcolons.",
+    since=(1, 36),
+)
+COPIED_QUANTITIES = Change(
+    "copied quantities", "Arithmetic leaves big quantities as they are: library/quantity.go.", since=(1, 37)
+)
+NO_NUMBERS_AS_DURATIONS = Change("durations", "`duration` takes no number: stdlib/standard.go.", since=(1, 37))
+BOUNDED_RANGES = Change("bounded ranges", "`lists.range` refuses sizes: ext/lists.go, genRange.", since=(1, 37))
+
+# --- evaluation and its cost
+
+OPTIONALS_KEPT = Change(
+    "optionals kept", "An optional stays one when a variable is read: interpreter/attributes.go.", since=(1, 37)
+)
+FUNCTION_COSTS = Change(
+    "function costs",
+    "Kubernetes' functions have their own prices: library.CostEstimator, StrictCostOpt.",
+    since=(1, 32),
+)
+OPTIONALS_HAVE_SIZES = Change(
+    "sizes of optionals", "An optional is as long as what is in it: CostTracker.actualSize.", since=(1, 33)
+)
+PREFIX_COSTS = Change(
+    "prefix costs", "`startsWith` costs what its prefix does, and more calls have prices.", since=(1, 37)
+)
+PASSED_BY = Change(
+    "passed by",
+    "Selecting from what a leading dot names costs nothing where it passes by a local variable.",
+    since=(1, 37),
+)
+
+# --- what policies hand to expressions, and what mutating policies do with patches: plugin/policy
+
+WRAPPED_OBJECTS = Change("wrapped objects", "Expressions see native objects as wrappers of Go values.", since=(1, 37))
+MISSING_KEYS = Change(
+    "missing keys",
+    "An element of a keyed list may lack some of its keys: structured-merge-diff v6, typed/helpers.go.",
+    since=(1, 34),
+)
+
+CHANGES: Final = tuple(found for found in tuple(globals().values()) if isinstance(found, Change))

@@ -1,0 +1,84 @@
+"""What Assay says of one policy on a server of a Kubernetes release, in the words of the server.
+
+Two questions, as they are put to servers: whether the policy may be created, and what creating an object comes to once it
+is stored.
+"""
+
+from __future__ import annotations
+
+import re
+
+from scanner.api import Auditor
+from scanner.cel import Answer
+from scanner.cluster.definitions import builtin_kinds
+from scanner.errors import InvalidManifest
+from scanner.model.json import JsonObject
+from scanner.model.outcome import Errored, Violated
+from scanner.model.release import minor_of
+from scanner.model.resource import Kind, UserInfo
+from scanner.policies.validating import read_policy
+
+ACCEPTED = "accepted"
+ALLOWED = "allowed"
+ADMINISTRATOR = UserInfo("admin", "admin", ("system:masters", "system:authenticated"))
+_INVALID = re.compile(
+    r"(?:refused: )?ValidatingAdmissionPolicy\.admissionregistration\.k8s\.io \"[^\"]*\" is invalid: "
+)
+_DENIED = re.compile(
+    r".*: ValidatingAdmissionPolicy '[^']*'(?: with binding '[^']*')? denied request: (?:failed to configure policy: )?",
+    re.DOTALL,
+)
+
+
+class AllowAll:
+    """The authorizer of an administrator."""
+
+    def decide(self, question: object) -> Answer:
+        """Allow everything."""
+        del question
+        return Answer(allowed=True)
+
+
+def about_creation(policy: JsonObject, version: str) -> str:
+    """`accepted`, or why the policy is refused."""
+    minor = minor_of(version)
+    assert minor is not None
+    try:
+        read_policy(policy, source="document", rules=minor)
+    except InvalidManifest as invalid:
+        return str(invalid)
+    return ACCEPTED
+
+
+def about_object(
+    policy: JsonObject,
+    binding: JsonObject,
+    document: JsonObject,
+    version: str,
+    kinds: tuple[Kind, ...] = (),
+    namespaces: tuple[JsonObject, ...] = (),
+) -> str:
+    """`allowed`, or the first reason why the stored policy denies the creation of an object by an administrator."""
+    auditor = Auditor(
+        policies=[policy],
+        bindings=[binding],
+        kinds=(*builtin_kinds(), *kinds),
+        namespaces=namespaces,
+        user=ADMINISTRATOR,
+        authorizer=AllowAll(),
+        kubernetes_version=version,
+    )
+    rulings = auditor.evaluate(document, operation="CREATE")
+    outcomes = [judgement.outcome for ruling in rulings for judgement in ruling.judgements]
+    denied = [one for one in outcomes if isinstance(one, Violated) or (isinstance(one, Errored) and one.would_deny)]
+    return denied[0].message if denied else ALLOWED
+
+
+def refusal_of_policy(message: str) -> str:
+    """What a server says against a policy, without its name."""
+    return _INVALID.sub("", message, count=1)
+
+
+def refusal_of_object(message: str) -> str:
+    """What a server says against an object, without the names of the policy and its binding."""
+    return _DENIED.sub("", message, count=1)
