@@ -55,7 +55,7 @@ _NAMESPACE_METADATA = (
 class Expression:
     """An expression and what became of it: a program, or the text of the reason why it does not compile.
 
-    `paths` are the access paths that it reads, directly or through the policy's variables.
+    `paths` are the access paths that it reads, directly or through the policy's variables; those of a variable, directly.
     """
 
     text: str
@@ -167,7 +167,7 @@ def compile_policy(policy: Policy, rules: Minor = NEWEST, *, new: bool = False) 
     variables: dict[str, Expression] = {}
     written: list[Expression] = []
     for variable in policy.variables:
-        expression = compile_expression(variable.expression, environment.extend(cel.AUTHORIZATION), variables)
+        expression = compile_variable(variable.expression, environment.extend(cel.AUTHORIZATION))
         variables[variable.name] = expression
         written.append(expression)
         result = expression.program.result_type if expression.program else cel.DYN
@@ -240,19 +240,36 @@ def _compile_mutation(
 
 
 def compile_expression(text: str, environment: cel.Environment, variables: Mapping[str, Expression]) -> Expression:
-    """Compile one expression; a fault is kept, and the paths that its variables read are its own."""
+    """Compile one expression; a fault is kept. Its paths are its own and those of the variables that it reads."""
+    compiled = compile_variable(text, environment)
+    return compiled if compiled.program is None else replace(compiled, paths=_paths(compiled, variables))
+
+
+def compile_variable(text: str, environment: cel.Environment) -> Expression:
+    """Compile a variable: its paths are its own alone, so that a thousand variables in a chain do not repeat one another's."""
     try:
         program = cel.compile(text, environment)
     except cel.CompileError as error:
         return Expression(text, None, error.detail)
-    return Expression(text, program, paths=_paths(program, variables))
+    return Expression(text, program, paths=program.reads)
 
 
-def _paths(program: cel.Program, variables: Mapping[str, Expression]) -> frozenset[tuple[str, ...]]:
-    used = {path[1] for path in program.reads if path[0] == "variables" and len(path) > 1}
-    if ("variables",) in program.reads:
-        used = set(variables)
-    return program.reads.union(*(variables[name].paths for name in used if name in variables))
+def _paths(compiled: Expression, variables: Mapping[str, Expression]) -> frozenset[tuple[str, ...]]:
+    found = set(compiled.paths)
+    waiting, seen = [compiled], set[str]()
+    while waiting:
+        for name in _names(waiting.pop(), variables) - seen:
+            seen.add(name)
+            waiting.append(variables[name])
+            found |= variables[name].paths
+    return frozenset(found)
+
+
+def _names(expression: Expression, variables: Mapping[str, Expression]) -> set[str]:
+    """The variables that an expression reads by itself."""
+    if ("variables",) in expression.paths:
+        return set(variables)
+    return {path[1] for path in expression.paths if path[0] == "variables" and path[1] in variables}
 
 
 def evaluate(compiled: CompiledPolicy, request: Request, param: Resource | None) -> tuple[Judgement, ...]:

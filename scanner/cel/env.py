@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Protocol
 
+from scanner.cel.composed import Composed
 from scanner.cel.functions import functions_of, macros_of, types_of
 from scanner.cel.functions.authorizer import AUTHORIZER, RESOURCE_CHECK
 from scanner.cel.type_system import (
@@ -147,14 +148,14 @@ class Structs(Protocol):
 class Environment:
     """The declarations of one kind of expression.
 
-    `variables`: names and types. `composed`: the fields of `variables`, in their order. `objects`: object types beyond
+    `variables`: names and types. `composed`: the fields of `variables`. `objects`: object types beyond
     Kubernetes' own, by name. `results`: the allowed types of the whole expression, None for any. `version` switches
     libraries and rules; with `compatible`, expressions may only use what that release has, as in policies that are being
     written, `extras` are those that only some environments have. `structs`: the types of which values can be made.
     """
 
     variables: Fields = ADMISSION
-    composed: Fields = ()
+    composed: Composed = field(default_factory=Composed)
     objects: tuple[tuple[str, Fields], ...] = field(default=())
     results: tuple[Type, ...] | None = None
     version: Version = (1, 36)
@@ -173,8 +174,7 @@ class Environment:
 
     def with_variable(self, name: str, type_: Type) -> Environment:
         """Return an environment in which `variables.name` is declared; of one name the last declaration counts."""
-        others = (entry for entry in self.composed if entry[0] != name)
-        return replace(self, composed=(*others, (name, declared_type(type_))))
+        return replace(self, composed=self.composed.declaring(name, declared_type(type_)))
 
     def returning(self, *results: Type) -> Environment:
         """Return an environment whose expressions must have one of these types."""
@@ -186,7 +186,7 @@ class Environment:
 
     def identifier(self, name: str) -> Type | None:
         """Return the type of a variable, or of a type's name; None when nothing has this name."""
-        found = _identifiers(self).get(name)
+        found = _identifiers(self.version, self.features, self.objects, self.variables).get(name)
         if found is not None or self.structs is None:
             return found
         made = self.structs.type_named(name)
@@ -198,13 +198,15 @@ class Environment:
 
     def has_fields(self, type_name: str) -> bool:
         """Return whether an object type has declared fields."""
-        return type_name in _objects(self) or (
+        return type_name in _objects(self.objects) or (
             self.structs is not None and self.structs.type_named(type_name) is not None
         )
 
     def field(self, type_name: str, name: str) -> Type | None:
         """Return the type of a field of an object type, or None when there is no such field."""
-        fields = _objects(self).get(type_name)
+        if type_name == VARIABLES.name:
+            return self.composed.get(name)
+        fields = _objects(self.objects).get(type_name)
         if fields is None and self.structs is not None:
             return self.structs.field(type_name, name)
         return None if fields is None else fields.get(name)
@@ -239,16 +241,15 @@ _GENERIC_NAMES = {LIST.name: type_of_type(list_of(A)), MAP.name: type_of_type(ma
 
 
 @cache
-def _identifiers(environment: Environment) -> dict[str, Type]:
-    names = {
-        name: type_of_type(denoted) for name, denoted in _type_values(environment.version, environment.features).items()
-    }
+def _identifiers(
+    version: Version, features: Version, objects: tuple[tuple[str, Fields], ...], variables: Fields
+) -> dict[str, Type]:
+    names = {name: type_of_type(denoted) for name, denoted in _type_values(version, features).items()}
     names |= _GENERIC_NAMES
-    names |= {name: type_of_type(object_type(name)) for name in _objects(environment)}
-    return names | dict(environment.variables)
+    names |= {name: type_of_type(object_type(name)) for name in _objects(objects)}
+    return names | dict(variables)
 
 
 @cache
-def _objects(environment: Environment) -> dict[str, dict[str, Type]]:
-    declared = {name: dict(fields) for name, fields in (*_OBJECTS.items(), *environment.objects)}
-    return declared | {VARIABLES.name: dict(environment.composed)}
+def _objects(objects: tuple[tuple[str, Fields], ...]) -> dict[str, dict[str, Type]]:
+    return {name: dict(fields) for name, fields in (*_OBJECTS.items(), *objects)}

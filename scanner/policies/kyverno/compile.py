@@ -36,11 +36,10 @@ def compile_policy(policy: Policy, *, namespaced: bool) -> CompiledPolicy:
     conditions = compile_conditions(policy.match_conditions, namespaced=namespaced)
     variables: dict[str, Expression] = {}
     for variable in policy.variables:
-        expression = _compiled(variable.expression, environment, variables)
+        expression = _compiled(variable.expression, environment, {})
         variables[variable.name] = expression
         result = expression.program.result_type if expression.program else cel.DYN
-        known = tuple(entry for entry in environment.composed if entry[0] != variable.name)
-        environment = replace(environment, composed=(*known, (variable.name, result)))
+        environment = replace(environment, composed=environment.composed.declaring(variable.name, result))
     compiled = CompiledPolicy(
         policy=policy,
         variables=variables,
