@@ -72,7 +72,7 @@ class Expression:
 class CompiledPolicy:
     """A policy with its expressions compiled, in the policy's order. Never part of a noun, never pickled.
 
-    `watch` sees every activation before an expression does. `written` are all variables as they stand there: of one name, only
+    `excess` says why it was not compiled at all. `watch` sees every activation before an expression does. `written` are all variables as they stand there: of one name, only
     the last is ever evaluated.
     """
 
@@ -86,6 +86,7 @@ class CompiledPolicy:
     outlay: Outlay | None = None
     watch: Callable[[Mapping[str, object]], None] | None = None
     written: tuple[Expression, ...] = ()
+    excess: str = ""
 
     def expressions(self) -> Iterator[tuple[str, Expression]]:
         """Every expression with its path in the manifest, in the order in which they are compiled."""
@@ -162,12 +163,24 @@ def compile_policy(policy: Policy, rules: Minor = NEWEST, *, new: bool = False) 
     `rules` is the Kubernetes release that evaluates. A `new` policy is one that is being written: until the release after,
     it cannot use what this release adds.
     """
+    try:
+        return _compiled(policy, rules, new=new)
+    except cel.TooLarge as why:
+        return too_large(policy, why)
+
+
+def _compiled(policy: Policy, rules: Minor, *, new: bool) -> CompiledPolicy:
+    allowance = Allowance()
     environment = cel.Environment(version=rules, compatible=(rules[0], rules[1] - 1) if new else None)
     environment = environment.extend(cel.PARAMS) if policy.param_kind else environment
     variables: dict[str, Expression] = {}
     written: list[Expression] = []
+
+    def compiled(text: str, environment: cel.Environment) -> Expression:
+        return allowance.take(compile_expression(text, environment, variables))
+
     for variable in policy.variables:
-        expression = compile_variable(variable.expression, environment.extend(cel.AUTHORIZATION))
+        expression = allowance.take(compile_variable(variable.expression, environment.extend(cel.AUTHORIZATION)))
         variables[variable.name] = expression
         written.append(expression)
         result = expression.program.result_type if expression.program else cel.DYN
@@ -176,30 +189,65 @@ def compile_policy(policy: Policy, rules: Minor = NEWEST, *, new: bool = False) 
     validations = tuple(
         (
             validation,
-            compile_expression(validation.expression, authorized.returning(cel.BOOL), variables),
-            compile_expression(validation.message_expression, environment.returning(cel.STRING), variables)
+            compiled(validation.expression, authorized.returning(cel.BOOL)),
+            compiled(validation.message_expression, environment.returning(cel.STRING))
             if validation.message_expression.strip()
             else None,
         )
         for validation in policy.validations
     )
-    compiled = CompiledPolicy(
+    found = CompiledPolicy(
         policy=policy,
         variables=variables,
         conditions=tuple(
-            (condition, compile_expression(condition.expression, authorized.returning(cel.BOOL), variables))
+            (condition, compiled(condition.expression, authorized.returning(cel.BOOL)))
             for condition in policy.match_conditions
         ),
         validations=validations,
         annotations=tuple(
-            compile_expression(annotation.value_expression, authorized.returning(cel.STRING, cel.NULL), variables)
+            compiled(annotation.value_expression, authorized.returning(cel.STRING, cel.NULL))
             for annotation in policy.audit_annotations
         ),
-        mutations=tuple(_compile_mutation(mutation, authorized, variables) for mutation in policy.mutations),
+        mutations=tuple(
+            compiled(mutation.expression, _for_mutation(mutation, authorized)) for mutation in policy.mutations
+        ),
         checks=checks_of(policy),
         written=tuple(written),
     )
-    return replace(compiled, outlay=_outlay(compiled))
+    return replace(found, outlay=_outlay(found))
+
+
+class Allowance:
+    """How much the expressions of one policy may still expand to: a policy that stalls no scan."""
+
+    def __init__(self) -> None:
+        self._left = cel.LARGEST
+
+    def take(self, expression: Expression) -> Expression:
+        """The expression, which must be within what is left. Raises TooLarge."""
+        self._left -= expression.program.size if expression.program else 0
+        if self._left < 0:
+            raise cel.TooLarge(f"its expressions expand to more than {cel.LARGEST:,} nodes")
+        return expression
+
+
+def too_large(policy: Policy, why: cel.TooLarge) -> CompiledPolicy:
+    """A policy that is not compiled: every check of it is skipped, on every object that it matches."""
+    return CompiledPolicy(
+        policy=policy,
+        variables={},
+        conditions=(),
+        validations=tuple((it, Expression(it.expression, None), None) for it in policy.validations),
+        annotations=tuple(Expression(it.value_expression, None) for it in policy.audit_annotations),
+        mutations=tuple(Expression(it.expression, None) for it in policy.mutations),
+        checks=checks_of(policy),
+        excess=f"compiling the policy takes more than Assay spends on one: {why}",
+    )
+
+
+def left_out(compiled: CompiledPolicy) -> tuple[Judgement, ...]:
+    """What is said of a policy that was not compiled."""
+    return tuple(Judgement(check, Skipped(SkipReason.NOT_AUDITABLE, compiled.excess)) for check in compiled.checks)
 
 
 def _outlay(compiled: CompiledPolicy) -> Outlay:
@@ -232,11 +280,9 @@ def checks_of(policy: Policy) -> tuple[Check, ...]:
     return (*validations, *annotations, *mutations)
 
 
-def _compile_mutation(
-    mutation: Mutation, environment: cel.Environment, variables: Mapping[str, Expression]
-) -> Expression:
+def _for_mutation(mutation: Mutation, environment: cel.Environment) -> cel.Environment:
     result = cel.PATCH_LIST if mutation.patch_type == "JSONPatch" else cel.OBJECT
-    return compile_expression(mutation.expression, cel.for_patches(environment).returning(result), variables)
+    return cel.for_patches(environment).returning(result)
 
 
 def compile_expression(text: str, environment: cel.Environment, variables: Mapping[str, Expression]) -> Expression:
@@ -274,6 +320,8 @@ def _names(expression: Expression, variables: Mapping[str, Expression]) -> set[s
 
 def evaluate(compiled: CompiledPolicy, request: Request, param: Resource | None) -> tuple[Judgement, ...]:
     """Every check of a matched invocation, decided as the API server would decide it."""
+    if compiled.excess:
+        return left_out(compiled)
     if stopped := before_checks(compiled, request, param):
         return stopped
     base = {**_activation(compiled.policy, request, param), "namespaceObject": request.namespace_object}

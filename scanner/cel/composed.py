@@ -7,25 +7,32 @@ of the declarations are its own.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from hashlib import sha256
 
+from scanner.cel.depth import with_room
 from scanner.cel.type_system import Type
 
 
 class Composed:
-    """Names and types, in the order of their declaration; of one name the last declaration counts."""
+    """Names and types, in the order of their declaration; of one name the last declaration counts.
 
-    __slots__ = ("_count", "_log")
+    Equal ones were declared alike. They are told apart by a digest, as comparing thousands for each expression takes too long.
+    """
 
-    def __init__(self, log: _Log | None = None) -> None:
+    __slots__ = ("_count", "_digest", "_log")
+
+    def __init__(self, log: _Log | None = None, digest: bytes = b"") -> None:
         """See all that a table declares so far; without one, nothing."""
         self._log = log or _Log()
         self._count = len(self._log.names)
+        self._digest = digest
 
     def declaring(self, name: str, type_: Type) -> Composed:
         """These and one more."""
-        log = self._log if self._count == len(self._log.names) else _logged(self)
+        log = self._log if self._count == len(self._log.names) and self._count else _logged(self)
         log.append(name, type_)
-        return Composed(log)
+        declaration = with_room(lambda: f"{name} {type_!r}")
+        return Composed(log, sha256(self._digest + declaration.encode()).digest())
 
     def get(self, name: str) -> Type | None:
         """The type of a variable, None when none of this name is declared."""
@@ -37,6 +44,12 @@ class Composed:
             type_ = self.get(name)
             if type_ is not None:
                 yield name, type_
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Composed) and self._digest == other._digest
+
+    def __hash__(self) -> int:
+        return hash(self._digest)
 
 
 class _Log:

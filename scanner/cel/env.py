@@ -11,6 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Protocol
 
 from scanner.cel.composed import Composed
+from scanner.cel.depth import with_room
 from scanner.cel.functions import functions_of, macros_of, types_of
 from scanner.cel.functions.authorizer import AUTHORIZER, RESOURCE_CHECK
 from scanner.cel.type_system import (
@@ -174,7 +175,7 @@ class Environment:
 
     def with_variable(self, name: str, type_: Type) -> Environment:
         """Return an environment in which `variables.name` is declared; of one name the last declaration counts."""
-        return replace(self, composed=self.composed.declaring(name, declared_type(type_)))
+        return replace(self, composed=self.composed.declaring(name, with_room(lambda: declared_type(type_))))
 
     def returning(self, *results: Type) -> Environment:
         """Return an environment whose expressions must have one of these types."""

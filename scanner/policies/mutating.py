@@ -16,7 +16,7 @@ from scanner.budget import RUNTIME, Fault, Purse, Variables, run
 from scanner.cel.depth import with_room
 from scanner.cel.natives import wrapping
 from scanner.errors import InvalidManifest, SchemaUnknown
-from scanner.evaluate import CompiledPolicy, Expression, Request, before_checks, inputs
+from scanner.evaluate import CompiledPolicy, Expression, Request, before_checks, inputs, left_out
 from scanner.model.json import EMPTY, Json, JsonObject
 from scanner.model.outcome import (
     Change,
@@ -154,7 +154,9 @@ class Mutator:
     def once(self, compiled: CompiledPolicy, request: Request, param: Resource | None, body: JsonObject) -> JsonObject:
         """The object after one run of the policy on what others have made of it; as it is when a condition is false."""
         run = _run_of(compiled, request, param, self.schemas, self.rules)
-        return with_room(lambda: body if run.conditions(body) else run.mutations(body).after)
+        return (
+            body if compiled.excess else with_room(lambda: body if run.conditions(body) else run.mutations(body).after)
+        )
 
 
 def _leaves(mutation: Mutation, expression: Expression, schema: Schema) -> Leaves:
@@ -193,6 +195,8 @@ def predict(
     """
     run = _run_of(compiled, request, param, schemas, rules)
     stored = request.resource.body
+    if compiled.excess:
+        return Prediction(left_out(compiled), stored)
     if stopped := run.conditions(stored):
         return Prediction(stopped, stored)
     first = run.mutations(stored)

@@ -14,7 +14,7 @@ from scanner import cel
 from scanner.budget import Outlay, Share
 from scanner.cel import kyverno
 from scanner.cel.text import quoted
-from scanner.evaluate import CompiledPolicy, Expression, checks_of, compile_expression
+from scanner.evaluate import Allowance, CompiledPolicy, Expression, checks_of, compile_expression, too_large
 from scanner.model.policy import NamedExpression, Policy
 from scanner.policies.kyverno.exceptions import PolicyException
 
@@ -32,11 +32,19 @@ class CompiledException:
 
 def compile_policy(policy: Policy, *, namespaced: bool) -> CompiledPolicy:
     """Compile one variant; what does not compile is kept as a fault."""
+    try:
+        return _compiled_variant(policy, namespaced=namespaced)
+    except cel.TooLarge as why:
+        return too_large(policy, why)
+
+
+def _compiled_variant(policy: Policy, *, namespaced: bool) -> CompiledPolicy:
+    allowance = Allowance()
     environment = kyverno.environment(namespaced=namespaced)
     conditions = compile_conditions(policy.match_conditions, namespaced=namespaced)
     variables: dict[str, Expression] = {}
     for variable in policy.variables:
-        expression = _compiled(variable.expression, environment, {})
+        expression = allowance.take(_compiled(variable.expression, environment, {}))
         variables[variable.name] = expression
         result = expression.program.result_type if expression.program else cel.DYN
         environment = replace(environment, composed=environment.composed.declaring(variable.name, result))
@@ -47,15 +55,15 @@ def compile_policy(policy: Policy, *, namespaced: bool) -> CompiledPolicy:
         validations=tuple(
             (
                 validation,
-                _compiled(validation.expression, environment, variables, cel.BOOL),
-                _compiled(validation.message_expression, environment, variables, cel.STRING)
+                allowance.take(_compiled(validation.expression, environment, variables, cel.BOOL)),
+                allowance.take(_compiled(validation.message_expression, environment, variables, cel.STRING))
                 if validation.message_expression
                 else None,
             )
             for validation in policy.validations
         ),
         annotations=tuple(
-            _compiled(annotation.value_expression, environment, variables, cel.STRING, cel.NULL)
+            allowance.take(_compiled(annotation.value_expression, environment, variables, cel.STRING, cel.NULL))
             for annotation in policy.audit_annotations
         ),
         checks=checks_of(policy),
