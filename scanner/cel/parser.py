@@ -36,7 +36,7 @@ LONGEST = 100_000
 DEEPEST = 250
 TOO_DEEP_TO_VISIT = "max recursion depth exceeded"
 TOO_DEEP = f"expression recursion limit exceeded: {DEEPEST}"
-LARGEST = 200_000
+LARGEST = 100_000
 """Nodes; ours. Each optMap of an optMap doubles the tree, upstream until memory ends."""
 RESERVED = frozenset(
     [
