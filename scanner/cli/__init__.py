@@ -12,6 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
+from scanner.cli.spelled import spelled
+
 _NAMES = ("assay", "kubectl-assay")
 _COULD_NOT_RUN = 4
 _INTERRUPTED = 130
@@ -19,10 +21,10 @@ _INTERRUPTED = 130
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and end with an exit code; trouble raised on purpose is one sentence on stderr."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            # A terminal that cannot show a name shows it spelled out, instead of ending the command.
-            stream.reconfigure(errors="backslashreplace")
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A terminal that cannot show a name shows it spelled out, instead of ending the command.
+        sys.stdout.reconfigure(errors="backslashreplace")
+    sys.stderr = spelled(sys.stderr)
     signal.signal(signal.SIGTERM, _interrupt)
     code = _run(arguments)
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -6,6 +6,7 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from sqlalchemy import create_engine, event, text
@@ -13,6 +14,7 @@ from sqlalchemy import create_engine, event, text
 from scanner.errors import StoreError, UsageError
 from scanner.model.outcome import Violated
 from scanner.store import open_reader, open_store, upgrade
+from scanner.store.address import address_of
 from tests.store.databases import POSTGRES, count, execute
 from tests.store.made import Round, clock, finding
 
@@ -66,6 +68,10 @@ def test_what_was_stored_is_there_when_it_is_opened_again(fresh: str) -> None:
         ("mysql://root@localhost/x", "of type mysql"),
         ("://", "cannot be read"),
         (f"postgresql://u:{SECRET}@host:port/x", "cannot be read"),
+        (f"postgresql:/u:{SECRET}@host/x", "lacks the two slashes"),
+        (f"postgres:u:{SECRET}@host/x", "lacks the two slashes"),
+        (f"host=db user=u password={SECRET}", "keywords and values"),
+        (f"password = {SECRET}", "keywords and values"),
     ],
 )
 def test_a_url_that_names_no_usable_database_is_refused(given: str, said: str) -> None:
@@ -75,6 +81,15 @@ def test_a_url_that_names_no_usable_database_is_refused(given: str, said: str) -
 
     assert "Use a path, sqlite:///PATH or postgresql://USER@HOST/DATABASE." in str(caught.value)
     assert SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize("option", ["password", "PASSWORD", "sslpassword", "sslkey", "passfile", "oauth_client_secret"])
+def test_an_address_is_shown_without_its_secrets(option: str) -> None:
+    """Wherever in the URL they stand, and however they are written; nor does a driver's error show them."""
+    address = address_of(f"postgresql://u:{quote(SECRET)}@host/x?{option}={quote(SECRET)}&connect_timeout=5")
+
+    assert "postgresql://u:***@host/x?connect_timeout=5" == address.shown
+    assert "*** and ***" == address.masked(f"{SECRET} and {quote(SECRET)}")
 
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
