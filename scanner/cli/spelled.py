@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 from typing import TextIO
 
 from scanner.cli.show import visible
@@ -23,8 +24,8 @@ class Spelled(io.TextIOWrapper):
 
 
 def spelled(stream: TextIO) -> TextIO:
-    """The same stream, spelling; as it is when it is no file."""
-    if not isinstance(stream, io.TextIOWrapper):
+    """The process's own stderr, spelling; any other stream, such as one that a test listens to, as it is."""
+    if stream is not sys.__stderr__ or not isinstance(stream, io.TextIOWrapper) or isinstance(stream, Spelled):
         return stream
     encoding = stream.encoding
     return Spelled(stream.detach(), encoding=encoding, errors="backslashreplace", line_buffering=True)

@@ -227,8 +227,8 @@ def test_the_completion_script_can_be_had(home: Path) -> None:
 )
 def test_what_a_user_types_steers_no_terminal(home: Path, arguments: list[str]) -> None:
     """Error messages quote arguments, and scripts fill arguments with names of objects."""
-    answer = assay(home, *arguments)
+    answer = assay(*arguments, home=home)
 
-    assert answer.returncode
+    assert answer.code
     assert answer.stderr
     assert [] == [mark for mark in answer.stderr if not (mark.isprintable() or mark in "\n\t")]
