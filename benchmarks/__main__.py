@@ -17,6 +17,7 @@ ROWS: dict[str, Callable[[], None]] = {
     "compile": compiling.ready,
     "kyverno": kyverno.against_admission,
     "mutating": mutating.beside_validating,
+    "variables": compiling.growing,
 }
 
 

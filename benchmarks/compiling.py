@@ -22,6 +22,8 @@ from scanner.policies.manifest import read_policy
 _POLICIES = 200
 _SHORTEST = 40
 _GOAL = 0.6
+_FEW, _MANY = 500, 4000
+_GROWTH = 10
 
 
 def ready() -> None:
@@ -39,6 +41,32 @@ def ready() -> None:
     say(f"{_POLICIES} policies of one expression with {characters:.0f} characters on average, all different")
     say(f"compiled in {median(compiled):.3f} s; {_kibibytes(policies):.1f} KiB are kept for each policy")
     say(f"bench=compile seconds={median(generated):.3f} goal=<={_GOAL} rounds={ROUNDS} (parse, compile and generate)")
+
+
+def growing() -> None:
+    """Compile a policy of 500 variables and one of 4,000: the time may grow with the number, and little more."""
+    ratios = []
+    for _ in range(ROUNDS):
+        few, many = (_compiled_in(count) for count in (_FEW, _MANY))
+        ratios.append(many / few)
+        say(f"{_FEW} variables {few:.3f} s, {_MANY} variables {many:.3f} s")
+    say(f"bench=variables ratio={median(ratios):.2f} goal=<={_GROWTH} rounds={ROUNDS}")
+
+
+def _compiled_in(count: int) -> float:
+    """Seconds; each variable reads the one before."""
+    variables = [{"name": f"v{number}", "expression": f"variables.v{number - 1} + 'x'"} for number in range(1, count)]
+    first = {"name": "v0", "expression": "object.metadata.name"}
+    validation = {"expression": f"variables.v{count - 1} == ''"}
+    document: Any = {
+        "metadata": {"name": "p"},
+        "spec": {"variables": [first, *variables], "validations": [validation]},
+    }
+    policy = read_policy(document, language="ValidatingAdmissionPolicy")
+    forget()
+    started = time.perf_counter()
+    compile_policy(policy)
+    return time.perf_counter() - started
 
 
 def _policies() -> list[Policy]:

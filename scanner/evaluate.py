@@ -55,7 +55,7 @@ _NAMESPACE_METADATA = (
 class Expression:
     """An expression and what became of it: a program, or the text of the reason why it does not compile.
 
-    `paths` are the access paths that it reads, directly or through the policy's variables.
+    `paths` are the access paths that it reads, directly or through the policy's variables; those of a variable, directly.
     """
 
     text: str
@@ -72,7 +72,7 @@ class Expression:
 class CompiledPolicy:
     """A policy with its expressions compiled, in the policy's order. Never part of a noun, never pickled.
 
-    `watch` sees every activation before an expression does. `written` are all variables as they stand there: of one name, only
+    `excess` says why it was not compiled at all. `watch` sees every activation before an expression does. `written` are all variables as they stand there: of one name, only
     the last is ever evaluated.
     """
 
@@ -86,6 +86,7 @@ class CompiledPolicy:
     outlay: Outlay | None = None
     watch: Callable[[Mapping[str, object]], None] | None = None
     written: tuple[Expression, ...] = ()
+    excess: str = ""
 
     def expressions(self) -> Iterator[tuple[str, Expression]]:
         """Every expression with its path in the manifest, in the order in which they are compiled."""
@@ -162,14 +163,26 @@ def compile_policy(policy: Policy, rules: Minor = NEWEST, *, new: bool = False) 
     `rules` is the Kubernetes release that evaluates. A `new` policy is one that is being written: until the release after,
     it cannot use what this release adds.
     """
+    try:
+        return _compiled(policy, rules, new=new)
+    except cel.TooLarge as why:
+        return too_large(policy, why)
+
+
+def _compiled(policy: Policy, rules: Minor, *, new: bool) -> CompiledPolicy:
+    allowance = Allowance()
     environment = cel.Environment(version=rules, compatible=(rules[0], rules[1] - 1) if new else None)
     environment = environment.extend(cel.PARAMS) if policy.param_kind else environment
     if new and not policy.mutations and not policy.variables:
         environment = environment.without("variables")
     variables: dict[str, Expression] = {}
     written: list[Expression] = []
+
+    def compiled(text: str, environment: cel.Environment) -> Expression:
+        return allowance.take(compile_expression(text, environment, variables))
+
     for variable in policy.variables:
-        expression = compile_expression(variable.expression, environment.extend(cel.AUTHORIZATION), variables)
+        expression = allowance.take(compile_variable(variable.expression, environment.extend(cel.AUTHORIZATION)))
         variables[variable.name] = expression
         written.append(expression)
         result = expression.program.result_type if expression.program else cel.DYN
@@ -178,30 +191,65 @@ def compile_policy(policy: Policy, rules: Minor = NEWEST, *, new: bool = False) 
     validations = tuple(
         (
             validation,
-            compile_expression(validation.expression, authorized.returning(cel.BOOL), variables),
-            compile_expression(validation.message_expression, environment.returning(cel.STRING), variables)
+            compiled(validation.expression, authorized.returning(cel.BOOL)),
+            compiled(validation.message_expression, environment.returning(cel.STRING))
             if validation.message_expression.strip()
             else None,
         )
         for validation in policy.validations
     )
-    compiled = CompiledPolicy(
+    found = CompiledPolicy(
         policy=policy,
         variables=variables,
         conditions=tuple(
-            (condition, compile_expression(condition.expression, authorized.returning(cel.BOOL), variables))
+            (condition, compiled(condition.expression, authorized.returning(cel.BOOL)))
             for condition in policy.match_conditions
         ),
         validations=validations,
         annotations=tuple(
-            compile_expression(annotation.value_expression, authorized.returning(cel.STRING, cel.NULL), variables)
+            compiled(annotation.value_expression, authorized.returning(cel.STRING, cel.NULL))
             for annotation in policy.audit_annotations
         ),
-        mutations=tuple(_compile_mutation(mutation, authorized, variables) for mutation in policy.mutations),
+        mutations=tuple(
+            compiled(mutation.expression, _for_mutation(mutation, authorized)) for mutation in policy.mutations
+        ),
         checks=checks_of(policy),
         written=tuple(written),
     )
-    return replace(compiled, outlay=_outlay(compiled))
+    return replace(found, outlay=_outlay(found))
+
+
+class Allowance:
+    """How much the expressions of one policy may still expand to: a policy that stalls no scan."""
+
+    def __init__(self) -> None:
+        self._left = cel.LARGEST
+
+    def take(self, expression: Expression) -> Expression:
+        """The expression, which must be within what is left. Raises TooLarge."""
+        self._left -= expression.program.size if expression.program else 0
+        if self._left < 0:
+            raise cel.TooLarge(f"its expressions expand to more than {cel.LARGEST:,} nodes")
+        return expression
+
+
+def too_large(policy: Policy, why: cel.TooLarge) -> CompiledPolicy:
+    """A policy that is not compiled: every check of it is skipped, on every object that it matches."""
+    return CompiledPolicy(
+        policy=policy,
+        variables={},
+        conditions=(),
+        validations=tuple((it, Expression(it.expression, None), None) for it in policy.validations),
+        annotations=tuple(Expression(it.value_expression, None) for it in policy.audit_annotations),
+        mutations=tuple(Expression(it.expression, None) for it in policy.mutations),
+        checks=checks_of(policy),
+        excess=f"compiling the policy takes more than Assay spends on one: {why}",
+    )
+
+
+def left_out(compiled: CompiledPolicy) -> tuple[Judgement, ...]:
+    """What is said of a policy that was not compiled."""
+    return tuple(Judgement(check, Skipped(SkipReason.NOT_AUDITABLE, compiled.excess)) for check in compiled.checks)
 
 
 def _outlay(compiled: CompiledPolicy) -> Outlay:
@@ -234,31 +282,48 @@ def checks_of(policy: Policy) -> tuple[Check, ...]:
     return (*validations, *annotations, *mutations)
 
 
-def _compile_mutation(
-    mutation: Mutation, environment: cel.Environment, variables: Mapping[str, Expression]
-) -> Expression:
+def _for_mutation(mutation: Mutation, environment: cel.Environment) -> cel.Environment:
     result = cel.PATCH_LIST if mutation.patch_type == "JSONPatch" else cel.OBJECT
-    return compile_expression(mutation.expression, cel.for_patches(environment).returning(result), variables)
+    return cel.for_patches(environment).returning(result)
 
 
 def compile_expression(text: str, environment: cel.Environment, variables: Mapping[str, Expression]) -> Expression:
-    """Compile one expression; a fault is kept, and the paths that its variables read are its own."""
+    """Compile one expression; a fault is kept. Its paths are its own and those of the variables that it reads."""
+    compiled = compile_variable(text, environment)
+    return compiled if compiled.program is None else replace(compiled, paths=_paths(compiled, variables))
+
+
+def compile_variable(text: str, environment: cel.Environment) -> Expression:
+    """Compile a variable: its paths are its own alone, so that a thousand variables in a chain do not repeat one another's."""
     try:
         program = cel.compile(text, environment)
     except cel.CompileError as error:
         return Expression(text, None, error.detail)
-    return Expression(text, program, paths=_paths(program, variables))
+    return Expression(text, program, paths=program.reads)
 
 
-def _paths(program: cel.Program, variables: Mapping[str, Expression]) -> frozenset[tuple[str, ...]]:
-    used = {path[1] for path in program.reads if path[0] == "variables" and len(path) > 1}
-    if ("variables",) in program.reads:
-        used = set(variables)
-    return program.reads.union(*(variables[name].paths for name in used if name in variables))
+def _paths(compiled: Expression, variables: Mapping[str, Expression]) -> frozenset[tuple[str, ...]]:
+    found = set(compiled.paths)
+    waiting, seen = [compiled], set[str]()
+    while waiting:
+        for name in _names(waiting.pop(), variables) - seen:
+            seen.add(name)
+            waiting.append(variables[name])
+            found |= variables[name].paths
+    return frozenset(found)
+
+
+def _names(expression: Expression, variables: Mapping[str, Expression]) -> set[str]:
+    """The variables that an expression reads by itself."""
+    if ("variables",) in expression.paths:
+        return set(variables)
+    return {path[1] for path in expression.paths if path[0] == "variables" and path[1] in variables}
 
 
 def evaluate(compiled: CompiledPolicy, request: Request, param: Resource | None) -> tuple[Judgement, ...]:
     """Every check of a matched invocation, decided as the API server would decide it."""
+    if compiled.excess:
+        return left_out(compiled)
     if stopped := before_checks(compiled, request, param):
         return stopped
     base = {**_activation(compiled.policy, request, param), "namespaceObject": request.namespace_object}

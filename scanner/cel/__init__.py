@@ -7,7 +7,7 @@ well, and `Program.bound(extents)` what that can be at most. Refusals and run-ti
 from scanner.cel.cost import PER_CALL_LIMIT
 from scanner.cel.depths import ELEMENTS, SHAPE
 from scanner.cel.env import AUTHORIZATION, PARAMS, Environment
-from scanner.cel.errors import CompileError, CostExceeded, EvaluationError
+from scanner.cel.errors import CompileError, CostExceeded, EvaluationError, TooLarge
 from scanner.cel.extent import (
     BOUNDLESS,
     LARGEST_SIZE,
@@ -21,6 +21,7 @@ from scanner.cel.extent import (
 )
 from scanner.cel.functions.authorizer import Answer, Authorizer, Decider, Question, Remembering, Subject
 from scanner.cel.made import Making, Notes, noting
+from scanner.cel.parser import LARGEST
 from scanner.cel.patches import JSON_PATCH, OBJECT, PATCH_LIST, for_patches
 from scanner.cel.places import Place
 from scanner.cel.program import Measured, Program, compile
@@ -36,6 +37,7 @@ __all__ = [
     "DYN",
     "ELEMENTS",
     "JSON_PATCH",
+    "LARGEST",
     "LARGEST_SIZE",
     "NOTHING",
     "NULL",
@@ -71,6 +73,7 @@ __all__ = [
     "Subject",
     "Timestamp",
     "Told",
+    "TooLarge",
     "Type",
     "UInt",
     "Value",

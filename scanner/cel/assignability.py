@@ -1,7 +1,7 @@
 """Which type fits where, and what type parameters come to stand for: the unification of cel-go's checker.
 
-A substitution maps free type parameters to types. Every question works on a copy, so that a candidate overload that does not
-fit leaves no traces.
+A substitution maps free type parameters to types. What a question adds to it is kept apart until the answer is yes, so that a
+candidate overload that does not fit leaves no traces.
 """
 
 from __future__ import annotations
@@ -16,10 +16,26 @@ _NULLABLE = frozenset({"opaque", "object", "duration", "timestamp"})
 _WILD = frozenset({"dyn", "any", "error"})
 
 
-def assign(known: Substitution, targets: tuple[Type, ...], types: tuple[Type, ...]) -> Substitution | None:
-    """Return the substitution under which every type is assignable to its target, or None."""
-    extended = dict(known)
-    return extended if _assignable_all(extended, targets, types) else None
+class _Trial:
+    """A substitution and what is to be added to it."""
+
+    __slots__ = ("_base", "added")
+
+    def __init__(self, base: Substitution) -> None:
+        self._base = base
+        self.added: Substitution = {}
+
+    def get(self, free: Type) -> Type | None:
+        return self.added.get(free) or self._base.get(free)
+
+
+def assign(known: Substitution, targets: tuple[Type, ...], types: tuple[Type, ...]) -> bool:
+    """Return whether every type is assignable to its target, and add to the substitution what that takes."""
+    trial = _Trial(known)
+    fits = _assignable_all(trial, targets, types)
+    if fits:
+        known.update(trial.added)
+    return fits
 
 
 def substitute(known: Substitution, type_: Type, *, free_to_dyn: bool = False) -> Type:
@@ -40,13 +56,13 @@ def most_general(left: Type, right: Type) -> Type:
     return left if _is_no_more_specific(left, right) else right
 
 
-def _assignable_all(known: Substitution, lefts: tuple[Type, ...], rights: tuple[Type, ...]) -> bool:
+def _assignable_all(known: _Trial, lefts: tuple[Type, ...], rights: tuple[Type, ...]) -> bool:
     if len(lefts) != len(rights):
         return False
     return all(_assignable(known, left, right) for left, right in zip(lefts, rights, strict=True))
 
 
-def _assignable(known: Substitution, left: Type, right: Type) -> bool:
+def _assignable(known: _Trial, left: Type, right: Type) -> bool:
     if right.family == "parameter":
         valid, substituted = _bind(known, left, right)
         if valid or substituted:
@@ -61,7 +77,7 @@ def _assignable(known: Substitution, left: Type, right: Type) -> bool:
     return _same_shape(known, left, right)
 
 
-def _same_shape(known: Substitution, left: Type, right: Type) -> bool:
+def _same_shape(known: _Trial, left: Type, right: Type) -> bool:
     if left.family == "type":
         return right.family == "type"
     if left.family != right.family or left.name != right.name or left == UNTYPED:
@@ -69,7 +85,7 @@ def _same_shape(known: Substitution, left: Type, right: Type) -> bool:
     return _assignable_all(known, left.parameters, right.parameters)
 
 
-def _bind(known: Substitution, type_: Type, free: Type) -> tuple[bool, bool]:
+def _bind(known: _Trial, type_: Type, free: Type) -> tuple[bool, bool]:
     """Return whether a type may stand for a parameter, and whether the parameter was bound before; bind it if so."""
     if type_ == free:
         return True, True
@@ -77,7 +93,7 @@ def _bind(known: Substitution, type_: Type, free: Type) -> tuple[bool, bool]:
     if bound is None:
         if not _is_free_of(known, free, type_):
             return False, False
-        known[free] = type_
+        known.added[free] = type_
         return True, False
     if type_ == bound and type_ != UNTYPED:
         return True, True
@@ -85,11 +101,11 @@ def _bind(known: Substitution, type_: Type, free: Type) -> tuple[bool, bool]:
         return False, True
     general = most_general(type_, bound)
     if _is_free_of(known, free, general):
-        known[free] = general
+        known.added[free] = general
     return True, True
 
 
-def _is_free_of(known: Substitution, free: Type, within: Type) -> bool:
+def _is_free_of(known: _Trial, free: Type, within: Type) -> bool:
     """Return whether a parameter does not occur within a type."""
     if free == within:
         return False

@@ -277,10 +277,8 @@ class _Checker:
         if len(types) != len(overload.arguments):
             return None
         expected = tuple(substitute(fresh, one) for one in overload.arguments) if fresh else overload.arguments
-        extended = assign(self.known, types, expected)
-        if extended is None:
+        if not assign(self.known, types, expected):
             return None
-        self.known = extended
         return substitute(self.known, substitute(fresh, overload.result))
 
     def _no_overload(self, node: Call, name: str, types: tuple[Type, ...], *, member: bool) -> None:
@@ -412,11 +410,7 @@ class _Checker:
     # --- bookkeeping
 
     def _assign(self, target: Type, type_: Type) -> bool:
-        extended = assign(self.known, (target,), (type_,))
-        if extended is None:
-            return False
-        self.known = extended
-        return True
+        return assign(self.known, (target,), (type_,))
 
     def _known(self, type_: Type) -> Type:
         return substitute(self.known, type_)

@@ -11,6 +11,8 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Protocol
 
 from scanner.cel import unwrapping
+from scanner.cel.composed import Composed
+from scanner.cel.depth import with_room
 from scanner.cel.errors import EvaluationError
 from scanner.cel.functions import functions_of, macros_of, types_of
 from scanner.cel.functions.authorizer import AUTHORIZER, RESOURCE_CHECK
@@ -157,14 +159,14 @@ class Structs(Protocol):
 class Environment:
     """The declarations of one kind of expression.
 
-    `variables`: names and types. `composed`: the fields of `variables`, in their order. `objects`: object types beyond
+    `variables`: names and types. `composed`: the fields of `variables`. `objects`: object types beyond
     Kubernetes' own, by name. `results`: the allowed types of the whole expression, None for any. `version` switches
     libraries and rules; with `compatible`, expressions may only use what that release has, as in policies that are being
     written, `extras` are those that only some environments have. `structs`: the types of which values can be made.
     """
 
     variables: Fields = ADMISSION
-    composed: Fields = ()
+    composed: Composed = field(default_factory=Composed)
     objects: tuple[tuple[str, Fields], ...] = field(default=())
     results: tuple[Type, ...] | None = None
     version: Version = (1, 36)
@@ -183,8 +185,7 @@ class Environment:
 
     def with_variable(self, name: str, type_: Type) -> Environment:
         """Return an environment in which `variables.name` is declared; of one name the last declaration counts."""
-        others = (entry for entry in self.composed if entry[0] != name)
-        return replace(self, composed=(*others, (name, declared_type(type_))))
+        return replace(self, composed=self.composed.declaring(name, with_room(lambda: declared_type(type_))))
 
     def without(self, name: str) -> Environment:
         """Return an environment that has never heard of a variable."""
@@ -200,7 +201,7 @@ class Environment:
 
     def identifier(self, name: str) -> Type | None:
         """Return the type of a variable, or of a type's name; None when nothing has this name."""
-        found = _identifiers(self).get(name)
+        found = _identifiers(self.version, self.features, self.objects, self.variables).get(name)
         if found is not None or self.structs is None:
             return found
         made = self.structs.type_named(name)
@@ -216,12 +217,14 @@ class Environment:
 
     def has_fields(self, type_name: str) -> bool:
         """Return whether an object type has declared fields."""
-        known = type_name in _objects(self) or type_name in MESSAGES or type_name in _DECLARED_SCALARS
+        known = type_name in self._objects or type_name in MESSAGES or type_name in _DECLARED_SCALARS
         return known or (self.structs is not None and self.structs.type_named(type_name) is not None)
 
     def field(self, type_name: str, name: str) -> Type | None:
         """Return the type of a field of an object type, or None when there is no such field."""
-        fields = _objects(self).get(type_name)
+        if type_name == VARIABLES.name:
+            return self.composed.get(name)
+        fields = self._objects.get(type_name)
         if fields is not None:
             return fields.get(name)
         if type_name in MESSAGES:
@@ -239,6 +242,10 @@ class Environment:
         if self.structs is not None and made is not None:
             return self.structs.maker(made)
         return partial(_unknown_type, type_name) if self.has_fields(type_name) else None
+
+    @property
+    def _objects(self) -> dict[str, dict[str, Type]]:
+        return _objects(self.objects, has_variables=self.is_variable("variables"))
 
     def function(self, name: str) -> Function | None:
         """Return the function of a full name."""
@@ -277,19 +284,19 @@ _GENERIC_NAMES = {LIST.name: type_of_type(list_of(A)), MAP.name: type_of_type(ma
 
 
 @cache
-def _identifiers(environment: Environment) -> dict[str, Type]:
-    names = {
-        name: type_of_type(denoted) for name, denoted in _type_values(environment.version, environment.features).items()
-    }
+def _identifiers(
+    version: Version, features: Version, objects: tuple[tuple[str, Fields], ...], variables: Fields
+) -> dict[str, Type]:
+    has_variables = any(name == "variables" for name, _ in variables)
+    names = {name: type_of_type(denoted) for name, denoted in _type_values(version, features).items()}
     names |= {name: type_of_type(type_) for name, type_ in _DECLARED_SCALARS.items()} | _GENERIC_NAMES
-    names |= {name: type_of_type(object_type(name)) for name in _objects(environment)}
+    names |= {name: type_of_type(object_type(name)) for name in _objects(objects, has_variables=has_variables)}
     names |= {name: type_of_type(message.type) for name, message in MESSAGES.items()} | dict.fromkeys(ENUMS, INT)
-    return names | dict(environment.variables)
+    return names | dict(variables)
 
 
 @cache
-def _objects(environment: Environment) -> dict[str, dict[str, Type]]:
-    declared = {name: dict(fields) for name, fields in (*_OBJECTS.items(), *environment.objects)}
-    if environment.is_variable("variables"):
-        return declared | {VARIABLES.name: dict(environment.composed)}
-    return {name: fields for name, fields in declared.items() if name != VARIABLES.name}
+def _objects(objects: tuple[tuple[str, Fields], ...], *, has_variables: bool) -> dict[str, dict[str, Type]]:
+    """The object types with declared fields; those of `variables` are the composed ones, and not here."""
+    declared = {name: dict(fields) for name, fields in (*_OBJECTS.items(), *objects)}
+    return declared if has_variables else {name: fields for name, fields in declared.items() if name != VARIABLES.name}

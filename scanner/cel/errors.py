@@ -20,6 +20,10 @@ class CompileError(AssayError):
         self.detail = detail
 
 
+class TooLarge(AssayError):
+    """Compiling takes more than Assay spends on it, though a server may do it; the message says what there is too much of."""
+
+
 class InstantiationError(AssayError):
     """A constant part of an expression cannot be computed, so that there is no program; the message is the cause."""
 

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from scanner.cel import lexer, literals, macros
+from scanner.cel.errors import TooLarge
 from scanner.cel.functions.declaration import ANY_NUMBER
 from scanner.cel.lexer import END, Token
 from scanner.cel.releases import KNOWN_BACKQUOTES, QUOTED_FIELDS, VALID_CODE_POINTS
@@ -36,8 +37,8 @@ LONGEST = 100_000
 DEEPEST = 250
 TOO_DEEP_TO_VISIT = "max recursion depth exceeded"
 TOO_DEEP = f"expression recursion limit exceeded: {DEEPEST}"
-LARGEST = 2_000_000
-"""Ours: nested optMap doubles the tree with each level, upstream until memory ends."""
+LARGEST = 100_000
+"""Nodes; ours. Each optMap of an optMap doubles the tree, upstream until memory ends."""
 RESERVED = frozenset(
     [
         "as",
@@ -490,7 +491,7 @@ class Parser:
         """Return a number no node of this tree has."""
         self.last_id += 1
         if self.last_id > LARGEST:
-            raise TooDeep(f"expression expands to more than {LARGEST} nodes")
+            raise TooLarge(f"an expression expands to more than {LARGEST:,} nodes")
         return self.last_id
 
     def _enter(self, rule: str) -> None:

@@ -11,7 +11,7 @@ from scanner.cel import bounds, depths, exact, fast, inspection, metered, notes,
 from scanner.cel.checker import check
 from scanner.cel.cost import PER_CALL_LIMIT
 from scanner.cel.depth import with_room
-from scanner.cel.errors import CompileError, CostExceeded, EvaluationError, InstantiationError, Interrupted
+from scanner.cel.errors import CompileError, CostExceeded, EvaluationError, InstantiationError, Interrupted, TooLarge
 from scanner.cel.folding import fold
 from scanner.cel.frame import MISSING
 from scanner.cel.lexer import UnknownCharacter
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 
 _UNTYPED = "unexpected compilation error: missing type conversion to proto: "
+_LARGEST_TYPE = 300
+"""Ours; what one expression can nest by itself has less."""
 _WORTH_GENERATING = 3
 """How often an expression is evaluated by closures before its function is generated: many are never evaluated again."""
 
@@ -79,6 +81,7 @@ class Program:
         "_watch",
         "reads",
         "result_type",
+        "size",
         "text",
     )
 
@@ -87,6 +90,7 @@ class Program:
         self.text = text
         self.result_type: Type = checked.types[root.id]
         self.reads = reads.paths(root, checked, frozenset(name for name, _ in declared))
+        self.size = len(checked.types)
         self._analysis = analysis
         self._evaluated = 0
         self._fast: fast.Fast | None = None
@@ -233,6 +237,7 @@ def _compile(text: str, env: Environment) -> Program:
     issues = checked.issues or validate(root, checked, env)
     if issues:
         raise _failed(source, issues)
+    _reject_large(checked.types[root.id])
     _reject_other_results(checked.types[root.id], env)
     if not TYPED_PAIRS.holds(env.version) and any(map(is_untyped, checked.types.values())):
         raise CompileError(_UNTYPED, _UNTYPED)
@@ -273,6 +278,16 @@ def _syntax_issues(text: str, env: Environment) -> list[Issue]:
 def _failed(source: Source, issues: list[Issue]) -> CompileError:
     described = source.describe(issues)
     return CompileError(described, f"compilation failed: {described}")
+
+
+def _reject_large(result: Type) -> None:
+    """Types nest no deeper than expressions may; those of variables made of variables could, and double with each."""
+    waiting, size = [result], 0
+    while waiting:
+        size += 1
+        if size > _LARGEST_TYPE:
+            raise TooLarge(f"the type of an expression has more than {_LARGEST_TYPE} parts")
+        waiting.extend(waiting.pop().parameters)
 
 
 def _reject_other_results(actual: Type, env: Environment) -> None:

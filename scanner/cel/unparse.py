@@ -84,10 +84,8 @@ def _call(node: Call) -> tuple[str, int]:
             if mapped:
                 return mapped, _WHOLE
             return f"{_text(condition, 2)} ? {_text(yes, 2)} : {_text(no, 1)}", 1
-        case "!_", (operand,):
-            return f"!{_text(operand, _UNARY)}", _UNARY
-        case "-_", (operand,):
-            return f"-{_text(operand, _UNARY)}", _UNARY
+        case "!_" | "-_" as function, (operand,):
+            return _unary(function[0], operand), _UNARY
         case "_[_]", (container, key):
             return f"{_text(container, _WHOLE)}[{unparse(key)}]", _WHOLE
         case "_[?_]", (container, key):
@@ -102,6 +100,12 @@ def _call(node: Call) -> tuple[str, int]:
             given = ", ".join(map(unparse, arguments))
             receiver = "" if node.target is None else f"{_text(node.target, _WHOLE)}."
             return f"{receiver}{function}({given})", _WHOLE
+
+
+def _unary(sign: str, operand: Node) -> str:
+    """Return a sign and its operand; of two signs in a row, the grammar takes both away."""
+    text = _text(operand, _UNARY)
+    return f"{sign}({text})" if text.startswith(sign) else f"{sign}{text}"
 
 
 def _mapped_optional(condition: Node, yes: Node) -> str:

@@ -9,7 +9,7 @@ import typer
 from scanner.errors import UsageError
 
 if TYPE_CHECKING:
-    from scanner.store import SqlStore
+    from scanner.store import SqlReader, SqlStore
 
 DbOption = Annotated[
     str,
@@ -49,11 +49,12 @@ def opened(url: str) -> SqlStore:
     return open_store(address(url))
 
 
-def existing(url: str) -> SqlStore:
+def existing(url: str) -> SqlReader:
     """The store to read from. Raises UsageError rather than making the file that a misspelt path names."""
-    from scanner.store.address import address_of  # noqa: PLC0415 - nothing is imported before it is needed
+    from scanner.store import open_reader  # noqa: PLC0415 - nothing is imported before it is needed
+    from scanner.store.address import address_of  # noqa: PLC0415
 
     path = address_of(address(url)).path
     if path is not None and not path.exists():
         raise UsageError(f"There is no database {path} yet: `assay scan` makes it, or name another one with --db.")
-    return opened(url)
+    return open_reader(address(url))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from scanner.model.policy import Binding, Policy, Validation
     from scanner.model.release import Minor
     from scanner.model.scan import PolicyRecord, ScanRecord, StoredFinding
-    from scanner.store import SqlStore
+    from scanner.store import SqlReader
     from scanner.store.lookup import ExplainedFinding
 
 _FINDING = re.compile(r"[0-9a-f]{6,64}")
@@ -45,7 +45,7 @@ def command(
         show.text(_lines(store, what, cluster_name or None, python=python))
 
 
-def _lines(store: SqlStore, what: str, cluster: str | None, *, python: bool) -> Iterator[str]:
+def _lines(store: SqlReader, what: str, cluster: str | None, *, python: bool) -> Iterator[str]:
     record = store.record(store.find_scan("last", cluster).id)
     entries = [found for found in record.policies if found.policy.name == what]
     if entries and python:

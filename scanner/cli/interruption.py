@@ -1,4 +1,7 @@
-"""Ctrl-C and SIGTERM: a scan ends at the next moment at which nothing is half done, and what it has seen is kept."""
+"""Ctrl-C and SIGTERM: a scan ends at the next moment at which nothing is half done, and what it has seen is kept.
+
+Once the scan is recorded, a signal ends only the report of it: the exit code stays the scan's.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +17,14 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 class Interruption:
     """Turns the first signal into a KeyboardInterrupt where `waiting` is in force, any other one at once.
 
-    While a page is judged and recorded, a signal waits for that page.
+    While a page is evaluated and recorded, a signal waits for that page.
     """
 
     def __init__(self) -> None:
         """Nothing is listened to yet."""
         self._asked = False
         self._waiting = False
+        self._recorded = False
         self._before: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> Self:
@@ -46,7 +50,13 @@ class Interruption:
         finally:
             self._waiting = False
 
+    def recorded(self) -> None:
+        """The scan is in the database: from now on signals are only heard inside `waiting`, and earlier ones are forgotten."""
+        self._asked, self._recorded = False, True
+
     def _hear(self, _number: int, _frame: FrameType | None) -> None:
         again, self._asked = self._asked, True
-        if again or self._waiting:
+        if self._waiting or (again and not self._recorded):
+            # What tidies up after the interruption is not interrupted itself.
+            self._waiting = False
             raise KeyboardInterrupt

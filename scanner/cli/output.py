@@ -22,6 +22,10 @@ def standard_output() -> Iterator[TextIO]:
         sys.stdout.flush()
     except BrokenPipeError:
         _forget(sys.stdout)
+    except KeyboardInterrupt:
+        # A reader that takes nothing more would hold the end of the process.
+        _forget(sys.stdout)
+        raise
     except SystemExit as end:
         # What rich makes of a broken pipe.
         if not isinstance(end.__context__, BrokenPipeError):

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
 
 from scanner.cli.show import visible
+from scanner.cli.spelled import steer
 
 if TYPE_CHECKING:
     from scanner.model.scan import Coverage
@@ -50,7 +51,7 @@ class Progress:
         """Finish the last line, or wipe the live one away."""
         self.finish()
         if self._live:
-            self._write(_ERASE)
+            self._write("", erase=True)
 
     def say(self, text: str) -> None:
         """One line for people."""
@@ -70,7 +71,7 @@ class Progress:
             self._line(f"page {coverage.pages} of {_counts(coverage)}, {coverage.bytes:,} bytes so far, {self._rate()}")
         if self._live:
             width = get_terminal_size().columns - 1
-            self._write(f"{_ERASE}{f'{_counts(coverage)}  {self._rate()}'[:width]}")
+            self._write(f"{_counts(coverage)}  {self._rate()}"[:width], erase=True)
 
     def _rate(self) -> str:
         return f"{self._objects / max(self._clock() - self._since, 0.001):,.0f} objects/s"
@@ -83,10 +84,12 @@ class Progress:
 
     def _line(self, text: str) -> None:
         if not self._quiet:
-            self._write(f"{_ERASE if self._live else ''}{visible(text)}\n")
+            self._write(f"{visible(text)}\n", erase=self._live)
 
-    def _write(self, text: str) -> None:
+    def _write(self, text: str, *, erase: bool) -> None:
         try:
+            if erase:
+                steer(self._stream, _ERASE)
             self._stream.write(text)
             self._stream.flush()
         except OSError:

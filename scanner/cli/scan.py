@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import sys
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -47,7 +48,7 @@ from scanner.model.scan import ScanState, Scope
 
 if TYPE_CHECKING:
     from scanner.model.resource import UserInfo
-    from scanner.model.scan import ScanRecord
+    from scanner.model.scan import Scan, ScanRecord
     from scanner.opinion.comparison import Comparison
     from scanner.scan import Cluster, Options
     from scanner.store import SqlStore
@@ -302,14 +303,20 @@ def command(
         cluster, options = _from_files(source, options, cluster_name, kubernetes_version(version))
     else:
         cluster = connection.cluster()
-    with Progress(quiet=quiet, verbose=verbose) as progress, opened(db) as store:
-        with Interruption() as interruption, second_opinion(engine, sample) as comparison:
+    with Progress(quiet=quiet, verbose=verbose) as progress, opened(db) as store, Interruption() as interruption:
+        with second_opinion(engine, sample) as comparison:
             named = Named(cluster, cluster_name, interruption)
-            record = _run(named, store, options, progress, workers, comparison)
+            scan = _run(named, store, options, progress, workers, comparison)
+        interruption.recorded()
+        record = store.record(scan.id)
         code = _exit_code(record, min_coverage) or failed(record, fail_on or ())
-        _tell_requests(cluster, progress)
-        _show(record, output, html, progress, code)
-    raise typer.Exit(code)
+        try:
+            with interruption.waiting():
+                _tell_requests(cluster, progress)
+                _show(record, output, html, progress, code)
+        except KeyboardInterrupt:
+            sys.stderr.write(f"assay: interrupted; the scan is recorded, see it with: assay report {scan.id}\n")
+        raise typer.Exit(code)
 
 
 def _exit_code(record: ScanRecord, min_coverage: float) -> int:
@@ -386,7 +393,7 @@ def _run(
     progress: Progress,
     workers: int | None,
     comparison: Comparison | None,
-) -> ScanRecord:
+) -> Scan:
     from scanner.scan import run  # noqa: PLC0415 - nothing is imported before it is needed
     from scanner.workers import LITTLE, cores, return_freed_memory  # noqa: PLC0415
 
@@ -408,7 +415,7 @@ def _run(
         comparison=comparison,
     )
     progress.finish()
-    return store.record(scan.id)
+    return scan
 
 
 def _show(record: ScanRecord, output: Output, html: Path | None, progress: Progress, code: int) -> None:

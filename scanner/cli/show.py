@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from scanner.cli.output import standard_output
 
 
-def visible(line: str) -> str:
+def visible(line: str, *, lines: bool = False) -> str:
     """Text without what would steer a terminal; see `scanner.report.words`."""
     from scanner.report import words  # noqa: PLC0415 - nothing is imported before it is needed
 
-    return words.visible(line)
+    return words.visible(line, lines=lines)
 
 
 def text(lines: Iterable[str]) -> None:

@@ -146,7 +146,7 @@ def _show(parity: Parity, output: Form) -> None:
         text(lines_of(parity))
         return
     with standard_output() as out:
-        out.write(json.dumps(json_of(parity), indent=1, ensure_ascii=False) + "\n")
+        out.write(json.dumps(json_of(parity), indent=1) + "\n")
 
 
 def _code(parity: Parity) -> int:

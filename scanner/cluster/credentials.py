@@ -21,6 +21,7 @@ from scanner.model.json import Json, as_list, as_text, dig, texts
 
 _DEFAULT: Final = "~/.kube/config"
 _ENTRY: Final = re.compile(r"\S*\{.*", re.DOTALL)
+_HEADER: Final = re.compile(r"[\x20-\x7e]*")
 _LOGIN: Final = "check it with `kubectl config view`, or name another with --kubeconfig or --context"
 
 
@@ -46,7 +47,13 @@ class Credentials:
             with _trouble_with("the credentials"):
                 hook(self.configuration)
         keys = self.configuration.api_key
-        return str(keys.get("BearerToken") or keys.get("authorization") or "")
+        found = str(keys.get("BearerToken") or keys.get("authorization") or "").strip()
+        if not _HEADER.fullmatch(found):
+            raise ClusterError(
+                "the token of the credentials holds characters that no HTTP header can carry, such as a line end or a letter "
+                f"beyond ASCII: write it anew; {_LOGIN}"
+            )
+        return found
 
 
 def load_credentials(kubeconfig: str, context: str) -> Credentials:
@@ -132,9 +139,11 @@ def _reject_failed_plugin(user: Json, configuration: Any, complaints: list[str])
     """The client carries on without credentials when an exec plugin fails; a scan must not."""
     command = as_text(dig(user, "user", "exec", "command"))
     if command and not configuration.api_key and not configuration.cert_file:
-        why = "; ".join(complaints) or "it printed none"
+        # What it prints may be a credential, or hold one, and the client quotes all of it.
+        name = as_text(dig(user, "name"))
+        why = "it failed, or printed something else" if complaints else "it printed none"
         raise ClusterError(
-            f"the credential plugin {command} of user {as_text(dig(user, 'name'))} gave no credentials: {why}"
+            f"the credential plugin {command} of user {name} gave no credentials: {why}. Run it by itself to see what it says"
         )
 
 

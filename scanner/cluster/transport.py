@@ -21,7 +21,9 @@ from scanner.cluster.credentials import Credentials
 from scanner.errors import ClusterError
 
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
-_USER_INFO: Final = re.compile(r"//[^/]*@")
+# A password may hold slashes, and whoever writes a token into the query means no part of the address.
+_USER_INFO: Final = re.compile(r"//.*@", re.DOTALL)
+_QUERY: Final = re.compile(r"[?#].*", re.DOTALL)
 _UNTIL_CONNECTED: Final = 30.0
 _CONNECTIONS: Final = 16
 _PART: Final = 1 << 20
@@ -89,8 +91,8 @@ def timeout_for(seconds: float | None) -> urllib3.Timeout:
 
 
 def without_password(url: str) -> str:
-    """The URL as it may be shown: without the user and password that can stand before the host."""
-    return _USER_INFO.sub("//", url)
+    """The URL as it may be shown: without the user and password that can stand before the host, and without a query."""
+    return _QUERY.sub("", _USER_INFO.sub("//", url))
 
 
 def _tls(configuration: Any) -> dict[str, Any]:

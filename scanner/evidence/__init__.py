@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from scanner import cel
+from scanner.cel.depth import with_room
 from scanner.evidence.asked import asked
 from scanner.evidence.discretion import WITHHELD, Discretion
 from scanner.evidence.memory import Memory
@@ -32,7 +33,8 @@ def evidence(ruling: Ruling, judgement: Judgement, bound: Bound) -> Evidence:
         known = None if key is None else _MEMORY.get(key)
         if known is not None:
             return known
-        found = _evidence(ruling, judgement.check, judgement.outcome, bound)
+        check, outcome = judgement.check, judgement.outcome
+        found = with_room(lambda: _evidence(ruling, check, outcome, bound))
         return found if key is None else _MEMORY.keep(key, found)
     except Exception as error:  # noqa: BLE001 - a verdict is not lost because it cannot be explained
         why = f"it could not be explained: internal error ({type(error).__name__}); please report it"

@@ -16,7 +16,7 @@ from scanner.budget import RUNTIME, Fault, Purse, Variables, run
 from scanner.cel.natives import wrapping
 from scanner.cel.releases import MISSING_KEYS, WRAPPED_OBJECTS
 from scanner.errors import SchemaUnknown
-from scanner.evaluate import CompiledPolicy, Expression, Request, before_checks, inputs
+from scanner.evaluate import CompiledPolicy, Expression, Request, before_checks, inputs, left_out
 from scanner.model.json import Json, JsonObject, dig, text_map
 from scanner.model.outcome import (
     Change,
@@ -70,8 +70,10 @@ def predict(
 
     Raises SchemaUnknown when the kind has no schema: then only a server can tell.
     """
-    run = run_of(compiled, request, param, schemas, rules)
     before = request.resource.body
+    if compiled.excess:
+        return Prediction(left_out(compiled), before)
+    run = run_of(compiled, request, param, schemas, rules)
     if stopped := run.conditions(before):
         return Prediction(stopped, before)
     first = run.mutations(before)

@@ -65,7 +65,7 @@ class Answer:
 
 def invocations(bound: Bound, resource: Resource, original: Kind, world: World) -> Iterator[Ruling]:
     """What a policy is asked about an object, not yet evaluated."""
-    if isinstance(bound.decide, Mutator):
+    if isinstance(bound.decide, Mutator) and not bound.compiled.excess:
         yield from judge(bound.deciding(_not_yet), resource, original, world)
 
 

@@ -93,7 +93,7 @@ class _Typed:
         for path, expression in compiled.expressions():
             type_, told = (DYN, ()) if expression.fault else telling(expression.text, environment)
             if path.startswith("spec.variables["):
-                environment = replace(environment, composed=(*environment.composed, (next(names), type_)))
+                environment = replace(environment, composed=environment.composed.declaring(next(names), type_))
             yield path, told
 
     def _environment(self, compiled: CompiledPolicy, rules: Minor) -> Environment:

@@ -1,20 +1,33 @@
-"""A folder of pages that appears whole or not at all.
+"""A folder of pages that appears whole or not at all, and replaces nothing but an earlier report.
 
-The pages are written beside their place and moved there in one step. What was there before is only replaced when it is
-an earlier report, recognised by the marker file that lists what belongs to it.
+The pages are written beside their place and moved there in one step. A marker file lists every file of the report with its
+digest, and names the folder and itself by their numbers in the file system. A marker that came from elsewhere, as with a
+copied or cloned folder, has other numbers: only what Assay wrote into that very folder, and nobody has changed since, is removed.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from hashlib import file_digest
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+import msgspec
 
 from scanner.errors import UsageError
 
 MARKER = ".assay-report"
-_DESKTOP_LITTER = {".DS_Store", "Thumbs.db", "desktop.ini"}
+_NAME_ANOTHER = "Name another folder, or empty this one yourself."
+
+
+class _Marker(msgspec.Struct, frozen=True):
+    """`files` are the paths in the folder, with `/` between their parts, and their SHA-256 in hexadecimal."""
+
+    folder: int
+    marker: int
+    files: dict[str, str]
 
 
 @contextmanager
@@ -24,8 +37,8 @@ def replaced(folder: Path) -> Iterator[Path]:
     Raises UsageError when `folder` holds anything that is not an earlier report, or cannot be written.
     """
     target = folder.expanduser().resolve()
-    _reject_foreign(target)
     try:
+        _reject_foreign(target, target)
         target.parent.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as beside:
             fresh = Path(beside) / "new"
@@ -40,34 +53,81 @@ def replaced(folder: Path) -> Iterator[Path]:
         ) from error
 
 
-def _reject_foreign(target: Path) -> None:
-    if not target.exists():
+def _reject_foreign(folder: Path, target: Path) -> None:
+    """Refuse a folder that may be replaced only by losing something. `target` is what the user calls it."""
+    if not folder.exists():
         return
-    if not target.is_dir():
+    if not folder.is_dir():
         raise UsageError(f"Cannot write the report to {target}: it is a file. Name a folder.")
-    present = {entry.name for entry in target.iterdir()} - _DESKTOP_LITTER
-    if foreign := sorted(present - _belonging(target)):
+    present = _files(folder)
+    if not present:
+        return
+    marker = _marker_of(folder)
+    if marker is None:
+        first = min(present)
+        raise UsageError(f"Will not replace {target}: {first} in it is not part of an Assay report. {_NAME_ANOTHER}")
+    if (marker.folder, marker.marker) != (_number(folder), _number(folder / MARKER)):
         raise UsageError(
-            f"Will not replace {target}: {foreign[0]} in it is not part of an Assay report. Name another folder."
+            f"Will not replace {target}: the report in it was copied there and not written by Assay. {_NAME_ANOTHER}"
         )
+    for path in sorted(present - {MARKER}):
+        if path not in marker.files:
+            raise UsageError(f"Will not replace {target}: {path} in it is not part of the report. {_NAME_ANOTHER}")
+        if not _is_unchanged(folder / path, marker.files[path]):
+            raise UsageError(f"Will not replace {target}: {path} in it was changed since. {_NAME_ANOTHER}")
 
 
-def _belonging(target: Path) -> set[str]:
-    marker = target / MARKER
-    return set(marker.read_text("utf-8").splitlines()) if marker.is_file() else set()
+def _is_unchanged(file: Path, digest: str) -> bool:
+    return not file.is_symlink() and file.is_file() and _digest(file) == digest
+
+
+def _files(folder: Path) -> set[str]:
+    """The paths of everything in a folder but folders that hold something. Links are not followed."""
+    found = set()
+    for place, folders, files in os.walk(folder, onerror=_raise):
+        here = Path(place)
+        links = {name for name in folders if (here / name).is_symlink()}
+        found |= {(here / name).relative_to(folder).as_posix() for name in (*files, *links)}
+    return found
+
+
+def _raise(error: OSError) -> None:
+    raise error
+
+
+def _marker_of(folder: Path) -> _Marker | None:
+    file = folder / MARKER
+    if file.is_symlink() or not file.is_file():
+        return None
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=_Marker)
+    except msgspec.DecodeError:
+        return None
 
 
 def _mark(fresh: Path) -> None:
-    names = sorted({MARKER, *(entry.name for entry in fresh.iterdir())})
-    (fresh / MARKER).write_text("\n".join(names) + "\n", "utf-8")
+    files = {path: _digest(fresh / path) for path in sorted(_files(fresh))}
+    with (fresh / MARKER).open("wb") as file:
+        file.write(msgspec.json.encode(_Marker(_number(fresh), os.fstat(file.fileno()).st_ino, files)))
+
+
+def _digest(file: Path) -> str:
+    with file.open("rb") as opened:
+        return file_digest(opened, "sha256").hexdigest()
+
+
+def _number(path: Path) -> int:
+    return path.stat(follow_symlinks=False).st_ino
 
 
 def _swap(fresh: Path, target: Path, old: Path) -> None:
+    """Put the new folder into its place. What came into the old one while the pages were written stops it."""
     if target.exists():
         target.rename(old)
     try:
+        _reject_foreign(old, target)
         fresh.rename(target)
-    except OSError:
+    except (OSError, UsageError):
         if old.exists():
             old.rename(target)
         raise

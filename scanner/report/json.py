@@ -6,14 +6,11 @@ per line, so that the file can be read by line and compared by line.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import BinaryIO, TypeAlias, Union
-
-import orjson
 
 from scanner.model.evidence import Evidence
 from scanner.model.json import Json
@@ -22,6 +19,7 @@ from scanner.model.outcome import Check, Errored, WouldChange
 from scanner.model.policy import PolicyKey
 from scanner.model.scan import StoredFinding
 from scanner.report.document import Document
+from scanner.report.escaped import dump
 from scanner.report.score import Score
 from scanner.report.words import iso
 
@@ -50,10 +48,10 @@ Plain: TypeAlias = Union[Json, "dict[str, Plain]", "list[Plain]"]
 
 def render(document: Document, out: BinaryIO) -> None:
     """Write the report as UTF-8 JSON, ending with a line end."""
-    out.write(b'{\n"schemaVersion": ' + _dump(SCHEMA_VERSION))
+    out.write(b'{\n"schemaVersion": ' + dump(SCHEMA_VERSION))
     for name in _SECTIONS:
         value = _section(document, name)
-        out.write(b",\n" + _dump(_camel(name)) + b": " + _dump(value))
+        out.write(b",\n" + dump(_camel(name)) + b": " + dump(value))
     _stream(out, "findings", document.findings(), document.requester_checks)
     _stream(out, "resolved", document.resolved(), document.requester_checks)
     out.write(b"\n}\n")
@@ -62,11 +60,11 @@ def render(document: Document, out: BinaryIO) -> None:
 def _stream(
     out: BinaryIO, name: str, findings: Iterator[StoredFinding], requester: frozenset[tuple[PolicyKey, Check]]
 ) -> None:
-    out.write(b",\n" + _dump(name) + b": [")
+    out.write(b",\n" + dump(name) + b": [")
     separator = b"\n"
     for stored in findings:
         depends = (stored.finding.policy_key, stored.finding.check) in requester
-        out.write(separator + _dump(finding_json(stored, depends_on_requester=depends)))
+        out.write(separator + dump(finding_json(stored, depends_on_requester=depends)))
         separator = b",\n"
     out.write(b"\n]")
 
@@ -197,11 +195,3 @@ def _plain(value: object) -> Plain:
 def _camel(name: str) -> str:
     first, *rest = name.split("_")
     return first + "".join(part.capitalize() for part in rest)
-
-
-def _dump(value: Plain) -> bytes:
-    """Compact JSON; what orjson refuses (lone surrogates, integers over 64 bits) is written by the standard library."""
-    try:
-        return orjson.dumps(value)
-    except (TypeError, orjson.JSONEncodeError):
-        return json.dumps(value, separators=(",", ":")).encode()

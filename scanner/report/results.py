@@ -14,14 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-import orjson
-
 from scanner.model.json import JsonObject, dig, text_map
 from scanner.model.outcome import CheckKind, Errored, Finding, WouldChange
 from scanner.model.scan import StoredFinding
 from scanner.report.by_policy import PolicySection
 from scanner.report.counts import Counts
 from scanner.report.document import Document
+from scanner.report.escaped import dump
 from scanner.report.evidence import evidence_lines
 from scanner.report.spill import Spill
 from scanner.report.words import check_title
@@ -51,7 +50,7 @@ def render(document: Document, out: BinaryIO, shape: Shape) -> None:
         for stored in document.findings():
             result = _result(stored, policies[stored.finding.policy_key])
             listed.setdefault(stored.finding.namespace, Counter())[str(result["result"])] += 1
-            spill.add(f"namespace {stored.finding.namespace}", orjson.dumps(result).decode())
+            spill.add(f"namespace {stored.finding.namespace}", dump(result).decode())
         out.write(b'{"apiVersion": "v1", "kind": "List", "items": [')
         separator = b"\n"
         for section in document.namespaces:
@@ -65,7 +64,7 @@ def render(document: Document, out: BinaryIO, shape: Shape) -> None:
 
 
 def _write(out: BinaryIO, head: JsonObject, rows: Iterator[str]) -> None:
-    out.write(orjson.dumps(head)[:-1] + b', "results": [')
+    out.write(dump(head)[:-1] + b', "results": [')
     separator = b"\n"
     for row in rows:
         out.write(separator + row.encode())

@@ -1,6 +1,6 @@
 """The store: every scan, and the history of every finding, in SQLite or PostgreSQL."""
 
 from scanner.store.lookup import ExplainedFinding
-from scanner.store.store import SqlStore, open_store, upgrade
+from scanner.store.store import SqlReader, SqlStore, open_reader, open_store, upgrade
 
-__all__ = ["ExplainedFinding", "SqlStore", "open_store", "upgrade"]
+__all__ = ["ExplainedFinding", "SqlReader", "SqlStore", "open_reader", "open_store", "upgrade"]

@@ -5,8 +5,10 @@ A bare path means a SQLite file; `postgres://` and `postgresql://` mean the psyc
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote, quote_plus
 
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
@@ -15,7 +17,12 @@ from scanner.errors import UsageError
 
 _SQLITE = {"sqlite", "sqlite+pysqlite"}
 _POSTGRESQL = {"postgres", "postgresql", "postgresql+psycopg"}
-_SECRET_OPTIONS = ("password", "sslpassword", "passfile")
+_SECRET_OPTION = re.compile(r"password|passwd|passfile|pwd|secret|token|sslkey", re.IGNORECASE)
+_KEYWORD = re.compile(
+    r"(?:host|hostaddr|port|dbname|database|user|service|sslmode|application_name|options|\w*(?:password|key))\s*=",
+    re.IGNORECASE,
+)
+_SCHEME = re.compile(r"(?:sqlite|postgres|postgresql|mysql|mariadb|oracle|mssql)(?:\+\w+)?:", re.IGNORECASE)
 _FORMS = "Use a path, sqlite:///PATH or postgresql://USER@HOST/DATABASE."
 
 
@@ -39,6 +46,7 @@ def address_of(text: str) -> Address:
     if not text.strip():
         raise UsageError(f"The database is empty text. {_FORMS}")
     if "://" not in text:
+        _reject_mistyped(text)
         return _file(text)
     url = _parsed(text)
     if url.drivername in _SQLITE:
@@ -46,6 +54,14 @@ def address_of(text: str) -> Address:
     if url.drivername in _POSTGRESQL:
         return Address(url.set(drivername="postgresql+psycopg"), _shown(url), None)
     raise UsageError(f"Assay cannot store into a database of type {url.drivername}. {_FORMS}")
+
+
+def _reject_mistyped(text: str) -> None:
+    """Refuse what is meant as a server's address: taken for a path, it would be shown with its password, and made."""
+    if _KEYWORD.match(text.strip()):
+        raise UsageError(f"The database is given as keywords and values, and not as a URL. {_FORMS}")
+    if _SCHEME.match(text.strip()):
+        raise UsageError(f"The database URL lacks the two slashes after its scheme. {_FORMS}")
 
 
 def _parsed(text: str) -> URL:
@@ -63,10 +79,13 @@ def _file(name: str) -> Address:
 
 
 def _shown(url: URL) -> str:
-    plain = url.difference_update_query(_SECRET_OPTIONS) if url.query else url
+    plain = url.difference_update_query([name for name in url.query if _SECRET_OPTION.search(name)])
     return plain.set(drivername="postgresql").render_as_string(hide_password=True)
 
 
 def _secrets(url: URL) -> tuple[str, ...]:
-    options = (url.query.get(name) for name in _SECRET_OPTIONS)
-    return tuple(item for item in (url.password, *options) if isinstance(item, str) and item)
+    """The password and the secret options, as they are and as they stand in the URL; the longest first."""
+    options = (value for name, value in url.query.items() if _SECRET_OPTION.search(name))
+    given = [url.password, *(one for value in options for one in (value if isinstance(value, tuple) else (value,)))]
+    plain = [str(item) for item in given if item]
+    return tuple(sorted({*plain, *map(quote, plain), *map(quote_plus, plain)}, key=len, reverse=True))

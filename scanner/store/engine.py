@@ -10,15 +10,17 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, cast
+from urllib.parse import quote
 
 from sqlalchemy import (
     ARRAY,
     ColumnElement,
     Connection,
     Engine,
+    QueuePool,
     Table,
     any_,
     create_engine,
@@ -61,6 +63,49 @@ def engine_for(address: Address) -> Engine:
     event.listen(engine, "connect", _prepare)
     event.listen(engine, "begin", _begin)
     return engine
+
+
+def reading_engine_for(address: Address) -> Engine:
+    """An engine whose connections cannot change anything. Raises StoreError when the driver is missing."""
+    if address.path is None:
+        return engine_for(address).execution_options(postgresql_readonly=True)
+    path = address.path
+    engine = create_engine(
+        "sqlite://", creator=lambda: _connect_to_read(path), poolclass=QueuePool, hide_parameters=True
+    )
+    event.listen(engine, "begin", _begin)
+    return engine
+
+
+def _connect_to_read(path: Path) -> sqlite3.Connection:
+    """Open a file in the first way that works.
+
+    Where the shared memory of the write-ahead log cannot be made, as on a full disk or a read-only file system, the file is read as
+    one that never changes, which is right as long as the log holds nothing.
+    """
+    place = quote(str(path.absolute()))
+    for options in ("mode=rw", "mode=ro"):
+        with suppress(sqlite3.OperationalError):
+            return _readable(f"file:{place}?{options}")
+    log = path.with_name(f"{path.name}-wal")
+    if log.exists() and log.stat().st_size:
+        raise StoreError(
+            f"The database {path} cannot be read where it is: {log.name} holds changes that have to be merged into it first, and "
+            "that takes rights to write and free space. Copy both files to another place, and name that one with --db."
+        )
+    return _readable(f"file:{place}?immutable=1")
+
+
+def _readable(uri: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(uri, uri=True, timeout=_WAIT, isolation_level=None, check_same_thread=False)
+    try:
+        connection.execute("PRAGMA query_only = ON")
+        connection.execute("PRAGMA cache_size = -2048")
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 def create_file(path: Path) -> None:

@@ -52,12 +52,17 @@ def scans(connection: Connection, limit: int) -> tuple[Scan, ...]:
 
 
 def latest(connection: Connection, cluster: str | None, back: int = 0) -> Scan | None:
-    """The newest scan that is part of history, of a cluster (by name or UID) or of any; or one `back` before it."""
+    """The newest scan that is part of history, of a cluster (by name or UID) or of any; or one `back` before it.
+
+    Clocks may be set back, and a scan may take longer than one that began after it: a cluster's scans are ordered by
+    revision. Those of several clusters are ordered by the newest scan that their cluster had seen begin by then.
+    """
+    begun = func.max(SCANS.c.number).over(partition_by=SCANS.c.cluster, order_by=SCANS.c.revision)
     usable = select_scans().where(SCANS.c.state.in_(USABLE))
     if cluster is not None:
         named = (CLUSTERS.c.identity == cluster) | (CLUSTERS.c.name == cluster)
         usable = usable.where(SCANS.c.cluster.in_(select(CLUSTERS.c.id).where(named)))
-    newest = usable.order_by(SCANS.c.finished_at.desc(), SCANS.c.number.desc()).offset(back).limit(1)
+    newest = usable.order_by(begun.desc(), SCANS.c.revision.desc()).offset(back).limit(1)
     row = connection.execute(newest).one_or_none()
     return None if row is None else scan_of(row)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
 from itertools import chain, repeat
 from typing import Any, NamedTuple
 
@@ -33,7 +34,7 @@ from scanner.store.address import Address
 from scanner.store.bits import unpacked
 from scanner.store.findings import resolved_by, seen_by
 from scanner.store.lines import Lines, lines_of, read_lines
-from scanner.store.scans import scan_of, select_scans
+from scanner.store.scans import Abandoned, abandoned, as_it_is, scan_of, select_scans
 from scanner.store.tables import (
     BINDINGS,
     CHECKS,
@@ -65,13 +66,14 @@ class _Place(NamedTuple):
     matched: str
 
 
-def record(engine: Engine, address: Address, scan_id: str) -> ScanRecord:
+def record(engine: Engine, address: Address, scan_id: str, now: datetime) -> ScanRecord:
     """A scan as it was. Raises UsageError when there is none of that id, or when it still runs."""
     with engine.connect() as connection:
-        place = _place(connection, scan_id)
+        dead = abandoned(connection, now)
+        place = _place(connection, scan_id, dead)
         of = lines_of(connection, place.number)
         return ScanRecord(
-            scan=_scan(connection, SCANS.c.number == place.number),
+            scan=as_it_is(_scan(connection, SCANS.c.number == place.number), dead),
             previous=_previous(connection, place),
             policies=_policies(connection, of, place.matched),
             coverage=tuple(
@@ -89,13 +91,13 @@ def record(engine: Engine, address: Address, scan_id: str) -> ScanRecord:
         )
 
 
-def _place(connection: Connection, scan_id: str) -> _Place:
+def _place(connection: Connection, scan_id: str, dead: Sequence[Abandoned]) -> _Place:
     wanted = select(*(SCANS.c[name] for name in _Place._fields)).where(SCANS.c.id == scan_id)
     row = connection.execute(wanted).one_or_none()
     if row is None:
         raise UsageError(f"There is no scan {scan_id} in this database. `assay scans` lists what there is.")
     place = _Place(*row)
-    if place.state == ScanState.RUNNING.value:
+    if place.state == ScanState.RUNNING.value and place.number not in {it.number for it in dead}:
         raise UsageError(f"Scan {scan_id} is still running. Wait for its end: only a finished scan can be reported.")
     return place
 

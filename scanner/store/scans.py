@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
+from typing import NamedTuple
 
 from sqlalchemy import Connection, Row, Select, delete, select, update
 
@@ -55,21 +58,35 @@ def scan_of(row: Row[*tuple[object, ...]]) -> Scan:
     )
 
 
-def abandoned(connection: Connection, now: datetime) -> list[int]:
-    """The numbers of scans that say they run but whose process is gone."""
-    running = select(SCANS.c.number, SCANS.c.host, SCANS.c.process, SCANS.c.process_started, SCANS.c.heartbeat).where(
-        SCANS.c.state == ScanState.RUNNING.value
+class Abandoned(NamedTuple):
+    """A scan that says it runs but whose process is gone, with its last sign of life."""
+
+    number: int
+    id: str
+    heartbeat: datetime
+
+
+def abandoned(connection: Connection, now: datetime) -> tuple[Abandoned, ...]:
+    """The scans that no process runs any more, though the database says so."""
+    columns = ("number", "id", "heartbeat", "host", "process", "process_started")
+    running = select(*(SCANS.c[name] for name in columns)).where(SCANS.c.state == ScanState.RUNNING.value)
+    return tuple(
+        Abandoned(number, scan_id, heartbeat)
+        for number, scan_id, heartbeat, *owner in connection.execute(running)
+        if not Owner(*owner).alive(heartbeat=heartbeat, now=now)
     )
-    return [
-        number
-        for number, host, process, started, heartbeat in connection.execute(running)
-        if not Owner(host, process, started).alive(heartbeat=heartbeat, now=now)
-    ]
 
 
-def give_up(connection: Connection, numbers: list[int]) -> None:
+def as_it_is(scan: Scan, dead: Sequence[Abandoned]) -> Scan:
+    """A scan as readers see it: an abandoned one has failed, before anything writes so."""
+    heartbeat = next((it.heartbeat for it in dead if it.id == scan.id), None)
+    return replace(scan, state=ScanState.FAILED, finished_at=heartbeat) if heartbeat else scan
+
+
+def give_up(connection: Connection, dead: Sequence[Abandoned]) -> None:
     """Mark scans failed, as of their last sign of life, and drop what they staged."""
-    dead = SCANS.c.number.in_(numbers) & (SCANS.c.state == ScanState.RUNNING.value)
-    failed = update(SCANS).where(dead).values(state=ScanState.FAILED.value, finished_at=SCANS.c.heartbeat)
+    numbers = [it.number for it in dead]
+    still_running = SCANS.c.number.in_(numbers) & (SCANS.c.state == ScanState.RUNNING.value)
+    failed = update(SCANS).where(still_running).values(state=ScanState.FAILED.value, finished_at=SCANS.c.heartbeat)
     connection.execute(failed)
     connection.execute(delete(STAGED_PAGES).where(STAGED_PAGES.c.scan.in_(numbers)))

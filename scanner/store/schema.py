@@ -1,23 +1,32 @@
 """The version of a database: what it is, whether this code can use it, and how it gets there.
 
 Source of truth: Alembic's table `alembic_version` and the folder `migrations/`. A fresh file is made as the newest migration
-would leave it; one with history is only changed when the user says so.
+would leave it; one with history is only changed when the user says so. Other programs use Alembic too, and number their
+revisions alike: a database is Assay's only if it has the table that marks it so, or the tables that every version before the
+mark had.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, assert_never
 
 from sqlalchemy import Connection, Engine, inspect, text
 
-from scanner.errors import StoreError
+from scanner.errors import StoreError, UsageError
 from scanner.store.address import Address
 from scanner.store.engine import writing_history
-from scanner.store.tables import METADATA
+from scanner.store.tables import MARK, METADATA
 
-HEAD = "0008"
+HEAD = "0009"
 """The newest migration; a test compares it with the folder."""
+
+_VERSIONS = "alembic_version"
+_MARKED_SINCE = "0009"
+_UNMARKED = frozenset(
+    {"checks", "clusters", "coverage", "findings", "gaps", "policies", "scans", "tallies", "verdicts"}
+)
+"""What every version before the mark has."""
 
 State: TypeAlias = Literal["fresh", "current", "older", "newer", "foreign"]
 
@@ -39,14 +48,30 @@ def prepare(engine: Engine, address: Address) -> None:
         case "fresh":
             migrate(engine, address)
         case "older":
-            raise StoreError(
-                f"The database {address.shown} was made by an older version of Assay. "
-                "Make a backup of it, then run: assay db upgrade."
-            )
+            raise _older(address)
         case "newer":
             raise _newer(address)
         case "foreign":
             raise _foreign(address)
+
+
+def check(engine: Engine, address: Address) -> None:
+    """Refuse a database that cannot be read as it is: with a UsageError one that holds nothing yet, else with a StoreError."""
+    with engine.connect() as connection:
+        state = _state(connection)
+    match state:
+        case "current":
+            return
+        case "fresh":
+            raise UsageError(f"The database {address.shown} holds no scan yet: `assay scan` records one.")
+        case "older":
+            raise _older(address)
+        case "newer":
+            raise _newer(address)
+        case "foreign":
+            raise _foreign(address)
+        case _ as never:
+            assert_never(never)
 
 
 def migrate(engine: Engine, address: Address) -> bool:
@@ -68,16 +93,32 @@ def migrate(engine: Engine, address: Address) -> bool:
 
 
 def _state(connection: Connection) -> State:
-    tables = inspect(connection).get_table_names()
+    tables = set(inspect(connection).get_table_names())
     if not tables:
         return "fresh"
-    if "alembic_version" not in tables:
+    versions = _versions(connection) if _VERSIONS in tables else []
+    known = _known()
+    if MARK.name not in tables and not (
+        _UNMARKED <= tables and set(versions) <= {it for it in known if it < _MARKED_SINCE}
+    ):
         return "foreign"
-    version = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
-    if version == HEAD:
-        return "current"
-    known = version is None or any((migrations() / "versions").glob(f"{version}_*.py"))
-    return "older" if known else "newer"
+    match versions:
+        case [version] if version == HEAD:
+            return "current"
+        case [version] if version in known:
+            return "older"
+        case [_]:
+            return "newer"
+        case _:
+            return "foreign"
+
+
+def _versions(connection: Connection) -> list[str]:
+    return [str(version) for version in connection.execute(text(f"SELECT version_num FROM {_VERSIONS}")).scalars()]  # noqa: S608 - a constant
+
+
+def _known() -> frozenset[str]:
+    return frozenset(path.name.partition("_")[0] for path in (migrations() / "versions").glob("[0-9]*.py"))
 
 
 def _create(connection: Connection) -> None:
@@ -99,6 +140,13 @@ def _run(connection: Connection) -> None:
     config = Config(attributes={"connection": connection})
     config.set_main_option("script_location", str(migrations()).replace("%", "%%"))
     command.upgrade(config, "head")
+
+
+def _older(address: Address) -> StoreError:
+    return StoreError(
+        f"The database {address.shown} was made by an older version of Assay. "
+        "Make a backup of it, then run: assay db upgrade."
+    )
 
 
 def _newer(address: Address) -> StoreError:

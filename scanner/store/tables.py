@@ -56,6 +56,10 @@ class UtcTime(TypeDecorator[datetime]):
         return value.replace(tzinfo=UTC)
 
 
+MARK = Table("kube_assay", METADATA, Column("note", TEXT, nullable=False))
+"""Marks a database as Assay's by being there; it holds nothing."""
+
+
 def _id() -> Column[int]:
     """A number that the writer gives out: only one transaction writes history at a time."""
     return Column("id", Integer, primary_key=True, autoincrement=False)

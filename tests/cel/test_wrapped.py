@@ -101,7 +101,7 @@ def test_what_could_not(text: str) -> None:
 def test_a_variable_has_the_type_of_its_expression() -> None:
     """What it hands on is still what it was read from."""
     type_, _ = cel.telling("object.spec", TYPED)
-    environment = replace(TYPED, composed=(("spec", type_),))
+    environment = replace(TYPED, composed=TYPED.composed.declaring("spec", type_))
 
     assert (cel.Told("object == int"),) == cel.telling("variables.spec == 1", environment)[1]
 

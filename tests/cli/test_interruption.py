@@ -7,16 +7,19 @@ import os
 import random
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from scanner.cli.interruption import Interruption
+from scanner.errors import AssayError
 from scanner.model.json import Json, as_list, as_object, dig
 from scanner.model.scan import ScanState
-from scanner.store import open_store
+from scanner.store import open_reader, open_store
 from tests.cluster.server import FakeApi, Reply, serving
 from tests.command import ASSAY, environment
 from tests.core.documents import binding, namespace, policy, rule
@@ -25,6 +28,7 @@ MAPS = "/api/v1/configmaps"
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 PAGES, PER_PAGE = 12, 4
 KILLS = 20
+WRITING = 1.0
 
 
 @pytest.fixture
@@ -118,6 +122,67 @@ def test_an_interrupted_scan_keeps_what_it_saw(api: FakeApi, home: Path, number:
     assert b"Traceback" not in err
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_after_the_scan_ends_the_report_alone(api: FakeApi, home: Path, number: signal.Signals) -> None:
+    """The scan is recorded, so the exit code is the scan's; the message says how to see it."""
+    many_maps(api)
+    with scanning(api, home) as process:
+        wait_until(lambda: is_complete(home / "assay.db"))
+        time.sleep(WRITING)
+        process.send_signal(number)
+        _, err = process.communicate(timeout=30)
+    with open_reader(str(home / "assay.db")) as store:
+        [scan] = store.scans()
+
+    assert (0, ScanState.COMPLETE) == (process.returncode, scan.state)
+    assert err.decode().endswith(f"interrupted; the scan is recorded, see it with: assay report {scan.id}\n")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_report(api: FakeApi, home: Path, number: signal.Signals) -> None:
+    """With one word, and without a trace; a reader that takes nothing does not hold it."""
+    many_maps(api)
+    with scanning(api, home) as process:
+        process.communicate(timeout=60)
+    command = [str(ASSAY), "report", "--db", "assay.db", "-o", "json"]
+    with subprocess.Popen(
+        command, cwd=home, env=environment(home), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout
+        assert b"{" == process.stdout.read(1)
+        time.sleep(WRITING)
+        process.send_signal(number)
+        assert 4 == process.wait(timeout=10)
+        assert process.stderr
+        assert b"assay: interrupted\n" == process.stderr.read()
+
+
+def test_an_interrupted_page_leaves_nothing_behind(home: Path) -> None:
+    """The folder of pages that was being written is removed, after SIGTERM too."""
+    script = (
+        "import os, signal, sys\nfrom pathlib import Path\nfrom scanner import cli\n"
+        "from scanner.report.folder import replaced\n"
+        "signal.signal(signal.SIGTERM, cli._interrupt)\n"
+        "with replaced(Path('report')):\n    os.kill(os.getpid(), signal.SIGTERM)\n"
+    )
+    subprocess.run([sys.executable, "-c", script], cwd=home, capture_output=True, check=False)
+    assert [] == [path.name for path in home.iterdir() if "report" in path.name]
+
+
+def many_maps(server: FakeApi) -> None:
+    """More findings than a pipe holds that is not read."""
+    server.says(MAPS, page([config_map(str(number)) for number in range(800)]))
+
+
+def is_complete(path: Path) -> bool:
+    """Whether the only scan of a database is complete."""
+    if not path.exists():
+        return False
+    with suppress(AssayError), open_reader(str(path)) as store:
+        return [ScanState.COMPLETE] == [scan.state for scan in store.scans()]
+    return False
+
+
 def test_a_hanging_server_does_not_hold_an_interrupted_scan(api: FakeApi, home: Path) -> None:
     """A signal also ends the wait for an answer that does not come."""
     slow_maps(api, hang=60)
@@ -174,6 +239,20 @@ def test_a_second_signal_does_not_wait() -> None:
         os.kill(os.getpid(), signal.SIGINT)
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_once_the_scan_is_recorded_signals_are_heard_where_they_end_something() -> None:
+    """What reads the record back goes on, however often the user asks; what renders it ends."""
+    passed = False
+    with Interruption() as interruption:
+        os.kill(os.getpid(), signal.SIGINT)
+        interruption.recorded()
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+        passed = True
+        with pytest.raises(KeyboardInterrupt), interruption.waiting():
+            pass
+    assert passed
 
 
 def test_signals_are_given_back() -> None:

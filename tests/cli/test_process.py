@@ -212,3 +212,23 @@ def test_the_completion_script_can_be_had(home: Path) -> None:
     ran = shell(home, "SHELL=/bin/bash assay --show-completion bash")
 
     assert "_ASSAY_COMPLETE=complete_bash" in ran.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["scan", "\x1b[31mred\u202e"],
+        ["report", "\x1b]0;title\x07"],
+        ["report", "--db", "/nowhere/\x9b31m\u202e"],
+        ["scan", "--from", "/nowhere/\x1b[2J"],
+        ["\u202etset"],
+        ["scan", "--context", "\x1b[8m\u2066"],
+    ],
+)
+def test_what_a_user_types_steers_no_terminal(home: Path, arguments: list[str]) -> None:
+    """Error messages quote arguments, and scripts fill arguments with names of objects."""
+    answer = assay(*arguments, home=home)
+
+    assert answer.code
+    assert answer.stderr
+    assert [] == [mark for mark in answer.stderr if not (mark.isprintable() or mark in "\n\t")]

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from scanner.cluster.live import LiveCluster
+from scanner.cluster.transport import without_password
 from scanner.errors import AssayError, ClusterError, UsageError
 from tests.cluster.server import FakeApi, Reply, listing, refusal
 from tests.cluster.test_live import PODS, names
@@ -67,9 +68,47 @@ def test_a_plugin_gives_the_token(api: FakeApi, tmp_path: Path) -> None:
 
 def test_a_plugin_that_fails_stops_the_scan(api: FakeApi, tmp_path: Path) -> None:
     """Without its credentials the scan would see what anonymous users see."""
-    user = plugin(tmp_path, "echo 'session expired' >&2; exit 1")
-    with pytest.raises(ClusterError, match=r"of user me gave no credentials: .*session expired"):
+    user = plugin(tmp_path, "exit 1")
+    with pytest.raises(ClusterError, match=r"of user me gave no credentials: it failed.*Run it by itself"):
         LiveCluster(kubeconfig=api.kubeconfig(tmp_path, user))
+
+
+@pytest.mark.parametrize("script", ["echo CANARY >&2; exit 1", "echo CANARY", 'echo \'{"token": "CANARY"}\''])
+def test_what_a_plugin_prints_is_not_repeated(
+    api: FakeApi, tmp_path: Path, script: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """It may be a credential, or hold one."""
+    with pytest.raises(ClusterError) as caught:
+        LiveCluster(kubeconfig=api.kubeconfig(tmp_path, plugin(tmp_path, script)))
+
+    assert "CANARY" not in f"{caught.value}{capfd.readouterr()}"
+
+
+@pytest.mark.parametrize("token", ["two\nlines", "a\r\nHost: evil", "пароль", "tab\tbed", "nul\0"])
+def test_a_token_that_no_header_can_carry_is_refused(api: FakeApi, tmp_path: Path, token: str) -> None:
+    """In one sentence, which does not show it."""
+    with pytest.raises(ClusterError, match="characters that no HTTP header can carry") as caught:
+        LiveCluster(kubeconfig=api.kubeconfig(tmp_path, {"token": token})).identity()
+
+    assert token not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://user:CANARY@host:6443",
+        "https://user:CAN/ARY@host:6443",
+        "https://user:CANARY@x@host:6443",
+        "https://host:6443/?token=CANARY",
+        "https://host:6443/path#CANARY",
+    ],
+)
+def test_a_server_is_named_without_credentials(url: str) -> None:
+    """However they came to stand in its URL."""
+    shown = without_password(url)
+
+    assert "host:6443" in shown
+    assert "ARY" not in shown
 
 
 def test_credentials_that_expire_are_read_anew(api: FakeApi, tmp_path: Path) -> None:

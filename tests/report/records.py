@@ -298,6 +298,7 @@ HOSTILE = (
     "\x1b[31mred\x1b[0m\x07",
     "../../etc/passwd",
     "\u202egnp.exe",
+    "\x9b31m\x7f\U000e0001",
     "line one\nline two",
     "[bold red]markup[/bold red]",
     "{{ 7 * 7 }}{% raw %}",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +14,14 @@ from scanner.report import FORMATS, document_of
 from scanner.report.folder import MARKER, replaced
 
 from .records import small_record
+
+
+@pytest.fixture
+def report(tmp_path: Path) -> Path:
+    """A report that Assay wrote."""
+    folder = tmp_path / "report"
+    FORMATS["html"].render(document_of(small_record()), folder)
+    return folder
 
 
 def test_a_new_folder(tmp_path: Path) -> None:
@@ -47,13 +57,69 @@ def test_a_foreign_folder(tmp_path: Path) -> None:
     assert "mine" == (tmp_path / "notes.txt").read_text()
 
 
-def test_a_foreign_file_in_a_report(tmp_path: Path) -> None:
-    """An earlier report that somebody put a file into is refused too."""
-    folder = tmp_path / "report"
-    FORMATS["html"].render(document_of(small_record()), folder)
-    (folder / "signed.pdf").write_text("mine")
-    with pytest.raises(UsageError, match=r"signed\.pdf"):
-        FORMATS["html"].render(document_of(small_record()), folder)
+@pytest.mark.parametrize("place", ["signed.pdf", "policies/notes.txt", "new/folder/notes.txt", ".hidden"])
+def test_a_foreign_file_in_a_report(report: Path, place: str) -> None:
+    """An earlier report into which a person put a file, at any depth, is refused, and the file stays."""
+    (report / place).parent.mkdir(parents=True, exist_ok=True)
+    (report / place).write_text("mine")
+    with pytest.raises(UsageError, match=re.escape(f"{place} in it is not part of the report")), replaced(report):
+        pass
+    assert "mine" == (report / place).read_text()
+
+
+def test_a_page_that_a_person_changed(report: Path) -> None:
+    """Notes written into a page are not lost."""
+    (report / "index.html").write_text("my notes")
+    with pytest.raises(UsageError, match=r"index\.html in it was changed since"), replaced(report):
+        pass
+    assert "my notes" == (report / "index.html").read_text()
+
+
+def test_a_file_that_comes_while_the_pages_are_written(report: Path) -> None:
+    """What is there at the end decides."""
+    with pytest.raises(UsageError, match=r"late\.txt in it is not part"), replaced(report):
+        (report / "late.txt").write_text("mine")
+    assert "mine" == (report / "late.txt").read_text()
+
+
+def test_links_are_not_followed(report: Path, tmp_path: Path) -> None:
+    """A link in place of a page or a folder of pages leads elsewhere, and nothing there is touched."""
+    outside = tmp_path / "outside"
+    (report / "policies").rename(outside)
+    (report / "policies").symlink_to(outside)
+    with pytest.raises(UsageError, match="policies in it is not part of the report"), replaced(report):
+        pass
+    assert [*outside.iterdir()]
+
+
+def test_a_marker_that_came_with_a_copy(report: Path, tmp_path: Path) -> None:
+    """A marker is good for the folder in which Assay wrote it, not for a copy or a clone."""
+    copied = tmp_path / "copied"
+    shutil.copytree(report, copied)
+    with pytest.raises(UsageError, match="was copied there and not written by Assay"), replaced(copied):
+        pass
+    assert (copied / "index.html").exists()
+
+
+@pytest.mark.parametrize(
+    "marker", [b"", b"src\nindex.html\n", b"\xff", b"[]", b'{"folder": 1, "marker": 1, "files": {"src/main.py": ""}}']
+)
+def test_a_planted_marker(tmp_path: Path, marker: bytes) -> None:
+    """A marker that anybody could have written names nothing that is removed."""
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "main.py").write_text("mine")
+    (tmp_path / MARKER).write_bytes(marker)
+    with pytest.raises(UsageError, match=r"Will not replace"), replaced(tmp_path):
+        pass
+    assert "mine" == (tmp_path / "src" / "main.py").read_text()
+
+
+def test_a_report_that_was_moved(report: Path, tmp_path: Path) -> None:
+    """It is the same folder under another name."""
+    moved = report.rename(tmp_path / "moved")
+    with replaced(moved) as fresh:
+        (fresh / "index.html").write_text("here")
+    assert "here" == (moved / "index.html").read_text()
 
 
 def test_a_file(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from io import BytesIO
 from pathlib import Path
 
 import pytest
@@ -35,6 +37,17 @@ def test_nothing_unprintable_is_written(folder: Path) -> None:
         assert [] == [it for it in path.read_text("utf-8") if not (it.isprintable() or it == "\n")], path
 
 
+@pytest.mark.parametrize("name", ["json", "policyreport", "openreports"])
+def test_no_format_steers_a_terminal(name: str) -> None:
+    """Characters that do not print are escaped in every JSON, and are there when it is read."""
+    out = BytesIO()
+    FORMATS[name].render(document_of(hostile_record()), out)
+    text = out.getvalue().decode()
+
+    assert [] == [mark for mark in text if not (mark.isprintable() or mark == "\n")]
+    assert repr(HOSTILE[2])[1:-1] in repr(json.loads(text))
+
+
 def test_nothing_is_written_elsewhere(folder: Path) -> None:
     """A name cannot lead out of the report, or into another folder of it."""
     assert [folder] == list(folder.parent.iterdir())
@@ -58,6 +71,10 @@ def test_nothing_is_written_elsewhere(folder: Path) -> None:
         "_cluster",
         "a_2",
         "é",
+        "nul",
+        "con.audit",
+        "com1",
+        "lpt9.x.y",
     ],
 )
 def test_unsafe_names_become_harmless(name: str) -> None:

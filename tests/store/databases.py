@@ -82,7 +82,8 @@ def without_column(connection: sqlite3.Connection, table: str, column: str) -> N
 
 
 def without_lines_in_common(connection: sqlite3.Connection) -> None:
-    """What migration 0008 does, undone."""
+    """What migrations 0008 and 0009 do, undone."""
+    connection.execute("DROP TABLE kube_assay")
     for name in ("policies_of", "bindings_of", "health_of", "outside_of", "matched"):
         connection.execute(f"ALTER TABLE scans DROP COLUMN {name}")
     connection.execute("ALTER TABLE scan_policies ADD COLUMN matched INTEGER NOT NULL DEFAULT 0")

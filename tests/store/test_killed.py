@@ -16,7 +16,7 @@ import pytest
 
 from scanner.errors import StoreError, UsageError
 from scanner.model.scan import ScanState
-from scanner.store import SqlStore, open_store
+from scanner.store import SqlStore, open_reader, open_store
 from scanner.store.owner import Owner, this_process
 from tests.store.databases import count, execute
 from tests.store.made import DAWN, Round, clock, finding
@@ -35,17 +35,20 @@ def victim(url: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
 
 @pytest.mark.parametrize("stage", ["begun", "paged"])
 def test_a_killed_scan_is_failed(url: str, stage: str) -> None:
-    """The next look at the database finds it, marks it failed as of its last sign of life, and drops its pages."""
+    """A reader sees it failed as of its last sign of life; the next scan records so, and drops its pages."""
     with victim(url, "prod", stage) as process:
         assert process.stdout is not None
         assert f"{stage}\n" == process.stdout.readline()
         process.kill()
         process.wait()
+        with open_reader(url, clock) as reader:
+            [scan] = reader.scans()
+        assert 1 == count(url, "scans WHERE state = 'running'")
         with open_store(url, clock) as store:
-            [scan] = store.scans()
+            store.begin(Round().start(2))
 
     assert (ScanState.FAILED, DAWN) == (scan.state, scan.finished_at)
-    assert 0 == count(url, "staged_pages")
+    assert (1, 0) == (count(url, "scans WHERE state = 'failed'"), count(url, "staged_pages"))
 
 
 def test_a_killed_scan_leaves_no_findings(url: str) -> None:

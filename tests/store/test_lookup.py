@@ -33,6 +33,14 @@ def several(store: SqlStore) -> SqlStore:
     return store
 
 
+def test_the_last_scan_is_the_last_of_history(store: SqlStore) -> None:
+    """Clocks may be set back: the order is that in which scans became part of history."""
+    scan(store, "first", 9)
+    scan(store, "second", 1)
+
+    assert ("second", "first") == (store.find_scan("last").id, store.find_scan("last~1", "prod").id)
+
+
 @pytest.mark.parametrize(
     ("typed", "meant"),
     [

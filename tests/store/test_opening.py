@@ -6,13 +6,15 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from sqlalchemy import create_engine, event, text
 
 from scanner.errors import StoreError, UsageError
 from scanner.model.outcome import Violated
-from scanner.store import open_store, upgrade
+from scanner.store import open_reader, open_store, upgrade
+from scanner.store.address import address_of
 from tests.store.databases import POSTGRES, count, execute
 from tests.store.made import Round, clock, finding
 
@@ -66,6 +68,10 @@ def test_what_was_stored_is_there_when_it_is_opened_again(fresh: str) -> None:
         ("mysql://root@localhost/x", "of type mysql"),
         ("://", "cannot be read"),
         (f"postgresql://u:{SECRET}@host:port/x", "cannot be read"),
+        (f"postgresql:/u:{SECRET}@host/x", "lacks the two slashes"),
+        (f"postgres:u:{SECRET}@host/x", "lacks the two slashes"),
+        (f"host=db user=u password={SECRET}", "keywords and values"),
+        (f"password = {SECRET}", "keywords and values"),
     ],
 )
 def test_a_url_that_names_no_usable_database_is_refused(given: str, said: str) -> None:
@@ -75,6 +81,15 @@ def test_a_url_that_names_no_usable_database_is_refused(given: str, said: str) -
 
     assert "Use a path, sqlite:///PATH or postgresql://USER@HOST/DATABASE." in str(caught.value)
     assert SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize("option", ["password", "PASSWORD", "sslpassword", "sslkey", "passfile", "oauth_client_secret"])
+def test_an_address_is_shown_without_its_secrets(option: str) -> None:
+    """Wherever in the URL they stand, and however they are written; nor does a driver's error show them."""
+    address = address_of(f"postgresql://u:{quote(SECRET)}@host/x?{option}={quote(SECRET)}&connect_timeout=5")
+
+    assert "postgresql://u:***@host/x?connect_timeout=5" == address.shown
+    assert "*** and ***" == address.masked(f"{SECRET} and {quote(SECRET)}")
 
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
@@ -172,15 +187,45 @@ def test_a_newer_database_is_refused(fresh: str) -> None:
             change(fresh)
 
 
-def test_an_older_database_wants_an_upgrade(fresh: str) -> None:
-    """It is not changed behind the user's back; `assay db upgrade` changes it."""
+@pytest.mark.parametrize(
+    "versions", [(), ("0003",), ("0009",), ("*",), ("0001", "0003")], ids=lambda versions: "+".join(versions) or "none"
+)
+def test_a_database_of_another_program_that_uses_alembic_is_left_alone(fresh: str, versions: tuple[str, ...]) -> None:
+    """Other programs number their revisions alike, and some have applied none yet."""
     execute(fresh, "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL)")
-    with pytest.raises(StoreError, match=r"made by an older version of Assay.*run: assay db upgrade\."):
-        open_store(fresh)
+    for version in versions:
+        execute(fresh, "INSERT INTO alembic_version VALUES (:version)", version=version)
 
-    assert upgrade(fresh)
-    with open_store(fresh, clock) as store:
-        assert () == store.scans()
+    for change in (open_store, open_reader, upgrade):
+        with pytest.raises(StoreError, match="holds tables that are not Assay's"):
+            change(fresh)
+    assert len(versions) == count(fresh, "alembic_version")
+
+
+@pytest.mark.parametrize(
+    ("version", "said"),
+    [
+        ("*", "made by a newer version of Assay"),
+        ("0003", r"made by an older version of Assay.*run: assay db upgrade\."),
+    ],
+)
+def test_a_version_is_known_by_its_whole_name(fresh: str, version: str, said: str) -> None:
+    """No version is a pattern, and an older one is not changed behind the user's back."""
+    open_store(fresh).close()
+    execute(fresh, "UPDATE alembic_version SET version_num = :version", version=version)
+
+    for change in (open_store, open_reader):
+        with pytest.raises(StoreError, match=said):
+            change(fresh)
+
+
+def test_a_database_without_its_version_is_refused(fresh: str) -> None:
+    """What state its tables are in cannot be known."""
+    open_store(fresh).close()
+    execute(fresh, "DELETE FROM alembic_version")
+
+    with pytest.raises(StoreError, match="holds tables that are not Assay's"):
+        open_store(fresh)
 
 
 def test_a_current_database_needs_no_upgrade(fresh: str) -> None:

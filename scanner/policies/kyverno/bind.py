@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from scanner.cel import Timestamp
+from scanner.cel import Timestamp, TooLarge
 from scanner.cel.kyverno import Alone, Surroundings, discreet, receivers
-from scanner.evaluate import CompiledPolicy
+from scanner.evaluate import CompiledPolicy, too_large
 from scanner.model.json import EMPTY
 from scanner.model.policy import Binding, MatchResources, Operation, Policy, Rule
 from scanner.model.reading import Auditability
@@ -58,9 +58,13 @@ def _bound(
     policy: KyvernoPolicy, exceptions: tuple[PolicyException, ...], circumstances: Circumstances
 ) -> Iterator[Bound]:
     namespaced = bool(policy.namespace)
-    compiled = tuple((variant, compile_policy(form, namespaced=namespaced)) for variant, form in policy.variants())
-    as_written = compiled[0][1]
-    conditions = tuple(compile_exception(exception, as_written, namespaced=namespaced) for exception in exceptions)
+    try:
+        compiled = tuple((variant, compile_policy(form, namespaced=namespaced)) for variant, form in policy.variants())
+        as_written = compiled[0][1]
+        conditions = tuple(compile_exception(exception, as_written, namespaced=namespaced) for exception in exceptions)
+    except TooLarge as why:
+        compiled = tuple((variant, too_large(form, why)) for variant, form in policy.variants())
+        conditions = ()
     faults = (fault(policy.full_name, form, conditions) for _, form in compiled)
     decision = Decision(
         manner=circumstances.manner,

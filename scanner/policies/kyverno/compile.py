@@ -14,7 +14,7 @@ from scanner import cel
 from scanner.budget import Outlay, Share
 from scanner.cel import kyverno
 from scanner.cel.text import quoted
-from scanner.evaluate import CompiledPolicy, Expression, checks_of, compile_expression
+from scanner.evaluate import Allowance, CompiledPolicy, Expression, checks_of, compile_expression, too_large
 from scanner.model.policy import NamedExpression, Policy
 from scanner.policies.kyverno.exceptions import PolicyException
 
@@ -32,14 +32,21 @@ class CompiledException:
 
 def compile_policy(policy: Policy, *, namespaced: bool) -> CompiledPolicy:
     """Compile one variant; what does not compile is kept as a fault."""
+    try:
+        return _compiled_variant(policy, namespaced=namespaced)
+    except cel.TooLarge as why:
+        return too_large(policy, why)
+
+
+def _compiled_variant(policy: Policy, *, namespaced: bool) -> CompiledPolicy:
+    allowance = Allowance()
     environment = kyverno.environment(namespaced=namespaced)
     conditions = _conditions(policy.match_conditions, environment)
     variables: dict[str, Expression] = {}
     for variable in policy.variables:
-        expression = _compiled(variable.expression, environment, variables)
+        expression = allowance.take(_compiled(variable.expression, environment, {}))
         variables[variable.name] = expression
-        known = tuple(entry for entry in environment.composed if entry[0] != variable.name)
-        environment = replace(environment, composed=(*known, (variable.name, _result(expression))))
+        environment = replace(environment, composed=environment.composed.declaring(variable.name, _result(expression)))
     compiled = CompiledPolicy(
         policy=policy,
         variables=variables,
@@ -47,15 +54,15 @@ def compile_policy(policy: Policy, *, namespaced: bool) -> CompiledPolicy:
         validations=tuple(
             (
                 validation,
-                _compiled(validation.expression, environment, variables, cel.BOOL),
-                _compiled(validation.message_expression, environment, variables, cel.STRING)
+                allowance.take(_compiled(validation.expression, environment, variables, cel.BOOL)),
+                allowance.take(_compiled(validation.message_expression, environment, variables, cel.STRING))
                 if validation.message_expression
                 else None,
             )
             for validation in policy.validations
         ),
         annotations=tuple(
-            _compiled(annotation.value_expression, environment, variables, cel.STRING, cel.NULL)
+            allowance.take(_compiled(annotation.value_expression, environment, variables, cel.STRING, cel.NULL))
             for annotation in policy.audit_annotations
         ),
         checks=checks_of(policy),
@@ -75,8 +82,9 @@ def compile_exception(exception: PolicyException, policy: CompiledPolicy, *, nam
     `compileForKubernetes` compiles them last, when the policy's variables are declared already; `evaluateWithData` gives them no
     value for `variables`. So `variables.x` compiles, and is an error in every evaluation.
     """
-    declared = tuple((name, _result(variable)) for name, variable in policy.variables.items())
-    environment = replace(kyverno.environment(namespaced=namespaced), composed=declared)
+    environment = kyverno.environment(namespaced=namespaced)
+    for name, variable in policy.variables.items():
+        environment = replace(environment, composed=environment.composed.declaring(name, _result(variable)))
     return CompiledException(exception, _conditions(exception.conditions, environment))
 
 

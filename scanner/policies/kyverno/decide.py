@@ -12,7 +12,7 @@ from datetime import datetime
 
 from scanner import cel
 from scanner.cel.kyverno import Unavailable
-from scanner.evaluate import CompiledPolicy, Expression, Request
+from scanner.evaluate import CompiledPolicy, Expression, Request, left_out
 from scanner.model.outcome import (
     Check,
     CheckKind,
@@ -120,6 +120,8 @@ class Decision:
 
     def __call__(self, compiled: CompiledPolicy, request: Request, _param: Resource | None) -> tuple[Judgement, ...]:
         """Every check of a matched policy; without a param."""
+        if compiled.excess:
+            return left_out(compiled)
         if self.fault:
             return (Judgement(Check(CheckKind.CONFIGURATION), Errored(self.fault, would_deny=False, code=_REFUSED)),)
         values = activation(request, self.manner, self._receivers(request))

@@ -1,0 +1,18 @@
+"""A database says that it is Assay's: its version table alone may be any program's."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0009"
+down_revision = "0008"
+branch_labels = None
+depends_on = None
+
+
+TEXT = sa.String().with_variant(sa.String(collation="C"), "postgresql")
+
+
+def upgrade() -> None:
+    op.create_table("kube_assay", sa.Column("note", TEXT, nullable=False))

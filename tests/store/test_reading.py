@@ -1,0 +1,115 @@
+"""Reading takes neither free space nor the right to write, and changes nothing."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from sqlalchemy.exc import DBAPIError
+
+from scanner.errors import StoreError, UsageError
+from scanner.store import open_reader, open_store
+from tests.store.made import Round, clock, finding
+
+ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount file systems: run the tests as root")
+
+
+@contextmanager
+def mounted(folder: Path) -> Iterator[Path]:
+    """A small file system of its own."""
+    place = folder / "mounted"
+    place.mkdir()
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", place], capture_output=True, text=True, check=False
+    )
+    if made.returncode:
+        pytest.skip(f"no file system can be mounted here: {made.stderr.strip()}")
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", place], check=True)
+
+
+def recorded(folder: Path) -> Path:
+    """A database that holds one scan."""
+    path = folder / "assay.db"
+    with open_store(str(path), clock) as store:
+        Round((finding("a"),)).record(store, 1)
+    return path
+
+
+def read(path: Path) -> list[str]:
+    """The findings of the last scan."""
+    with open_reader(str(path), clock) as reader:
+        scan = reader.find_scan("last")
+        return [it.finding.name for it in reader.record(scan.id).findings()]
+
+
+@ROOT
+def test_a_report_opens_on_a_read_only_file_system(tmp_path: Path) -> None:
+    """As from a backup or a volume that an auditor may only read."""
+    with mounted(tmp_path) as place:
+        path = recorded(place)
+        subprocess.run(["mount", "-o", "remount,ro", place], check=True)
+
+        assert [finding("a").name] == read(path)
+
+
+@ROOT
+def test_a_report_opens_on_a_full_disk(tmp_path: Path) -> None:
+    """The disk may be full because of the database."""
+    with mounted(tmp_path) as place:
+        path = recorded(place)
+        fill(place)
+
+        assert [finding("a").name] == read(path)
+
+
+def fill(place: Path) -> None:
+    """Use all space up."""
+    with (place / "full").open("wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(b"x" * 4096)
+        except OSError as error:
+            assert errno.ENOSPC == error.errno  # noqa: PT017 - any other error is a broken test
+
+
+@ROOT
+def test_changes_that_are_not_merged_yet_are_not_left_out(tmp_path: Path) -> None:
+    """A killed scan leaves them beside the file; without them the report would be of an earlier time."""
+    with mounted(tmp_path) as place:
+        path = recorded(place)
+        with open_store(str(path), clock) as store:
+            Round((finding("b"),)).record(store, 2)
+            for beside in place.glob("assay.db*"):
+                shutil.copy(beside, place / beside.name.replace("assay", "copied"))
+        (place / "copied.db-shm").unlink()
+        subprocess.run(["mount", "-o", "remount,ro", place], check=True)
+
+        with pytest.raises(StoreError, match=r"copied\.db-wal holds changes .*Copy both files to another place"):
+            read(place / "copied.db")
+
+
+def test_a_reader_changes_nothing(fresh: str) -> None:
+    """Rights to read suffice."""
+    with open_store(fresh, clock) as store:
+        Round((finding("a"),)).record(store, 1)
+    with (
+        open_reader(fresh, clock) as reader,
+        reader._engine.connect() as connection,
+        pytest.raises(DBAPIError, match=r"read-?only"),
+    ):
+        connection.exec_driver_sql("UPDATE scans SET state = 'failed'")
+
+
+def test_an_empty_database_is_not_set_up_by_a_reader(fresh: str) -> None:
+    """A misspelt path makes no database."""
+    with pytest.raises((UsageError, StoreError), match=r"holds no scan yet|cannot be opened"):
+        open_reader(fresh)
