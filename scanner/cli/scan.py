@@ -45,6 +45,7 @@ from scanner.errors import UsageError
 from scanner.model.scan import ScanState, Scope
 
 if TYPE_CHECKING:
+    from scanner.cel.kyverno import Network
     from scanner.model.resource import UserInfo
     from scanner.model.scan import ScanRecord
     from scanner.opinion.comparison import Comparison
@@ -186,10 +187,19 @@ def command(
         bool,
         typer.Option(
             "--allow-network",
-            help="Make the HTTP requests that Kyverno's policies name, and ask registries about images. Nothing of a Secret is sent.",
+            help="Make the HTTP requests that Kyverno's policies name, and ask registries about images, at public addresses. Nothing of a Secret is sent.",
             rich_help_panel=_POLICIES,
         ),
     ] = False,
+    allow_network_to: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow-network-to",
+            metavar="CIDR|HOST",
+            help="With --allow-network: allow these addresses, or this host, although they are not public (repeatable).",
+            rich_help_panel=_POLICIES,
+        ),
+    ] = None,
     operation: OperationOption = Operation.AUTO,
     user: UserOption = "",
     user_groups: GroupsOption = None,
@@ -273,6 +283,8 @@ def command(
         reject_together("-A", {"-n": namespaces}, "leave one of them out")
     if no_cluster_policies and not files:
         raise UsageError("--no-cluster-policies leaves no policy: name files with -f")
+    if allow_network_to and not allow_network:
+        raise UsageError("--allow-network-to needs --allow-network: without it no request is made")
     reject_stdin_twice([*(source or ()), *(files or ())])
     scope = _scope(
         operation=operation.value,
@@ -291,7 +303,7 @@ def command(
         assume_bound=assume_bound or [],
         user=requester(user, user_groups, user_uid, user_extra),
         kyverno_compat=kyverno_compat,
-        allow_network=allow_network,
+        network=_network(allow_network_to or []) if allow_network else None,
     )
     if source:
         cluster, options = _from_files(source, options, cluster_name, kubernetes_version(version))
@@ -341,13 +353,10 @@ def _options(
     assume_bound: list[str],
     user: UserInfo | None,
     kyverno_compat: KyvernoCompat | None,
-    allow_network: bool,
+    network: Network | None,
 ) -> Options:
     from scanner.cluster.yaml import load  # noqa: PLC0415 - nothing is imported before it is needed
     from scanner.scan import Options  # noqa: PLC0415
-
-    if allow_network:
-        from scanner.cluster.outside import Outside  # noqa: PLC0415
 
     manifests, gaps = policy_files(files)
     return Options(
@@ -359,8 +368,15 @@ def _options(
         user=user,
         kyverno_compat=kyverno_compat.value if kyverno_compat else "",
         parse=load,
-        network=Outside() if allow_network else None,
+        network=network,
     )
+
+
+def _network(allowed: list[str]) -> Network:
+    from scanner.cluster.destinations import destinations  # noqa: PLC0415 - nothing is imported before it is needed
+    from scanner.cluster.outside import Outside  # noqa: PLC0415
+
+    return Outside(destinations(allowed))
 
 
 def _from_files(source: list[Path], options: Options, name: str, version: str) -> tuple[Cluster, Options]:
