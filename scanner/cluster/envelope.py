@@ -23,7 +23,7 @@ from scanner.model.resource import Kind
 class Envelope:
     """What a page states. `token` asks for the next page; `remaining` is None where the page does not announce any number.
 
-    `faults` are what is wrong with its items, each as the end of a sentence about the page; `stray` is a namespace of one of
+    `names` are those of the objects, each after its namespace. `faults` are what is wrong with its items, each as the end of a sentence about the page; `stray` is a namespace of one of
     them, if it is not the one whose objects were asked for.
     """
 
@@ -34,6 +34,7 @@ class Envelope:
     remaining: int | None
     count: int
     faults: tuple[str, ...]
+    names: tuple[str, ...] = ()
     stray: str = ""
 
 
@@ -85,8 +86,9 @@ def envelope(data: bytes, kind: Kind, namespace: str = "") -> Envelope | None:
         return None
     items = read.items or []
     stray = next((it for item in items if (it := item.metadata.namespace) not in (None, "", namespace)), None)
-    found = _envelope(read, len(items), tuple(_faults(items, kind)))
-    return replace(found, stray=stray) if namespace and stray else found
+    names = tuple(f"{item.metadata.namespace or ''}/{item.metadata.name}" for item in items)
+    found = _envelope(read, len(items), tuple(_faults(items, names, kind)))
+    return replace(found, names=names, stray=stray or "" if namespace else "")
 
 
 def _unreadable(data: bytes) -> Envelope | None:
@@ -104,7 +106,7 @@ def _envelope(read: _List | _Unreadable, count: int, faults: tuple[str, ...]) ->
     )
 
 
-def _faults(items: Sequence[_Object], kind: Kind) -> Iterator[str]:
+def _faults(items: Sequence[_Object], names: Sequence[str], kind: Kind) -> Iterator[str]:
     wrong = {
         f"{item.version or kind.api_version} {item.kind or kind.kind}"
         for item in items
@@ -118,7 +120,7 @@ def _faults(items: Sequence[_Object], kind: Kind) -> Iterator[str]:
         yield "holds objects without a namespace"
     if not kind.namespaced and any(item.metadata.namespace for item in items):
         yield "holds objects with a namespace, although the kind is cluster-scoped"
-    if len({(item.metadata.namespace, item.metadata.name) for item in items}) < len(items):
+    if len({*names}) < len(items):
         yield "holds an object twice"
     if len({bool(item.metadata.uid) for item in items}) > 1:
         yield "holds objects with and without a UID"

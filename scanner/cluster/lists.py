@@ -22,6 +22,7 @@ from scanner.cluster.session import Answer, AnswerTooLarge, Session, Unanswered
 from scanner.errors import ClusterError, ListFailed
 from scanner.model.json import as_text, dig
 from scanner.model.resource import Kind, Page
+from scanner.seen import Seen
 
 _GONE: Final = 410
 _DOUBTS: Final = 2
@@ -75,6 +76,7 @@ class PagedList:
         self._tokens = {""}
         self._version = ""
         self._seam = ""
+        self._seen = Seen()
         self._announced: int | None = None
         self._begun_again = False
         self._expiries = 0
@@ -97,6 +99,7 @@ class PagedList:
         self._announced = self._still_announced(read)
         self._token = read.token
         self._tokens.add(read.token)
+        self._seen.add(read.names)
         self._ended = not read.token
         self._limit = min(self._limit * 2, self._most)
         return Page(self._kind, self._number, data, read.resource_version, self._clock() - started, seam)
@@ -163,6 +166,8 @@ class PagedList:
         doubts = [f"page {self._number + 1} {fault}" for fault in read.faults]
         if not read.resource_version and (self._kind.group, self._kind.kind) not in _COMPUTED:
             doubts.append(f"page {self._number + 1} names no resource version")
+        if repeated := self._seen.among(read.names):
+            doubts.append(f"page {self._number + 1} repeats {len(repeated)} objects of earlier pages")
         if (missing := self._missing(read)) != 0:
             more = "fewer" if missing > 0 else "more"
             doubts.append(f"page {self._number + 1} has {abs(missing)} objects {more} than the server had announced")
@@ -196,7 +201,7 @@ class PagedList:
         expired = f"the list expired after page {self._number}"
         token = as_text(dig(answer.body(), "metadata", "continue"))
         self._expiries += 1
-        self._announced = None
+        self._announced, self._seen = None, Seen()
         if self._expiries > _EXPIRIES or (self._begun_again and not token):
             self._fail(f"{expired}: {answer.message()}. Scan again when the server is less busy")
         if token:

@@ -95,11 +95,16 @@ def refusal(status: int, message: str, **metadata: Json) -> Reply:
     )
 
 
-def listing(kind: str, *names: str, version: str = "7", token: str = "") -> Reply:
+GROUPS = {"Deployment": "apps/v1"}
+CLUSTER_SCOPED = ("Node", "Namespace")
+
+
+def listing(kind: str, *names: str, version: str = "7", token: str = "", namespace: str = "default") -> Reply:
     """One page of a list."""
     metadata = {"resourceVersion": version, **({"continue": token} if token else {})}
-    items = [{"metadata": {"name": name}} for name in names]
-    return Reply({"kind": f"{kind}List", "apiVersion": "v1", "metadata": metadata, "items": items})
+    within = {} if kind in CLUSTER_SCOPED else {"namespace": namespace}
+    items = [{"metadata": {"name": name, "uid": f"uid-of-{name}", **within}} for name in names]
+    return Reply({"kind": f"{kind}List", "apiVersion": GROUPS.get(kind, "v1"), "metadata": metadata, "items": items})
 
 
 class _Server(ThreadingHTTPServer):
