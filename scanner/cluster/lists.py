@@ -5,8 +5,9 @@ in chunks"). All pages of a list show one moment, named by its resource version.
 moment (410 Gone) it may offer a token that goes on from the same place at a later one; if it does not, the list is begun
 again, once. Objects that come again by that are counted once by whoever reads the pages.
 
-`remainingItemCount` is exact where no selector narrows the list (`PrepareContinueToken` of apiserver's storage): what a page
-announces must come, up to the page that shows another moment.
+`remainingItemCount` is exact where no selector narrows the list: it is the count of all that is left, less the limit, and a page
+that has another after it has as many objects as the limit (`PrepareContinueToken` and GetList of apiserver's storage). What a page
+announces must come, unless the list goes on at a later moment.
 """
 
 from __future__ import annotations
@@ -69,6 +70,7 @@ class PagedList:
         self._clock = clock
         namespace = _NAMESPACE.search(path)
         self._namespace = namespace[1] if namespace else ""
+        self._narrowed = "labelSelector" in query
         self._most = int(query["limit"])
         self._limit = self._most
         self._number = 0
@@ -168,7 +170,10 @@ class PagedList:
             doubts.append(f"page {self._number + 1} names no resource version")
         if repeated := self._seen.among(read.names):
             doubts.append(f"page {self._number + 1} repeats {len(repeated)} objects of earlier pages")
-        if (missing := self._missing(read)) != 0:
+        if read.token and read.remaining is not None and not self._narrowed and read.count != self._limit:
+            asked = f"{self._limit} were asked for and more are announced"
+            doubts.append(f"page {self._number + 1} has {read.count} objects, although {asked}")
+        elif (missing := self._missing(read)) != 0:
             more = "fewer" if missing > 0 else "more"
             doubts.append(f"page {self._number + 1} has {abs(missing)} objects {more} than the server had announced")
         return "; ".join(doubts)
@@ -183,7 +188,7 @@ class PagedList:
 
     def _still_announced(self, read: Envelope) -> int | None:
         """How many objects must come after a page. A selector leaves out some of those that the server counts."""
-        if "labelSelector" in self._query:
+        if self._narrowed:
             return None
         if read.remaining is not None or self._announced is None:
             return read.remaining

@@ -18,6 +18,7 @@ from tests.cluster.server import FakeApi, Reply, listing, refusal
 
 PODS = Kind("", "v1", "Pod", "pods", namespaced=True)
 SECRETS = Kind("", "v1", "Secret", "secrets", namespaced=True)
+NAMESPACES = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
 NODES = Kind("", "v1", "Node", "nodes", namespaced=False)
 DEPLOYMENTS = Kind("apps", "v1", "Deployment", "deployments", namespaced=True)
 POLICIES = Kind(
@@ -78,6 +79,16 @@ def test_requester_is_whom_the_server_sees(api: FakeApi, cluster: LiveCluster) -
     api.says("/apis/authentication.k8s.io/v1/selfsubjectreviews", Reply({"status": {"userInfo": user}}, 201))
     expected = UserInfo("jane", "7", ("dev", "system:authenticated"), (("a", ("b",)),))
     assert expected == cluster.requester()
+
+
+@pytest.mark.parametrize(
+    "reply", [Reply({}, 201), Reply({"status": {"userInfo": {}}}, 201), refusal(500, "etcd is down")]
+)
+def test_a_requester_that_is_not_said_is_not_nobody(api: FakeApi, cluster: LiveCluster, reply: Reply) -> None:
+    """Policies that read the user would be evaluated for another one."""
+    api.says("/apis/authentication.k8s.io/v1/selfsubjectreviews", reply)
+    with pytest.raises(ClusterError, match="does not say who these credentials are"):
+        cluster.requester()
 
 
 @pytest.mark.parametrize("status", [403, 404])
@@ -209,6 +220,22 @@ def test_a_missing_root_is_a_gap(api: FakeApi, cluster: LiveCluster) -> None:
     """A server that hides the core group is scanned, and the hole is named."""
     api.says("/apis", aggregated(group("apps", version("v1", resource("deployments", "Deployment"))), ADMISSION))
     assert [(GapKind.DISCOVERY, "/api")] == [(gap.kind, gap.where) for gap in cluster.discover().gaps]
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        {"kind": "Namespace", "metadata": {"name": "bank"}},
+        {"kind": "Secret", "metadata": {"name": "shop"}},
+        {"metadata": {"name": "shop"}},
+        {},
+    ],
+)
+def test_another_object_is_not_the_namespace(api: FakeApi, cluster: LiveCluster, named: Json) -> None:
+    """Who may read one namespace only gets that one, or none."""
+    api.says("/api/v1/namespaces/shop", Reply(named))
+    _, failure = until_failure(cluster.pages(NAMESPACES, namespace="shop"))
+    assert "cannot get namespace shop: the server answered 200 and no such Namespace" in failure.why
 
 
 # Promises about what is sent
