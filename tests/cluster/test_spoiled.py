@@ -151,7 +151,7 @@ LISTS = [
           "partial", "the server had announced more", when=second),
     Fault("more than announced", MAPS.path, changed(lambda it: it["items"].append(document(MAPS, "zz"))), "inconsistent",
           "page 3 has 1 objects more", when=lambda number: number >= 3),
-    Fault("other announcement", MAPS.path, metadata(remainingItemCount=9), "inconsistent", "had announced",
+    Fault("other announcement", MAPS.path, metadata(remainingItemCount=9), "partial", "had announced",
           when=lambda number: 2 <= number <= 4),
     Fault("another moment", MAPS.path, metadata(resourceVersion="101"), "inconsistent", "shows resource version 101",
           when=second),
