@@ -52,6 +52,7 @@ _LONG_NUMBER = re.compile(rb"(?:^|[\s:,\[-])[0-9]{19}")
 _DIGITS = bytes(ord("0") if chr(byte).isdigit() and byte < 128 else ord(" ") for byte in range(256))  # noqa: PLR2004
 _LONG_RUN = b"0" * 19
 _INT64 = 2**63
+_QUOTED = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,7 +295,7 @@ def item_fault(kind: Kind, item: Json) -> str:
         return "an item of the list has no metadata"
     stated = item.get("apiVersion") or kind.api_version, item.get("kind") or kind.kind
     if stated != (kind.api_version, kind.kind):
-        return f"an item of the list is another object: {stated[0]} {stated[1]}"
+        return f"an item of the list is another object: {stated[0]} {stated[1]}"[:_QUOTED]
     return "" if metadata.get("name") else "an item of the list has no name"
 
 

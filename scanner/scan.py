@@ -520,7 +520,9 @@ class _Listing:
             seams += [page.seam] if page.seam else []
             yield from _resources(page)
         if seams:
-            raise ListFailed("failed", f"cannot list all {kind.resource}: {'; '.join(dict.fromkeys(seams))}. Scan again")
+            raise ListFailed(
+                "failed", f"cannot list all {kind.resource}: {'; '.join(dict.fromkeys(seams))}. Scan again"
+            )
 
     def expect(self, kinds: Iterable[Kind]) -> None:
         """Tell the cluster what is going to be judged, if it is."""

@@ -12,11 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 import msgspec
 
 from scanner.cel.depth import with_room
 from scanner.model.resource import Kind
+
+_QUOTED: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +116,7 @@ def _faults(items: Sequence[_Object], names: Sequence[str], kind: Kind) -> Itera
         if item.kind not in (None, "", kind.kind) or item.version not in (None, "", kind.api_version)
     }
     if wrong:
-        yield f"holds objects of another kind ({min(wrong)})"
+        yield f"holds objects of another kind ({min(wrong)[:_QUOTED]})"
     if not all(item.metadata.name for item in items):
         yield "holds objects without a name"
     if kind.namespaced and not all(item.metadata.namespace for item in items):

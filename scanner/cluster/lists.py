@@ -29,6 +29,9 @@ _GONE: Final = 410
 _DOUBTS: Final = 2
 _EXPIRIES: Final = 3
 _SMALLER: Final = 4
+_QUOTED: Final = 100
+# It goes into a URL, of which servers take a few thousand characters; apiserver's names an object and a moment.
+_LONGEST_TOKEN: Final = 16_384
 _USER: Final = re.compile(r'User "([^"]+)"')
 _NAMESPACE: Final = re.compile(r"/namespaces/([^/]+)/")
 # Kinds whose lists name no resource version, because nothing of them is stored: their objects are made for the answer
@@ -150,14 +153,16 @@ class PagedList:
         if read is None:
             return "the answer is not a list in JSON. Is there something between Assay and the API server?"
         if read.api_version != self._kind.api_version or not self._is_list_kind(read.kind):
-            found = f"{read.api_version} {read.kind}".strip() or "a list without a kind"
+            found = f"{read.api_version} {read.kind}".strip()[:_QUOTED] or "a list without a kind"
             return f"the answer is {found} instead of {self._kind.api_version} {self._kind.kind}List. Scan again"
+        if len(read.token) > _LONGEST_TOKEN:
+            return f"the server gives a token of {len(read.token)} characters after page {self._number + 1}. Scan again"
         if read.token and read.token in self._tokens:
             return f"the server repeats itself after page {self._number}. Scan again, and tell its operators"
         if not read.token and (self._missing(read) > 0 or read.remaining):
             return f"the list ends after page {self._number + 1}, although the server had announced more. Scan again"
         if read.stray:
-            return f"page {self._number + 1} holds objects of namespace {read.stray} instead of {self._namespace}. Scan again"
+            return f"page {self._number + 1} holds objects of namespace {read.stray[:_QUOTED]} instead of {self._namespace}. Scan again"
         return ""
 
     def _is_list_kind(self, name: str) -> bool:
@@ -199,7 +204,8 @@ class PagedList:
         version = read.resource_version
         if version == self._version or not self._number or not version:
             return ""
-        return f"page {self._number + 1} shows resource version {version}, those before it {self._version}"
+        shown, before = version[:_QUOTED], self._version[:_QUOTED]
+        return f"page {self._number + 1} shows resource version {shown}, those before it {before}"
 
     def _go_on(self, answer: Answer) -> None:
         """An expired list goes on at a later moment, or begins again."""

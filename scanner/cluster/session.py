@@ -38,6 +38,7 @@ from scanner.model.json import Json, JsonObject, as_object, as_text
 _LATER: Final = frozenset({429, 500, 502, 503, 504})
 _UNAUTHORIZED: Final = 401
 _QUOTED: Final = 200
+_LONGEST: Final = 2000
 _AT_LEAST: Final = 0.001
 
 
@@ -76,7 +77,7 @@ class Answer:
     def message(self) -> str:
         """What the server says about a refusal, in one line."""
         said = as_text(self.body().get("message")) or self.data[:_QUOTED].decode(errors="replace")
-        return " ".join(said.split()) or "without a word"
+        return " ".join(said.split())[:_LONGEST] or "without a word"
 
 
 @dataclass(frozen=True, slots=True)
