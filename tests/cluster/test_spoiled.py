@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import gzip
 import shutil
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -99,9 +98,8 @@ def padded(reply: Reply, _asked: object) -> Reply:
     return Reply(reply.data + b" " * (65 * MiB))
 
 
-def bomb(reply: Reply, _asked: object) -> Reply:
-    """The same, packed into few bytes."""
-    return Reply(gzip.compress(reply.data + b" " * (65 * MiB)), headers={"Content-Encoding": "gzip"})
+BOMB = gzip.compress(b'{"kind":"ConfigMapList","apiVersion":"v1"}' + b" " * (65 * MiB), 1)
+"""Few bytes that unpack to more than an answer may have."""
 
 
 ALWAYS: Callable[[int], bool] = lambda _: True  # noqa: E731 - a table of faults below
@@ -196,7 +194,7 @@ LISTS = [
     Fault("dripping body", MAPS.path, with_fields(drip=0.1), "failed", "did not answer in time",
           flags=("--request-timeout", "0.4s")),
     Fault("a page of 65 MiB", MAPS.path, padded, "failed", "larger than 64 MiB for the one object after page 0"),
-    Fault("a page that unpacks to 65 MiB", MAPS.path, bomb, "failed", "larger than 64 MiB for the one object after page 0"),
+    Fault("a page that unpacks to 65 MiB", MAPS.path, instead(BOMB, **{"Content-Encoding": "gzip"}), "failed", "larger than 64 MiB for the one object after page 0"),
     Fault("not gzip", MAPS.path, instead(b"no gzip at all", **{"Content-Encoding": "gzip"}), "failed", "broke|grant it more",
           flags=("--kind-timeout", "1s")),
     Fault("half of a gzip", MAPS.path, instead(gzip.compress(b"{}" * 9)[:-9], **{"Content-Encoding": "gzip"}), "failed",
@@ -298,13 +296,11 @@ def spoiled(api: FakeApi, assay: Assay, home: Path, seen_once: Path) -> Iterator
 @pytest.mark.parametrize("fault", [pytest.param(fault, id=fault.id) for fault in LISTS])
 def test_a_spoiled_list_is_a_gap(spoiled: Callable[[Fault], tuple[int, Any]], fault: Fault) -> None:
     """It is failed, partial or inconsistent; the gap says why, the exit code is 3, and nothing is resolved."""
-    started = time.monotonic()
     code, report = spoiled(fault)
     lines = [it for it in as_list(dig(report, "coverage", "kinds")) if dig(it, "kind") == "ConfigMap"]
     assert (fault.code, "partial") == (code, dig(report, "provenance", "state"))
     assert [fault.state] == [dig(line, "state") for line in lines]
     assert_gap(report, fault)
-    assert time.monotonic() - started < 30
 
 
 @pytest.mark.parametrize("fault", [pytest.param(fault, id=fault.id) for fault in (*DISCOVERY, *OTHERS)])
@@ -357,7 +353,7 @@ def test_what_passes_leaves_no_trace(api: FakeApi, tmp_path: Path, fault: Fault)
 
 SPOILS: dict[str, list[Spoil]] = {
     MAPS.path: [
-        *(it.how for it in LISTS if it.path == MAPS.path and not it.flags and it.how not in (padded, bomb)),
+        *(it.how for it in LISTS if it.path == MAPS.path and not it.flags and "64 MiB" not in it.why),
         changed(lambda it: it["items"].reverse()),
     ],
     POLICIES.path: [it.how for it in LISTS[:14]],
