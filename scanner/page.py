@@ -23,7 +23,7 @@ from scanner.budget import Strain
 from scanner.cel.depth import with_room
 from scanner.errors import AuthorizerFailed, SchemaUnknown
 from scanner.evidence import Evidence, evidence
-from scanner.model.json import Json
+from scanner.model.json import Json, as_object
 from scanner.model.outcome import (
     Check,
     CheckKind,
@@ -52,6 +52,7 @@ _LONG_NUMBER = re.compile(rb"(?:^|[\s:,\[-])[0-9]{19}")
 _DIGITS = bytes(ord("0") if chr(byte).isdigit() and byte < 128 else ord(" ") for byte in range(256))  # noqa: PLR2004
 _LONG_RUN = b"0" * 19
 _INT64 = 2**63
+_QUOTED = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +94,10 @@ class Judge:
         except ValueError as error:
             sheet.gaps.append(Gap(GapKind.OBJECT, _where(kind), f"an item of the list could not be decoded: {error}"))
             return None
-        if not isinstance(item, dict) or not isinstance(item.get("metadata"), dict):
-            sheet.gaps.append(Gap(GapKind.OBJECT, _where(kind), "an item of the list has no metadata"))
+        if fault := item_fault(kind, item):
+            sheet.gaps.append(Gap(GapKind.OBJECT, _where(kind), fault))
             return None
-        resource = resource_of(kind, {**item, "apiVersion": kind.api_version, "kind": kind.kind})
+        resource = resource_of(kind, {**as_object(item), "apiVersion": kind.api_version, "kind": kind.kind})
         return None if self._excluded(resource.namespace) else resource
 
     def _excluded(self, namespace: str) -> bool:
@@ -300,6 +301,17 @@ def _is_new(resource: Resource, known: AbstractSet[str], sheet: _Sheet) -> bool:
         return False
     sheet.identities[identity] = None
     return True
+
+
+def item_fault(kind: Kind, item: Json) -> str:
+    """Why an item of a list is no object of its kind, or an empty string. Lists of built-in kinds leave the kind out."""
+    metadata = item.get("metadata") if isinstance(item, dict) else None
+    if not isinstance(item, dict) or not isinstance(metadata, dict):
+        return "an item of the list has no metadata"
+    stated = item.get("apiVersion") or kind.api_version, item.get("kind") or kind.kind
+    if stated != (kind.api_version, kind.kind):
+        return f"an item of the list is another object: {stated[0]} {stated[1]}"[:_QUOTED]
+    return "" if metadata.get("name") else "an item of the list has no name"
 
 
 class _List(msgspec.Struct):

@@ -22,7 +22,7 @@ from scanner.evaluate import compile_policy
 from scanner.health import Counted, health_after, health_before, mixed, wrapped
 from scanner.health import kyverno as kyverno_health
 from scanner.inventory import Inventory, Parse
-from scanner.model.json import JsonObject
+from scanner.model.json import JsonObject, as_object
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.policy import VALIDATING, Operation, Policy
 from scanner.model.reading import Auditability
@@ -41,7 +41,7 @@ from scanner.model.scan import (
     ScanState,
     Scope,
 )
-from scanner.page import Judge, decode
+from scanner.page import Judge, decode, item_fault
 from scanner.plan import KindPlan, equivalents, lists, plan
 from scanner.policies import mutating
 from scanner.policies.kyverno import bind as kyverno
@@ -65,8 +65,8 @@ _OF_KYVERNO = "KyvernoConfiguration"
 _UNFILTERED = "Kyverno's resource filters are not known, and objects that they exempt count like all others"
 _NAME_THEM = "Name the filters with --kyverno-resource-filters"
 _NOT_ONE_MOMENT = (
-    "What was there all the time was seen, once; what came or went meanwhile may be missing. Scan again, "
-    "when the server is less busy or with another --chunk-size, to see one moment"
+    "Objects of this kind may be missing, so none of its findings is resolved. Scan again, "
+    "when the server is less busy or with another --chunk-size"
 )
 
 
@@ -530,11 +530,21 @@ class _Listing:
         """
         seen: set[tuple[str, str]] = set()
         for namespace in namespaces:
-            for page in self._cluster.pages(kind, namespace=namespace):
-                for resource in _resources(page):
-                    if (resource.namespace, resource.name) not in seen:
-                        seen.add((resource.namespace, resource.name))
-                        yield resource
+            for resource in self._listed(kind, namespace):
+                if (resource.namespace, resource.name) not in seen:
+                    seen.add((resource.namespace, resource.name))
+                    yield resource
+
+    def _listed(self, kind: Kind, namespace: str) -> Iterator[Resource]:
+        """The objects of one list; it fails at its end where it may have hidden some."""
+        seams: list[str] = []
+        for page in self._cluster.pages(kind, namespace=namespace):
+            seams += [page.seam] if page.seam else []
+            yield from _resources(page)
+        if seams:
+            raise ListFailed(
+                "failed", f"cannot list all {kind.resource}: {'; '.join(dict.fromkeys(seams))}. Scan again"
+            )
 
     def expect(self, kinds: Iterable[Kind]) -> None:
         """Tell the cluster what is going to be judged, if it is."""
@@ -571,9 +581,9 @@ def _names(pattern: str, kind: Kind) -> bool:
 
 def _resources(page: Page) -> Iterator[Resource]:
     for item in decode(page):
-        if not isinstance(item, dict) or not isinstance(item.get("metadata"), dict):
-            raise ValueError("an item of the list has no metadata")  # noqa: TRY004 - one kind of trouble with pages
-        yield resource_of(page.kind, {**item, "apiVersion": page.kind.api_version, "kind": page.kind.kind})
+        if fault := item_fault(page.kind, item):
+            raise ValueError(fault)
+        yield resource_of(page.kind, {**as_object(item), "apiVersion": page.kind.api_version, "kind": page.kind.kind})
 
 
 def _policy_documents(listing: _Listing, discovery: Discovery, options: Options) -> Iterator[Manifest | Gap]:

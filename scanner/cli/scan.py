@@ -47,6 +47,7 @@ from scanner.errors import UsageError
 from scanner.model.scan import ScanState, Scope
 
 if TYPE_CHECKING:
+    from scanner.cel.kyverno import Network
     from scanner.model.resource import UserInfo
     from scanner.model.scan import Scan, ScanRecord
     from scanner.opinion.comparison import Comparison
@@ -189,10 +190,19 @@ def command(
         bool,
         typer.Option(
             "--allow-network",
-            help="Make the HTTP requests that Kyverno's policies name, and ask registries about images. Nothing of a Secret is sent.",
+            help="Make the HTTP requests that Kyverno's policies name, and ask registries about images, at public addresses. Nothing of a Secret is sent.",
             rich_help_panel=_POLICIES,
         ),
     ] = False,
+    allow_network_to: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow-network-to",
+            metavar="CIDR|HOST",
+            help="With --allow-network: allow these addresses, or this host, although they are not public (repeatable).",
+            rich_help_panel=_POLICIES,
+        ),
+    ] = None,
     operation: OperationOption = Operation.AUTO,
     user: UserOption = "",
     user_groups: GroupsOption = None,
@@ -278,6 +288,8 @@ def command(
         reject_together("--kyverno-compat", {FLAG: kyverno_filters}, "only Kyverno's webhook filters objects")
     if no_cluster_policies and not files:
         raise UsageError("--no-cluster-policies leaves no policy: name files with -f")
+    if allow_network_to and not allow_network:
+        raise UsageError("--allow-network-to needs --allow-network: without it no request is made")
     reject_stdin_twice([*(source or ()), *(files or ())])
     scope = _scope(
         operation=operation.value,
@@ -297,7 +309,7 @@ def command(
         user=requester(user, user_groups, user_uid, user_extra),
         kyverno_compat=kyverno_compat,
         kyverno_filters=kyverno_filters or [],
-        allow_network=allow_network,
+        network=_network(allow_network_to or []) if allow_network else None,
     )
     if source:
         cluster, options = _from_files(source, options, cluster_name, kubernetes_version(version))
@@ -354,13 +366,10 @@ def _options(
     user: UserInfo | None,
     kyverno_compat: KyvernoCompat | None,
     kyverno_filters: list[str],
-    allow_network: bool,
+    network: Network | None,
 ) -> Options:
     from scanner.cluster.yaml import load  # noqa: PLC0415 - nothing is imported before it is needed
     from scanner.scan import Options  # noqa: PLC0415
-
-    if allow_network:
-        from scanner.cluster.outside import Outside  # noqa: PLC0415
 
     manifests, gaps = policy_files(files)
     return Options(
@@ -373,8 +382,15 @@ def _options(
         kyverno_compat=kyverno_compat.value if kyverno_compat else "",
         kyverno_configuration=kyverno_configuration(kyverno_filters),
         parse=load,
-        network=Outside() if allow_network else None,
+        network=network,
     )
+
+
+def _network(allowed: list[str]) -> Network:
+    from scanner.cluster.destinations import destinations  # noqa: PLC0415 - nothing is imported before it is needed
+    from scanner.cluster.outside import Outside  # noqa: PLC0415
+
+    return Outside(destinations(allowed))
 
 
 def _from_files(source: list[Path], options: Options, name: str, version: str) -> tuple[Cluster, Options]:

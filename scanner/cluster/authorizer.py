@@ -18,6 +18,7 @@ _VERSION: Final = f"{_GROUP}/v1"
 _REVIEWS: Final = f"/apis/{_VERSION}/subjectaccessreviews"
 _SELF_REVIEWS: Final = f"/apis/{_VERSION}/selfsubjectaccessreviews"
 _CREATED: Final = 201
+_NOT_SERVED: Final = (400, 403, 404, 405)
 
 
 class Reviewer:
@@ -54,7 +55,12 @@ def may_ask(session: Session) -> bool:
         "spec": {"resourceAttributes": asked},
     }
     answer = session.review(_SELF_REVIEWS, document)
-    return answer.status == _CREATED and dig(answer.body(), "status", "allowed") is True
+    if answer.status in _NOT_SERVED:
+        return False
+    allowed = dig(answer.body(), "status", "allowed")
+    if answer.status != _CREATED or not isinstance(allowed, bool):
+        raise Unanswered(f"the server answered {answer.status}: {answer.message()}")
+    return allowed
 
 
 def _review(question: Question) -> JsonObject:

@@ -1,16 +1,19 @@
 """What a cluster serves, read from the answers of its discovery endpoints.
 
 Source of truth: aggregated discovery (`apidiscovery.k8s.io` v2 and v2beta1) and the older documents of `/api` and
-`/apis`; a group-version that its server marks stale counts as not answering, as in client-go.
+`/apis`; a group-version that its server marks stale counts as not answering, as in client-go, and so does one without resources
+(`discovery/cached/memory`: "Got empty response"). A kind that is missing here is not listed, so what cannot be the whole
+answer is a gap.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
 
 from scanner.model.json import Json, JsonObject, as_list, as_text, dig, texts
 from scanner.model.outcome import Gap, GapKind
+from scanner.model.release import Minor, minor_of
 from scanner.model.resource import Kind
 from scanner.scan import Discovery
 
@@ -23,6 +26,32 @@ _STALE: Final = (
     "the server behind this API group does not answer, so the kinds it serves are unknown: "
     "see `kubectl get apiservices`, and scan again when it is back"
 )
+_UNKNOWN: Final = "so the kinds it serves are unknown. Scan again, and see `kubectl api-resources`"
+_NO_VERSIONS: Final = f"the discovery document names the group without any version, {_UNKNOWN}"
+_EMPTY: Final = f"the discovery document names no resource of it, {_UNKNOWN}"
+_BROKEN: Final = (
+    "the discovery document describes some of its resources without their name, kind, scope or verbs, so they are unknown. "
+    "Scan again, and see `kubectl api-resources`"
+)
+_ADMISSION: Final = "admissionregistration.k8s.io"
+_NO_ADMISSION: Final = (
+    "the server says that it serves no {}, so the admission policies of the cluster are unknown. "
+    "Check that the URL is that of a Kubernetes API server, and scan again"
+)
+_POLICIES: Final = ("validatingadmissionpolicies", "validatingadmissionpolicybindings")
+_POLICIES_SINCE: Final[Minor] = (1, 30)
+_LEGACY: Final = {"/api": ("APIVersions", "versions"), "/apis": ("APIGroupList", "groups")}
+# Metrics that adapters compute when they are asked: nothing of them is stored, and often there are none.
+_MAY_BE_EMPTY: Final = frozenset({"custom.metrics.k8s.io", "external.metrics.k8s.io"})
+
+
+class _Entry(NamedTuple):
+    """One resource as discovery describes it, in either form; `namespaced` is None where that is not said."""
+
+    plural: str
+    kind: str
+    namespaced: bool | None
+    verbs: tuple[str, ...]
 
 
 def is_aggregated(answer: JsonObject) -> bool:
@@ -30,41 +59,56 @@ def is_aggregated(answer: JsonObject) -> bool:
     return as_text(answer.get("kind")) == "APIGroupDiscoveryList"
 
 
+def root_gaps(path: str, answer: JsonObject) -> tuple[Gap, ...]:
+    """The gap of an answer that cannot be the document of `/api` or `/apis`: each of them names a group at least."""
+    kind, field = ("APIGroupDiscoveryList", "items") if is_aggregated(answer) else _LEGACY[path]
+    if as_text(answer.get("kind")) == kind and as_list(answer.get(field)):
+        return ()
+    return (unanswered(path, f"the answer is no discovery document with API groups in it, {_UNKNOWN}"),)
+
+
+def missing_policies(kinds: Iterable[Kind], gaps: Iterable[Gap], server_version: str) -> tuple[Gap, ...]:
+    """The gap of a server that says that it has no admission policies, unless another gap says why already.
+
+    Every server has webhook configurations in that group, and since 1.30 the policies as well.
+    """
+    served = {kind.plural for kind in kinds if kind.group == _ADMISSION}
+    if any(gap.where.partition("/")[0] == _ADMISSION for gap in gaps):
+        return ()
+    if not served:
+        return (unanswered(_ADMISSION, _NO_ADMISSION.format(_ADMISSION)),)
+    if (minor_of(server_version) or (0, 0)) < _POLICIES_SINCE:
+        return ()
+    missing = [f"{plural}.{_ADMISSION}" for plural in _POLICIES if plural not in served]
+    return (unanswered(_ADMISSION, _NO_ADMISSION.format(" and no ".join(missing))),) if missing else ()
+
+
 def aggregated_kinds(answer: JsonObject) -> Discovery:
     """The listable kinds of an aggregated answer, in its own order: a group's preferred version first."""
-    kinds: list[Kind] = []
-    gaps: list[Gap] = []
-    for group in as_list(answer.get("items")):
-        name = as_text(dig(group, "metadata", "name"))
-        for version in as_list(dig(group, "versions")):
-            if as_text(dig(version, "freshness")) == "Stale":
-                gaps.append(unanswered(_group_version(name, version), _STALE))
-            else:
-                kinds.extend(_aggregated_version(name, version))
-    return Discovery(tuple(kinds), tuple(gaps))
+    groups = as_list(answer.get("items"))
+    return _joined(found for group in groups for found in _aggregated_group(group, alone=len(groups) == 1))
 
 
-def legacy_group_versions(core: JsonObject, groups: JsonObject) -> tuple[str, ...]:
-    """The group-versions that `/api` and `/apis` name, a group's preferred version first."""
+def legacy_group_versions(core: JsonObject, groups: JsonObject) -> tuple[tuple[str, ...], tuple[Gap, ...]]:
+    """The group-versions that `/api` and `/apis` name, a group's preferred version first, and the groups without any."""
     names = list(texts(core.get("versions")))
+    gaps: list[Gap] = []
     for group in as_list(groups.get("groups")):
         preferred = as_text(dig(group, "preferredVersion", "groupVersion"))
         served = [as_text(dig(version, "groupVersion")) for version in as_list(dig(group, "versions"))]
+        if not all(served) or not served:
+            gaps.append(unanswered(as_text(dig(group, "name")) or "/apis", _NO_VERSIONS))
         names.extend((*(name for name in served if name == preferred), *(name for name in served if name != preferred)))
-    return tuple(name for name in names if name)
+    return tuple(name for name in names if name), tuple(gaps)
 
 
-def legacy_kinds(group_version: str, answer: JsonObject) -> tuple[Kind, ...]:
+def legacy_kinds(group_version: str, answer: JsonObject) -> Discovery:
     """The listable kinds of one APIResourceList."""
     group, _, version = group_version.rpartition("/")
-    return tuple(
-        Kind(group, version, kind, plural, dig(item, "namespaced") is True)
-        for item in as_list(answer.get("resources"))
-        if (plural := as_text(dig(item, "name")))
-        and "/" not in plural
-        and (kind := as_text(dig(item, "kind")))
-        and _listable(item)
-    )
+    if as_text(answer.get("groupVersion")) not in ("", group_version):
+        return Discovery((), (unanswered(group_version, f"the answer is about another group version, {_UNKNOWN}"),))
+    items = [item for item in as_list(answer.get("resources")) if "/" not in as_text(dig(item, "name"))]
+    return _served(group, version, [_legacy_entry(item) for item in items])
 
 
 def unanswered(group_version: str, why: str) -> Gap:
@@ -72,19 +116,64 @@ def unanswered(group_version: str, why: str) -> Gap:
     return Gap(GapKind.DISCOVERY, group_version, why)
 
 
-def _aggregated_version(group: str, version: Json) -> Iterator[Kind]:
-    name = as_text(dig(version, "version"))
-    for item in as_list(dig(version, "resources")):
-        kind = as_text(dig(item, "responseKind", "kind"))
-        plural = as_text(dig(item, "resource"))
-        if kind and plural and _listable(item):
-            yield Kind(group, name, kind, plural, as_text(dig(item, "scope")) == "Namespaced")
+def _aggregated_group(group: Json, *, alone: bool) -> Iterator[Discovery]:
+    """The core group has no name, and an answer to itself."""
+    name = as_text(dig(group, "metadata", "name"))
+    versions = as_list(dig(group, "versions"))
+    if not versions or not (name or alone):
+        yield Discovery((), (unanswered(name or "/apis", _NO_VERSIONS),))
+        return
+    for version in versions:
+        if as_text(dig(version, "freshness")) == "Stale":
+            yield Discovery((), (unanswered(_group_version(name, version), _STALE),))
+        else:
+            items = [item for item in as_list(dig(version, "resources")) if not _is_parent_only(item)]
+            yield _served(name, as_text(dig(version, "version")), [_aggregated_entry(item) for item in items])
+
+
+def _served(group: str, version: str, entries: Iterable[_Entry]) -> Discovery:
+    """The listable kinds among the resources of a group-version, and a gap where these cannot be all of them."""
+    entries = tuple(entries)
+    where = f"{group}/{version}" if group else version
+    whole = [entry for entry in entries if version and all((entry.plural, entry.kind, entry.verbs))]
+    kinds = tuple(
+        Kind(group, version, entry.kind, entry.plural, entry.namespaced)
+        for entry in whole
+        if entry.namespaced is not None and "list" in entry.verbs
+    )
+    if not entries and group not in _MAY_BE_EMPTY:
+        return Discovery((), (unanswered(where, _EMPTY),))
+    if len(whole) < len(entries) or any(entry.namespaced is None for entry in whole):
+        return Discovery(kinds, (unanswered(where, _BROKEN),))
+    return Discovery(kinds)
+
+
+def _aggregated_entry(item: Json) -> _Entry:
+    scope = {"Namespaced": True, "Cluster": False}.get(as_text(dig(item, "scope")))
+    kind = as_text(dig(item, "responseKind", "kind"))
+    return _Entry(as_text(dig(item, "resource")), kind, scope, texts(dig(item, "verbs")))
+
+
+def _legacy_entry(item: Json) -> _Entry:
+    namespaced = dig(item, "namespaced")
+    scope = namespaced if isinstance(namespaced, bool) else None
+    return _Entry(as_text(dig(item, "name")), as_text(dig(item, "kind")), scope, texts(dig(item, "verbs")))
+
+
+def _is_parent_only(item: Json) -> bool:
+    """Whether an entry only holds subresources: apiserver makes one up where a resource has nothing else."""
+    return bool(as_list(dig(item, "subresources"))) and not (
+        dig(item, "responseKind", "kind") or as_list(dig(item, "verbs"))
+    )
+
+
+def _joined(parts: Iterable[Discovery]) -> Discovery:
+    parts = tuple(parts)
+    return Discovery(
+        tuple(kind for part in parts for kind in part.kinds), tuple(gap for part in parts for gap in part.gaps)
+    )
 
 
 def _group_version(group: str, version: Json) -> str:
     name = as_text(dig(version, "version"))
     return f"{group}/{name}" if group else name
-
-
-def _listable(item: Json) -> bool:
-    return "list" in texts(dig(item, "verbs"))

@@ -4,6 +4,10 @@ Source of truth: the API conventions of Kubernetes for chunked lists ("Resource 
 in chunks"). All pages of a list show one moment, named by its resource version. When the server has forgotten that
 moment (410 Gone) it may offer a token that goes on from the same place at a later one; if it does not, the list is begun
 again, once. Objects that come again by that are counted once by whoever reads the pages.
+
+`remainingItemCount` is exact where no selector narrows the list: it is the count of all that is left, less the limit, and a page
+that has another after it has as many objects as the limit (`PrepareContinueToken` and GetList of apiserver's storage). What a page
+announces must come, unless the list goes on at a later moment.
 """
 
 from __future__ import annotations
@@ -13,26 +17,28 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Final, NoReturn
 
-import orjson
-
+from scanner.cluster.envelope import Envelope, envelope
 from scanner.cluster.patience import Watch
-from scanner.cluster.session import Answer, Session, Unanswered
+from scanner.cluster.session import Answer, AnswerTooLarge, Session, Unanswered
 from scanner.errors import ClusterError, ListFailed
-from scanner.model.json import JsonObject, as_object, as_text, dig
+from scanner.model.json import as_text, dig
 from scanner.model.resource import Kind, Page
+from scanner.seen import Seen
 
 _GONE: Final = 410
 _DOUBTS: Final = 2
 _EXPIRIES: Final = 3
+_SMALLER: Final = 4
+_QUOTED: Final = 100
+# It goes into a URL, of which servers take a few thousand characters; apiserver's names an object and a moment.
+_LONGEST_TOKEN: Final = 16_384
 _USER: Final = re.compile(r'User "([^"]+)"')
-# A page is megabytes long and its metadata a line: before the items where Go types wrote it, after them where they are
-# custom resources. Both patterns are anchored at an end of the document, where no object's content can stand.
-_METADATA_FIRST: Final = re.compile(
-    rb'\s*\{"kind":"[^"\\]*List","apiVersion":"[^"\\]*","metadata":(\{[^{}]*\}),"items":(?:\[|null\})'
+_NAMESPACE: Final = re.compile(r"/namespaces/([^/]+)/")
+# Kinds whose lists name no resource version, because nothing of them is stored: their objects are made for the answer
+# (registry/core/componentstatus of kube-apiserver, and metrics-server).
+_COMPUTED: Final = frozenset(
+    {("", "ComponentStatus"), ("metrics.k8s.io", "NodeMetrics"), ("metrics.k8s.io", "PodMetrics")}
 )
-_ITEMS_FIRST: Final = re.compile(rb'\s*\{"apiVersion":"[^"\\]*","items":\[')
-_METADATA_LAST: Final = re.compile(rb'\],"kind":"[^"\\]*List","metadata":(\{[^{}]*\})\}\s*\Z')
-_TAIL: Final = 8192
 
 
 class PagedList:
@@ -50,22 +56,33 @@ class PagedList:
         *,
         watch: Watch,
         username: Callable[[], str],
+        list_kind: Callable[[Kind], str] = lambda _: "",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`query` holds the limit and what narrows the list; `username` tells whom a refusal is about."""
+        """`query` holds the limit and what narrows the list; `username` names the user of whom a refusal speaks.
+
+        `list_kind` names the kind of a list where that is not the kind of its objects with `List` at the end.
+        """
         self._session = session
         self._kind = kind
         self._path = path
         self._query = query
         self._watch = watch
         self._username = username
+        self._list_kind = list_kind
         self._clock = clock
+        namespace = _NAMESPACE.search(path)
+        self._namespace = namespace[1] if namespace else ""
+        self._narrowed = "labelSelector" in query
+        self._most = int(query["limit"])
+        self._limit = self._most
         self._number = 0
         self._token = ""
         self._tokens = {""}
         self._version = ""
         self._seam = ""
-        self._remaining = 0
+        self._seen = Seen()
+        self._announced: int | None = None
         self._begun_again = False
         self._expiries = 0
         self._doubts = 0
@@ -80,65 +97,122 @@ class PagedList:
         if self._ended:
             raise StopIteration
         started = self._clock()
-        answer, metadata = self._certain()
-        version = as_text(metadata.get("resourceVersion"))
-        seam = self._seam or self._leap(version)
+        data, read, seam = self._certain()
         self._number += 1
-        self._version, self._seam = version, ""
+        self._version, self._seam = read.resource_version, ""
         self._doubts = self._expiries = 0
-        self._token = as_text(metadata.get("continue"))
-        self._tokens.add(self._token)
-        self._ended = not self._token
-        remaining = metadata.get("remainingItemCount")
-        self._remaining = remaining if isinstance(remaining, int) else 0
-        return Page(self._kind, self._number, answer.data, version, self._clock() - started, seam)
+        self._announced = self._still_announced(read)
+        self._token = read.token
+        self._tokens.add(read.token)
+        self._seen.add(read.names)
+        self._ended = not read.token
+        self._limit = min(self._limit * 2, self._most)
+        return Page(self._kind, self._number, data, read.resource_version, self._clock() - started, seam)
 
-    def _certain(self) -> tuple[Answer, JsonObject]:
-        """An answer that is a page of this list, and its metadata."""
+    def _certain(self) -> tuple[bytes, Envelope, str]:
+        """The bytes of a page of this list, what it states, and why it shows no one moment with the pages before it.
+
+        A page that cannot be the one that was asked for is asked for again. If it stays so it ends the list, unless its
+        objects are of use by themselves.
+        """
         while True:
             answer = self._ask()
             if answer.status == _GONE:
                 self._go_on(answer)
                 continue
             self._reject_refusal(answer)
-            metadata = list_metadata(answer.data)
-            doubt = self._doubt(metadata)
-            if metadata is not None and not doubt:
-                return answer, metadata
+            read = envelope(answer.data, self._kind, self._namespace)
+            fault = self._fault(read)
+            doubt = "" if read is None or fault else self._doubt(read)
+            if read is not None and not fault and (not doubt or self._doubts == _DOUBTS):
+                return answer.data, read, "; ".join(filter(None, (self._seam or self._leap(read), doubt)))
             self._doubts += 1
             if self._doubts > _DOUBTS:
-                self._fail(doubt)
+                self._fail(fault)
 
     def _ask(self) -> Answer:
-        query = {**self._query, "continue": self._token} if self._token else self._query
-        try:
-            return self._session.get(self._path, query, watch=self._watch)
-        except (Unanswered, ClusterError) as error:
-            self._fail(f"{error}. Scan again when that is mended")
+        while True:
+            query = {**self._query, "limit": str(self._limit)}
+            if self._token:
+                query["continue"] = self._token
+            try:
+                return self._session.get(self._path, query, watch=self._watch)
+            except AnswerTooLarge as error:
+                self._ask_for_less(error)
+            except (Unanswered, ClusterError) as error:
+                self._fail(f"{error}. Scan again when that is mended")
 
-    def _doubt(self, metadata: JsonObject | None) -> str:
-        """Why an answer cannot be the page that was asked for, or an empty string. It is worth asking again."""
-        if metadata is None:
+    def _ask_for_less(self, error: AnswerTooLarge) -> None:
+        """A smaller page of the same list, until it would be of one object."""
+        if self._limit == 1:
+            self._fail(f"{error} for the one object after page {self._number}, so the list ends there")
+        self._limit = max(self._limit // _SMALLER, 1)
+
+    def _fault(self, read: Envelope | None) -> str:
+        """Why an answer is no page of this list, or an empty string. It is worth asking again."""
+        if read is None:
             return "the answer is not a list in JSON. Is there something between Assay and the API server?"
-        token = as_text(metadata.get("continue"))
-        if token and token in self._tokens:
+        if read.api_version != self._kind.api_version or not self._is_list_kind(read.kind):
+            found = f"{read.api_version} {read.kind}".strip()[:_QUOTED] or "a list without a kind"
+            return f"the answer is {found} instead of {self._kind.api_version} {self._kind.kind}List. Scan again"
+        if len(read.token) > _LONGEST_TOKEN:
+            return f"the server gives a token of {len(read.token)} characters after page {self._number + 1}. Scan again"
+        if read.token and read.token in self._tokens:
             return f"the server repeats itself after page {self._number}. Scan again, and tell its operators"
-        if not token and self._remaining > int(self._query["limit"]):
+        if not read.token and (self._missing(read) > 0 or read.remaining):
             return f"the list ends after page {self._number + 1}, although the server had announced more. Scan again"
+        if read.stray:
+            return f"page {self._number + 1} holds objects of namespace {read.stray[:_QUOTED]} instead of {self._namespace}. Scan again"
         return ""
 
-    def _leap(self, version: str) -> str:
+    def _is_list_kind(self, name: str) -> bool:
+        return name == f"{self._kind.kind}List" or (name != "" and name == self._list_kind(self._kind))
+
+    def _doubt(self, read: Envelope) -> str:
+        """Why a page of this list may hide objects although it can be read, or an empty string. It is worth asking again."""
+        doubts = [f"page {self._number + 1} {fault}" for fault in read.faults]
+        if not read.resource_version and (self._kind.group, self._kind.kind) not in _COMPUTED:
+            doubts.append(f"page {self._number + 1} names no resource version")
+        if repeated := self._seen.among(read.names):
+            doubts.append(f"page {self._number + 1} repeats {len(repeated)} objects of earlier pages")
+        if read.token and read.remaining is not None and not self._narrowed and read.count != self._limit:
+            asked = f"{self._limit} were asked for and more are announced"
+            doubts.append(f"page {self._number + 1} has {read.count} objects, although {asked}")
+        elif (missing := self._missing(read)) != 0:
+            more = "fewer" if missing > 0 else "more"
+            doubts.append(f"page {self._number + 1} has {abs(missing)} objects {more} than the server had announced")
+        return "; ".join(doubts)
+
+    def _missing(self, read: Envelope) -> int:
+        """How many of the announced objects are neither on a page nor announced for those after it; 0 where none are."""
+        if self._announced is None:
+            return 0
+        rest = self._announced - read.count
+        remaining = read.remaining if read.token else 0
+        return min(rest, 0) if remaining is None else rest - remaining
+
+    def _still_announced(self, read: Envelope) -> int | None:
+        """How many objects must come after a page. A selector leaves out some of those that the server counts."""
+        if self._narrowed:
+            return None
+        if read.remaining is not None or self._announced is None:
+            return read.remaining
+        return max(self._announced - read.count, 0)
+
+    def _leap(self, read: Envelope) -> str:
         """What a page without an expired token shows when it is of another moment all the same."""
-        if version == self._version or not self._number:
+        version = read.resource_version
+        if version == self._version or not self._number or not version:
             return ""
-        return f"page {self._number + 1} shows resource version {version}, those before it {self._version}"
+        shown, before = version[:_QUOTED], self._version[:_QUOTED]
+        return f"page {self._number + 1} shows resource version {shown}, those before it {before}"
 
     def _go_on(self, answer: Answer) -> None:
         """An expired list goes on at a later moment, or begins again."""
         expired = f"the list expired after page {self._number}"
         token = as_text(dig(answer.body(), "metadata", "continue"))
         self._expiries += 1
-        self._remaining = 0
+        self._announced, self._seen = None, Seen()
         if self._expiries > _EXPIRIES or (self._begun_again and not token):
             self._fail(f"{expired}: {answer.message()}. Scan again when the server is less busy")
         if token:
@@ -165,8 +239,7 @@ class PagedList:
         named = _USER.search(answer.message())
         who = named[1] if named else self._username()
         resource = self._kind.resource
-        namespace = re.search(r"/namespaces/([^/]+)/", self._path)
-        place = f" in namespace {namespace[1]}" if namespace else ""
+        place = f" in namespace {self._namespace}" if self._namespace else ""
         return (
             f"cannot list {resource}{place}: forbidden for {who}. Grant `list` on {resource}, "
             f"or pass --skip-kind {resource} to record the gap on purpose."
@@ -174,21 +247,3 @@ class PagedList:
 
     def _fail(self, why: str) -> NoReturn:
         raise ListFailed("failed", f"cannot list {self._kind.resource}: {why}")
-
-
-def list_metadata(data: bytes) -> JsonObject | None:
-    """The list's own metadata, without decoding its items if that can be helped; None if it is no list."""
-    if found := _METADATA_FIRST.match(data):
-        whole = data[-_TAIL:].rstrip().endswith((b"]}", b":null}"))
-        return as_object(orjson.loads(found[1])) if whole else None
-    if _ITEMS_FIRST.match(data) and (found := _METADATA_LAST.search(data[-_TAIL:])):
-        return as_object(orjson.loads(found[1]))
-    try:
-        body = as_object(orjson.loads(data))
-    except orjson.JSONDecodeError:
-        return None
-    # Some servers write an empty list as null, or leave it out.
-    is_list = isinstance(body.get("items"), list) or (
-        body.get("items") is None and as_text(body.get("kind")).endswith("List")
-    )
-    return as_object(body.get("metadata")) if is_list else None

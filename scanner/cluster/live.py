@@ -19,7 +19,7 @@ from scanner.cluster.authorizer import Reviewer, may_ask
 from scanner.cluster.dryrun import DryRuns
 from scanner.cluster.labels import parse_selector
 from scanner.cluster.lists import PagedList
-from scanner.cluster.openapi import ServedSchemas
+from scanner.cluster.openapi import ServedSchemas, list_kind
 from scanner.cluster.patience import Pace, Watch
 from scanner.cluster.rights import allowed
 from scanner.cluster.session import Answer, Session, Unanswered
@@ -36,6 +36,7 @@ _CREATED: Final = 201
 _UNAUTHORIZED: Final = 401
 _FORBIDDEN: Final = 403
 _NOT_FOUND: Final = 404
+_NOT_SERVED: Final = (400, _FORBIDDEN, _NOT_FOUND, 405)
 _DISCOVERY_ATTEMPTS: Final = 2
 _NO_ROOT: Final = "the server has no such document, so the kinds under it are unknown"
 _REVIEWS: Final = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
@@ -70,6 +71,8 @@ class LiveCluster:
         self._kind_timeout = kind_timeout
         self._ahead = Ahead(self._list, concurrency)
         self._requester: UserInfo | None = None
+        self._server_version = ""
+        self._list_kinds: dict[Kind, str] = {}
         self._session = Session(
             kubeconfig=kubeconfig,
             context=context,
@@ -87,12 +90,11 @@ class LiveCluster:
 
     def identity(self) -> ClusterIdentity:
         """The kubeconfig's name for the cluster, kube-system's UID and the version, where these may be read."""
-        version = self._optional("/version")
-        system = self._optional("/api/v1/namespaces/kube-system")
+        version = self._optional("/version", "gitVersion")
+        system = self._optional("/api/v1/namespaces/kube-system", "metadata", "uid")
+        self._server_version = as_text(dig(version, "gitVersion"))
         return ClusterIdentity(
-            name=self._session.cluster,
-            uid=as_text(dig(system, "metadata", "uid")),
-            server_version=as_text(version.get("gitVersion")),
+            name=self._session.cluster, uid=as_text(dig(system, "metadata", "uid")), server_version=self._server_version
         )
 
     def requester(self) -> UserInfo:
@@ -100,6 +102,11 @@ class LiveCluster:
         if self._requester is None:
             answer = self._answer(lambda: self._session.review(_REVIEWS, _REVIEW))
             info = dig(answer.body() if answer.status == _CREATED else {}, "status", "userInfo")
+            if not as_text(dig(info, "username")) and answer.status not in _NOT_SERVED:
+                raise ClusterError(
+                    f"{self._session.server} answered {answer.status} and does not say who these credentials are, so "
+                    "policies that read the user cannot be evaluated. Scan again, or name a user with --as-user"
+                )
             self._requester = UserInfo(
                 username=as_text(dig(info, "username")),
                 uid=as_text(dig(info, "uid")),
@@ -128,14 +135,16 @@ class LiveCluster:
         roots = {path: self._root(path) for path in ("/api", "/apis")}
         if not any(roots.values()):
             raise ClusterError(f"{self._session.server} does not answer like a Kubernetes API server: check its URL")
-        missing = [discovery.unanswered(path, _NO_ROOT) for path, root in roots.items() if not root]
+        known = {path: root for path, root in roots.items() if root}
+        missing = [discovery.unanswered(path, _NO_ROOT) for path in roots if path not in known]
+        broken = [gap for path, root in known.items() for gap in discovery.root_gaps(path, root)]
         modern = [discovery.aggregated_kinds(root) for root in roots.values() if discovery.is_aggregated(root)]
         core, groups = ({} if discovery.is_aggregated(root) else root for root in roots.values())
-        legacy = [self._group_version(name) for name in discovery.legacy_group_versions(core, groups)]
-        return Discovery(
-            tuple(kind for part in (*modern, *legacy) for kind in part.kinds),
-            (*missing, *(gap for part in (*modern, *legacy) for gap in part.gaps)),
-        )
+        names, nameless = discovery.legacy_group_versions(core, groups)
+        parts = (*modern, *(self._group_version(name) for name in names))
+        kinds = tuple(kind for part in parts for kind in part.kinds)
+        gaps = (*missing, *broken, *nameless, *(gap for part in parts for gap in part.gaps))
+        return Discovery(kinds, (*gaps, *discovery.missing_policies(kinds, gaps, self._server_version)))
 
     def pages(self, kind: Kind, *, namespace: str = "", selector: str = "") -> Iterator[Page]:
         """The objects of a kind in pages as the server sends them; a namespace does not narrow cluster-scoped kinds.
@@ -168,7 +177,14 @@ class LiveCluster:
             {"limit": str(self._chunk_size), **narrowed},
             watch=Watch(self._kind_timeout),
             username=self._username,
+            list_kind=self._list_kind,
         )
+
+    def _list_kind(self, kind: Kind) -> str:
+        """The kind of a kind's lists, where the usual one is not what came."""
+        if kind not in self._list_kinds:
+            self._list_kinds[kind] = list_kind(self._session, kind)
+        return self._list_kinds[kind]
 
     def _namespace(self, wanted: Wanted) -> Iterator[Page]:
         """One Namespace as a list of one: reading it takes a right in that namespace only."""
@@ -182,9 +198,14 @@ class LiveCluster:
         if answer.status == _FORBIDDEN:
             why = f"cannot get namespace {name}: forbidden for {self._username()}. Grant `get` on it"
             raise ListFailed("forbidden", why)
-        if answer.status not in (_OK, _NOT_FOUND):
-            raise ListFailed("failed", f"cannot get namespace {name}: the server answered {answer.status}")
-        yield Page(kind, 1, b'{"items":[%b]}' % (answer.data if answer.status == _OK else b""))
+        if answer.status == _NOT_FOUND:
+            yield Page(kind, 1, b'{"items":[]}')
+            return
+        body = answer.body()
+        if answer.status != _OK or (body.get("kind"), dig(body, "metadata", "name")) != (kind.kind, name):
+            why = f"cannot get namespace {name}: the server answered {answer.status} and no such Namespace. Scan again"
+            raise ListFailed("failed", why)
+        yield Page(kind, 1, b'{"items":[%b]}' % answer.data)
 
     def _username(self) -> str:
         try:
@@ -201,7 +222,7 @@ class LiveCluster:
             return Discovery((), (discovery.unanswered(name, f"{error}, so the kinds it serves are unknown"),))
         body = answer.body()
         if answer.status == _OK and as_text(body.get("kind")) == "APIResourceList":
-            return Discovery(discovery.legacy_kinds(name, body))
+            return discovery.legacy_kinds(name, body)
         why = f"the server answered {answer.status}: {answer.message()}, so the kinds it serves are unknown"
         return Discovery((), (discovery.unanswered(name, why),))
 
@@ -223,13 +244,13 @@ class LiveCluster:
             )
         return body
 
-    def _optional(self, path: str) -> JsonObject:
-        """The object at a path, empty when it may not be read or is not there."""
+    def _optional(self, path: str, *needed: str) -> JsonObject:
+        """The object at a path with the text that is needed of it; empty when it may not be read or is not there."""
         answer = self._answer(lambda: self._session.get(path))
         if answer.status in (_FORBIDDEN, _NOT_FOUND):
             return {}
         body = answer.body()
-        if answer.status != _OK or not body:
+        if answer.status != _OK or not as_text(dig(body, *needed)):
             raise ClusterError(
                 f"cannot tell which cluster this is: {self._session.server}{path} answered {answer.status}. "
                 "Check that the URL is that of a Kubernetes API server, and that it is well"

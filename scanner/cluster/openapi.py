@@ -9,11 +9,17 @@ from collections.abc import Mapping
 
 from scanner.cluster.definitions import builtin_kinds
 from scanner.cluster.session import Session, Unanswered
+from scanner.errors import ClusterError
+from scanner.model.json import as_list, as_text, dig
 from scanner.model.resource import Kind
 from scanner.mutate.openapi import schemas_of
 from scanner.mutate.schema import Schema
 
 _OK = 200
+_ATTEMPTS = 2
+
+
+_GROUP_VERSION_KIND = "x-kubernetes-group-version-kind"
 
 
 class ServedSchemas:
@@ -37,3 +43,17 @@ class ServedSchemas:
         except Unanswered:
             return {}
         return schemas_of(answer.body(), builtin=builtin) if answer.status == _OK else {}
+
+
+def list_kind(session: Session, kind: Kind) -> str:
+    """The kind of the lists of a kind, which a CustomResourceDefinition may choose; empty where the server does not say."""
+    path = f"/openapi/v3/{kind.path.removesuffix(f'/{kind.plural}').removeprefix('/')}"
+    try:
+        answer = session.get(path, attempts=_ATTEMPTS)
+    except (Unanswered, ClusterError):
+        return ""
+    document = answer.body()
+    read = dig(document, "paths", kind.path, "get", "responses", "200", "content", "application/json", "schema", "$ref")
+    name = as_text(read).rpartition("/")[2]
+    stated = as_list(dig(document, "components", "schemas", name, _GROUP_VERSION_KIND))
+    return as_text(dig(stated[0], "kind")) if len(stated) == 1 else ""

@@ -8,6 +8,7 @@ clock from running out.
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,6 +23,9 @@ _BACKOFF: Final = 0.5
 _LONGEST_PAUSE: Final = 30.0
 # A server that did not answer in time has had all the time that the user grants; once more may be bad luck.
 _LATE_AGAIN: Final = 1
+# Seconds of a Retry-After header. What has more digits, or is much longer than a date, means nothing.
+_SECONDS: Final = re.compile(r"\s*([0-9]{1,9})\s*")
+_LONGEST_DATE: Final = 64
 
 
 class Pace:
@@ -56,6 +60,20 @@ class Pace:
             pause = self._due - now
         if pause > 0:
             self._sleep(pause)
+
+
+class Deadline:
+    """The moment at which a request ends, whatever has come of the answer; never, without `seconds`."""
+
+    def __init__(self, seconds: float = math.inf, *, clock: Callable[[], float] = time.monotonic) -> None:
+        """It is so many seconds away."""
+        self._clock = clock
+        self._moment = math.inf if seconds == math.inf else clock() + seconds
+
+    @property
+    def left(self) -> float:
+        """The seconds until then; infinite without a deadline, never negative."""
+        return math.inf if self._moment == math.inf else max(self._moment - self._clock(), 0.0)
 
 
 class Watch:
@@ -109,8 +127,16 @@ def another(retry: Retry, *, late: bool = False) -> Retry | None:
 
 def pause_before(retry: Retry, retry_after: str = "") -> float:
     """Seconds to wait before the next attempt: as long as the server asks for, within reason, or by our own count."""
+    return min(_asked_for(retry, retry_after), _LONGEST_PAUSE) or retry.get_backoff_time()
+
+
+def _asked_for(retry: Retry, retry_after: str) -> float:
+    """The seconds of a Retry-After header, or those until the date in it; 0 where it holds neither."""
+    if seconds := _SECONDS.fullmatch(retry_after):
+        return float(seconds[1])
+    if not retry_after or len(retry_after) > _LONGEST_DATE or retry_after.strip().isdigit():
+        return 0.0
     try:
-        asked = retry.parse_retry_after(retry_after) if retry_after else 0.0
-    except InvalidHeader:
-        asked = 0.0
-    return min(asked, _LONGEST_PAUSE) or retry.get_backoff_time()
+        return retry.parse_retry_after(retry_after)
+    except (InvalidHeader, ValueError, OverflowError, TypeError):
+        return 0.0

@@ -29,19 +29,25 @@ from urllib3.util import Retry
 
 from scanner import __version__
 from scanner.cluster.credentials import Credentials, load_credentials
-from scanner.cluster.patience import ATTEMPTS, Pace, Watch, another, patience, pause_before
-from scanner.cluster.transport import Dripping, body_of, encoding_for, pool_for, timeout_for, without_password
+from scanner.cluster.exchange import MOST, Received, TooLarge, fetch
+from scanner.cluster.patience import ATTEMPTS, Deadline, Pace, Watch, another, patience, pause_before
+from scanner.cluster.transport import encoding_for, pool_for, timeout_for, without_password
 from scanner.errors import UsageError
 from scanner.model.json import Json, JsonObject, as_object, as_text
 
 _LATER: Final = frozenset({429, 500, 502, 503, 504})
 _UNAUTHORIZED: Final = 401
 _QUOTED: Final = 200
+_LONGEST: Final = 2000
 _AT_LEAST: Final = 0.001
 
 
 class Unanswered(Exception):
     """No answer came; the message says why, as the end of a sentence."""
+
+
+class AnswerTooLarge(Unanswered):
+    """The answer has more bytes than it may; it may be asked for in smaller pieces."""
 
 
 class _Lost(Unanswered):
@@ -71,7 +77,7 @@ class Answer:
     def message(self) -> str:
         """What the server says about a refusal, in one line."""
         said = as_text(self.body().get("message")) or self.data[:_QUOTED].decode(errors="replace")
-        return " ".join(said.split()) or "without a word"
+        return " ".join(said.split())[:_LONGEST] or "without a word"
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,25 +214,26 @@ class Session:
         self._pace.wait()
         with self._lock:
             self.requests += 1
-        seconds = min(self._seconds or math.inf, watch.left)
-        until = self._clock() + seconds
+        deadline = Deadline(min(self._seconds or math.inf, watch.left), clock=self._clock)
         try:
-            response = login.pool.request(
-                request.method,
-                f"{login.root}{request.path}",
-                headers=self._headers(login, request),
-                body=request.body,
-                timeout=timeout_for(None if seconds == math.inf else max(seconds, _AT_LEAST)),
-                retries=False,
-                redirect=False,
-                preload_content=False,
-            )
-            data = body_of(response, lambda: self._clock() > until)
-        except (HTTPError, OSError, Dripping) as error:
-            raise self._explained(error, login, watch) from error
+            received = self._received(login, request, deadline)
+        except (HTTPError, OSError, TooLarge) as error:
+            raise self._explained(error, login, watch, deadline) from error
         self._reached = True
-        warnings = tuple(response.headers.getlist("Warning"))
-        return Answer(response.status, data, response.headers.get("Retry-After", ""), warnings)
+        headers = received.headers
+        return Answer(received.status, received.data, headers.get("Retry-After", ""), tuple(headers.getlist("Warning")))
+
+    def _received(self, login: _Login, request: _Request, deadline: Deadline) -> Received:
+        seconds = None if deadline.left == math.inf else max(deadline.left, _AT_LEAST)
+        return fetch(
+            login.pool,
+            request.method,
+            f"{login.root}{request.path}",
+            headers=self._headers(login, request),
+            body=request.body,
+            timeout=timeout_for(seconds),
+            deadline=deadline,
+        )
 
     def _headers(self, login: _Login, request: _Request) -> urllib3.HTTPHeaderDict:
         headers = urllib3.HTTPHeaderDict(
@@ -244,9 +251,11 @@ class Session:
             headers.add("Impersonate-Group", group)
         return headers
 
-    def _explained(self, error: Exception, login: _Login, watch: Watch) -> Unanswered:
+    def _explained(self, error: Exception, login: _Login, watch: Watch, deadline: Deadline) -> Unanswered:
         server = without_password(login.root)
         match error:
+            case TooLarge():
+                return AnswerTooLarge(f"the answer of {server} is larger than {MOST >> 20} MiB")
             case LocationValueError():
                 return Unanswered(f"{server} is not the URL of a server: correct it in the kubeconfig")
             case SSLError() if not self._reached:
@@ -255,11 +264,11 @@ class Session:
                 return Unanswered(f"{server} cannot be reached ({_reason(error)})")
             case NewConnectionError():
                 return _Lost(f"{server} cannot be reached any more ({_reason(error)})")
-            case ReadTimeoutError() | ConnectTimeoutError() | Dripping() if not watch.left:
+            case _ if not watch.left:
                 return _Late(
                     f"{server} did not come to the end of it in {watch.seconds:g} s; grant it more with --kind-timeout"
                 )
-            case ReadTimeoutError() | ConnectTimeoutError() | Dripping():
+            case _ if not deadline.left or isinstance(error, ReadTimeoutError | ConnectTimeoutError):
                 return _Late(f"{server} did not answer in time; grant it more with --request-timeout")
             case ProxyError() if not self._reached:
                 return Unanswered(f"the proxy before {server} failed ({_reason(error)})")

@@ -6,11 +6,8 @@ does not touch a proxy that the kubeconfig names.
 
 from __future__ import annotations
 
-import math
 import re
 import ssl
-from collections.abc import Callable
-from io import BytesIO
 from typing import Any, Final
 
 import urllib3
@@ -18,6 +15,7 @@ from urllib3.exceptions import InsecureRequestWarning, LocationParseError
 from urllib3.util import make_headers, parse_url
 
 from scanner.cluster.credentials import Credentials
+from scanner.cluster.exchange import within_deadlines
 from scanner.errors import ClusterError
 
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
@@ -26,7 +24,6 @@ _USER_INFO: Final = re.compile(r"//.*@", re.DOTALL)
 _QUERY: Final = re.compile(r"[?#].*", re.DOTALL)
 _UNTIL_CONNECTED: Final = 30.0
 _CONNECTIONS: Final = 16
-_PART: Final = 1 << 20
 # An API server ends ordinary requests after 60 seconds by itself.
 _UNTIL_ANSWERED: Final = 75.0
 
@@ -37,12 +34,12 @@ def pool_for(credentials: Credentials) -> urllib3.PoolManager:
     proxy = _proxy(credentials)
     try:
         if not proxy:
-            return urllib3.PoolManager(**settings)
+            return within_deadlines(urllib3.PoolManager(**settings))
         if proxy.startswith("socks"):
             return _socks(proxy, settings)
         auth = parse_url(proxy).auth
         headers = make_headers(proxy_basic_auth=auth) if auth else None
-        return urllib3.ProxyManager(proxy, proxy_headers=headers, **settings)
+        return within_deadlines(urllib3.ProxyManager(proxy, proxy_headers=headers, **settings))
     except (urllib3.exceptions.HTTPError, ValueError) as error:
         raise ClusterError(
             f"cannot use the proxy {without_password(proxy)} before the cluster: correct proxy-url or HTTPS_PROXY"
@@ -58,21 +55,6 @@ def encoding_for(credentials: Credentials) -> str:
     """
     near = _host(str(credentials.configuration.host)) in _LOOPBACK
     return "identity" if credentials.uncompressed or near else "gzip"
-
-
-class Dripping(Exception):
-    """A body comes so slowly that it will not have come in time, though no timeout of the socket notices."""
-
-
-def body_of(response: urllib3.BaseHTTPResponse, is_late: Callable[[], bool], most: float = math.inf) -> bytes:
-    """All of a body, or somewhat more than `most` bytes of it. Raises Dripping when it is late and has not ended."""
-    body = BytesIO()  # which hands out what it holds, where joined parts would be there twice
-    while body.tell() <= most and (part := response.read1(_PART, decode_content=True)):
-        body.write(part)
-        if is_late():
-            response.close()
-            raise Dripping
-    return body.getvalue()
 
 
 def _host(url: str) -> str:

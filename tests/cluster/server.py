@@ -8,7 +8,7 @@ import socket
 import struct
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -23,7 +23,7 @@ class Reply:
     """One answer.
 
     `cut` closes the connection after half of the body, `hang` is a pause in seconds before answering, `drip` one after
-    every few bytes of the body.
+    every few bytes of the body, and `drip_headers` one after every byte of a header.
     """
 
     body: Json | bytes
@@ -32,6 +32,7 @@ class Reply:
     cut: bool = False
     hang: float = 0.0
     drip: float = 0.0
+    drip_headers: float = 0.0
 
     @property
     def data(self) -> bytes:
@@ -52,22 +53,44 @@ class Asked:
         return [value for key, value in self.headers if key == name]
 
 
+Spoil = Callable[[Reply, Asked], Reply]
+"""What becomes of an answer on its way."""
+
+
 @dataclass
 class FakeApi:
-    """What the server is to answer, by path: the replies in turn, the last one for ever. Else it says 404."""
+    """What the server is to answer, by path: the replies in turn, the last one for ever. Else it says 404.
+
+    Where nothing is prepared, `serve` answers if there is one. Answers are spoiled as the test says, whoever gives them.
+    """
 
     url: str = ""
     replies: dict[str, list[Reply]] = field(default_factory=dict)
+    serve: Callable[[Asked], Reply | None] = lambda _: None
+    spoils: list[tuple[str, Callable[[int], bool], Spoil]] = field(default_factory=list)
     asked: list[Asked] = field(default_factory=list)
     released: threading.Event = field(default_factory=threading.Event)
 
     def says(self, path: str, *replies: Reply) -> None:
         self.replies[path] = list(replies)
 
-    def next_reply(self, path: str) -> Reply:
-        prepared = self.replies.get(path, [])
+    def spoil(self, path: str, how: Spoil, when: Callable[[int], bool] = lambda _: True) -> None:
+        """Spoil the answers for a path, by default all of them; `when` chooses by their number, from 1."""
+        self.spoils.append((path, when, how))
+
+    def reply_to(self, asked: Asked) -> Reply:
+        """The answer to a request that has been counted."""
+        reply = self._prepared(asked)
+        number = len(self.asked_for(asked.path))
+        for path, when, how in self.spoils:
+            if path == asked.path and when(number):
+                reply = how(reply, asked)
+        return reply
+
+    def _prepared(self, asked: Asked) -> Reply:
+        prepared = self.replies.get(asked.path, [])
         if not prepared:
-            return refusal(404, "the server could not find the requested resource")
+            return self.serve(asked) or refusal(404, "the server could not find the requested resource")
         return prepared.pop(0) if len(prepared) > 1 else prepared[0]
 
     def asked_for(self, path: str) -> list[Asked]:
@@ -95,11 +118,16 @@ def refusal(status: int, message: str, **metadata: Json) -> Reply:
     )
 
 
-def listing(kind: str, *names: str, version: str = "7", token: str = "") -> Reply:
+GROUPS = {"Deployment": "apps/v1"}
+CLUSTER_SCOPED = ("Node", "Namespace")
+
+
+def listing(kind: str, *names: str, version: str = "7", token: str = "", namespace: str = "default") -> Reply:
     """One page of a list."""
     metadata = {"resourceVersion": version, **({"continue": token} if token else {})}
-    items = [{"metadata": {"name": name}} for name in names]
-    return Reply({"kind": f"{kind}List", "apiVersion": "v1", "metadata": metadata, "items": items})
+    within = {} if kind in CLUSTER_SCOPED else {"namespace": namespace}
+    items = [{"metadata": {"name": name, "uid": f"uid-of-{name}", **within}} for name in names]
+    return Reply({"kind": f"{kind}List", "apiVersion": GROUPS.get(kind, "v1"), "metadata": metadata, "items": items})
 
 
 class _Server(ThreadingHTTPServer):
@@ -128,32 +156,36 @@ def serving() -> Iterator[FakeApi]:
         def _answer(self, body: bytes = b"") -> None:
             url = urlsplit(self.path)
             headers = tuple((name.lower(), value) for name, value in self.headers.items())
-            api.asked.append(Asked(self.command, url.path, dict(parse_qsl(url.query)), headers, body))
-            reply = api.next_reply(url.path)
+            asked = Asked(self.command, url.path, dict(parse_qsl(url.query)), headers, body)
+            api.asked.append(asked)
+            reply = api.reply_to(asked)
             api.released.wait(reply.hang)
+            if reply.drip_headers:
+                self._drip(b"HTTP/1.1 200 OK\r\nX-Slow: " + b"x" * 4000, reply.drip_headers, 1)
+                self.close_connection = True
+                return
             self._send(reply, gzipped="gzip" in self.headers.get("Accept-Encoding", ""))
 
         def _send(self, reply: Reply, *, gzipped: bool) -> None:
             data = gzip.compress(reply.data) if gzipped else reply.data
+            encoding = {"Content-Encoding": "gzip"} if gzipped else {}
+            fixed = {"Content-Type": "application/json", "Content-Length": str(len(data))}
             self.send_response(reply.status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(data)))
-            if gzipped:
-                self.send_header("Content-Encoding", "gzip")
-            for name, value in reply.headers.items():
+            for name, value in {**fixed, **encoding, **reply.headers}.items():
                 self.send_header(name, value)
             self.end_headers()
             if reply.drip:
-                self._drip(data, reply.drip)
+                self._drip(data, reply.drip, 4)
                 return
-            self.wfile.write(data[: len(data) // 2] if reply.cut else data)
+            with suppress(OSError):
+                self.wfile.write(data[: len(data) // 2] if reply.cut else data)
             if reply.cut:
                 self._reset()
 
-        def _drip(self, data: bytes, pause: float) -> None:
+        def _drip(self, data: bytes, pause: float, step: int) -> None:
             with suppress(OSError):
-                for start in range(0, len(data), 4):
-                    self.wfile.write(data[start : start + 4])
+                for start in range(0, len(data), step):
+                    self.wfile.write(data[start : start + step])
                     if api.released.wait(pause):
                         return
 

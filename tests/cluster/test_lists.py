@@ -8,15 +8,15 @@ from pathlib import Path
 import orjson
 import pytest
 
-from scanner.cluster.lists import list_metadata
+from scanner.cluster.envelope import envelope
 from scanner.cluster.live import LiveCluster
 from scanner.errors import ListFailed, UsageError
-from scanner.model.json import Json
 from scanner.model.resource import Kind, Page
 from tests.cluster.server import FakeApi, Reply, listing, refusal
 
 PODS = Kind("", "v1", "Pod", "pods", namespaced=True)
 SECRETS = Kind("", "v1", "Secret", "secrets", namespaced=True)
+COMPUTED = Kind("", "v1", "ComponentStatus", "componentstatuses", namespaced=False)
 NODES = Kind("", "v1", "Node", "nodes", namespaced=False)
 DEPLOYMENTS = Kind("apps", "v1", "Deployment", "deployments", namespaced=True)
 EXPIRED = refusal(410, "The provided continue parameter is too old")
@@ -39,10 +39,12 @@ def until_failure(pages: Iterator[Page]) -> tuple[int, ListFailed]:
     raise AssertionError("the list came to its end")
 
 
-def announcing(name: str, *, token: str, remaining: int) -> Reply:
+def announcing(*names: str, token: str = "", remaining: int = 0) -> Reply:
     """A page that tells how many objects are still to come."""
-    metadata = {"resourceVersion": "7", "remainingItemCount": remaining, **({"continue": token} if token else {})}
-    return Reply({"kind": "PodList", "apiVersion": "v1", "metadata": metadata, "items": [{"metadata": {"name": name}}]})
+    page = listing("Pod", *names, token=token).body
+    assert isinstance(page, dict)
+    announced = {"remainingItemCount": remaining} if remaining else {}
+    return Reply({**page, "metadata": {**page["metadata"], **announced}})
 
 
 # Pages and refusals
@@ -58,7 +60,8 @@ def test_a_list_comes_in_pages(api: FakeApi, cluster: LiveCluster) -> None:
 
 def test_a_page_is_the_bytes_that_came(api: FakeApi, cluster: LiveCluster) -> None:
     """The body is passed on as sent, unpacked, with number and resource version."""
-    body = b'{"kind":"PodList","metadata":{"resourceVersion":"42"},"items":[ {"metadata":{"name":"a"}} ]}'
+    item = b'{"metadata":{"name":"a","namespace":"b"}}'
+    body = b'{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"42"},"items":[ %b ]}' % item
     api.says("/api/v1/pods", Reply(body))
     [page] = cluster.pages(PODS)
     assert (PODS, 1, body, "42", "") == (page.kind, page.number, page.data, page.resource_version, page.seam)
@@ -67,7 +70,7 @@ def test_a_page_is_the_bytes_that_came(api: FakeApi, cluster: LiveCluster) -> No
 
 def test_namespace_and_selector_narrow_the_list(api: FakeApi, cluster: LiveCluster) -> None:
     """One namespace has a path of its own; the selector goes along as it was typed."""
-    api.says("/apis/apps/v1/namespaces/prod/deployments", listing("Deployment", "web"))
+    api.says("/apis/apps/v1/namespaces/prod/deployments", listing("Deployment", "web", namespace="prod"))
     assert [["web"]] == names(cluster.pages(DEPLOYMENTS, namespace="prod", selector="app in (web, api)"))
     assert "app in (web, api)" == api.asked[-1].query["labelSelector"]
 
@@ -88,7 +91,8 @@ def test_a_malformed_selector_is_refused_before_anything_is_asked(api: FakeApi, 
 @pytest.mark.parametrize("items", [b"null", b"[]"])
 def test_an_empty_list_is_a_page_without_items(api: FakeApi, cluster: LiveCluster, items: bytes) -> None:
     """Some servers write an empty list as null."""
-    api.says("/api/v1/pods", Reply(b'{"kind":"PodList","metadata":{},"items":' + items + b"}"))
+    page = b'{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":%b}'
+    api.says("/api/v1/pods", Reply(page % items))
     assert 1 == len(list(cluster.pages(PODS)))
 
 
@@ -268,17 +272,17 @@ def test_a_list_that_ends_before_its_time_is_asked_for_again(api: FakeApi, clust
     """The last page in the place of another one would hide what is between them."""
     api.says(
         "/api/v1/pods",
-        announcing("a", token="t1", remaining=5),
-        announcing("z", token="", remaining=0),
-        announcing("b", token="t2", remaining=2),
-        announcing("z", token="", remaining=0),
+        announcing("a", "b", token="t1", remaining=3),
+        announcing("z"),
+        announcing("c", "d", token="t2", remaining=1),
+        announcing("z"),
     )
-    assert [["a"], ["b"], ["z"]] == names(cluster.pages(PODS))
+    assert [["a", "b"], ["c", "d"], ["z"]] == names(cluster.pages(PODS))
 
 
 def test_a_list_that_always_ends_before_its_time_fails(api: FakeApi, cluster: LiveCluster) -> None:
     """What was announced and never came is not called listed."""
-    api.says("/api/v1/pods", announcing("a", token="t1", remaining=5), announcing("z", token="", remaining=0))
+    api.says("/api/v1/pods", announcing("a", "b", token="t1", remaining=3), announcing("z"))
     count, failure = until_failure(cluster.pages(PODS))
     assert (1, True) == (count, "the list ends after page 2, although the server had announced more" in failure.why)
 
@@ -316,44 +320,102 @@ def test_a_kind_has_its_time(api: FakeApi, tmp_path: Path) -> None:
 def test_a_kinds_time_does_not_run_while_its_pages_are_judged(api: FakeApi, tmp_path: Path) -> None:
     """The watch is over the server, not over us."""
     cluster = LiveCluster(kubeconfig=api.kubeconfig(tmp_path), kind_timeout=0.3)
-    api.says("/api/v1/pods", *(listing("Pod", "a", token=f"t{number}") for number in range(3)), listing("Pod", "z"))
+    first = [listing("Pod", f"p{number}", token=f"t{number}") for number in range(3)]
+    api.says("/api/v1/pods", *first, listing("Pod", "z"))
     pages = cluster.pages(PODS)
-    assert [["a"], ["a"], ["a"], ["z"]] == [names(iter([page]))[0] for page in pages if not api.released.wait(0.15)]
+    assert [["p0"], ["p1"], ["p2"], ["z"]] == [names(iter([page]))[0] for page in pages if not api.released.wait(0.15)]
 
 
-# Metadata without decoding
+def test_announcements_begin_anew_where_the_list_goes_on_later(api: FakeApi, cluster: LiveCluster) -> None:
+    """At the later moment there are more objects than were announced, and the rest is as many as that moment has."""
+    api.says(
+        "/api/v1/pods",
+        announcing("a", "b", token="t1", remaining=1),
+        RESUMED,
+        announcing("c", "d", token="t2", remaining=1),
+        announcing("e"),
+    )
+    seams = [page.seam for page in cluster.pages(PODS)]
+    assert ["", "the list expired after page 1 and went on at a later moment", ""] == seams
+
+
+def test_a_selector_leaves_out_what_is_counted(api: FakeApi, cluster: LiveCluster) -> None:
+    """A server that counts all the same announces more than will come."""
+    api.says("/api/v1/pods", announcing("a", token="t1", remaining=5), announcing("b"))
+    assert ["", ""] == [page.seam for page in cluster.pages(PODS, selector="app=web")]
+
+
+def test_a_page_may_be_smaller_where_nothing_is_announced(api: FakeApi, cluster: LiveCluster) -> None:
+    """The API only says that a token asks for more."""
+    api.says("/api/v1/pods", listing("Pod", "a", token="t1"), listing("Pod", token="t2"), listing("Pod", "b"))
+    assert [("", 1), ("", 0), ("", 1)] == [
+        (page.seam, len(orjson.loads(page.data)["items"])) for page in cluster.pages(PODS)
+    ]
 
 
 @pytest.mark.parametrize(
-    ("body", "metadata"),
-    [
-        (
-            b'{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[]}',
-            {"resourceVersion": "7"},
-        ),
-        (b'{"kind":"PodList","apiVersion":"v1","metadata":{"continue":"x"},"items":[{"a":1}]}\n', {"continue": "x"}),
-        (b'{"kind":"PodList","apiVersion":"v1","metadata":{},"items":null}', {}),
-        (b'{"kind":"PodList","apiVersion":"v1","metadata":{"continue":"x"},"items":[{"a":', None),
-        (
-            b'{"apiVersion":"x.io/v1","items":[{"s":"],\\"kind\\":"}],"kind":"AList","metadata":{"continue":"x"}}\n',
-            {"continue": "x"},
-        ),
-        (b'{"apiVersion":"x.io/v1","items":[{"s":1}],"kind":"AList","metadata":{"contin', None),
-        (b'{"items":[],"metadata":{"resourceVersion":"7"}}', {"resourceVersion": "7"}),
-        (b'{"kind":"PodList","metadata":{"resourceVersion":"7"}}', {"resourceVersion": "7"}),
-        (b'{"kind":"Pod","metadata":{"resourceVersion":"7"}}', None),
-        (b"[]", None),
-        (b"", None),
-    ],
+    ("kind", "seams"), [(COMPUTED, [""]), (PODS, ["page 1 names no resource version"])], ids=["computed", "stored"]
 )
-def test_a_lists_metadata_is_found_at_either_end(body: bytes, metadata: Json) -> None:
-    """Go types write it before the items, custom resources after them; what is cut off is no list."""
-    assert metadata == list_metadata(body)
+def test_lists_of_computed_objects_name_no_moment(
+    api: FakeApi, cluster: LiveCluster, kind: Kind, seams: list[str]
+) -> None:
+    """Nothing of component statuses is stored; of everything else the moment must be known."""
+    items = [{"metadata": {"name": "scheduler", **({"namespace": "a"} if kind.namespaced else {})}}]
+    api.says(kind.path, Reply({"kind": f"{kind.kind}List", "apiVersion": "v1", "metadata": {}, "items": items}))
+    assert seams == [page.seam for page in cluster.pages(kind)]
+
+
+WIDGETS = Kind("x.io", "v1", "Widget", "widgets", namespaced=True)
+
+
+def openapi(list_kind: str) -> Reply:
+    """What the server's OpenAPI document says of the list of widgets."""
+    answer = {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/io.x.v1.Many"}}}}
+    stated = [{"group": "x.io", "kind": list_kind, "version": "v1"}]
+    return Reply(
+        {
+            "paths": {"/apis/x.io/v1/widgets": {"get": {"responses": {"200": answer}}}},
+            "components": {"schemas": {"io.x.v1.Many": {"x-kubernetes-group-version-kind": stated}}},
+        }
+    )
+
+
+@pytest.mark.parametrize(("stated", "pages"), [("Widgets", 1), ("WidgetList", 0), ("", 0)])
+def test_a_definition_may_choose_the_kind_of_its_lists(
+    api: FakeApi, cluster: LiveCluster, stated: str, pages: int
+) -> None:
+    """`spec.names.listKind`; the server's OpenAPI document has it, which is read where the usual one does not come."""
+    metadata = {"resourceVersion": "7"}
+    api.says(WIDGETS.path, Reply({"kind": "Widgets", "apiVersion": "x.io/v1", "metadata": metadata, "items": []}))
+    api.says("/openapi/v3/apis/x.io/v1", openapi(stated) if stated else refusal(404, "no"))
+    found = cluster.pages(WIDGETS)
+    count = len(list(found)) if pages else until_failure(found)[0]
+    assert (pages, 1) == (count, len(api.asked_for("/openapi/v3/apis/x.io/v1")))
+
+
+# Envelopes
 
 
 def test_an_object_cannot_pass_for_the_end_of_the_list() -> None:
-    """What stands in an object is in the middle of the document, whatever it looks like."""
+    """What stands in an object is not the list's, whatever it looks like."""
     fake = b'],"kind":"AList","metadata":{"continue":"evil"}}'
-    item = orjson.dumps({"data": {"x": fake.decode()}})
-    body = b'{"apiVersion":"x.io/v1","items":[%b],"kind":"AList","metadata":{"continue":"good"}}\n' % item
-    assert {"continue": "good"} == list_metadata(body)
+    item = orjson.dumps({"metadata": {"name": "a", "namespace": "b"}, "data": {"x": fake.decode()}})
+    body = b'{"apiVersion":"x.io/v1","items":[%b],"kind":"WidgetList","metadata":{"continue":"good"}}\n' % item
+    found = envelope(body, WIDGETS)
+    assert found is not None
+    assert ("x.io/v1", "WidgetList", "good", 1, ()) == (
+        found.api_version,
+        found.kind,
+        found.token,
+        found.count,
+        found.faults,
+    )
+
+
+def test_an_object_may_nest_deeply() -> None:
+    """As deep as the server lets it; what is in it is read elsewhere."""
+    deep = b"[" * 5000 + b"]" * 5000
+    item = b'{"metadata":{"name":"a","namespace":"b"},"spec":%b}' % deep
+    found = envelope(b'{"kind":"WidgetList","apiVersion":"x.io/v1","metadata":{},"items":[%b]}' % item, WIDGETS)
+    assert found is not None
+    assert (1, ()) == (found.count, found.faults)

@@ -18,8 +18,16 @@ from tests.cluster.server import FakeApi, Reply, listing, refusal
 
 PODS = Kind("", "v1", "Pod", "pods", namespaced=True)
 SECRETS = Kind("", "v1", "Secret", "secrets", namespaced=True)
+NAMESPACES = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
 NODES = Kind("", "v1", "Node", "nodes", namespaced=False)
 DEPLOYMENTS = Kind("apps", "v1", "Deployment", "deployments", namespaced=True)
+POLICIES = Kind(
+    "admissionregistration.k8s.io",
+    "v1beta1",
+    "ValidatingAdmissionPolicy",
+    "validatingadmissionpolicies",
+    namespaced=False,
+)
 VERBS = ["get", "list"]
 
 
@@ -73,6 +81,16 @@ def test_requester_is_whom_the_server_sees(api: FakeApi, cluster: LiveCluster) -
     assert expected == cluster.requester()
 
 
+@pytest.mark.parametrize(
+    "reply", [Reply({}, 201), Reply({"status": {"userInfo": {}}}, 201), refusal(500, "etcd is down")]
+)
+def test_a_requester_that_is_not_said_is_not_nobody(api: FakeApi, cluster: LiveCluster, reply: Reply) -> None:
+    """Policies that read the user would be evaluated for another one."""
+    api.says("/apis/authentication.k8s.io/v1/selfsubjectreviews", reply)
+    with pytest.raises(ClusterError, match="does not say who these credentials are"):
+        cluster.requester()
+
+
 @pytest.mark.parametrize("status", [403, 404])
 def test_a_requester_that_may_not_ask_is_nobody(api: FakeApi, cluster: LiveCluster, status: int) -> None:
     """Where the review is refused or not served the requester is empty."""
@@ -105,6 +123,14 @@ def resource(plural: str, kind: str, scope: str = "Namespaced", verbs: list[str]
     return {"resource": plural, "responseKind": answer, "scope": scope, "verbs": verbs or VERBS, "subresources": sub}
 
 
+ADMISSION = group(
+    "admissionregistration.k8s.io",
+    version("v1", resource("validatingwebhookconfigurations", "ValidatingWebhookConfiguration", "Cluster", ["get"])),
+    version("v1beta1", resource("validatingadmissionpolicies", "ValidatingAdmissionPolicy", "Cluster")),
+)
+WEBHOOKS = {"name": "validatingwebhookconfigurations", "kind": "ValidatingWebhookConfiguration", "namespaced": False}
+
+
 def test_aggregated_discovery_keeps_the_servers_order(api: FakeApi, cluster: LiveCluster) -> None:
     """Kinds come as the server ranks them: the core group first, of each group the preferred version first."""
     api.says("/api", aggregated(group("", version("v1", resource("nodes", "Node", "Cluster")))))
@@ -126,9 +152,9 @@ def test_a_stale_group_version_is_a_gap(api: FakeApi, cluster: LiveCluster) -> N
     """What a server behind the API server does not confirm is not seen, and that is said."""
     stale = version("v1beta1", resource("pods", "PodMetrics"), freshness="Stale")
     api.says("/api", aggregated(group("", version("v1", resource("pods", "Pod")))))
-    api.says("/apis", aggregated(group("metrics.k8s.io", stale)))
+    api.says("/apis", aggregated(group("metrics.k8s.io", stale), ADMISSION))
     found = cluster.discover()
-    assert ((PODS,), [(GapKind.DISCOVERY, "metrics.k8s.io/v1beta1")]) == (
+    assert ((PODS, POLICIES), [(GapKind.DISCOVERY, "metrics.k8s.io/v1beta1")]) == (
         found.kinds,
         [(gap.kind, gap.where) for gap in found.gaps],
     )
@@ -139,7 +165,10 @@ def legacy(api: FakeApi) -> None:
     api.says("/api", Reply({"kind": "APIVersions", "versions": ["v1"]}))
     batch = [{"groupVersion": "batch/v1beta1"}, {"groupVersion": "batch/v1"}]
     groups = [{"name": "batch", "versions": batch, "preferredVersion": {"groupVersion": "batch/v1"}}]
+    admission = "admissionregistration.k8s.io/v1"
+    groups.append({"name": "admissionregistration.k8s.io", "versions": [{"groupVersion": admission}]})
     api.says("/apis", Reply({"kind": "APIGroupList", "groups": groups}))
+    api.says(f"/apis/{admission}", Reply({"kind": "APIResourceList", "resources": [{**WEBHOOKS, "verbs": VERBS}]}))
     pods = {"name": "pods", "kind": "Pod", "namespaced": True, "verbs": VERBS}
     status = {"name": "pods/status", "kind": "Pod", "namespaced": True, "verbs": VERBS}
     api.says("/api/v1", Reply({"kind": "APIResourceList", "resources": [pods, status]}))
@@ -152,6 +181,7 @@ def test_older_servers_are_asked_group_by_group(api: FakeApi, cluster: LiveClust
     """A server without aggregated discovery tells the same in many answers, preferred version first."""
     legacy(api)
     expected = [("v1", "pods"), ("batch/v1", "jobs"), ("batch/v1beta1", "jobs")]
+    expected += [("admissionregistration.k8s.io/v1", "validatingwebhookconfigurations")]
     assert expected == [(kind.api_version, kind.plural) for kind in cluster.discover().kinds]
 
 
@@ -162,7 +192,8 @@ def test_a_group_version_that_does_not_answer_is_a_gap(api: FakeApi, cluster: Li
     found = cluster.discover()
     why = "the server answered 503: service unavailable, so the kinds it serves are unknown"
     assert (Gap(GapKind.DISCOVERY, "batch/v1", why),) == found.gaps
-    assert ["v1", "batch/v1beta1"] == [kind.api_version for kind in found.kinds]
+    expected = ["v1", "batch/v1beta1", "admissionregistration.k8s.io/v1"]
+    assert expected == [kind.api_version for kind in found.kinds]
 
 
 def test_discovery_that_is_forbidden_names_the_role(api: FakeApi, cluster: LiveCluster) -> None:
@@ -187,8 +218,24 @@ def test_a_server_without_any_api_is_no_cluster(cluster: LiveCluster) -> None:
 
 def test_a_missing_root_is_a_gap(api: FakeApi, cluster: LiveCluster) -> None:
     """A server that hides the core group is scanned, and the hole is named."""
-    api.says("/apis", aggregated(group("apps", version("v1", resource("deployments", "Deployment")))))
+    api.says("/apis", aggregated(group("apps", version("v1", resource("deployments", "Deployment"))), ADMISSION))
     assert [(GapKind.DISCOVERY, "/api")] == [(gap.kind, gap.where) for gap in cluster.discover().gaps]
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        {"kind": "Namespace", "metadata": {"name": "bank"}},
+        {"kind": "Secret", "metadata": {"name": "shop"}},
+        {"metadata": {"name": "shop"}},
+        {},
+    ],
+)
+def test_another_object_is_not_the_namespace(api: FakeApi, cluster: LiveCluster, named: Json) -> None:
+    """Who may read one namespace only gets that one, or none."""
+    api.says("/api/v1/namespaces/shop", Reply(named))
+    _, failure = until_failure(cluster.pages(NAMESPACES, namespace="shop"))
+    assert "cannot get namespace shop: the server answered 200 and no such Namespace" in failure.why
 
 
 # Promises about what is sent

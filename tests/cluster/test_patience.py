@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scanner.cluster.patience import ATTEMPTS, Pace, Watch, another, patience, pause_before
+from scanner.cluster.patience import ATTEMPTS, Deadline, Pace, Watch, another, patience, pause_before
 
 
 class Clock:
@@ -86,15 +86,39 @@ def test_a_late_answer_costs_more_patience() -> None:
     assert another(retry) is not None
 
 
+JUNK = [
+    (text, 0, 0)
+    for text in (
+        "7" * 5000,
+        "\u0663",
+        "1e9",
+        "7.5",
+        "Sun, 99 Foo 99999999999 0:0:0",
+        "Wed, 21 Oct 99999 07:28:00 GMT",
+        "7,8",
+    )
+]
+
+
 @pytest.mark.parametrize(
     ("header", "low", "high"),
-    [("7", 7, 7), (" 7 ", 7, 7), ("9000", 30, 30), ("0", 0, 0), ("", 0, 0), ("soon", 0, 0), ("-5", 0, 0)],
+    [("7", 7, 7), (" 7 ", 7, 7), ("9000", 30, 30), ("0", 0, 0), ("", 0, 0), ("soon", 0, 0), ("-5", 0, 0), *JUNK],
 )
 def test_the_server_may_say_how_long(header: str, low: float, high: float) -> None:
     """Within reason; what it does not say in numbers is as if it had said nothing."""
     retry = another(patience())
     assert retry is not None
     assert low <= pause_before(retry, header) <= high
+
+
+def test_a_deadline_does_not_wait() -> None:
+    """It comes nearer whatever happens, and is then past."""
+    clock = Clock()
+    deadline = Deadline(10, clock=clock)
+    clock.sleep(4)
+    assert 6 == deadline.left
+    clock.sleep(100)
+    assert (0, math.inf) == (deadline.left, Deadline(clock=clock).left)
 
 
 def test_a_watch_only_runs_while_somebody_waits() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from scanner.cluster.live import LiveCluster
 from scanner.model.json import JsonObject, as_list, as_object, as_text, dig
 from tests.cli.conftest import Assay
 from tests.integration import faults
@@ -328,6 +329,33 @@ def policy_about_gadgets() -> JsonObject:
         **document,
         "spec": {"matchConstraints": {"resourceRules": [rule]}, "validations": [{"expression": "false"}]},
     }
+
+
+def test_a_definition_may_name_its_lists(scan: Scan, proxy: Proxy) -> None:
+    """`listKind` is whatever its author likes; the server's OpenAPI document tells, and nothing is a gap."""
+    base = definition()
+    names = {**as_object(dig(base, "spec", "names")), "listKind": "GadgetCollection"}
+    custom = {**base, "spec": {**as_object(base["spec"]), "names": names}}
+    apply(proxy.server, [custom, *(gadget(name) for name in NAMES), policy_about_gadgets(), binding("gadgets")])
+    listed = proxy.server.request("GET", GADGETS).body
+
+    seen = scan(kind="Gadget")
+    for document in (binding("gadgets"), policy_about_gadgets(), custom):
+        delete(proxy.server, document)
+
+    assert "GadgetCollection" == dig(listed, "kind")
+    assert (0, "listed", OBJECTS) == seen.ledger
+
+
+def test_every_kind_of_a_server_is_listed_without_a_doubt(proxy: Proxy, home: Path) -> None:
+    """What is asked of a list holds for all the lists that kube-apiserver has, those of computed objects included."""
+    cluster = LiveCluster(kubeconfig=str(proxy.kubeconfig(home)), chunk_size=PAGE)
+    found = cluster.discover()
+    pages = {kind: [page.seam for page in cluster.pages(kind)] for kind in found.kinds}
+    assert () == found.gaps
+    assert {} == {kind: seams for kind, seams in pages.items() if any(seams)}
+    asked = {(it.path, it.query.get("continue", "")) for it in proxy.asked}
+    assert len(asked) == len(proxy.asked)
 
 
 def test_an_api_group_whose_server_is_gone_is_a_gap(scan: Scan, proxy: Proxy) -> None:

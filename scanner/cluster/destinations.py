@@ -1,0 +1,139 @@
+"""Which addresses the requests of Kyverno's expressions may be sent to.
+
+Whoever writes a policy chooses the URL, and a scan runs where much can be reached that is nobody else's business. So an address is
+checked in its canonical form, after the name was looked up and before the connection to that very address is made.
+
+Source of truth: the special-purpose registries of IANA for IPv4 and IPv6, as `ipaddress` has them; RFC 3056 (6to4), 4291 (mapped
+and compatible addresses), 4380 (Teredo), 6052 and 8215 (NAT64), 7915 (translated addresses); the manuals of the clouds.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from scanner.errors import UsageError
+
+Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
+Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+OPTION: Final = "--allow-network-to"
+_HOST: Final = re.compile(r"(?=.{1,253}$)[a-z0-9_]([a-z0-9_-]*[a-z0-9])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9])?)*")
+# They give a machine's credentials to whoever asks from it. Most are in ranges that are refused anyway.
+_METADATA: Final = tuple(
+    map(
+        ipaddress.ip_address,
+        (
+            "169.254.169.254",  # AWS, Google Cloud, Azure, Oracle, DigitalOcean and others
+            "169.254.169.253",  # the resolver of AWS
+            "169.254.170.2",  # tasks of AWS ECS
+            "169.254.170.23",  # pods of AWS EKS
+            "169.254.0.23",  # Tencent Cloud
+            "168.63.129.16",  # the host of an Azure machine
+            "100.100.100.200",  # Alibaba Cloud
+            "192.0.0.192",  # Oracle Cloud, before
+            "fd00:ec2::254",
+            "fd00:ec2::23",
+            "fd20:ce::254",
+        ),
+    )
+)
+# Addresses that stand for an IPv4 address in their last 32 bits, and are nothing else.
+_SAME: Final = tuple(
+    map(ipaddress.IPv6Network, ("::ffff:0:0/96", "::ffff:0:0:0/96", "::/96", "64:ff9b::/96", "64:ff9b:1::/48"))
+)
+# What `ipaddress` calls global, at least in Python 3.11, and the registries do not, or no more.
+_NOT_PUBLIC: Final = tuple(map(ipaddress.ip_network, ("192.0.0.0/24", "fec0::/10", "3fff::/20", "5f00::/16")))
+_LAST_32_BITS: Final = 0xFFFFFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class Destinations:
+    """What the user named with --allow-network-to: ranges of addresses, and hosts whatever their addresses are."""
+
+    ranges: tuple[Network, ...] = ()
+    hosts: frozenset[str] = frozenset()
+
+    def refusal(self, host: str, address: Address) -> str:
+        """Why a request to a host at an address is not made, or an empty string."""
+        for form in forms(address):
+            if never := _never(form):
+                return never
+            if not _is_public(form) and not self._named(host, form):
+                return f"which is {_range_of(form)}: name it with {OPTION} to allow it"
+        return ""
+
+    def _named(self, host: str, address: Address) -> bool:
+        return host in self.hosts or any(address in allowed for allowed in self.ranges)
+
+
+def destinations(texts: Iterable[str]) -> Destinations:
+    """Read the values of --allow-network-to: CIDR, address or host each. Raises UsageError."""
+    ranges: list[Network] = []
+    hosts: list[str] = []
+    for text in texts:
+        try:
+            ranges.append(ipaddress.ip_network(text.strip("[]"), strict=False))
+        except ValueError:
+            hosts.append(_host(text))
+    return Destinations(tuple(ranges), frozenset(hosts))
+
+
+def canonical_host(host: str) -> str:
+    """A host as names are compared: in lower case, without brackets and without the dot of an absolute name."""
+    return host.strip("[]").lower().rstrip(".")
+
+
+def address_of(text: str) -> Address | None:
+    """The address that a text is, or None."""
+    try:
+        return ipaddress.ip_address(text.partition("%")[0])
+    except ValueError:
+        return None
+
+
+def forms(address: Address) -> Iterator[Address]:
+    """The address in its canonical form, and the addresses that packets to it are passed on to."""
+    if isinstance(address, ipaddress.IPv4Address):
+        yield address
+    elif any(address in same for same in _SAME) and int(address) > 1:  # :: and ::1 are themselves
+        yield _last_bits(address)
+    else:
+        yield address
+        if address.sixtofour:
+            yield address.sixtofour
+        if address.teredo:
+            yield from address.teredo
+
+
+def _last_bits(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address:
+    return ipaddress.IPv4Address(int(address) & _LAST_32_BITS)
+
+
+def _never(address: Address) -> str:
+    """Why no option allows an address, or an empty string."""
+    if address in _METADATA:
+        return "the metadata service of a cloud, which a scan never asks"
+    if address.is_unspecified or address.is_multicast:
+        return "which is the address of no host"
+    return ""
+
+
+def _is_public(address: Address) -> bool:
+    return address.is_global and not address.is_reserved and not any(address in part for part in _NOT_PUBLIC)
+
+
+def _range_of(address: Address) -> str:
+    if address.is_loopback:
+        return "this machine"
+    return "link-local" if address.is_link_local else "not public"
+
+
+def _host(text: str) -> str:
+    host = canonical_host(text)
+    if not _HOST.fullmatch(host):
+        raise UsageError(f"{OPTION} {text}: write a range (10.0.0.0/8), an address, or the name of a host without port")
+    return host

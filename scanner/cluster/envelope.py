@@ -1,0 +1,129 @@
+"""What a page of a list states about itself, and whether its items can be those that were asked for.
+
+A 200 proves nothing: a proxy, a cache or a failing API server can answer with another list, with a part of one, or with none.
+Findings are resolved because an object is in no page, so every page must be the one that was asked for.
+
+Source of truth: the API conventions ("Lists and simple kinds", "Metadata") and GetList of apiserver's etcd3 storage: every list
+names its kind, its apiVersion and the resource version of its moment; objects have a name and, where their kind is namespaced,
+a namespace. Lists of built-in kinds leave apiVersion and kind out of the items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import msgspec
+
+from scanner.cel.depth import with_room
+from scanner.model.resource import Kind
+
+_QUOTED: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """What a page states. `token` asks for the next page; `remaining` is None where the page does not announce any number.
+
+    `names` are those of the objects, each after its namespace. `faults` are what is wrong with its items, each as the end of a sentence about the page; `stray` is a namespace of one of
+    them, if it is not the one whose objects were asked for.
+    """
+
+    api_version: str
+    kind: str
+    resource_version: str
+    token: str
+    remaining: int | None
+    count: int
+    faults: tuple[str, ...]
+    names: tuple[str, ...] = ()
+    stray: str = ""
+
+
+class _ListMetadata(msgspec.Struct):
+    version: str | None = msgspec.field(default=None, name="resourceVersion")
+    token: str | None = msgspec.field(default=None, name="continue")
+    remaining: int | None = msgspec.field(default=None, name="remainingItemCount")
+
+
+class _ObjectMetadata(msgspec.Struct):
+    name: str | None = None
+    namespace: str | None = None
+    uid: str | None = None
+
+
+class _Object(msgspec.Struct):
+    metadata: _ObjectMetadata
+    version: str | None = msgspec.field(default=None, name="apiVersion")
+    kind: str | None = None
+
+
+class _List(msgspec.Struct):
+    metadata: _ListMetadata
+    items: list[_Object] | None
+    version: str = msgspec.field(default="", name="apiVersion")
+    kind: str = ""
+
+
+class _Unreadable(msgspec.Struct):
+    """A list with items that are no objects."""
+
+    metadata: _ListMetadata
+    items: list[msgspec.Raw] | None
+    version: str = msgspec.field(default="", name="apiVersion")
+    kind: str = ""
+
+
+_READER = msgspec.json.Decoder(_List)
+_COUNTER = msgspec.json.Decoder(_Unreadable)
+
+
+def envelope(data: bytes, kind: Kind, namespace: str = "") -> Envelope | None:
+    """Read a page of the objects of a kind, in a namespace or in all of them; None for what is not a list in JSON."""
+    try:
+        read = with_room(lambda: _READER.decode(data))
+    except msgspec.ValidationError:
+        return _unreadable(data)
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+    items = read.items or []
+    stray = next((it for item in items if (it := item.metadata.namespace) not in (None, "", namespace)), None)
+    names = tuple(f"{item.metadata.namespace or ''}/{item.metadata.name}" for item in items)
+    found = _envelope(read, len(items), tuple(_faults(items, names, kind)))
+    return replace(found, names=names, stray=stray or "" if namespace else "")
+
+
+def _unreadable(data: bytes) -> Envelope | None:
+    try:
+        read = with_room(lambda: _COUNTER.decode(data))
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+    return _envelope(read, len(read.items or ()), ("holds items that are no Kubernetes objects",))
+
+
+def _envelope(read: _List | _Unreadable, count: int, faults: tuple[str, ...]) -> Envelope:
+    metadata = read.metadata
+    return Envelope(
+        read.version, read.kind, metadata.version or "", metadata.token or "", metadata.remaining, count, faults
+    )
+
+
+def _faults(items: Sequence[_Object], names: Sequence[str], kind: Kind) -> Iterator[str]:
+    wrong = {
+        f"{item.version or kind.api_version} {item.kind or kind.kind}"
+        for item in items
+        if item.kind not in (None, "", kind.kind) or item.version not in (None, "", kind.api_version)
+    }
+    if wrong:
+        yield f"holds objects of another kind ({min(wrong)[:_QUOTED]})"
+    if not all(item.metadata.name for item in items):
+        yield "holds objects without a name"
+    if kind.namespaced and not all(item.metadata.namespace for item in items):
+        yield "holds objects without a namespace"
+    if not kind.namespaced and any(item.metadata.namespace for item in items):
+        yield "holds objects with a namespace, although the kind is cluster-scoped"
+    if len({*names}) < len(items):
+        yield "holds an object twice"
+    if len({bool(item.metadata.uid) for item in items}) > 1:
+        yield "holds objects with and without a UID"

@@ -1,0 +1,153 @@
+"""A small whole cluster behind the fake API server: discovery, reviews, and lists in pages as apiserver's storage makes them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from scanner.model.json import Json
+from scanner.model.resource import Kind
+from tests.cluster.server import Asked, FakeApi, Reply, Spoil, refusal
+
+ADMISSION = "admissionregistration.k8s.io"
+NAMESPACES = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
+MAPS = Kind("", "v1", "ConfigMap", "configmaps", namespaced=True)
+POLICIES = Kind(ADMISSION, "v1", "ValidatingAdmissionPolicy", "validatingadmissionpolicies", namespaced=False)
+BINDINGS = Kind(
+    ADMISSION, "v1", "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", namespaced=False
+)
+KINDS = (NAMESPACES, MAPS, POLICIES, BINDINGS)
+VERSION = "100"
+
+Document = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Served:
+    """Answers like a server that holds these documents, all of the kinds above."""
+
+    documents: tuple[Document, ...]
+
+    def __call__(self, asked: Asked) -> Reply | None:
+        """See FakeApi.serve."""
+        fixed: dict[str, Reply] = {
+            "/version": Reply({"gitVersion": "v1.36.0"}),
+            "/api": _discovery(("", [kind for kind in KINDS if not kind.group])),
+            "/apis": _discovery((ADMISSION, [kind for kind in KINDS if kind.group])),
+            **{f"{NAMESPACES.path}/{name}": Reply(document(NAMESPACES, name)) for name in ("kube-system", "shop")},
+            "/apis/authentication.k8s.io/v1/selfsubjectreviews": Reply(
+                {"status": {"userInfo": {"username": "auditor", "groups": ["auditors"]}}}, 201
+            ),
+        }
+        kind = next((kind for kind in KINDS if asked.path in (kind.path, within_the_shop(kind))), None)
+        return self.page(kind, asked.query) if kind else fixed.get(asked.path)
+
+    def page(self, kind: Kind, query: Mapping[str, str]) -> Reply:
+        """The page of a list that a query asks for."""
+        found = sorted(
+            (it for it in self.documents if (it["apiVersion"], it["kind"]) == (kind.api_version, kind.kind)),
+            key=lambda it: (it["metadata"].get("namespace", ""), it["metadata"]["name"]),
+        )
+        start, limit = int(query.get("continue") or 0), int(query["limit"])
+        left = len(found) - start - limit
+        more: dict[str, Json] = {"continue": str(start + limit), "remainingItemCount": left} if left > 0 else {}
+        items = [
+            {key: value for key, value in it.items() if key not in ("apiVersion", "kind")}
+            for it in found[start : start + limit]
+        ]
+        metadata = {"resourceVersion": VERSION, **more}
+        return Reply({"kind": f"{kind.kind}List", "apiVersion": kind.api_version, "metadata": metadata, "items": items})
+
+
+def within_the_shop(kind: Kind) -> str:
+    """Where the objects of one namespace are listed."""
+    return f"/api/v1/namespaces/shop/{kind.plural}"
+
+
+def _discovery(*groups: tuple[str, Iterable[Kind]]) -> Reply:
+    items = [
+        {
+            "metadata": {"name": name} if name else {},
+            "versions": [{"version": "v1", "freshness": "Current", "resources": [_resource(kind) for kind in kinds]}],
+        }
+        for name, kinds in groups
+    ]
+    return Reply({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "items": items})
+
+
+def _resource(kind: Kind) -> Json:
+    stated = {"group": kind.group, "version": kind.version, "kind": kind.kind}
+    scope = "Namespaced" if kind.namespaced else "Cluster"
+    return {"resource": kind.plural, "responseKind": stated, "scope": scope, "verbs": ["get", "list"]}
+
+
+def document(kind: Kind, name: str, **rest: Any) -> Document:
+    """An object as the server stores it."""
+    metadata = {"name": name, "uid": f"uid-of-{kind.plural}-{name}", "resourceVersion": "7"}
+    if kind.namespaced:
+        metadata["namespace"] = "shop"
+    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, **rest}
+
+
+def shop(objects: int) -> Served:
+    """A cluster of one namespace whose config maps all violate the one policy there is."""
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
+    spec = {"matchConstraints": {"resourceRules": [rule]}, "validations": [{"expression": "false"}]}
+    return Served(
+        (
+            document(NAMESPACES, "kube-system"),
+            document(NAMESPACES, "shop"),
+            document(POLICIES, "strict", spec=spec),
+            document(BINDINGS, "strict", spec={"policyName": "strict", "validationActions": ["Deny"]}),
+            *(document(MAPS, f"map-{number:02}") for number in range(objects)),
+        )
+    )
+
+
+# Ways to spoil an answer. What is not a JSON object any more stays as an earlier one has left it.
+
+
+def changed(change: Callable[[dict[str, Any]], object]) -> Spoil:
+    """The answer with something changed in its body."""
+
+    def spoil(reply: Reply, _asked: Asked) -> Reply:
+        body = json.loads(reply.data) if _is_object(reply) else None
+        if body is None:
+            return reply
+        try:
+            change(body)
+        except (KeyError, IndexError, TypeError, AttributeError):
+            return reply
+        return replace(reply, body=body)
+
+    return spoil
+
+
+def instead(body: Json | bytes, status: int = 200, **headers: str) -> Spoil:
+    """Another answer altogether."""
+    return lambda _reply, _asked: Reply(body, status, headers)
+
+
+def refused(status: int, **metadata: Json) -> Spoil:
+    """A refusal as an API server writes it."""
+    return lambda _reply, _asked: refusal(status, "spoiled", **metadata)
+
+
+def with_fields(**fields: Any) -> Spoil:
+    """The same answer, sent in another way."""
+    return lambda reply, _asked: replace(reply, **fields)
+
+
+def _is_object(reply: Reply) -> bool:
+    try:
+        return isinstance(json.loads(reply.data), dict)
+    except ValueError:
+        return False
+
+
+def serve(api: FakeApi, objects: int = 6) -> FakeApi:
+    """Let the fake API server be that cluster."""
+    api.serve = shop(objects)
+    return api
