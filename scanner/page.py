@@ -223,11 +223,10 @@ def _joint(resource: Resource, mutating: Iterable[tuple[Bound, Kind]], world: Wo
         (bound, ruling) for bound, original in mutating for ruling in invocations(bound, resource, original, world)
     ]
     try:
-        joint = together(acting)
+        found = together(acting)
     except (SchemaUnknown, AuthorizerFailed):
         return None
-    params = [ruling.invocation.param for _, ruling in acting]
-    return joint and replace(joint, refused=redact.text(joint.refused, resource, *params))
+    return found and redact.joint(found, acting)
 
 
 class _Sheet:

@@ -1,7 +1,8 @@
 """No secret leaves the process: applied to every text before it becomes part of a finding.
 
 The values of Secrets and of container environment variables are masked wherever they appear. Where an expression reads
-a Secret's data, or the Secret as a whole, what it says is withheld altogether: parts of a value could not be recognised.
+a Secret's data, or the Secret as a whole, or computes something from another secret, what it says and what it would change
+are withheld altogether: parts of a value could not be recognised.
 """
 
 from __future__ import annotations
@@ -9,22 +10,25 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import assert_never
 
 from scanner.cel.kyverno.needs import ANY, needs
-from scanner.evaluate import CompiledPolicy, written_message
+from scanner.evaluate import CompiledPolicy, Expression, written_message
 from scanner.model.json import Json, as_list, as_object, as_text, dig
 from scanner.model.outcome import Change, Check, CheckKind, Errored, Violated, WouldChange
 from scanner.model.resource import Resource
-from scanner.policies.validating import Ruling
+from scanner.policies.together import Together
+from scanner.policies.validating import Bound, Ruling
+from scanner.taint import carried_texts, documents_of, taint
+from scanner.telltale import LAST_APPLIED, MASK
 
-MASK = "[redacted]"
 WITHHELD = "[redacted: the message reads the data of a Secret]"
 WITHHELD_ERROR = "[redacted: the expression reads the data of a Secret]"
 WITHHELD_VALUE = "[redacted: a value of a Secret]"
+WITHHELD_ANY = "[redacted: it may hold a secret]"
 # Whole objects of a Secret never show: a change of all its metadata may hold the copy that kubectl keeps of its data.
 _SHOWN_OF_SECRETS = (
     "/metadata/labels",
@@ -34,7 +38,6 @@ _SHOWN_OF_SECRETS = (
     "/type",
     "/immutable",
 )
-LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 # Where a Secret holds its data; kubectl keeps a copy of all of it in an annotation.
 _AREAS = (("data",), ("stringData",), ("metadata", "annotations", LAST_APPLIED))
 # Shorter values are no secrets, and masking them would leave nothing readable.
@@ -50,6 +53,11 @@ _POD_SPECS = (
 )
 _CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
 _NO_KEY = "no such key: "
+# By depth: what a path may be said to begin with. Below, there are keys and numbers that may be computed.
+_FIELDS = (
+    frozenset({"metadata", "spec", "status", "data", "stringData", "binaryData", "type", "immutable"}),
+    frozenset({"labels", "annotations", "finalizers", "ownerReferences"}),
+)
 _NESTED = re.compile(r'^(composited variable "[^"]*" fails to evaluate: )+')
 
 
@@ -61,7 +69,7 @@ def safe(
         case Violated():
             return _safe_violation(outcome, check, ruling, compiled)
         case WouldChange():
-            return _safe_change(outcome, ruling)
+            return _safe_change(outcome, check, ruling, compiled)
         case Errored():
             return _safe_error(outcome, check, ruling, compiled)
         case _ as never:
@@ -74,16 +82,104 @@ def _safe_violation(outcome: Violated, check: Check, ruling: Ruling, compiled: C
     reads = compiled.message_reads(check.index)
     if _reads_secret(reads, ruling) or _reads_other_secrets(reads, compiled):
         return replace(outcome, message=WITHHELD)
-    return replace(outcome, message=masked(outcome.message, ruling.resource, ruling.invocation.param))
+    found = taint(compiled, compiled.validations[check.index][2], documents_of(ruling))
+    if found.computes:
+        return replace(outcome, message=WITHHELD_ANY)
+    hidden = _hidden(ruling) if found.carries else hidden_values(ruling.resource, ruling.invocation.param)
+    return replace(outcome, message=without(outcome.message, hidden))
 
 
-def _safe_change(outcome: WouldChange, ruling: Ruling) -> WouldChange:
+def _hidden(ruling: Ruling) -> frozenset[str]:
+    """Everything that may be recognised of the secrets of an object and its param."""
+    of = ruling.resource, ruling.invocation.param
+    return hidden_values(*of) | {text for text in carried_texts(*of) if len(text) >= _SHORTEST_SECRET}
+
+
+def _safe_change(outcome: WouldChange, check: Check, ruling: Ruling, compiled: CompiledPolicy) -> WouldChange:
     """The change without values of Secrets and of the environment; in a Secret, only metadata is shown at all."""
+    hidden = _hidden(ruling)
+    shown = tuple(_safe_operation(change, ruling, hidden) for change in outcome.patch)
     return replace(
         outcome,
-        patch=tuple(_safe_operation(change, ruling) for change in outcome.patch),
-        together=tuple(_safe_operation(change, ruling) for change in outcome.together),
+        patch=_withheld_changes(outcome.patch) if _may_write_secrets(check, ruling, compiled) else shown,
+        together=tuple(_safe_operation(change, ruling, hidden) for change in outcome.together),
     )
+
+
+def _may_write_secrets(check: Check, ruling: Ruling, compiled: CompiledPolicy) -> bool:
+    """Whether a mutation may put into the object what it, or one before it, made of a secret.
+
+    What it only hands on by itself is recognised as it stands; what others have handed on may be in any form by then.
+    """
+    own, *before = reversed(_shaping(check, compiled))
+    if _is_of_secrets((own, *before), ruling, compiled):
+        return True
+    documents = documents_of(ruling)
+    return taint(compiled, own, documents).computes or any(taint(compiled, one, documents) for one in before)
+
+
+def _shaping(check: Check, compiled: CompiledPolicy) -> tuple[Expression, ...]:
+    """The expressions that an outcome of a check depends on, its own last: mutations see what those before them did."""
+    own = compiled.deciding(check)
+    if check.kind is CheckKind.MUTATION:
+        again = compiled.policy.reinvocation_policy == "IfNeeded"
+        others = compiled.mutations if again else compiled.mutations[: check.index]
+        return (*(one for one in others if one is not own[0]), *own)
+    return (*compiled.mutations, *own) if check.kind is CheckKind.CONDITIONS else own
+
+
+def _is_of_secrets(expressions: Iterable[Expression], ruling: Ruling, compiled: CompiledPolicy) -> bool:
+    reads = frozenset(path for expression in expressions for path in expression.paths)
+    return _reads_secret(reads, ruling) or _reads_other_secrets(reads, compiled)
+
+
+def _withheld_changes(changes: Iterable[Change]) -> tuple[Change, ...]:
+    """That something would change, and about where. How many parts there are may tell how long a secret is."""
+    found = (
+        Change(
+            change.op,
+            _known_place(change.path),
+            None if change.op == "remove" else WITHHELD_ANY,
+            None if change.op == "add" else WITHHELD_ANY,
+        )
+        for change in changes
+    )
+    return tuple({(change.op, change.path): change for change in found}.values())
+
+
+def _known_place(path: str) -> str:
+    """The beginning of a path that names fields which every object may have, never a key."""
+    steps = path.split("/")[1:]
+    known = [step for step in steps[:1] if step in _FIELDS[0]]
+    known += [step for step in steps[1:2] if known == ["metadata"] and step in _FIELDS[1]]
+    return "/".join(["", *known, *([MASK] if len(steps) > len(known) else [])])
+
+
+def joint(found: Together, acting: Sequence[tuple[Bound, Ruling]]) -> Together:
+    """What several policies do to an object, without what any of them may have made of a secret."""
+    patches = any(_has_taint(bound.compiled.mutations, ruling, bound.compiled) for bound, ruling in acting)
+    errors = patches or any(
+        _has_taint((one for _, one in bound.compiled.conditions), ruling, bound.compiled) for bound, ruling in acting
+    )
+    resource, params = acting[0][1].resource, [ruling.invocation.param for _, ruling in acting]
+    refused = text(found.refused, resource, *params)
+    return replace(
+        found,
+        patch=_withheld_changes(found.patch) if patches else found.patch,
+        refused=WITHHELD_ANY if errors and refused and refused != WITHHELD else refused,
+    )
+
+
+def may_tell_secrets(acting: Iterable[tuple[Bound, Ruling]]) -> bool:
+    """Whether what some policies say or do may hold a secret of the object that they are asked about."""
+    return any(
+        _has_taint((one for _, one in bound.compiled.expressions()), ruling, bound.compiled) for bound, ruling in acting
+    )
+
+
+def _has_taint(expressions: Iterable[Expression], ruling: Ruling, compiled: CompiledPolicy) -> bool:
+    asked, documents = tuple(expressions), documents_of(ruling)
+    return _is_of_secrets(asked, ruling, compiled) or any(taint(compiled, one, documents) for one in asked)
 
 
 def text(said: str, resource: Resource, *params: Resource | None) -> str:
@@ -93,14 +189,12 @@ def text(said: str, resource: Resource, *params: Resource | None) -> str:
     return masked(said, resource, *params)
 
 
-def _safe_operation(change: Change, ruling: Ruling) -> Change:
+def _safe_operation(change: Change, ruling: Ruling, hidden: frozenset[str]) -> Change:
     change = replace(change, was=_shortened(change.was))
     hides = is_secret(ruling.resource) and not change.path.startswith(_SHOWN_OF_SECRETS)
     if hides or LAST_APPLIED.replace("/", "~1") in change.path:
         return replace(change, value=_withheld(change.value), was=_withheld(change.was))
-    if is_secret(ruling.resource) or is_secret(ruling.invocation.param) or _has_env(ruling.resource):
-        return replace(change, value=_masked_value(change.value, ruling), was=_masked_value(change.was, ruling))
-    return change
+    return replace(change, value=_masked_value(change.value, hidden), was=_masked_value(change.was, hidden))
 
 
 def _shortened(value: Json) -> Json:
@@ -115,28 +209,27 @@ def _withheld(value: Json) -> Json:
     return None if value is None else WITHHELD_VALUE
 
 
-def _has_env(resource: Resource) -> bool:
-    return next(_env(resource.body), None) is not None
-
-
-def _masked_value(value: Json, ruling: Ruling) -> Json:
+def _masked_value(value: Json, hidden: frozenset[str]) -> Json:
     """A value with every text in it masked."""
     match value:
         case str():
-            return masked(value, ruling.resource, ruling.invocation.param)
+            return without(value, hidden)
         case bool() | int() | float() | None:
             return value
         case Mapping():
-            return {key: _masked_value(one, ruling) for key, one in value.items()}
+            return {key: _masked_value(one, hidden) for key, one in value.items()}
         case _:
-            return [_masked_value(one, ruling) for one in value]
+            return [_masked_value(one, hidden) for one in value]
 
 
 def _safe_error(outcome: Errored, check: Check, ruling: Ruling, compiled: CompiledPolicy) -> Errored:
-    reads = compiled.reads(check)
+    asked, documents = _shaping(check, compiled), documents_of(ruling)
+    reads = frozenset(path for expression in asked for path in expression.paths)
     secret = _reads_secret(reads, ruling) or _reads_other_secrets(reads, compiled)
-    if secret and not _plain(outcome.message, check, reads):
-        return replace(outcome, message=_prefix(outcome.message, check) + WITHHELD_ERROR)
+    held = secret or any(taint(compiled, one, documents) for one in asked)
+    if held and not _plain(outcome.message, check, reads):
+        cause = WITHHELD_ERROR if secret else WITHHELD_ANY
+        return replace(outcome, message=_prefix(outcome.message, check) + cause)
     return replace(outcome, message=masked(outcome.message, ruling.resource, ruling.invocation.param))
 
 
