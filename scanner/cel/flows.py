@@ -136,7 +136,7 @@ class _Reader:
     def places(self, node: Node, scope: _Scope) -> _Places:
         """Return where a value, or what it is made of, stands; collect what it was computed from."""
         name = self._checked.names.get(node.id)
-        if name is not None:
+        if name is not None and isinstance(node, Identifier | Select):
             return self._named(node, name, scope)
         match node:
             case Select(operand=operand, field=field, test=test):

@@ -12,12 +12,11 @@ from itertools import islice
 from scanner import cel
 from scanner.cel.depth import with_room
 from scanner.evidence.asked import asked
-from scanner.evidence.discretion import Discretion
+from scanner.evidence.discretion import WITHHELD, Discretion
 from scanner.evidence.memory import Memory
 from scanner.model.evidence import NO_EVIDENCE, Evidence, Reason
 from scanner.model.outcome import Check, Errored, Judgement, Violated
 from scanner.policies.validating import Bound, Ruling
-from scanner.redact import WITHHELD_ANY
 
 MOST = 8
 """Reasons that a finding keeps."""
@@ -50,7 +49,7 @@ def _evidence(ruling: Ruling, check: Check, outcome: Violated | Errored, bound: 
     found = list(dict.fromkeys(discretion.reason(one) for it in explanations for one in it.reasons))
     left_out = len(found) - len(found[:MOST]) + sum(it.left_out for it in explanations)
     # How many parts a secret falls into is a secret, too.
-    return Evidence(tuple(found[:MOST]), 0 if any(it.value == WITHHELD_ANY for it in found) else left_out)
+    return Evidence(tuple(found[:MOST]), 0 if any(it.value == WITHHELD for it in found) else left_out)
 
 
 def _explanations(ruling: Ruling, check: Check, outcome: Violated | Errored, bound: Bound) -> Iterator[cel.Explanation]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 from scanner import cel
 from scanner.cel.reasons import path_of
@@ -22,6 +23,7 @@ from scanner.policies.validating import Ruling
 from scanner.redact import WITHHELD_ANY, is_plain_error, is_secret, lists_secrets, without
 from scanner.telltale import Trail, anything_sensitive, is_sensitive, says_secret
 
+WITHHELD: Final = WITHHELD_ANY
 _LONGEST_EXPRESSION = 200
 _LONGEST_PATH = 300
 _LONGEST_NAME = 100
@@ -66,7 +68,7 @@ class Discretion:
         withheld = self._is_withheld(reason)
         return Reason(
             expression=cut(reason.text, _LONGEST_EXPRESSION),
-            value=WITHHELD_ANY if withheld else self._value(reason),
+            value=WITHHELD if withheld else self._value(reason),
             path=self._path(reason.place, own_words=withheld or self._is_of_secret(reason.place)),
             variable=cut(reason.variable, _LONGEST_NAME),
             erred=erred,
