@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import json
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -92,7 +93,8 @@ def _safe_violation(outcome: Violated, check: Check, ruling: Ruling, compiled: C
 def _hidden(ruling: Ruling) -> frozenset[str]:
     """Everything that may be recognised of the secrets of an object and its param."""
     of = ruling.resource, ruling.invocation.param
-    return hidden_values(*of) | {text for text in carried_texts(*of) if len(text) >= _SHORTEST_SECRET}
+    found = hidden_values(*of) | {text for text in carried_texts(*of) if len(text) >= _SHORTEST_SECRET}
+    return found | {json.dumps(text, ensure_ascii=False)[1:-1] for text in found}
 
 
 def _safe_change(outcome: WouldChange, check: Check, ruling: Ruling, compiled: CompiledPolicy) -> WouldChange:
@@ -170,11 +172,9 @@ def joint(found: Together, acting: Sequence[tuple[Bound, Ruling]]) -> Together:
     )
 
 
-def may_tell_secrets(acting: Iterable[tuple[Bound, Ruling]]) -> bool:
+def may_tell_secrets(asked: Iterable[tuple[CompiledPolicy, Ruling]]) -> bool:
     """Whether what some policies say or do may hold a secret of the object that they are asked about."""
-    return any(
-        _has_taint((one for _, one in bound.compiled.expressions()), ruling, bound.compiled) for bound, ruling in acting
-    )
+    return any(_has_taint((one for _, one in compiled.expressions()), ruling, compiled) for compiled, ruling in asked)
 
 
 def _has_taint(expressions: Iterable[Expression], ruling: Ruling, compiled: CompiledPolicy) -> bool:
@@ -230,7 +230,9 @@ def _safe_error(outcome: Errored, check: Check, ruling: Ruling, compiled: Compil
     if held and not _plain(outcome.message, check, reads):
         cause = WITHHELD_ERROR if secret else WITHHELD_ANY
         return replace(outcome, message=_prefix(outcome.message, check) + cause)
-    return replace(outcome, message=masked(outcome.message, ruling.resource, ruling.invocation.param))
+    # The errors of patches quote what stands in the object, whatever the expression reads.
+    hidden = _hidden(ruling) if compiled.mutations else hidden_values(ruling.resource, ruling.invocation.param)
+    return replace(outcome, message=without(outcome.message, hidden))
 
 
 def _plain(message: str, check: Check, reads: Iterable[tuple[str, ...]]) -> bool:

@@ -36,6 +36,7 @@ _INDEXES: Final = frozenset({"_[_]", "_[?_]", "_?._"})
 _CARRIERS: Final = frozenset(
     {"_+_", "dyn", "string", "join", "orValue", "or", "value", "optional.of", "optional.ofNonZeroValue"}
 )
+_SHAPES: Final = frozenset({"size", "hasValue"})
 _SORTERS: Final = frozenset({"distinct", "sort"})
 _LITERAL_OPERATIONS: Final = frozenset({"add", "remove", "replace", "test"})
 _FOLLOWED: Final = frozenset({"map", "filter", "transformList", "transformMap"})
@@ -181,6 +182,9 @@ class _Reader:
         if node.function == "_?_:_":
             self._computed(given[:1], scope)
             return self._of_all(given[1:], scope)
+        if name in _SHAPES or node.function in _SHAPES:
+            self.found |= {(*_unboxed(path), SHAPE) for path in self._of_all(given, scope)}
+            return _NOWHERE
         if name in _CARRIERS or node.function in _CARRIERS:
             return self._of_all(given, scope)
         if name in _SORTERS:
