@@ -260,11 +260,30 @@ def windows(text: str) -> Iterator[str]:
 
 def told(data: bytes, cells: list[Cell]) -> set[str]:
     """The cells of which something is in some bytes; upper and lower case are alike, and so is what stands between letters."""
-    known = {part.lower(): cell.name for cell in cells for form in forms(cell) for part in windows(form)}
     text = data.decode("utf-8", "replace").lower()
-    return {
-        known[part] for one in (text, re.sub(r"[^a-z0-9+/]|\\n", "", text)) for part in set(windows(one)) & known.keys()
-    }
+    there = {*windows(text), *windows(re.sub(r"[^a-z0-9+/]|\\n", "", text))}
+    return {cell.name for cell in cells for form in forms(cell) if not there.isdisjoint(windows(form.lower()))}
+
+
+SOME = Cell("data", "upper")
+
+
+@pytest.mark.parametrize(
+    "leaked",
+    [
+        SOME.canary,
+        f"<td>{SOME.canary[5:13].upper()}</td>",
+        " ".join(SOME.canary),
+        json.dumps([*SOME.canary]),
+        "\n".join(SOME.canary),
+        base64.b64encode(SOME.canary.encode()).decode(),
+        base64.b64encode(f'{{"p":"{SOME.canary}"}}'.encode()).decode(),
+        base64.b64encode(base64.b64encode(SOME.canary.encode())).decode(),
+    ],
+)
+def test_a_canary_is_recognised(leaked: str) -> None:
+    """Cut, spelled, in other letters or encoded, once or twice."""
+    assert {SOME.name} == told(f"it is {leaked}.".encode(), [SOME, Cell("data", "lower")])
 
 
 @pytest.mark.parametrize("source", SOURCES)
@@ -293,7 +312,7 @@ def test_nothing_of_a_secret_is_in_anything_that_a_scan_writes(
     assert {f"{cell.name}-validates" for cell in cells} <= policies_of_findings
     assert {f"{cell.name}-applied" for cell in cells} <= policies_of_findings
     assert len(written) > len(said)
-    assert set() == {cell for data in (*said, *written) for cell in told(data, cells)}
+    assert set() == told(b"\n".join([*said, *written]), cells)
 
 
 HARMLESS = {
