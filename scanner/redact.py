@@ -7,18 +7,17 @@ are withheld altogether: parts of a value could not be recognised.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import assert_never
 
 from scanner.cel.kyverno.needs import ANY, needs
 from scanner.evaluate import CompiledPolicy, Expression, written_message
-from scanner.model.json import Json, as_list, as_object, as_text, dig
+from scanner.masking import HIDDEN, SHORTEST_SECRET, is_secret, without
+from scanner.model.json import Json
 from scanner.model.outcome import Change, Check, CheckKind, Errored, Violated, WouldChange
 from scanner.model.resource import Resource
 from scanner.policies.together import Together
@@ -41,18 +40,8 @@ _SHOWN_OF_SECRETS = (
 )
 # Where a Secret holds its data; kubectl keeps a copy of all of it in an annotation.
 _AREAS = (("data",), ("stringData",), ("metadata", "annotations", LAST_APPLIED))
-# Shorter values are no secrets, and masking them would leave nothing readable.
-_SHORTEST_SECRET = 3
-_SHORTEST_ENV = 6
 _LONGEST_BEFORE = 2000
 _DATA = ("data", "stringData")
-_POD_SPECS = (
-    ("spec",),
-    ("template", "spec"),
-    ("spec", "template", "spec"),
-    ("spec", "jobTemplate", "spec", "template", "spec"),
-)
-_CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
 _NO_KEY = "no such key: "
 # By depth: what a path may be said to begin with. Below, there are keys and numbers that may be computed.
 _FIELDS = (
@@ -86,15 +75,15 @@ def _safe_violation(outcome: Violated, check: Check, ruling: Ruling, compiled: C
     found = taint(compiled, compiled.validations[check.index][2], documents_of(ruling))
     if found.computes:
         return replace(outcome, message=WITHHELD_ANY)
-    hidden = _hidden(ruling) if found.carries else hidden_values(ruling.resource, ruling.invocation.param)
+    hidden = _hidden(ruling) if found.carries else HIDDEN.of(ruling.resource, ruling.invocation.param)
     return replace(outcome, message=without(outcome.message, hidden))
 
 
 def _hidden(ruling: Ruling) -> frozenset[str]:
-    """Everything that may be recognised of the secrets of an object and its param."""
-    of = ruling.resource, ruling.invocation.param
-    found = hidden_values(*of) | {text for text in carried_texts(*of) if len(text) >= _SHORTEST_SECRET}
-    return found | {json.dumps(text, ensure_ascii=False)[1:-1] for text in found}
+    """Everything that may be recognised of secrets: as it stands, without the blanks around it, and as JSON writes it."""
+    found = HIDDEN.of(ruling.resource, ruling.invocation.param) | carried_texts(documents_of(ruling))
+    forms = {form for text in found for form in (text, text.strip(), json.dumps(text, ensure_ascii=False)[1:-1])}
+    return frozenset(form for form in forms if len(form) >= SHORTEST_SECRET)
 
 
 def _safe_change(outcome: WouldChange, check: Check, ruling: Ruling, compiled: CompiledPolicy) -> WouldChange:
@@ -231,7 +220,7 @@ def _safe_error(outcome: Errored, check: Check, ruling: Ruling, compiled: Compil
         cause = WITHHELD_ERROR if secret else WITHHELD_ANY
         return replace(outcome, message=_prefix(outcome.message, check) + cause)
     # The errors of patches quote what stands in the object, whatever the expression reads.
-    hidden = _hidden(ruling) if compiled.mutations else hidden_values(ruling.resource, ruling.invocation.param)
+    hidden = _hidden(ruling) if compiled.mutations else HIDDEN.of(ruling.resource, ruling.invocation.param)
     return replace(outcome, message=without(outcome.message, hidden))
 
 
@@ -283,11 +272,6 @@ def without_data(resource: Resource) -> Resource:
     return replace(resource, body=body, withheld=withheld)
 
 
-def is_secret(resource: Resource | None) -> bool:
-    """Whether an object is a Secret."""
-    return resource is not None and (resource.kind.group, resource.kind.kind) == ("", "Secret")
-
-
 def reads_data(reads: Iterable[tuple[str, ...]], root: str) -> bool:
     """Whether an expression with these access paths sees the data of the Secret called `object` or `params`."""
     roots = {root, "oldObject"} if root == "object" else {root}
@@ -303,70 +287,4 @@ def _meets(path: tuple[str, ...], area: tuple[str, ...]) -> bool:
 
 def masked(text: str, *resources: Resource | None) -> str:
     """The text without any secret value of these objects."""
-    return without(text, hidden_values(*resources))
-
-
-def hidden_values(*resources: Resource | None) -> frozenset[str]:
-    """The secret values of objects: those of Secrets, plain and encoded, and those of environment variables."""
-    return frozenset(_values(resources))
-
-
-def without(text: str, values: Iterable[str]) -> str:
-    """The text without any of the values; where values overlap, all of them are masked."""
-    hidden = sorted(span for value in values for span in _occurrences(value, text))
-    shown: list[str] = []
-    position = 0
-    for start, end in hidden:
-        if start >= position:
-            shown += [text[position:start], MASK]
-        position = max(position, end)
-    return "".join([*shown, text[position:]])
-
-
-def _occurrences(value: str, text: str) -> Iterator[tuple[int, int]]:
-    start = text.find(value)
-    while start >= 0:
-        yield start, start + len(value)
-        start = text.find(value, start + 1)
-
-
-def _values(resources: Iterable[Resource | None]) -> Iterator[str]:
-    for resource in resources:
-        if resource is None:
-            continue
-        if is_secret(resource):
-            yield from _secret_values(resource)
-        else:
-            yield from _env_values(resource.body)
-
-
-def _secret_values(resource: Resource) -> Iterator[str]:
-    fields = {**resource.body, **resource.withheld}
-    encoded = [as_text(value) for value in as_object(fields.get("data")).values()]
-    plain = [as_text(value) for value in as_object(fields.get("stringData")).values()]
-    for value in (*encoded, *map(_decoded, encoded), *plain):
-        if len(value) >= _SHORTEST_SECRET:
-            yield value
-
-
-def _decoded(text: str) -> str:
-    try:
-        return base64.b64decode(text, validate=True).decode()
-    except (binascii.Error, ValueError):
-        return ""
-
-
-def _env_values(body: Json) -> Iterator[str]:
-    for entry in _env(body):
-        value = as_text(dig(entry, "value"))
-        if len(value) >= _SHORTEST_ENV:
-            yield value
-
-
-def _env(body: Json) -> Iterator[Json]:
-    for path in _POD_SPECS:
-        if not (spec := as_object(dig(body, *path))):
-            continue
-        for containers in _CONTAINERS:
-            for container in as_list(spec.get(containers)):
-                yield from as_list(as_object(container).get("env"))
+    return without(text, HIDDEN.of(*resources))

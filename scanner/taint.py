@@ -14,7 +14,6 @@ from typing import TypeAlias
 from scanner import cel
 from scanner.evaluate import CompiledPolicy, Expression
 from scanner.model.json import Json
-from scanner.model.resource import Resource
 from scanner.policies.validating import Ruling
 from scanner.telltale import Trail, anything_sensitive, is_sensitive, items
 
@@ -127,9 +126,10 @@ def _leads_to_secret(value: Json, steps: _Path, trail: Trail) -> bool:
     return anything_sensitive(value, trail)
 
 
-def carried_texts(*resources: Resource | None) -> frozenset[str]:
+def carried_texts(documents: Documents) -> frozenset[str]:
     """The texts at all places that are sensitive: what is handed on as it stands can be recognised by them."""
-    return frozenset(text for one in resources if one is not None for text in _texts(one.body))
+    different = {id(one): one for one in documents.values()}
+    return frozenset(text for one in different.values() for text in _texts(one))
 
 
 def _texts(document: Json) -> Iterator[str]:

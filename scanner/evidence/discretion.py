@@ -15,12 +15,12 @@ from typing import Final
 from scanner import cel
 from scanner.cel.reasons import path_of
 from scanner.evaluate import CompiledPolicy
-from scanner.evidence.hidden import HIDDEN
 from scanner.evidence.shown import cut, said, shown
+from scanner.masking import HIDDEN, is_secret, without
 from scanner.model.evidence import Reason
 from scanner.model.json import Json
 from scanner.policies.validating import Ruling
-from scanner.redact import WITHHELD_ANY, is_plain_error, is_secret, lists_secrets, without
+from scanner.redact import WITHHELD_ANY, is_plain_error, lists_secrets
 from scanner.telltale import Trail, anything_sensitive, is_sensitive, says_secret
 
 WITHHELD: Final = WITHHELD_ANY

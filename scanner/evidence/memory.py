@@ -14,12 +14,11 @@ import orjson
 
 from scanner import cel
 from scanner.evaluate import CompiledPolicy, Expression
-from scanner.evidence.hidden import HIDDEN
+from scanner.masking import HIDDEN, is_secret
 from scanner.model.evidence import Evidence
 from scanner.model.json import Json
 from scanner.model.outcome import Check, Judgement
 from scanner.policies.validating import Ruling
-from scanner.redact import is_secret
 
 _REMEMBERED = 2048
 _VARIABLES = "variables"

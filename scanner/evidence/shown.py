@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from scanner import cel
 from scanner.cel.runtime import printed
 from scanner.cel.values import Opaque
-from scanner.redact import without
+from scanner.masking import without
 from scanner.telltale import MASK, Trail, is_sensitive, without_spelled_out
 
 LONGEST = 240

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from scanner import redact
+from scanner.masking import is_secret
 from scanner.model.json import Json, JsonObject, as_object
 from scanner.model.resource import Resource
 from scanner.mutate.difference import difference
@@ -121,7 +122,7 @@ def _said(it: Expected, *texts: str) -> str:
 
 def _diff(it: Expected, document: JsonObject) -> str:
     """What became of an object, as a diff without secrets."""
-    if redact.is_secret(it.stored):
+    if is_secret(it.stored):
         return redact.WITHHELD
     if it.secretive:
         return redact.WITHHELD_ANY

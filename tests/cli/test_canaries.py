@@ -28,6 +28,7 @@ SOURCES = {
     "param": "params.data.p",
     "environment": "object.spec.containers[0].env[0].value",
     "annotation": f"object.metadata.annotations['{LAST_APPLIED}']",
+    "namespace": f"namespaceObject.metadata.annotations['{LAST_APPLIED}']",
     "header": "object.spec.containers[0].livenessProbe.httpGet.httpHeaders[0].value",
     "sibling": "object.spec.settings[0].value",
     "config-map-key": "object.data['db-password']",
@@ -102,12 +103,15 @@ def documents(cell: Cell) -> Iterator[dict[str, Any]]:
             yield thing("v1", "Secret", name, "vault", data={"p": encoded})
             yield thing("v1", "ConfigMap", name, "shop", metadata=labels, data={"mode": "quiet"})
         case "environment":
-            env = [{"name": "A", "value": canary}, {"name": "B", "value": "on"}]
+            env = [{"name": "A", "value": f" {canary} "}, {"name": "B", "value": "on"}]
             yield thing("v1", "Pod", name, "shop", metadata=labels, spec={"containers": [{"name": "web", "env": env}]})
         case "annotation":
             applied = json.dumps({"data": {"p": f'{canary}"\\'}})
             metadata = {**labels, "annotations": {LAST_APPLIED: applied}}
             yield thing("v1", "ConfigMap", name, "shop", metadata=metadata, data={"mode": "quiet"})
+        case "namespace":
+            yield thing("v1", "Namespace", name, metadata={"annotations": {LAST_APPLIED: json.dumps({"p": canary})}})
+            yield thing("v1", "ConfigMap", name, name, metadata=labels, data={"mode": "quiet"})
         case "header":
             probe = {"httpGet": {"port": 80, "httpHeaders": [{"name": "Authorization", "value": canary}]}}
             container = {"name": "web", "livenessProbe": probe}
