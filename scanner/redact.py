@@ -100,21 +100,27 @@ def _safe_change(outcome: WouldChange, check: Check, ruling: Ruling, compiled: C
 def _may_write_secrets(check: Check, ruling: Ruling, compiled: CompiledPolicy) -> bool:
     """Whether a mutation may put into the object what it, or one before it, made of a secret.
 
-    What it only hands on by itself is recognised as it stands; what others have handed on may be in any form by then.
+    What it only hands on by itself is recognised as it stands; what was handed on before may be in any form by then.
     """
-    own, *before = reversed(_shaping(check, compiled))
+    *before, own = _shaping(check, compiled)
     if _is_of_secrets((own, *before), ruling, compiled):
         return True
     documents = documents_of(ruling)
-    return taint(compiled, own, documents).computes or any(taint(compiled, one, documents) for one in before)
+    found = taint(compiled, own, documents)
+    if found.computes or (found.carries and _runs_again(compiled)):
+        return True
+    return any(taint(compiled, one, documents) for one in before)
+
+
+def _runs_again(compiled: CompiledPolicy) -> bool:
+    return compiled.policy.reinvocation_policy == "IfNeeded"
 
 
 def _shaping(check: Check, compiled: CompiledPolicy) -> tuple[Expression, ...]:
     """The expressions that an outcome of a check depends on, its own last: mutations see what those before them did."""
     own = compiled.deciding(check)
     if check.kind is CheckKind.MUTATION:
-        again = compiled.policy.reinvocation_policy == "IfNeeded"
-        others = compiled.mutations if again else compiled.mutations[: check.index]
+        others = compiled.mutations if _runs_again(compiled) else compiled.mutations[: check.index]
         return (*(one for one in others if one is not own[0]), *own)
     return (*compiled.mutations, *own) if check.kind is CheckKind.CONDITIONS else own
 

@@ -185,6 +185,13 @@ def policies(cell: Cell) -> Iterator[dict[str, Any]]:
         f'[JSONPatch{{op: "add", path: "/metadata/labels/copy", value: {text}}}]',
         '[JSONPatch{op: "add", path: "/metadata/labels/again", value: object.metadata.labels.copy.upperAscii()}]',
     )
+    yield from mutating(
+        cell,
+        "reinvoked",
+        'Object{metadata: Object.metadata{labels: {"late": object.metadata.?labels.?copy.orValue("none").lowerAscii()}}}',
+        f'[JSONPatch{{op: "add", path: "/metadata/labels/copy", value: {text}}}]',
+        reinvocationPolicy="IfNeeded",
+    )
     condition = [{"name": "c", "expression": f"int({text.replace('variables.v', SOURCES[cell.source])}) > 0"}]
     yield from mutating(cell, "condition", "Object{}", matchConditions=condition)
     yield from removing(cell)
@@ -244,7 +251,7 @@ def mutating(cell: Cell, place: str, *mutations: str, **spec: Any) -> Iterator[d
         "reinvocationPolicy": "Never",
         "mutations": bodies,
     }
-    yield from policy(cell, "Mutating", place, **defaults, **spec)
+    yield from policy(cell, "Mutating", place, **{**defaults, **spec})
 
 
 def forms(cell: Cell) -> Iterator[str]:
