@@ -21,20 +21,56 @@ from scanner.mutate.registry.restoring import completed, restored
 from scanner.mutate.registry.strategies import strategy_of
 from scanner.mutate.schema import Schema
 
+_REMEMBERED = 8
+
 __all__ = ["kept_metadata", "round_tripped", "stored"]
 
 
 def stored(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
     """The object that is stored, given the one that is and the one that admission has left of it."""
-    if same(before, after):
-        return before
-    old = _decoded(schema, before)
-    start = _updated(schema, old, old)
-    if start is before or same(start, before):
-        found = _updated(schema, old, _decoded(schema, after))
-    else:
-        found = restored(before, start, _updated(schema, start, _decoded(schema, completed(before, start, after))))
-    return before if same(before, found) else found
+    return before if same(before, after) else _LATEST.of(schema, before).stored(after)
+
+
+class _Update:
+    """Updates of one object: what the server holds of it, and what it makes of each object that admission leaves."""
+
+    def __init__(self, schema: Schema, before: JsonObject) -> None:
+        self.schema, self.before = schema, before
+        self._old = _decoded(schema, before)
+        self._start = _updated(schema, self._old, self._old)
+        self._known: list[tuple[JsonObject, JsonObject]] = []
+
+    def stored(self, after: JsonObject) -> JsonObject:
+        """What is stored instead of the object; the object when it is the same. The newest answers are remembered."""
+        found = next((found for one, found in self._known if same(one, after)), None)
+        if found is None:
+            found = self._stored(after)
+            self._known = [(after, found), *self._known[: _REMEMBERED - 1]]
+        return found
+
+    def _stored(self, after: JsonObject) -> JsonObject:
+        schema, before, start = self.schema, self.before, self._start
+        if start is before or same(start, before):
+            found = _updated(schema, self._old, _decoded(schema, after))
+        else:
+            found = restored(before, start, _updated(schema, start, _decoded(schema, completed(before, start, after))))
+        return before if same(before, found) else found
+
+
+class _Latest:
+    """The object that was asked about last: policies, alone and together, leave several results of one in a row."""
+
+    def __init__(self) -> None:
+        self._update: _Update | None = None
+
+    def of(self, schema: Schema, before: JsonObject) -> _Update:
+        known = self._update
+        if known is None or known.schema is not schema or known.before is not before:
+            known = self._update = _Update(schema, before)
+        return known
+
+
+_LATEST = _Latest()
 
 
 def _decoded(schema: Schema, document: JsonObject) -> JsonObject:
