@@ -12,7 +12,7 @@ that did anything in one of these.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, groupby, permutations, product
 from math import factorial, prod
@@ -22,7 +22,7 @@ from scanner.cel.depth import with_room
 from scanner.evaluate import CompiledPolicy, Request
 from scanner.model.json import JsonObject
 from scanner.model.outcome import Change, Errored, Judgement
-from scanner.model.policy import Invocation
+from scanner.model.policy import Invocation, PolicyKey
 from scanner.model.resource import Kind, Resource
 from scanner.mutate.operations import same
 from scanner.policies.mutating import Mutator, refusal
@@ -74,14 +74,16 @@ def _not_yet(compiled: CompiledPolicy, request: Request, param: Resource | None)
     return ()
 
 
-def together(rulings: Sequence[tuple[Bound, Ruling]]) -> Together | None:
+def together(
+    rulings: Sequence[tuple[Bound, Ruling]], at_rest: Container[PolicyKey] = frozenset()
+) -> Together | None:
     """What all invocations on an object do to it; None where at most one does anything, and what it does alone.
 
-    Raises SchemaUnknown.
+    Policies `at_rest` are known to leave the stored object as it is, without an error. Raises SchemaUnknown.
     """
     if len(rulings) < _SEVERAL:
         return None
-    return with_room(lambda: _Request(rulings).together())
+    return with_room(lambda: _Request(rulings, at_rest).together())
 
 
 def answers(rulings: Sequence[tuple[Bound, Ruling]]) -> tuple[Answer, ...]:
@@ -113,7 +115,9 @@ class _Passed:
 class _Request:
     """One request, in any order of its invocations; what an invocation makes of an object is found out once."""
 
-    def __init__(self, rulings: Sequence[tuple[Bound, Ruling]]) -> None:
+    def __init__(
+        self, rulings: Sequence[tuple[Bound, Ruling]], at_rest: Container[PolicyKey] = frozenset()
+    ) -> None:
         self._rulings = tuple(rulings)
         self._stored = rulings[0][1].resource.body
         self._runs = [_run(bound, ruling) for bound, ruling in rulings]
@@ -124,7 +128,13 @@ class _Request:
             for text in _refusals(ruling.judgements, ruling.invocation)
         ]
         self._objects = [self._stored]
-        self._made: dict[tuple[int, int], _Made] = {}
+        # Whether conditions held matters only to a policy that may run again.
+        at_rest_here = _Made(runs=True, after=self._stored)
+        self._made: dict[tuple[int, int], _Made] = {
+            (index, id(self._stored)): at_rest_here
+            for index, (bound, _) in enumerate(rulings)
+            if bound.policy.reinvocation_policy != "IfNeeded" and bound.policy.key in at_rest
+        }
         self._kept: dict[int, JsonObject] = {}
         self._active: set[int] = set()
 
