@@ -114,10 +114,10 @@ class Schema:
 
     def resolve(self, ref: Json) -> Atom:
         """The atom of a reference or of a type written in place."""
+        if type(ref) is int:
+            return self._known.get(ref) or self._numbered(ref)
         if isinstance(ref, str):
             return _NAMED[ref]
-        if isinstance(ref, int):
-            return self._known.get(ref) or self._numbered(ref)
         known = self._inline.get(id(ref))
         if known is None:
             known = self._inline[id(ref)] = self._in_place(as_object(ref))

@@ -73,6 +73,9 @@ class _Walk:
             return known[1]
         found = self._object(self.schema.resolve(number), value)
         self.known.parts[key] = value, found
+        if isinstance(found, dict) and found is not value:
+            # Rules come to an end: what they have made of a struct they leave as it is.
+            self.known.parts[number, id(found)] = found, found
         return found
 
     def _object(self, atom: Atom, value: JsonObject) -> JsonObject:

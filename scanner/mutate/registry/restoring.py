@@ -30,7 +30,7 @@ def restored(before: JsonObject, start: JsonObject, after: JsonObject) -> JsonOb
 def _complete(before: Json, start: Json, after: Json) -> Json:
     if before is start:
         return after
-    if after is before:
+    if after is before or after is start:
         return start
     if isinstance(before, dict) and isinstance(start, dict) and isinstance(after, dict):
         known = {name: _complete(before.get(name), start.get(name), one) for name, one in after.items()}
