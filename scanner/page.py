@@ -221,7 +221,9 @@ class Judge:
 def _joint(resource: Resource, mutating: Iterable[tuple[Bound, Kind]], sheet: _Sheet) -> Together | None:
     """What all policies make of an object that some change: those that leave it alone may not, once others were there."""
     acting = [
-        (bound, ruling) for bound, original in mutating for ruling in invocations(bound, resource, original, sheet.world)
+        (bound, ruling)
+        for bound, original in mutating
+        for ruling in invocations(bound, resource, original, sheet.world)
     ]
     judged = sheet.held | {bound.policy.key for bound, _ in sheet.changing}
     try:

@@ -74,9 +74,7 @@ def _not_yet(compiled: CompiledPolicy, request: Request, param: Resource | None)
     return ()
 
 
-def together(
-    rulings: Sequence[tuple[Bound, Ruling]], at_rest: Container[PolicyKey] = frozenset()
-) -> Together | None:
+def together(rulings: Sequence[tuple[Bound, Ruling]], at_rest: Container[PolicyKey] = frozenset()) -> Together | None:
     """What all invocations on an object do to it; None where at most one does anything, and what it does alone.
 
     Policies `at_rest` are known to leave the stored object as it is, without an error. Raises SchemaUnknown.
@@ -115,9 +113,7 @@ class _Passed:
 class _Request:
     """One request, in any order of its invocations; what an invocation makes of an object is found out once."""
 
-    def __init__(
-        self, rulings: Sequence[tuple[Bound, Ruling]], at_rest: Container[PolicyKey] = frozenset()
-    ) -> None:
+    def __init__(self, rulings: Sequence[tuple[Bound, Ruling]], at_rest: Container[PolicyKey] = frozenset()) -> None:
         self._rulings = tuple(rulings)
         self._stored = rulings[0][1].resource.body
         self._runs = [_run(bound, ruling) for bound, ruling in rulings]
