@@ -20,14 +20,13 @@ from scanner.api import Auditor, Circumstances, Ruling
 from scanner.cel.kyverno import Alone
 from scanner.cluster.definitions import builtin_kinds
 from scanner.cluster.schemas import KnownSchemas, builtin_schemas, custom_schemas
-from scanner.model.outcome import Errored, WouldChange
 from scanner.model.resource import Kind, resource_of
-from scanner.mutate.operations import Operation, apply, same
+from scanner.mutate.operations import same
 from scanner.policies.kyverno.configuration import DEFAULT
-from scanner.policies.mutating import refusal
 from scanner.policies.together import answers, invocations
 from tests import asked
 from tests.conformance.cases import folder, load
+from tests.conformance.mutations import actual
 from tests.kyverno.made import NOW
 
 FOLDER = Path(os.environ.get("ASSAY_DIFFERENCES", folder().parent / "differences"))
@@ -127,20 +126,13 @@ def value_in(text: str) -> Any:
 
 def answer_of(before: Any, rulings: tuple[Ruling, ...]) -> str:
     """What becomes of an object, in the form of the record."""
-    after = before
-    for ruling in rulings:
-        for judgement in ruling.judgements:
-            match judgement.outcome:
-                case Errored(would_deny=True) as error:
-                    internal = error.code == 500
-                    text = error.message if internal else refusal(ruling.invocation, error.message)
-                    return f"{error.code} {text}"
-                case WouldChange(patch=patch):
-                    after = apply([Operation(one.op, one.path, one.value) for one in patch], after)
-                case _:
-                    pass
-    changes = [*differences(before, after, "")]
-    return f"200 changed {json.dumps(changes)}" if changes else "200 unchanged"
+    match actual(rulings, before):
+        case {"denied": denied}:
+            return f"{denied['code']} {denied['message']}"
+        case {"object": after}:
+            return f"200 changed {json.dumps([*differences(before, after, '')])}"
+        case _:
+            return "200 unchanged"
 
 
 def differences(before: Any, after: Any, path: str) -> Iterator[list[str]]:
