@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from scanner.model.json import Json, JsonObject, as_object
-from scanner.mutate import custom
+from scanner.mutate import aggregated, custom, registry
 from scanner.mutate.defaulting import defaulted
 from scanner.mutate.difference import aligned
 from scanner.mutate.operations import same
 from scanner.mutate.registry.conversion import reject_unconvertible
 from scanner.mutate.schema import Schema
-from scanner.mutate.settling import settled
 
 
 def mutated(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
@@ -31,8 +30,12 @@ def mutated(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject
 
 def stored(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
     """The object as it would be kept in the place of the stored one."""
-    if after is before or not schema.custom:
-        return after if after is before else settled(schema, before, after)
+    if after is before:
+        return before
+    if schema.builtin:
+        return registry.stored(schema, before, after)
+    if schema.custom is None:
+        return aggregated.stored(schema, before, after)
     known = custom.stored(schema.custom, before, before)
     return as_object(_carried(before, known, custom.stored(schema.custom, before, after)))
 
