@@ -28,6 +28,11 @@ def mutated(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject
     return custom.defaulted(schema.custom, after) if schema.custom else after
 
 
+def between_passes(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
+    """What the first pass of admission has made of an object, as the second one sees it."""
+    return registry.between_passes(schema, before, after) if schema.builtin and after is not before else after
+
+
 def stored(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
     """The object as it would be kept in the place of the stored one."""
     if after is before:

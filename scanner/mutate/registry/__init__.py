@@ -21,7 +21,7 @@ from scanner.mutate.registry.restoring import completed, restored
 from scanner.mutate.registry.strategies import strategy_of
 from scanner.mutate.schema import Schema
 
-__all__ = ["kept_metadata", "round_tripped", "stored"]
+__all__ = ["between_passes", "kept_metadata", "round_tripped", "stored"]
 
 
 def stored(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
@@ -35,6 +35,16 @@ def stored(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
     else:
         found = restored(before, start, _updated(schema, start, _decoded(schema, completed(before, start, after))))
     return before if same(before, found) else found
+
+
+def between_passes(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
+    """The object as the second pass of admission gets it: through its internal type, and from the plugins that run before.
+
+    What these would have set in the given object, had it come through a server, is left out here too.
+    """
+    name = schema.resolve(schema.root).name
+    found = round_tripped(schema, after)
+    return after_plugins(name, before, found) if after_plugins(name, before, before) is before else found
 
 
 def _decoded(schema: Schema, document: JsonObject) -> JsonObject:
