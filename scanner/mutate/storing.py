@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from scanner.model.json import Json, JsonObject, as_object
+from scanner.model.json import Json, JsonObject, as_object, dig
 from scanner.mutate import aggregated, custom, registry
 from scanner.mutate.defaulting import defaulted
 from scanner.mutate.difference import aligned
 from scanner.mutate.operations import same
 from scanner.mutate.registry.conversion import reject_unconvertible
+from scanner.mutate.registry.restoring import completed
 from scanner.mutate.schema import Schema
 
 
@@ -24,8 +25,17 @@ def mutated(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject
         return before
     if schema.builtin:
         reject_unconvertible(after)
-        return defaulted(schema, after)
+        return _with_defaults(schema, before, after)
     return custom.defaulted(schema.custom, after) if schema.custom else after
+
+
+def _with_defaults(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
+    """A mutated object with its defaults: those that it had before the mutation, had it come through a server, stay.
+
+    An object with a uid did, and is complete.
+    """
+    start = before if dig(before, "metadata", "uid") else defaulted(schema, before)
+    return defaulted(schema, after if start is before else completed(before, start, after))
 
 
 def between_passes(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
