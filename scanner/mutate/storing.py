@@ -39,7 +39,7 @@ def _with_defaults(schema: Schema, before: JsonObject, after: JsonObject) -> Jso
 
 
 def between_passes(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
-    """What the first pass of admission has made of an object, as the second one sees it."""
+    """What the first pass of admission has made of an object, as the second one sees it, whether or not it changes anything."""
     return registry.between_passes(schema, before, after) if schema.builtin and after is not before else after
 
 

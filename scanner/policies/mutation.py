@@ -83,7 +83,7 @@ def predict(
         return Prediction(stopped, before)
     again = run.is_judged_again(first) and not stopped and compiled.policy.reinvocation_policy == "IfNeeded"
     last = run.mutations(between) if again else first
-    after = run.stored(last.after)
+    after = run.stored(last.after if again else between)
     changes = difference_of(before, after)
     converges = not changes or run.is_settled(after)
     outcomes = _outcomes(run, first, last, changes, converges=converges)
@@ -197,13 +197,17 @@ class Run:
         """The object as the server would store it after all mutations."""
         return stored(self.schema, self.request.resource.body, body)
 
+    def after_first(self, body: JsonObject) -> JsonObject:
+        """The object as the server would store it after a first pass that no second one adds to."""
+        return self.stored(self.between_passes(body))
+
     def is_settled(self, body: JsonObject) -> bool:
         """Whether the policy changes nothing more in its own result, as a request of its own, which it may not match."""
         if not self._selects(body):
             return True
         request = replace(self.request, resource=replace(self.request.resource, body=body))
         run = replace(self, request=request)
-        return bool(run.conditions(body)) or not difference_of(body, run.stored(run.mutations(body).after))
+        return bool(run.conditions(body)) or not difference_of(body, run.after_first(run.mutations(body).after))
 
     def _step(self, index: int, body: JsonObject) -> tuple[Outcome, JsonObject]:
         try:
@@ -285,12 +289,12 @@ def is_left(mutation: Mutation, schema: Schema, live: JsonObject, value: cel.Val
 
 def _outcomes(run: Run, first: Pass, last: Pass, changes: tuple[Change, ...], *, converges: bool) -> Iterator[Outcome]:
     """One outcome for each mutation. Their patches, one after the other, are what the policy does to the stored object."""
-    more = () if last is first else difference_of(run.stored(first.after), run.stored(last.after))
+    more = () if last is first else difference_of(run.after_first(first.after), run.stored(last.after))
     is_alone = len(first.steps) == 1 and last is first
     heir = max((index for index, (outcome, _) in enumerate(first.steps) if isinstance(outcome, Passed)), default=-1)
     before = run.request.resource.body
     for index, (outcome, body) in enumerate(first.steps):
-        after = run.stored(body)
+        after = run.after_first(body)
         patch = changes if is_alone else (*difference_of(before, after), *(more if index == heir else ()))
         before = after
         again = last.steps[index][0]

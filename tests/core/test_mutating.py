@@ -258,3 +258,25 @@ def test_conditions_are_evaluated_again_on_what_the_internal_type_gives_back() -
     found, _ = changed(manifest, SECRET)
 
     assert {**SECRET, "data": {"a": "YQ==", "b": "Yg=="}} == found
+
+
+TOLERATED = [
+    {"key": f"node.kubernetes.io/{taint}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+    for taint in ("not-ready", "unreachable")
+]
+POD = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "p", "namespace": "n", "uid": "u"},
+    "spec": {"containers": [{"name": "c", "image": "x:1"}], "tolerations": TOLERATED},
+}
+
+
+@pytest.mark.parametrize(("expected", "again"), [(TOLERATED, "Never"), ([], "IfNeeded")])
+def test_other_plugins_run_before_the_second_run_and_not_after_it(expected: list[Any], again: str) -> None:
+    """What one run removes they put back; what the second removes is gone."""
+    removes = patched('[JSONPatch{op: "remove", path: "/spec/tolerations"}]')
+    pods = {"resourceRules": [{**RULE, "resources": ["pods"]}]}
+    found, _ = changed(policy(removes, reinvocationPolicy=again, matchConstraints=pods), POD)
+
+    assert expected == found["spec"].get("tolerations", [])

@@ -38,13 +38,8 @@ def stored(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
 
 
 def between_passes(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
-    """The object as the second pass of admission gets it: through its internal type, and from the plugins that run before.
-
-    What these would have set in the given object, had it come through a server, is left out here too.
-    """
-    name = schema.resolve(schema.root).name
-    found = round_tripped(schema, after)
-    return after_plugins(name, before, found) if after_plugins(name, before, before) is before else found
+    """The object that the second pass of admission gets: through its internal type, and from the plugins that run earlier."""
+    return after_plugins(schema.resolve(schema.root).name, before, round_tripped(schema, after))
 
 
 def _decoded(schema: Schema, document: JsonObject) -> JsonObject:
@@ -55,7 +50,6 @@ def _decoded(schema: Schema, document: JsonObject) -> JsonObject:
 def _updated(schema: Schema, old: JsonObject, new: JsonObject) -> JsonObject:
     """What the store holds after an update."""
     name = schema.resolve(schema.root).name
-    new = after_plugins(name, old, new)
     new = with_status(old, kept_metadata(old, new))
     found = strategy_of(name)(old, without_disabled(schema, old, new))
     return new if found is new else defaulted(schema, found)
