@@ -1,7 +1,8 @@
 """What the API server makes of an object after each mutation, and what of it is stored in the end.
 
 Source of truth: `dispatchOne` of apiserver 1.36, which converts and defaults the object after every mutation, within a policy
-and from one policy to the next, and the update strategies of the registries, which run once, when all of admission is over.
+and from one policy to the next; `dispatchInvocations`, which takes it through its internal type before admission runs once more;
+and the update strategies of the registries, which run once, when all of admission is over.
 So a mutation sees what the one before wrote, `status` included, and the difference with the stored object does not have it.
 """
 

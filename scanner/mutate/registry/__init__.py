@@ -1,8 +1,8 @@
 """What an update stores of the object that admission has let through.
 
 Mirrors, for the kinds that are compiled into the server, `rest.BeforeUpdate`, the strategies of `pkg/registry` and the way of the
-object through its internal type and its stored form. It happens once, at the end of a request: mutations see each other's
-`stringData` and `status`. What a strategy refuses is no matter here: objects are validated after admission.
+object through its internal type and its stored form. It happens once, at the end of a request (`stored`): mutations of one pass
+see each other's `stringData` and `status`. What happens between the passes of admission stands beside it. What a strategy refuses is no matter here: objects are validated after admission.
 
 An object that has not all its defaults, as those in files, is compared with what the server would hold of it: a difference that
 every request brings about is none of the policy's, and is taken back.
