@@ -8,15 +8,12 @@ So a mutation sees what the one before wrote, `status` included, and the differe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-
-from scanner.model.json import Json, JsonObject, as_object, dig
+from scanner.model.json import JsonObject, dig
 from scanner.mutate import aggregated, custom, registry
 from scanner.mutate.defaulting import defaulted
-from scanner.mutate.difference import aligned
 from scanner.mutate.operations import same
 from scanner.mutate.registry.conversion import reject_unconvertible
-from scanner.mutate.registry.restoring import completed
+from scanner.mutate.registry.restoring import completed, restored
 from scanner.mutate.schema import Schema
 
 
@@ -53,37 +50,4 @@ def stored(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
     if schema.custom is None:
         return aggregated.stored(schema, before, after)
     known = custom.stored(schema.custom, before, before)
-    return as_object(_carried(before, known, custom.stored(schema.custom, before, after)))
-
-
-def _carried(given: Json, known: Json, after: Json) -> Json:
-    """What has changed from the object as the server knows it, carried over to the object as it was given.
-
-    A file may leave out what the server fills in: that is no change, and nothing of it is in the difference.
-    """
-    if same(known, after):
-        return given
-    if isinstance(given, Mapping) and isinstance(known, Mapping) and isinstance(after, Mapping):
-        return dict(_members(given, known, after))
-    if isinstance(given, list) and isinstance(known, list) and isinstance(after, list) and len(given) == len(known):
-        return _elements(given, known, after)
-    return after
-
-
-def _members(given: JsonObject, known: JsonObject, after: JsonObject) -> Iterator[tuple[str, Json]]:
-    for name, value in after.items():
-        if name in given and name in known:
-            yield name, _carried(given[name], known[name], value)
-        elif name not in known or not same(known[name], value):
-            yield name, value
-
-
-def _elements(given: Sequence[Json], known: Sequence[Json], after: Sequence[Json]) -> list[Json]:
-    pairs = aligned(known, after)  # type: ignore[arg-type]
-    taken = {left for left, _ in pairs}
-    in_place = {index: index for index in range(len(given)) if index not in taken}
-    partners = {**in_place, **{right: left for left, right in pairs}}
-    return [
-        _carried(given[partners[at]], known[partners[at]], value) if at in partners else value
-        for at, value in enumerate(after)
-    ]
+    return restored(before, known, custom.stored(schema.custom, before, after))
