@@ -99,7 +99,7 @@ class Schema:
     """The type of one kind's objects.
 
     `types` and `names` belong to all kinds of the same source; `builtin` tells kinds that are compiled into the API server
-    from custom resources, and those are described by `custom`. With `needs_all_keys`, as before Kubernetes 1.34, an element of a
+    from others. Of these, custom resources are described by `custom`; without it, a kind is an aggregated API server's. With `needs_all_keys`, as before Kubernetes 1.34, an element of a
     merged list that lacks one of its keys is refused.
     """
 

@@ -168,10 +168,11 @@ class _Request:
         if first.refused or not first.patched:
             return Answer(self._stored, first.refused)
         again = [index for index in order if self._still_selects(index, first.after)]
+        between = self._between_passes(first.after)
         due = frozenset(
             index for index in first.ran if self._rulings[index][0].policy.reinvocation_policy == "IfNeeded"
         )
-        last = self._pass(again, first.after, due)
+        last = self._pass(again, between, due)
         return Answer(self._stored, last.refused) if last.refused else Answer(self._as_stored(last.after))
 
     def _pass(self, order: Sequence[int], body: JsonObject, due: frozenset[int] | None = None) -> _Passed:
@@ -227,9 +228,13 @@ class _Request:
             self._kept[id(body)] = body if run is None else run.stored(body)
         return self._kept[id(body)]
 
+    def _between_passes(self, body: JsonObject) -> JsonObject:
+        run = next((run for run in self._runs if run is not None), None)
+        return body if run is None else self._known(run.between_passes(body), body)
+
     def _still_selects(self, index: int, body: JsonObject) -> bool:
-        run, invocation = self._runs[index], self._rulings[index][1].invocation
-        return run is not None and run.still_selects(body, invocation.policy.match, invocation.binding.match)
+        run = self._runs[index]
+        return run is not None and run.still_selects(body)
 
     def _tree(self) -> tuple[_Tree, ...]:
         """The invocations of each binding of each policy: what stays together in every order."""

@@ -1,8 +1,8 @@
 """What an update stores of the object that admission has let through.
 
 Mirrors, for the kinds that are compiled into the server, `rest.BeforeUpdate`, the strategies of `pkg/registry` and the way of the
-object through its internal type and its stored form. It happens once, at the end of a request: mutations see each other's
-`stringData` and `status`. What a strategy refuses is no matter here: objects are validated after admission.
+object through its internal type and its stored form. It happens once, at the end of a request (`stored`): mutations of one pass
+see each other's `stringData` and `status`. What happens between the passes of admission stands beside it. What a strategy refuses is no matter here: objects are validated after admission.
 
 An object that has not all its defaults, as those in files, is compared with what the server would hold of it: a difference that
 every request brings about is none of the policy's, and is taken back.
@@ -21,9 +21,9 @@ from scanner.mutate.registry.restoring import completed, restored
 from scanner.mutate.registry.strategies import strategy_of
 from scanner.mutate.schema import Schema
 
-_REMEMBERED = 8
+__all__ = ["between_passes", "kept_metadata", "round_tripped", "stored"]
 
-__all__ = ["kept_metadata", "round_tripped", "stored"]
+_REMEMBERED = 8
 
 
 def stored(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
@@ -73,6 +73,11 @@ class _Latest:
 _LATEST = _Latest()
 
 
+def between_passes(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
+    """The object that the second pass of admission gets: through its internal type, and from the plugins that run earlier."""
+    return after_plugins(schema.resolve(schema.root).name, before, round_tripped(schema, after))
+
+
 def _decoded(schema: Schema, document: JsonObject) -> JsonObject:
     """An object as the server holds it."""
     return round_tripped(schema, defaulted(schema, document))
@@ -81,7 +86,6 @@ def _decoded(schema: Schema, document: JsonObject) -> JsonObject:
 def _updated(schema: Schema, old: JsonObject, new: JsonObject) -> JsonObject:
     """What the store holds after an update."""
     name = schema.resolve(schema.root).name
-    new = after_plugins(name, old, new)
     new = with_status(old, kept_metadata(old, new))
     found = strategy_of(name)(old, without_disabled(schema, old, new))
     return new if found is new else defaulted(schema, found)
