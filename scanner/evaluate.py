@@ -26,7 +26,7 @@ from scanner.model.outcome import (
     SkipReason,
     Violated,
 )
-from scanner.model.policy import Mutation, NamedExpression, Operation, Policy, Validation
+from scanner.model.policy import MatchResources, Mutation, NamedExpression, Operation, Policy, Validation
 from scanner.model.release import NEWEST, Minor
 from scanner.model.resource import Kind, Resource, UserInfo
 
@@ -146,7 +146,8 @@ class Request:
     """A simulated admission request on a stored object. `matched` is the kind the object is evaluated in.
 
     `decider` answers what expressions ask the authorizer; without one they are not auditable. `current` is the object as
-    mutations have left it so far, None before any. `strain` feels how near the evaluation comes to its limits.
+    mutations have left it so far, None before any. `narrowing` is how the binding narrows what the policy matches. `strain`
+    feels how near the evaluation comes to its limits.
     """
 
     operation: Operation
@@ -159,6 +160,7 @@ class Request:
     decider: cel.Decider | None = None
     current: JsonObject | None = None
     strain: Strain | None = None
+    narrowing: MatchResources | None = None
 
 
 def compile_policy(policy: Policy, rules: Minor = NEWEST, *, new: bool = False) -> CompiledPolicy:

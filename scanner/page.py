@@ -118,6 +118,7 @@ class Judge:
             )
         for bound, original in mesh.shape.judged:
             matched |= self._policy(resource, bound, original, sheet)
+        sheet.held = {one.test.quick.bound.policy.key for one in held}
         self._drift(resource, mesh.shape.mutating, sheet)
         sheet.evaluated += matched
 
@@ -144,7 +145,7 @@ class Judge:
             drifts = any(
                 isinstance(it.outcome, WouldChange) for _, ruling in sheet.changing for it in ruling.judgements
             )
-            joint = _joint(resource, mutating, sheet.world) if drifts else None
+            joint = _joint(resource, mutating, sheet) if drifts else None
             for bound, ruling in sheet.changing:
                 sheet.findings.extend(self._findings(_joined(ruling, joint), bound))
         except Exception as error:  # noqa: BLE001 - see below
@@ -217,13 +218,16 @@ class Judge:
         )
 
 
-def _joint(resource: Resource, mutating: Iterable[tuple[Bound, Kind]], world: World) -> Together | None:
+def _joint(resource: Resource, mutating: Iterable[tuple[Bound, Kind]], sheet: _Sheet) -> Together | None:
     """What all policies make of an object that some change: those that leave it alone may not, once others were there."""
     acting = [
-        (bound, ruling) for bound, original in mutating for ruling in invocations(bound, resource, original, world)
+        (bound, ruling)
+        for bound, original in mutating
+        for ruling in invocations(bound, resource, original, sheet.world)
     ]
+    judged = sheet.held | {bound.policy.key for bound, _ in sheet.changing}
     try:
-        found = together(acting)
+        found = together(acting, {bound.policy.key for bound, _ in acting} - judged)
     except (SchemaUnknown, AuthorizerFailed):
         return None
     return found and redact.joint(found, acting)
@@ -238,6 +242,7 @@ class _Sheet:
         self.gaps = gaps
         self.findings: list[Finding] = []
         self.changing: list[tuple[Bound, Ruling]] = []
+        self.held: set[PolicyKey] = set()
         self.tallies: Counter[TallyKey] = Counter()
         self.matched: Counter[BindingKey] = Counter()
         self.strained: dict[PolicyKey, float] = {}

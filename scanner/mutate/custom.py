@@ -14,7 +14,8 @@ from typing import Final
 
 import orjson
 
-from scanner.model.json import Json, JsonObject, as_object, as_text, dig
+from scanner.model.json import EMPTY, Json, JsonObject, as_object, as_text, dig
+from scanner.mutate.decoding import INTERNAL, with_identity
 from scanner.mutate.objectmeta import object_meta
 from scanner.mutate.registry import kept_metadata
 from scanner.mutate.schema import Custom
@@ -23,37 +24,20 @@ from scanner.mutate.values import RequestFault
 _PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
 _EMBEDDED: Final = "x-kubernetes-embedded-resource"
 _OF_EVERY_KIND: Final = ("apiVersion", "kind", "metadata")
-_INTERNAL: Final = "Internal error occurred: "
 
 
-def decoded(document: JsonObject, live: JsonObject) -> JsonObject:
+def decoded(document: Json, live: JsonObject) -> JsonObject:
     """The document that a JSON patch left behind. Raises RequestFault for one whose kind or version cannot be read."""
-    for name in ("apiVersion", "kind"):
-        value = document.get(name)
-        if value is not None and not isinstance(value, str):
-            why = f"cannot unmarshal {_word(value)} into Go struct field .{name} of type string"
-            raise RequestFault(f"{_INTERNAL}couldn't get version/kind; json parse error: json: {why}")
-    if not document.get("kind"):
+    found = EMPTY if document is None else with_identity(document)
+    if not found.get("kind"):
         text = orjson.dumps(document, option=orjson.OPT_SORT_KEYS).decode()
-        raise RequestFault(f"{_INTERNAL}Object 'Kind' is missing in '{text}'")
-    if document.get("apiVersion") != live.get("apiVersion"):
-        group, _, version = as_text(document.get("apiVersion")).rpartition("/")
-        kind = f"{group}/{version}, Kind={document['kind']}"
+        raise RequestFault(f"{INTERNAL}Object 'Kind' is missing in '{text}'")
+    if found.get("apiVersion") != live.get("apiVersion"):
+        group, _, version = as_text(found.get("apiVersion")).rpartition("/")
+        kind = f"{group}/{version}, Kind={found['kind']}"
         why = f'{kind} is unstructured and is not suitable for converting to "{live.get("apiVersion")}"'
-        raise RequestFault(f"{_INTERNAL}failed to convert object: {why}")
-    return document
-
-
-def _word(value: Json) -> str:
-    match value:
-        case bool():
-            return "bool"
-        case int() | float():
-            return "number"
-        case list():
-            return "array"
-        case _:
-            return "object"
+        raise RequestFault(f"{INTERNAL}failed to convert object: {why}")
+    return found
 
 
 def reject_unwritable(value: object) -> None:

@@ -1,13 +1,10 @@
 """What the API server makes of the object that a mutation left behind: how its Go type takes it, and how it is written back.
 
 Source of truth: the strict JSON serializer of apimachinery, which reads the result of a JSON patch, with sigs.k8s.io/json, and
-`FromUnstructured` of apimachinery, which reads that of an apply configuration. Custom resources have no Go type: they are taken
-as they are.
+`FromUnstructured` of apimachinery, which reads that of an apply configuration. Custom resources have no Go type (`custom`).
 """
 
 from __future__ import annotations
-
-import orjson
 
 from scanner.cel.text import quoted
 from scanner.model.json import EMPTY, Json, JsonObject, as_text
@@ -19,7 +16,7 @@ from scanner.mutate.rewriting import Order, Place, Reader, Rewriting, as_given, 
 from scanner.mutate.schema import Schema
 from scanner.mutate.values import RequestFault
 
-_PREFIX = "Internal error occurred: "
+INTERNAL = "Internal error occurred: "
 _UNIDENTIFIED = "couldn't get version/kind; json parse error: json: cannot unmarshal"
 _IDENTITY = ("apiVersion", "kind")
 _IDENTITY_TYPE = r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
@@ -30,14 +27,12 @@ _MOST_UNKNOWN = 100
 
 def strictly_decoded(schema: Schema, document: Json, live: JsonObject) -> JsonObject:
     """The result of a JSON patch as the server goes on with it, its kind filled in. Raises RequestFault."""
-    if not schema.builtin:
-        return _custom(document)
     found = _identified({} if document is None else document, live)
     decoded, fault = _read(schema, found, live, as_given)
     if not fault:
         return decoded
     # What Go reports depends on the order in which it reads: members that a patch wrote are sorted.
-    raise RequestFault(f"{_PREFIX}{_read(schema, found, live, by_name)[1]}")
+    raise RequestFault(f"{INTERNAL}{_read(schema, found, live, by_name)[1]}")
 
 
 def _read(schema: Schema, document: JsonObject, live: JsonObject, order: Order) -> tuple[JsonObject, str]:
@@ -51,8 +46,6 @@ def _read(schema: Schema, document: JsonObject, live: JsonObject, order: Order) 
 
 def converted(schema: Schema, document: JsonObject, live: JsonObject) -> JsonObject:
     """The result of an apply configuration as the server goes on with it. Raises PatchFault."""
-    if not schema.builtin:
-        return document
     try:
         return Rewriting(schema, Unstructured()).rewritten(document, live)
     except Ended:
@@ -70,38 +63,29 @@ def _unconvertible(schema: Schema, document: JsonObject, live: JsonObject) -> st
     return ""
 
 
-def _custom(document: Json) -> JsonObject:
-    """A custom resource, which only has to say its kind."""
+def with_identity(document: Json) -> JsonObject:
+    """A document whose kind and version can be read, if it has any. Raises RequestFault for another (`Interpret`)."""
     if not isinstance(document, dict):
-        raise RequestFault(f"{_PREFIX}{_UNIDENTIFIED} {word(document)} into Go value of type {_IDENTITY_TYPE}")
-    _check_identity(document)
-    if not as_text(document.get("kind")):
-        raise RequestFault(f"{_PREFIX}Object 'Kind' is missing in '{orjson.dumps(document).decode()}'")
-    return document
-
-
-def _check_identity(document: JsonObject) -> None:
-    """Raise RequestFault for a kind or version that is no text or none."""
+        raise RequestFault(f"{INTERNAL}{_UNIDENTIFIED} {word(document)} into Go value of type {_IDENTITY_TYPE}")
     for name in _IDENTITY:
         if not isinstance(document.get(name), str | None):
             wrong = word(document[name])
-            raise RequestFault(f"{_PREFIX}{_UNIDENTIFIED} {wrong} into Go struct field .{name} of type string")
+            raise RequestFault(f"{INTERNAL}{_UNIDENTIFIED} {wrong} into Go struct field .{name} of type string")
     version = as_text(document.get("apiVersion"))
     if version.count("/") > 1:
-        raise RequestFault(f"{_PREFIX}unexpected GroupVersion string: {version}")
+        raise RequestFault(f"{INTERNAL}unexpected GroupVersion string: {version}")
+    return document
 
 
 def _identified(document: Json, live: JsonObject) -> JsonObject:
     """The document with the stored object's kind, which it may leave out. Raises RequestFault for another kind."""
-    if not isinstance(document, dict):
-        raise RequestFault(f"{_PREFIX}{_UNIDENTIFIED} {word(document)} into Go value of type {_IDENTITY_TYPE}")
-    _check_identity(document)
+    document = with_identity(document)
     version, kind = as_text(document.get("apiVersion")), as_text(document.get("kind"))
     own_version, own_kind = as_text(live.get("apiVersion")), as_text(live.get("kind"))
     version = own_version if version in ("", "/") else version
     kind = kind or own_kind
     if (version, kind) != (own_version, own_kind):
-        raise RequestFault(f"{_PREFIX}{_other_kind(version, kind, own_version, own_kind)}")
+        raise RequestFault(f"{INTERNAL}{_other_kind(version, kind, own_version, own_kind)}")
     return {**document, **{name: live[name] for name in _IDENTITY if name in live}}
 
 
@@ -177,13 +161,13 @@ class _Strict:
         self.unsuitable[f"unknown field {quoted(path)}"] = None
 
     def inside(self, place: Place) -> tuple[Reader, Place]:
-        return _Inside(), place
+        return Inside(), place
 
     def _save(self, text: str) -> None:
         self.first = self.first or text
 
 
-class _Inside(_Strict):
+class Inside(_Strict):
     """The same inside a type that reads itself: the first error ends the reading, and unknown members are left out."""
 
     def unknown(self, place: Place, name: str) -> None:
@@ -250,7 +234,7 @@ class Unstructured:
     def inside(self, place: Place) -> tuple[Reader, Place]:
         """As JSON of its own."""
         del place
-        return _Inside(), Place()
+        return Inside(), Place()
 
 
 _KINDS = {"bool": "bool", "number": "int64", "string": "string", "array": "slice", "object": "map", "null": "nil"}

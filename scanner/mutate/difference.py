@@ -12,7 +12,7 @@ from itertools import takewhile
 from scanner.model.outcome import Change
 from scanner.mutate.operations import Node, same
 
-_NAMING = ("name", "key", "containerPort", "port", "mountPath", "type", "ip", "topologyKey", "uid")
+NAMING = ("name", "key", "containerPort", "port", "mountPath", "type", "ip", "topologyKey", "uid")
 _LARGEST_TABLE = 250_000
 
 
@@ -115,5 +115,5 @@ def _weight(left: Node, right: Node) -> int:
         return 3
     if not isinstance(left, dict) or not isinstance(right, dict):
         return 0
-    names = [name for name in _NAMING if name in left or name in right]
+    names = [name for name in NAMING if name in left or name in right]
     return 2 if names and same(left.get(names[0]), right.get(names[0])) else 0

@@ -157,7 +157,7 @@ def schemas_of(document: JsonObject, *, builtin: bool) -> dict[tuple[str, str, s
 
 
 def _custom(definition: Json, *, has_status: bool) -> Custom | None:
-    """A custom resource's schema, which stands on its own; what refers to other definitions is of another API server."""
+    """A custom resource's schema, which stands on its own; what refers to other definitions is an aggregated API server's."""
     written = as_object(definition)
     fields = as_object(written.get("properties"))
     alone = not any(_reference(as_object(one)) for name, one in fields.items() if name != "metadata")

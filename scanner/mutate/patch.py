@@ -40,10 +40,10 @@ def configured(value: cel.Value, live: JsonObject, schema: Schema, data: Data) -
         found = cast("JsonObject", merged(schema, live, patch))
     except PatchFault as fault:
         raise PatchFault(f"error applying patch: failed to merge patch: {fault}") from None
-    if schema.custom:
-        custom.reject_unwritable(patch)
-        return mutated(schema, live, found)
-    return mutated(schema, live, converted(schema, found, live))
+    if schema.builtin:
+        return mutated(schema, live, converted(schema, found, live))
+    custom.reject_unwritable(patch)
+    return mutated(schema, live, found)
 
 
 def _configuration(value: cel.Struct, data: Data) -> dict[str, Native]:
@@ -68,13 +68,9 @@ def patched(value: cel.Value, live: JsonObject, schema: Schema, data: Data) -> J
         return live
     except PatchFault as fault:
         raise PatchFault(f"JSON Patch: {fault}") from None
-    return mutated(schema, live, _decoded(schema, cast("Json", changed), live))
-
-
-def _decoded(schema: Schema, document: Json, live: JsonObject) -> JsonObject:
-    if schema.custom and isinstance(document, dict):
-        return custom.decoded(document, live)
-    return strictly_decoded(schema, document, live)
+    document = cast("Json", changed)
+    decoded = strictly_decoded(schema, document, live) if schema.builtin else custom.decoded(document, live)
+    return mutated(schema, live, decoded)
 
 
 def _operation(value: cel.Value, data: Data) -> Operation:

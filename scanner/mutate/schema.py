@@ -99,7 +99,7 @@ class Schema:
     """The type of one kind's objects.
 
     `types` and `names` belong to all kinds of the same source; `builtin` tells kinds that are compiled into the API server
-    from custom resources, and those are described by `custom`. With `needs_all_keys`, as before Kubernetes 1.34, an element of a
+    from others. Of these, custom resources are described by `custom`; without it, a kind is an aggregated API server's. With `needs_all_keys`, as before Kubernetes 1.34, an element of a
     merged list that lacks one of its keys is refused.
     """
 
@@ -114,10 +114,10 @@ class Schema:
 
     def resolve(self, ref: Json) -> Atom:
         """The atom of a reference or of a type written in place."""
+        if type(ref) is int:
+            return self._known.get(ref) or self._numbered(ref)
         if isinstance(ref, str):
             return _NAMED[ref]
-        if isinstance(ref, int):
-            return self._known.get(ref) or self._numbered(ref)
         known = self._inline.get(id(ref))
         if known is None:
             known = self._inline[id(ref)] = self._in_place(as_object(ref))

@@ -1,6 +1,7 @@
 """Rules by type, applied to a whole document: the rule of a type first, then those of the types inside it.
 
-Nothing is changed in place, and what no rule changes is shared with the result.
+Nothing is changed in place, and what no rule changes is shared with the result. What became of a part is remembered for a while:
+the results of several mutations share most of their parts.
 """
 
 from __future__ import annotations
@@ -16,39 +17,66 @@ Rule: TypeAlias = Callable[[JsonObject], JsonObject]
 Rules: TypeAlias = Mapping[str, Rule]
 
 
+_REMEMBERED = 4096
+
+
+class _Known:
+    """What is known of the types of a schema: which of them hold none with a rule at any depth, and what became of parts."""
+
+    __slots__ = ("concerned", "parts", "types")
+
+    def __init__(self, types: Sequence[Json]) -> None:
+        self.types = types
+        self.concerned: dict[int, bool] = {}
+        self.parts: dict[tuple[int, int], tuple[JsonObject, Json]] = {}
+
+
 @dataclass(frozen=True, slots=True)
 class RuleSet:
-    """Rules by the names of definitions, and which types hold none of these at any depth."""
+    """Rules by the names of definitions. What a rule makes of a struct depends on that struct alone."""
 
     rules: Rules
-    _known: dict[int, tuple[Sequence[Json], dict[int, bool]]] = field(default_factory=dict, compare=False, repr=False)
+    _known: dict[int, _Known] = field(default_factory=dict, compare=False, repr=False)
 
     def applied(self, schema: Schema, document: JsonObject) -> JsonObject:
         """A document with the rules of its types applied; itself when they change nothing."""
-        found = _Walk(self.rules, schema, self._concerned(schema)).value(schema.root, document)
+        found = _Walk(self.rules, schema, self._of(schema.types)).value(schema.root, document)
         return found if isinstance(found, Mapping) else document
 
-    def _concerned(self, schema: Schema) -> dict[int, bool]:
+    def _of(self, types: Sequence[Json]) -> _Known:
         """What is known of the types of a schema, which many schemas share."""
-        types, concerned = self._known.get(id(schema.types), (None, {}))
-        if types is not schema.types:
-            concerned = {}
-            self._known[id(schema.types)] = schema.types, concerned
-        return concerned
+        known = self._known.get(id(types))
+        if known is None or known.types is not types:
+            known = self._known[id(types)] = _Known(types)
+        if len(known.parts) > _REMEMBERED:
+            known.parts.clear()
+        return known
 
 
 @dataclass(frozen=True, slots=True)
 class _Walk:
     rules: Rules
     schema: Schema
-    concerned: dict[int, bool]
+    known: _Known
 
     def value(self, ref: Json, value: Json) -> Json:
         if isinstance(ref, str) or (isinstance(ref, int) and not self._is_concerned(ref)):
             return value
         if isinstance(value, dict):
-            return self._object(self.schema.resolve(ref), value)
+            return self._part(ref, value) if isinstance(ref, int) else self._object(self.schema.resolve(ref), value)
         return self._list(self.schema.resolve(ref), value) if isinstance(value, list) else value
+
+    def _part(self, number: int, value: JsonObject) -> Json:
+        key = (number, id(value))
+        known = self.known.parts.get(key)
+        if known is not None and known[0] is value:
+            return known[1]
+        found = self._object(self.schema.resolve(number), value)
+        self.known.parts[key] = value, found
+        if isinstance(found, dict) and found is not value:
+            # Rules come to an end: what they have made of a struct they leave as it is.
+            self.known.parts[number, id(found)] = found, found
+        return found
 
     def _object(self, atom: Atom, value: JsonObject) -> JsonObject:
         rule = self.rules.get(atom.name)
@@ -72,10 +100,10 @@ class _Walk:
         return value if is_shared(value, after) else after
 
     def _is_concerned(self, number: int) -> bool:
-        if number not in self.concerned:
+        if number not in self.known.concerned:
             names = (self.schema.names[one] for one in _reached(self.schema.types, number))
-            self.concerned[number] = any(name in self.rules for name in names)
-        return self.concerned[number]
+            self.known.concerned[number] = any(name in self.rules for name in names)
+        return self.known.concerned[number]
 
 
 def _reached(types: Sequence[Json], number: int) -> set[int]:

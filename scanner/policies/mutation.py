@@ -28,7 +28,7 @@ from scanner.model.outcome import (
     SkipReason,
     WouldChange,
 )
-from scanner.model.policy import MatchResources, Mutation, Policy
+from scanner.model.policy import Mutation, Policy
 from scanner.model.release import NEWEST, Minor
 from scanner.model.resource import Kind, Resource
 from scanner.mutate.difference import difference
@@ -36,7 +36,7 @@ from scanner.mutate.native import PatchFault
 from scanner.mutate.origin import Data
 from scanner.mutate.patch import configured, patched
 from scanner.mutate.schema import Schema
-from scanner.mutate.storing import stored
+from scanner.mutate.storing import between_passes, stored
 from scanner.mutate.unchanged import is_configured, is_patched
 from scanner.mutate.values import RequestFault
 
@@ -77,12 +77,13 @@ def predict(
     if stopped := run.conditions(before):
         return Prediction(stopped, before)
     first = run.mutations(before)
-    stopped = run.conditions(first.after) if run.is_judged_again(first) else ()
+    between = run.between_passes(first.after)
+    stopped = run.conditions(between) if run.is_judged_again(first) else ()
     if any(denies(judgement.outcome) for judgement in stopped):
         return Prediction(stopped, before)
     again = run.is_judged_again(first) and not stopped and compiled.policy.reinvocation_policy == "IfNeeded"
-    last = run.mutations(first.after) if again else first
-    after = run.stored(last.after)
+    last = run.mutations(between) if again else first
+    after = run.stored(last.after if again else between)
     changes = difference_of(before, after)
     converges = not changes or run.is_settled(after)
     outcomes = _outcomes(run, first, last, changes, converges=converges)
@@ -173,28 +174,40 @@ class Run:
 
     def is_judged_again(self, first: Pass) -> bool:
         """Whether the server, after a first pass of this policy alone, goes through admission once more and matches it again."""
-        return (
-            first.patched and not any(first.refusals()) and self.still_selects(first.after, self.compiled.policy.match)
-        )
+        return first.patched and not any(first.refusals()) and self.still_selects(first.after)
 
-    def still_selects(self, body: JsonObject, *matches: MatchResources | None) -> bool:
+    def still_selects(self, body: JsonObject) -> bool:
         """Whether what selected the stored object selects a changed one: an UPDATE is selected by its old object, too."""
+        return self._selects(body, objects=self.request.operation == "CREATE")
+
+    def _selects(self, body: JsonObject, *, objects: bool = True) -> bool:
+        """Whether policy and binding select an object by its labels; those of a Namespace are its namespace's, too."""
         labels = text_map(dig(body, "metadata", "labels"))
-        known = [match for match in matches if match is not None]
-        if self.request.operation == "CREATE" and not all(match.object_selector.matches(labels) for match in known):
+        known = [match for match in (self.compiled.policy.match, self.request.narrowing) if match is not None]
+        if objects and not all(match.object_selector.matches(labels) for match in known):
             return False
         is_namespace = self.request.matched.plural == _NAMESPACE.plural
         return not is_namespace or all(match.namespace_selector.matches(labels) for match in known)
+
+    def between_passes(self, body: JsonObject) -> JsonObject:
+        """What the first pass left, as the second one sees it."""
+        return between_passes(self.schema, self.request.resource.body, body)
 
     def stored(self, body: JsonObject) -> JsonObject:
         """The object as the server would store it after all mutations."""
         return stored(self.schema, self.request.resource.body, body)
 
+    def after_first(self, body: JsonObject) -> JsonObject:
+        """The object as the server would store it after a first pass that no second one adds to."""
+        return self.stored(self.between_passes(body))
+
     def is_settled(self, body: JsonObject) -> bool:
-        """Whether the policy changes nothing more in its own result, as a request of its own."""
+        """Whether the policy changes nothing more in its own result, as a request of its own, which it may not match."""
+        if not self._selects(body):
+            return True
         request = replace(self.request, resource=replace(self.request.resource, body=body))
         run = replace(self, request=request)
-        return bool(run.conditions(body)) or not difference_of(body, run.stored(run.mutations(body).after))
+        return bool(run.conditions(body)) or not difference_of(body, run.after_first(run.mutations(body).after))
 
     def _step(self, index: int, body: JsonObject) -> tuple[Outcome, JsonObject]:
         try:
@@ -276,12 +289,12 @@ def is_left(mutation: Mutation, schema: Schema, live: JsonObject, value: cel.Val
 
 def _outcomes(run: Run, first: Pass, last: Pass, changes: tuple[Change, ...], *, converges: bool) -> Iterator[Outcome]:
     """One outcome for each mutation. Their patches, one after the other, are what the policy does to the stored object."""
-    more = () if last is first else difference_of(run.stored(first.after), run.stored(last.after))
+    more = () if last is first else difference_of(run.after_first(first.after), run.stored(last.after))
     is_alone = len(first.steps) == 1 and last is first
     heir = max((index for index, (outcome, _) in enumerate(first.steps) if isinstance(outcome, Passed)), default=-1)
     before = run.request.resource.body
     for index, (outcome, body) in enumerate(first.steps):
-        after = run.stored(body)
+        after = run.after_first(body)
         patch = changes if is_alone else (*difference_of(before, after), *(more if index == heir else ()))
         before = after
         again = last.steps[index][0]

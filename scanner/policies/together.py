@@ -12,7 +12,7 @@ that did anything in one of these.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, groupby, permutations, product
 from math import factorial, prod
@@ -22,7 +22,7 @@ from scanner.cel.depth import with_room
 from scanner.evaluate import CompiledPolicy, Request
 from scanner.model.json import JsonObject
 from scanner.model.outcome import Change, Errored, Judgement
-from scanner.model.policy import Invocation
+from scanner.model.policy import Invocation, PolicyKey
 from scanner.model.resource import Kind, Resource
 from scanner.mutate.operations import same
 from scanner.policies.mutating import Mutator, refusal
@@ -74,14 +74,14 @@ def _not_yet(compiled: CompiledPolicy, request: Request, param: Resource | None)
     return ()
 
 
-def together(rulings: Sequence[tuple[Bound, Ruling]]) -> Together | None:
+def together(rulings: Sequence[tuple[Bound, Ruling]], at_rest: Container[PolicyKey] = frozenset()) -> Together | None:
     """What all invocations on an object do to it; None where at most one does anything, and what it does alone.
 
-    Raises SchemaUnknown.
+    Policies `at_rest` are known to leave the stored object as it is, without an error. Raises SchemaUnknown.
     """
     if len(rulings) < _SEVERAL:
         return None
-    return with_room(lambda: _Request(rulings).together())
+    return with_room(lambda: _Request(rulings, at_rest).together())
 
 
 def answers(rulings: Sequence[tuple[Bound, Ruling]]) -> tuple[Answer, ...]:
@@ -113,7 +113,7 @@ class _Passed:
 class _Request:
     """One request, in any order of its invocations; what an invocation makes of an object is found out once."""
 
-    def __init__(self, rulings: Sequence[tuple[Bound, Ruling]]) -> None:
+    def __init__(self, rulings: Sequence[tuple[Bound, Ruling]], at_rest: Container[PolicyKey] = frozenset()) -> None:
         self._rulings = tuple(rulings)
         self._stored = rulings[0][1].resource.body
         self._runs = [_run(bound, ruling) for bound, ruling in rulings]
@@ -124,7 +124,14 @@ class _Request:
             for text in _refusals(ruling.judgements, ruling.invocation)
         ]
         self._objects = [self._stored]
-        self._made: dict[tuple[int, int], _Made] = {}
+        # Whether conditions held matters only to a policy that may run again.
+        at_rest_here = _Made(runs=True, after=self._stored)
+        self._made: dict[tuple[int, int], _Made] = {
+            (index, id(self._stored)): at_rest_here
+            for index, (bound, _) in enumerate(rulings)
+            if bound.policy.reinvocation_policy != "IfNeeded" and bound.policy.key in at_rest
+        }
+        self._kept: dict[int, JsonObject] = {}
         self._active: set[int] = set()
 
     def together(self) -> Together | None:
@@ -143,8 +150,12 @@ class _Request:
 
     def answers(self) -> tuple[Answer, ...]:
         tree = self._tree()
-        orders = _orders(tree)
-        found = {order: self.answer(order) for order in orders}
+        given = _flat(tree)
+        found = {order: self.answer(order) for order in (given, given[::-1])}
+        if len(self._active) < _SEVERAL:
+            # Every invocation has met the object as it was and as the only active one makes it: no order differs.
+            return tuple(found.values())
+        found |= {order: self.answer(order) for order in _orders(tree) if order not in found}
         active = tuple(part for part in tree if self._active.intersection(_flat(part)))
         if _count(tree) > _MOST_ORDERS >= _count(active):
             rest = tuple(chain.from_iterable(_flat(part) for part in tree if part not in active))
@@ -157,10 +168,11 @@ class _Request:
         if first.refused or not first.patched:
             return Answer(self._stored, first.refused)
         again = [index for index in order if self._still_selects(index, first.after)]
+        between = self._between_passes(first.after)
         due = frozenset(
             index for index in first.ran if self._rulings[index][0].policy.reinvocation_policy == "IfNeeded"
         )
-        last = self._pass(again, first.after, due)
+        last = self._pass(again, between, due)
         return Answer(self._stored, last.refused) if last.refused else Answer(self._as_stored(last.after))
 
     def _pass(self, order: Sequence[int], body: JsonObject, due: frozenset[int] | None = None) -> _Passed:
@@ -212,11 +224,17 @@ class _Request:
 
     def _as_stored(self, body: JsonObject) -> JsonObject:
         run = next((run for run in self._runs if run is not None), None)
-        return body if run is None else run.stored(body)
+        if id(body) not in self._kept:
+            self._kept[id(body)] = body if run is None else run.stored(body)
+        return self._kept[id(body)]
+
+    def _between_passes(self, body: JsonObject) -> JsonObject:
+        run = next((run for run in self._runs if run is not None), None)
+        return body if run is None else self._known(run.between_passes(body), body)
 
     def _still_selects(self, index: int, body: JsonObject) -> bool:
-        run, invocation = self._runs[index], self._rulings[index][1].invocation
-        return run is not None and run.still_selects(body, invocation.policy.match, invocation.binding.match)
+        run = self._runs[index]
+        return run is not None and run.still_selects(body)
 
     def _tree(self) -> tuple[_Tree, ...]:
         """The invocations of each binding of each policy: what stays together in every order."""

@@ -306,7 +306,7 @@ def _rulings(
     if not params:
         yield Ruling(Invocation(policy, binding), target.operation, resource, ())
         return
-    request = _request(bound, selection, resource, world)
+    request = _request(bound, binding, selection, resource, world)
     for param in params:
         judgements = bound.decide(bound.compiled, request, param)
         judgements = bound.heard(judgements, resource, world.namespace(resource.namespace))
@@ -319,7 +319,7 @@ def _matched(match: MatchResources | None, target: Target) -> Kind | None:
     return applies(match, target)
 
 
-def _request(bound: Bound, selection: Selection, resource: Resource, world: World) -> Request:
+def _request(bound: Bound, binding: Binding, selection: Selection, resource: Resource, world: World) -> Request:
     target = selection.target
     return Request(
         operation=target.operation,
@@ -331,6 +331,7 @@ def _request(bound: Bound, selection: Selection, resource: Resource, world: Worl
         user=world.user,
         decider=world.authorizer,
         strain=world.strain,
+        narrowing=binding.match,
     )
 
 

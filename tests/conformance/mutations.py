@@ -51,8 +51,8 @@ def compare_mutations(data: Any) -> Iterator[Result]:
             continue
         for subject, recorded in case.get("results", {name: {"rejected": True} for name in data["objects"]}).items():
             before = data["objects"][subject]
-            actual = _actual(auditor.evaluate(before, operation="CREATE"), before)
-            yield _compared(recorded, actual, before, [name, subject])
+            answer = actual(auditor.evaluate(before, operation="CREATE"), before)
+            yield _compared(recorded, answer, before, [name, subject])
 
 
 def _auditor(case: Any, data: Any, known: KnownSchemas) -> Auditor:
@@ -69,7 +69,7 @@ def _auditor(case: Any, data: Any, known: KnownSchemas) -> Auditor:
     )
 
 
-def _actual(rulings: tuple[Ruling, ...], before: Any) -> dict[str, Any]:
+def actual(rulings: tuple[Ruling, ...], before: Any) -> dict[str, Any]:
     """The object after the patches of all mutations, or the first refusal."""
     after = before
     for ruling in rulings:
@@ -131,16 +131,16 @@ def mutation_result(case: Any, data: Any, release: str, recorded: Any, subject: 
         kubernetes_version=release,
         schemas=known,
     )
-    actual = _actual(auditor.evaluate(before, operation="CREATE"), before)
-    if "denied" in actual:
-        code, message = actual["denied"]["code"], actual["denied"]["message"]
-        actual = {"denied": {"code": code, "message": message.rpartition(" denied request: ")[2]}}
+    answer = actual(auditor.evaluate(before, operation="CREATE"), before)
+    if "denied" in answer:
+        code, message = answer["denied"]["code"], answer["denied"]["message"]
+        answer = {"denied": {"code": code, "message": message.rpartition(" denied request: ")[2]}}
     if "refused" in recorded:
-        text = actual["denied"]["message"] if "denied" in actual else None
-        return Result(text is not None, text == recorded["refused"], recorded, actual, subject)
+        text = answer["denied"]["message"] if "denied" in answer else None
+        return Result(text is not None, text == recorded["refused"], recorded, answer, subject)
     if "connectionClosed" in recorded:
-        return Result("denied" in actual, "denied" in actual, recorded, actual, subject)
-    return _compared(recorded, actual, before, subject)
+        return Result("denied" in answer, "denied" in answer, recorded, answer, subject)
+    return _compared(recorded, answer, before, subject)
 
 
 def _delta_policy(case: Any) -> Any:

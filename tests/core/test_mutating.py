@@ -11,6 +11,7 @@ from scanner.cluster.definitions import builtin_kinds
 from scanner.cluster.schemas import KnownSchemas, builtin_schemas
 from scanner.model.outcome import Errored, Outcome, Passed, Skipped, SkipReason, WouldChange
 from scanner.model.resource import UserInfo
+from scanner.mutate.operations import Operation, apply
 
 VERSION = "admissionregistration.k8s.io/v1"
 RULE = {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["CREATE"], "resources": ["configmaps"]}
@@ -178,3 +179,104 @@ def test_what_one_mutation_adds_and_the_next_removes_is_no_change() -> None:
     )
 
     assert Passed() == found
+
+
+def changed(manifest: dict[str, Any], document: Any, bound: dict[str, Any] | None = None) -> tuple[Any, bool]:
+    """The object after all changes of a policy, and whether it converges."""
+    binding = {**BINDING, "spec": {"policyName": "p", **({"matchResources": bound} if bound else {})}}
+    auditor = Auditor(
+        policies=[manifest], bindings=[binding], kinds=builtin_kinds(), schemas=KnownSchemas(builtin_schemas())
+    )
+    (ruling,) = auditor.evaluate(document)
+    found = [one.outcome for one in ruling.judgements if isinstance(one.outcome, WouldChange)]
+    steps = [Operation(change.op, change.path, change.value) for one in found for change in one.patch]  # type: ignore[arg-type]
+    return apply(steps, document), all(one.converges for one in found)  # type: ignore[arg-type]
+
+
+COUNTS = 'Object{metadata: Object.metadata{labels: {"run": "no"}}, data: {"n": string(size(object.data))}}'
+TO_RUN = {"objectSelector": {"matchLabels": {"run": "yes"}}}
+RUNNING = {**CONFIG_MAP, "metadata": {"name": "c", "namespace": "n", "labels": {"run": "yes"}}}
+
+
+@pytest.mark.parametrize(
+    ("expected", "operation", "of_policy", "of_binding"),
+    [
+        ("1", "CREATE", TO_RUN, None),
+        ("1", "CREATE", {}, TO_RUN),
+        ("2", "CREATE", {}, None),
+        ("2", "UPDATE", TO_RUN, None),
+        ("2", "UPDATE", {}, TO_RUN),
+    ],
+)
+def test_selectors_are_asked_again_before_the_second_run(
+    expected: str, operation: str, of_policy: dict[str, Any], of_binding: dict[str, Any] | None
+) -> None:
+    """That of the binding, too: on CREATE a changed label takes the second run away, the old object of an UPDATE keeps it."""
+    rules = {"resourceRules": [{**RULE, "operations": [operation]}], **of_policy}
+    counts = policy(applied(COUNTS), reinvocationPolicy="IfNeeded", matchConstraints=rules)
+
+    assert {"a": "1", "n": expected} == changed(counts, RUNNING, of_binding)[0]["data"]
+
+
+@pytest.mark.parametrize(("expected", "selects"), [(True, TO_RUN), (False, {})])
+def test_a_policy_that_no_longer_selects_its_own_result_converges(*, expected: bool, selects: dict[str, Any]) -> None:
+    """The next request is not its own any more."""
+    grows = 'Object{metadata: Object.metadata{labels: {"run": "no"}}, data: {"a": object.data.a + "1"}}'
+    manifest = policy(applied(grows), matchConstraints={"resourceRules": [RULE], **selects})
+
+    found, converges = changed(manifest, RUNNING)
+
+    assert ("11", expected) == (found["data"]["a"], converges)
+
+
+SECRET = {
+    "apiVersion": "v1",
+    "kind": "Secret",
+    "metadata": {"name": "s", "namespace": "n"},
+    "data": {"a": "YQ=="},
+    "type": "Opaque",
+}
+OF_SECRETS = {"resourceRules": [{**RULE, "resources": ["secrets"]}]}
+WRITES = patched('[JSONPatch{op: "add", path: "/stringData", value: {"b": "b"}}]')
+COUNTS_DATA = applied('Object{metadata: Object.metadata{labels: {"n": string(size(object.data))}}}')
+
+
+@pytest.mark.parametrize(("expected", "again"), [("2", "IfNeeded"), ("1", "Never")])
+def test_the_second_run_sees_the_object_as_its_internal_type_gives_it_back(expected: str, again: str) -> None:
+    """The `stringData` that the first run wrote are data by then."""
+    manifest = policy(WRITES, COUNTS_DATA, reinvocationPolicy=again, matchConstraints=OF_SECRETS)
+    found, _ = changed(manifest, SECRET)
+
+    assert ({"n": expected}, {"a": "YQ==", "b": "Yg=="}) == (found["metadata"]["labels"], found["data"])
+
+
+def test_conditions_are_evaluated_again_on_what_the_internal_type_gives_back() -> None:
+    """One that fails on `stringData` does not fail in the end."""
+    condition = {"name": "plain", "expression": "!has(object.stringData) || object.nope"}
+    manifest = policy(WRITES, matchConditions=[condition], matchConstraints=OF_SECRETS)
+
+    found, _ = changed(manifest, SECRET)
+
+    assert {**SECRET, "data": {"a": "YQ==", "b": "Yg=="}} == found
+
+
+TOLERATED = [
+    {"key": f"node.kubernetes.io/{taint}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+    for taint in ("not-ready", "unreachable")
+]
+POD = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "p", "namespace": "n", "uid": "u"},
+    "spec": {"containers": [{"name": "c", "image": "x:1"}], "tolerations": TOLERATED},
+}
+
+
+@pytest.mark.parametrize(("expected", "again"), [(TOLERATED, "Never"), ([], "IfNeeded")])
+def test_other_plugins_run_before_the_second_run_and_not_after_it(expected: list[Any], again: str) -> None:
+    """What one run removes they put back; what the second removes is gone."""
+    removes = patched('[JSONPatch{op: "remove", path: "/spec/tolerations"}]')
+    pods = {"resourceRules": [{**RULE, "resources": ["pods"]}]}
+    found, _ = changed(policy(removes, reinvocationPolicy=again, matchConstraints=pods), POD)
+
+    assert expected == found["spec"].get("tolerations", [])

@@ -18,7 +18,6 @@ from scanner.policies.together import Answer, Together, answers, invocations, to
 from tests.scan.test_drift import binding, config_map, policy
 
 KINDS = builtin_kinds()
-CONFIG_MAPS = next(kind for kind in KINDS if (kind.group, kind.plural) == ("", "configmaps"))
 ADDS_X = 'Object{data: {"x": "1"}}'
 ADDS_Y = 'Object{data: {"y": "1"}}'
 
@@ -28,8 +27,10 @@ def when(condition: str) -> dict[str, Any]:
     return {"matchConditions": [{"name": "it", "expression": condition}]}
 
 
-def acting(*policies: dict[str, Any], operation: Any = "UPDATE", labels: dict[str, str] | None = None) -> list[Any]:
-    """What the policies are asked about a config map."""
+def acting(
+    *policies: dict[str, Any], operation: Any = "UPDATE", labels: dict[str, str] | None = None, document: Any = None
+) -> list[Any]:
+    """What the policies are asked about an object, by default a config map."""
     auditor = Auditor(
         policies=policies,
         bindings=[binding(one["metadata"]["name"]) for one in policies],
@@ -37,10 +38,11 @@ def acting(*policies: dict[str, Any], operation: Any = "UPDATE", labels: dict[st
         schemas=KnownSchemas(builtin_schemas()),
         kubernetes_version="1.36",
     )
-    document = config_map("a", metadata={"labels": labels} if labels else {})
+    document = document or config_map("a", metadata={"labels": labels} if labels else {})
+    kind = next(one for one in KINDS if (one.api_version, one.kind) == (document["apiVersion"], document["kind"]))
     world = auditor._world.on((operation,))
-    resource = resource_of(CONFIG_MAPS, document)
-    return [(bound, ruling) for bound in auditor._bound for ruling in invocations(bound, resource, CONFIG_MAPS, world)]
+    resource = resource_of(kind, document)
+    return [(bound, ruling) for bound in auditor._bound for ruling in invocations(bound, resource, kind, world)]
 
 
 def patched(found: Together | None) -> tuple[list[str], bool, bool, str] | None:
@@ -147,3 +149,28 @@ def test_all_orders_are_tried_where_there_are_few() -> None:
     few, many = ({str(data_of(one)) for one in answers(acting(*three, *more))} for more in ([], idle))
 
     assert (3, few) == (len(few), many)
+
+
+def test_the_second_run_sees_texts_of_a_secret_as_data() -> None:
+    """The object went through its internal type in between, whichever policy wrote them."""
+    secrets = {
+        "resourceRules": [
+            {"operations": ["UPDATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["secrets"]}
+        ]
+    }
+    writes = policy("a", '[JSONPatch{op: "add", path: "/stringData", value: {"b": "b"}}]', matchConstraints=secrets)
+    counts = policy(
+        "b",
+        'Object{metadata: Object.metadata{labels: {"n": string(size(object.data))}}}',
+        matchConstraints=secrets,
+        reinvocationPolicy="IfNeeded",
+    )
+    stored = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "s", "namespace": "shop"},
+        "data": {"a": "YQ=="},
+    }
+    found: list[Any] = [one.after for one in answers(acting(writes, counts, document=stored))]
+
+    assert [{"n": "2"}, {"n": "2"}] == [one["metadata"]["labels"] for one in found]

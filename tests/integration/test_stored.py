@@ -17,7 +17,7 @@ from scanner.model.json import Json, JsonObject, as_object, as_text, dig
 from scanner.mutate.decoding import strictly_decoded
 from scanner.mutate.difference import difference
 from scanner.mutate.operations import Operation, apply
-from scanner.mutate.registry import stored
+from scanner.mutate.registry import between_passes, stored
 from scanner.mutate.walk import within, without
 from tests.integration.apiserver import ApiServer, running
 from tests.integration.storable import STORABLE
@@ -101,7 +101,7 @@ def members(value: Json, path: str) -> Iterator[tuple[str, Json]]:
 def text_of(edit: Operation, live: JsonObject, edited: JsonObject, answer: JsonObject) -> str:
     """What differs, for a person to read."""
     schema = builtin_schemas()[group_version_kind(live)]
-    ours = comparable(stored(schema, live, strictly_decoded(schema, edited, live)))
+    ours = comparable(stored(schema, live, between_passes(schema, live, strictly_decoded(schema, edited, live))))
     changes = difference(ours, comparable(answer))  # type: ignore[arg-type]
     return f"{live['kind']} {edit.op} {edit.path}: {changes}" if changes else ""
 

@@ -13,7 +13,7 @@ from scanner.mutate.decoding import converted, strictly_decoded
 from scanner.mutate.defaulting import defaulted
 from scanner.mutate.difference import difference
 from scanner.mutate.operations import Operation, apply
-from scanner.mutate.registry import stored
+from scanner.mutate.registry import between_passes, stored
 from scanner.mutate.schema import Schema
 
 LABELS: JsonObject = {"app": "a"}
@@ -65,7 +65,7 @@ def left_of(given: tuple[Schema, JsonObject], *operations: Operation) -> tuple[C
     """What operations change of a stored object."""
     schema, before = given
     after: Any = apply(operations, before)  # type: ignore[arg-type]
-    found: Any = stored(schema, before, strictly_decoded(schema, after, before))
+    found: Any = stored(schema, before, between_passes(schema, before, strictly_decoded(schema, after, before)))
     return difference(before, found)  # type: ignore[arg-type]
 
 

@@ -1,8 +1,8 @@
 """What an update stores of the object that admission has let through.
 
 Mirrors, for the kinds that are compiled into the server, `rest.BeforeUpdate`, the strategies of `pkg/registry` and the way of the
-object through its internal type and its stored form. It happens once, at the end of a request: mutations see each other's
-`stringData` and `status`. What a strategy refuses is no matter here: objects are validated after admission.
+object through its internal type and its stored form. It happens once, at the end of a request (`stored`): mutations of one pass
+see each other's `stringData` and `status`. What happens between the passes of admission stands beside it. What a strategy refuses is no matter here: objects are validated after admission.
 
 An object that has not all its defaults, as those in files, is compared with what the server would hold of it: a difference that
 every request brings about is none of the policy's, and is taken back.
@@ -21,20 +21,61 @@ from scanner.mutate.registry.restoring import completed, restored
 from scanner.mutate.registry.strategies import strategy_of
 from scanner.mutate.schema import Schema
 
-__all__ = ["kept_metadata", "round_tripped", "stored"]
+__all__ = ["between_passes", "kept_metadata", "round_tripped", "stored"]
+
+_REMEMBERED = 8
 
 
 def stored(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
     """The object that is stored, given the one that is and the one that admission has left of it."""
-    if same(before, after):
-        return before
-    old = _decoded(schema, before)
-    start = _updated(schema, old, old)
-    if start is before or same(start, before):
-        found = _updated(schema, old, _decoded(schema, after))
-    else:
-        found = restored(before, start, _updated(schema, start, _decoded(schema, completed(before, start, after))))
-    return before if same(before, found) else found
+    return before if same(before, after) else _LATEST.of(schema, before).stored(after)
+
+
+class _Update:
+    """Updates of one object: what the server holds of it, and what it makes of each object that admission leaves."""
+
+    def __init__(self, schema: Schema, before: JsonObject) -> None:
+        self.schema, self.before = schema, before
+        self._old = _decoded(schema, before)
+        self._start = _updated(schema, self._old, self._old)
+        self._known: list[tuple[JsonObject, JsonObject]] = []
+
+    def stored(self, after: JsonObject) -> JsonObject:
+        """What is stored instead of the object; the object when it is the same. The newest answers are remembered."""
+        found = next((found for one, found in self._known if same(one, after)), None)
+        if found is None:
+            found = self._stored(after)
+            self._known = [(after, found), *self._known[: _REMEMBERED - 1]]
+        return found
+
+    def _stored(self, after: JsonObject) -> JsonObject:
+        schema, before, start = self.schema, self.before, self._start
+        if start is before or same(start, before):
+            found = _updated(schema, self._old, _decoded(schema, after))
+        else:
+            found = restored(before, start, _updated(schema, start, _decoded(schema, completed(before, start, after))))
+        return before if same(before, found) else found
+
+
+class _Latest:
+    """The object that was asked about last: policies, alone and together, leave several results of one in a row."""
+
+    def __init__(self) -> None:
+        self._update: _Update | None = None
+
+    def of(self, schema: Schema, before: JsonObject) -> _Update:
+        known = self._update
+        if known is None or known.schema is not schema or known.before is not before:
+            known = self._update = _Update(schema, before)
+        return known
+
+
+_LATEST = _Latest()
+
+
+def between_passes(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
+    """The object that the second pass of admission gets: through its internal type, and from the plugins that run earlier."""
+    return after_plugins(schema.resolve(schema.root).name, before, round_tripped(schema, after))
 
 
 def _decoded(schema: Schema, document: JsonObject) -> JsonObject:
@@ -45,7 +86,6 @@ def _decoded(schema: Schema, document: JsonObject) -> JsonObject:
 def _updated(schema: Schema, old: JsonObject, new: JsonObject) -> JsonObject:
     """What the store holds after an update."""
     name = schema.resolve(schema.root).name
-    new = after_plugins(name, old, new)
     new = with_status(old, kept_metadata(old, new))
     found = strategy_of(name)(old, without_disabled(schema, old, new))
     return new if found is new else defaulted(schema, found)

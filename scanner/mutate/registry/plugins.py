@@ -1,7 +1,7 @@
 """What other admission plugins set in an updated pod, of those that are on by default and need nothing but the object.
 
-Mirrors `plugin/pkg/admission/priority` and `defaulttolerationseconds`: the server calls them again when a policy has changed the
-object.
+Mirrors `plugin/pkg/admission/priority` and `defaulttolerationseconds`: when a policy has changed the object, the server calls them
+once more, before the second run of the policies. What that one does, no plugin sees.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def after_plugins(type_name: str, before: JsonObject, after: JsonObject) -> Json
     if type_name != "io.k8s.api.core.v1.Pod":
         return after
     old = as_object(before.get("spec"))
-    return within("spec", lambda spec: _tolerating(_with_priority(old, spec)))(after)
+    return within("spec", lambda spec: _tolerating(old, _with_priority(old, spec)))(after)
 
 
 def _with_priority(old: JsonObject, spec: JsonObject) -> JsonObject:
@@ -26,13 +26,23 @@ def _with_priority(old: JsonObject, spec: JsonObject) -> JsonObject:
     return {**spec, **missing} if missing else spec
 
 
-def _tolerating(spec: JsonObject) -> JsonObject:
-    """A pod tolerates nodes that are gone for five minutes unless it says how long."""
-    tolerations = as_list(spec.get("tolerations"))
-    ending = [one for one in tolerations if dig(one, "effect") in (None, "", "NoExecute")]
+def _tolerating(old: JsonObject, spec: JsonObject) -> JsonObject:
+    """A pod tolerates nodes that are gone for five minutes unless it says how long.
+
+    One that did not before comes from a file, or from a server without this plugin.
+    """
+    new = _missing_tolerations(spec)
+    return (
+        spec
+        if not new or _missing_tolerations(old)
+        else {**spec, "tolerations": [*as_list(spec.get("tolerations")), *new]}
+    )
+
+
+def _missing_tolerations(spec: JsonObject) -> list[JsonObject]:
+    ending = [one for one in as_list(spec.get("tolerations")) if dig(one, "effect") in (None, "", "NoExecute")]
     keys = {dig(one, "key") or "" for one in ending}
-    new = [_toleration(taint) for taint in _TAINTS if taint not in keys and "" not in keys]
-    return {**spec, "tolerations": [*tolerations, *new]} if new else spec
+    return [_toleration(taint) for taint in _TAINTS if taint not in keys and "" not in keys]
 
 
 def _toleration(taint: str) -> JsonObject:

@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from scanner.model.json import Json, JsonObject
+from scanner.mutate.difference import NAMING, aligned
 from scanner.mutate.operations import same
 
 _Merge: TypeAlias = Callable[[Json, Json, Json], Json]
-_NAMING = ("name", "key", "containerPort", "port", "mountPath", "type", "ip", "topologyKey", "uid")
 
 
 def completed(before: JsonObject, start: JsonObject, after: JsonObject) -> JsonObject:
@@ -30,6 +30,8 @@ def restored(before: JsonObject, start: JsonObject, after: JsonObject) -> JsonOb
 def _complete(before: Json, start: Json, after: Json) -> Json:
     if before is start:
         return after
+    if after is before or after is start:
+        return start
     if isinstance(before, dict) and isinstance(start, dict) and isinstance(after, dict):
         known = {name: _complete(before.get(name), start.get(name), one) for name, one in after.items()}
         return {**known, **{name: one for name, one in start.items() if name not in before and name not in after}}
@@ -61,23 +63,27 @@ def _elements(before: Json, start: Json, after: Json, merge: _Merge) -> Json:
         return after
     if len(before) != len(start):
         return after
-    found = []
-    for index, one in enumerate(after):
-        at = _partner(before, one, index, same_length=len(before) == len(after))
-        found.append(one if at is None else merge(before[at], start[at], one))
-    return found
+    partners = _partners(before if merge is _complete else start, after)
+    return [
+        one if (at := partners.get(index)) is None else merge(before[at], start[at], one)
+        for index, one in enumerate(after)
+    ]
 
 
-def _partner(before: Sequence[Json], element: Json, index: int, *, same_length: bool) -> int | None:
-    """Where an element was before: under the same name, as the same value, or in the same place."""
-    name = _name(element)
-    for at, one in enumerate(before):
-        if (name is not None and _name(one) == name) or same(one, element):
-            return at
-    return index if same_length else None
+def _partners(known: Sequence[Json], after: Sequence[Json]) -> dict[int, int]:
+    """Where elements were before: as the same value or under the same name, or else in the same place.
+
+    One with a name may be a new one, unless there are as many as before: then it may have another name now.
+    """
+    pairs = aligned(known, after)  # type: ignore[arg-type]
+    taken = {left for left, _ in pairs}
+    in_place = {
+        index: index
+        for index, one in enumerate(known)
+        if index not in taken and (len(known) == len(after) or not _is_named(one))
+    }
+    return {**in_place, **{right: left for left, right in pairs}}
 
 
-def _name(element: Json) -> tuple[str, Json] | None:
-    if not isinstance(element, dict):
-        return None
-    return next(((name, element[name]) for name in _NAMING if name in element), None)
+def _is_named(element: Json) -> bool:
+    return isinstance(element, Mapping) and any(name in element for name in NAMING)

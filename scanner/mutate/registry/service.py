@@ -20,8 +20,6 @@ _FAMILIES = ("ipFamilies", "ipFamilyPolicy")
 def updated_service(before: JsonObject, after: JsonObject) -> JsonObject:
     """A service as it is stored after an update."""
     old, new = as_object(before.get("spec")), as_object(after.get("spec"))
-    if new is old:
-        return after
     spec = _with_families(old, _with_addresses(old, _with_allocated(old, new)))
     spec = _without_unused(old, spec)
     if spec.get("type") == "ExternalName":

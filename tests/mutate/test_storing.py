@@ -13,7 +13,7 @@ from scanner.mutate.decoding import strictly_decoded
 from scanner.mutate.difference import difference
 from scanner.mutate.goread import special
 from scanner.mutate.operations import Node, Operation, apply
-from scanner.mutate.settling import settled
+from scanner.mutate.storing import stored
 
 POD = builtin_schemas()["", "v1", "Pod"]
 STORED: dict[str, Node] = {
@@ -40,7 +40,7 @@ STORED: dict[str, Node] = {
 def left_of(*operations: Operation) -> tuple[Change, ...]:
     """What operations change of the stored pod."""
     after: Any = apply(operations, STORED)
-    found: Any = settled(POD, STORED, strictly_decoded(POD, after, STORED))
+    found: Any = stored(POD, STORED, strictly_decoded(POD, after, STORED))
     return difference(STORED, found)
 
 

@@ -1,24 +1,24 @@
-"""What is left of a change to a custom resource: fields that its schema does not know are pruned, defaults come back.
+"""What is left of a change to an object of an aggregated API server, which is known by its OpenAPI document alone.
 
-Only what a mutation changed is visited. Its metadata has a Go type, as that of any object.
-
-Source of truth: the pruning and defaulting of `apiextensions`.
+Its Go types are not: fields that the document does not name are gone, and a default comes back where a field was removed. Types
+that every server has, as that of metadata, are read as elsewhere. Only what a mutation changed is visited.
 """
 
 from __future__ import annotations
 
-from scanner.model.json import EMPTY, Json, JsonObject
+from scanner.model.json import EMPTY, Json, JsonObject, as_object
 from scanner.mutate.decoding import Ended, Unstructured
 from scanner.mutate.gotypes import is_known
 from scanner.mutate.operations import same
 from scanner.mutate.paths import BadElement, element_key
+from scanner.mutate.registry import kept_metadata
 from scanner.mutate.rewriting import Place, Rewriting
 from scanner.mutate.schema import Atom, ListType, MapType, Schema
 
 
-def pruned(schema: Schema, before: JsonObject, after: JsonObject) -> Json:
-    """The object as its schema leaves it."""
-    return _Pruning(schema).value(schema.root, before, after)
+def stored(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
+    """The object as its server would keep it in the place of another."""
+    return kept_metadata(before, as_object(_Pruning(schema).value(schema.root, before, after)))
 
 
 class _Pruning:
