@@ -117,17 +117,21 @@ class CompiledPolicy:
 
     def reads(self, check: Check) -> frozenset[tuple[str, ...]]:
         """The access paths of what decides a check, those of the variables it uses included."""
+        return frozenset().union(*(expression.paths for expression in self.deciding(check)))
+
+    def deciding(self, check: Check) -> tuple[Expression, ...]:
+        """The expressions that decide a check."""
         match check.kind:
             case CheckKind.VALIDATION:
-                return self.validations[check.index][1].paths
+                return (self.validations[check.index][1],)
             case CheckKind.AUDIT_ANNOTATION:
-                return self.annotations[check.index].paths
+                return (self.annotations[check.index],)
             case CheckKind.MUTATION:
-                return self.mutations[check.index].paths
+                return (self.mutations[check.index],)
             case CheckKind.CONDITIONS:
-                return frozenset().union(*(expression.paths for _, expression in self.conditions))
+                return tuple(expression for _, expression in self.conditions)
             case CheckKind.CONFIGURATION:
-                return frozenset()
+                return ()
             case _ as never:
                 assert_never(never)
 

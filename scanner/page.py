@@ -227,11 +227,10 @@ def _joint(resource: Resource, mutating: Iterable[tuple[Bound, Kind]], sheet: _S
     ]
     judged = sheet.held | {bound.policy.key for bound, _ in sheet.changing}
     try:
-        joint = together(acting, {bound.policy.key for bound, _ in acting} - judged)
+        found = together(acting, {bound.policy.key for bound, _ in acting} - judged)
     except (SchemaUnknown, AuthorizerFailed):
         return None
-    params = [ruling.invocation.param for _, ruling in acting]
-    return joint and replace(joint, refused=redact.text(joint.refused, resource, *params))
+    return found and redact.joint(found, acting)
 
 
 class _Sheet:

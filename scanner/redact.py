@@ -1,30 +1,34 @@
 """No secret leaves the process: applied to every text before it becomes part of a finding.
 
 The values of Secrets and of container environment variables are masked wherever they appear. Where an expression reads
-a Secret's data, or the Secret as a whole, what it says is withheld altogether: parts of a value could not be recognised.
+a Secret's data, or the Secret as a whole, or computes something from another secret, what it says and what it would change
+are withheld altogether: parts of a value could not be recognised.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
+import json
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import assert_never
 
 from scanner.cel.kyverno.needs import ANY, needs
-from scanner.evaluate import CompiledPolicy, written_message
-from scanner.model.json import Json, as_list, as_object, as_text, dig
+from scanner.evaluate import CompiledPolicy, Expression, written_message
+from scanner.masking import HIDDEN, SHORTEST_SECRET, is_secret, without
+from scanner.model.json import Json
 from scanner.model.outcome import Change, Check, CheckKind, Errored, Violated, WouldChange
 from scanner.model.resource import Resource
-from scanner.policies.validating import Ruling
+from scanner.policies.together import Together
+from scanner.policies.validating import Bound, Ruling
+from scanner.taint import carried_texts, documents_of, taint
+from scanner.telltale import LAST_APPLIED, MASK
 
-MASK = "[redacted]"
 WITHHELD = "[redacted: the message reads the data of a Secret]"
 WITHHELD_ERROR = "[redacted: the expression reads the data of a Secret]"
 WITHHELD_VALUE = "[redacted: a value of a Secret]"
+WITHHELD_ANY = "[redacted: it may hold a secret]"
 # Whole objects of a Secret never show: a change of all its metadata may hold the copy that kubectl keeps of its data.
 _SHOWN_OF_SECRETS = (
     "/metadata/labels",
@@ -34,22 +38,16 @@ _SHOWN_OF_SECRETS = (
     "/type",
     "/immutable",
 )
-LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 # Where a Secret holds its data; kubectl keeps a copy of all of it in an annotation.
 _AREAS = (("data",), ("stringData",), ("metadata", "annotations", LAST_APPLIED))
-# Shorter values are no secrets, and masking them would leave nothing readable.
-_SHORTEST_SECRET = 3
-_SHORTEST_ENV = 6
 _LONGEST_BEFORE = 2000
 _DATA = ("data", "stringData")
-_POD_SPECS = (
-    ("spec",),
-    ("template", "spec"),
-    ("spec", "template", "spec"),
-    ("spec", "jobTemplate", "spec", "template", "spec"),
-)
-_CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
 _NO_KEY = "no such key: "
+# By depth: what a path may be said to begin with. Below, there are keys and numbers that may be computed.
+_FIELDS = (
+    frozenset({"metadata", "spec", "status", "data", "stringData", "binaryData", "type", "immutable"}),
+    frozenset({"labels", "annotations", "finalizers", "ownerReferences"}),
+)
 _NESTED = re.compile(r'^(composited variable "[^"]*" fails to evaluate: )+')
 
 
@@ -61,7 +59,7 @@ def safe(
         case Violated():
             return _safe_violation(outcome, check, ruling, compiled)
         case WouldChange():
-            return _safe_change(outcome, ruling)
+            return _safe_change(outcome, check, ruling, compiled)
         case Errored():
             return _safe_error(outcome, check, ruling, compiled)
         case _ as never:
@@ -74,16 +72,109 @@ def _safe_violation(outcome: Violated, check: Check, ruling: Ruling, compiled: C
     reads = compiled.message_reads(check.index)
     if _reads_secret(reads, ruling) or _reads_other_secrets(reads, compiled):
         return replace(outcome, message=WITHHELD)
-    return replace(outcome, message=masked(outcome.message, ruling.resource, ruling.invocation.param))
+    found = taint(compiled, compiled.validations[check.index][2], documents_of(ruling))
+    if found.computes:
+        return replace(outcome, message=WITHHELD_ANY)
+    hidden = _hidden(ruling) if found.carries else HIDDEN.of(ruling.resource, ruling.invocation.param)
+    return replace(outcome, message=without(outcome.message, hidden))
 
 
-def _safe_change(outcome: WouldChange, ruling: Ruling) -> WouldChange:
+def _hidden(ruling: Ruling) -> frozenset[str]:
+    """Everything that may be recognised of secrets: as it stands, without the blanks around it, and as JSON writes it."""
+    found = HIDDEN.of(ruling.resource, ruling.invocation.param) | carried_texts(documents_of(ruling))
+    forms = {form for text in found for form in (text, text.strip(), json.dumps(text, ensure_ascii=False)[1:-1])}
+    return frozenset(form for form in forms if len(form) >= SHORTEST_SECRET)
+
+
+def _safe_change(outcome: WouldChange, check: Check, ruling: Ruling, compiled: CompiledPolicy) -> WouldChange:
     """The change without values of Secrets and of the environment; in a Secret, only metadata is shown at all."""
+    hidden = _hidden(ruling)
+    shown = tuple(_safe_operation(change, ruling, hidden) for change in outcome.patch)
     return replace(
         outcome,
-        patch=tuple(_safe_operation(change, ruling) for change in outcome.patch),
-        together=tuple(_safe_operation(change, ruling) for change in outcome.together),
+        patch=_withheld_changes(outcome.patch) if _may_write_secrets(check, ruling, compiled) else shown,
+        together=tuple(_safe_operation(change, ruling, hidden) for change in outcome.together),
     )
+
+
+def _may_write_secrets(check: Check, ruling: Ruling, compiled: CompiledPolicy) -> bool:
+    """Whether a mutation may put into the object what it, or one before it, made of a secret.
+
+    What it only hands on by itself is recognised as it stands; what was handed on before may be in any form by then.
+    """
+    *before, own = _shaping(check, compiled)
+    if _is_of_secrets((own, *before), ruling, compiled):
+        return True
+    documents = documents_of(ruling)
+    found = taint(compiled, own, documents)
+    if found.computes or (found.carries and _runs_again(compiled)):
+        return True
+    return any(taint(compiled, one, documents) for one in before)
+
+
+def _runs_again(compiled: CompiledPolicy) -> bool:
+    return compiled.policy.reinvocation_policy == "IfNeeded"
+
+
+def _shaping(check: Check, compiled: CompiledPolicy) -> tuple[Expression, ...]:
+    """The expressions that an outcome of a check depends on, its own last: mutations see what those before them did."""
+    own = compiled.deciding(check)
+    if check.kind is CheckKind.MUTATION:
+        others = compiled.mutations if _runs_again(compiled) else compiled.mutations[: check.index]
+        return (*(one for one in others if one is not own[0]), *own)
+    return (*compiled.mutations, *own) if check.kind is CheckKind.CONDITIONS else own
+
+
+def _is_of_secrets(expressions: Iterable[Expression], ruling: Ruling, compiled: CompiledPolicy) -> bool:
+    reads = frozenset(path for expression in expressions for path in expression.paths)
+    return _reads_secret(reads, ruling) or _reads_other_secrets(reads, compiled)
+
+
+def _withheld_changes(changes: Iterable[Change]) -> tuple[Change, ...]:
+    """That something would change, and about where. How many parts there are may tell how long a secret is."""
+    found = (
+        Change(
+            change.op,
+            _known_place(change.path),
+            None if change.op == "remove" else WITHHELD_ANY,
+            None if change.op == "add" else WITHHELD_ANY,
+        )
+        for change in changes
+    )
+    return tuple({(change.op, change.path): change for change in found}.values())
+
+
+def _known_place(path: str) -> str:
+    """The beginning of a path that names fields which every object may have, never a key."""
+    steps = path.split("/")[1:]
+    known = [step for step in steps[:1] if step in _FIELDS[0]]
+    known += [step for step in steps[1:2] if known == ["metadata"] and step in _FIELDS[1]]
+    return "/".join(["", *known, *([MASK] if len(steps) > len(known) else [])])
+
+
+def joint(found: Together, acting: Sequence[tuple[Bound, Ruling]]) -> Together:
+    """What several policies do to an object, without what any of them may have made of a secret."""
+    patches = any(_has_taint(bound.compiled.mutations, ruling, bound.compiled) for bound, ruling in acting)
+    errors = patches or any(
+        _has_taint((one for _, one in bound.compiled.conditions), ruling, bound.compiled) for bound, ruling in acting
+    )
+    resource, params = acting[0][1].resource, [ruling.invocation.param for _, ruling in acting]
+    refused = text(found.refused, resource, *params)
+    return replace(
+        found,
+        patch=_withheld_changes(found.patch) if patches else found.patch,
+        refused=WITHHELD_ANY if errors and refused and refused != WITHHELD else refused,
+    )
+
+
+def may_tell_secrets(asked: Iterable[tuple[CompiledPolicy, Ruling]]) -> bool:
+    """Whether what some policies say or do may hold a secret of the object that they are asked about."""
+    return any(_has_taint((one for _, one in compiled.expressions()), ruling, compiled) for compiled, ruling in asked)
+
+
+def _has_taint(expressions: Iterable[Expression], ruling: Ruling, compiled: CompiledPolicy) -> bool:
+    asked, documents = tuple(expressions), documents_of(ruling)
+    return _is_of_secrets(asked, ruling, compiled) or any(taint(compiled, one, documents) for one in asked)
 
 
 def text(said: str, resource: Resource, *params: Resource | None) -> str:
@@ -93,14 +184,12 @@ def text(said: str, resource: Resource, *params: Resource | None) -> str:
     return masked(said, resource, *params)
 
 
-def _safe_operation(change: Change, ruling: Ruling) -> Change:
+def _safe_operation(change: Change, ruling: Ruling, hidden: frozenset[str]) -> Change:
     change = replace(change, was=_shortened(change.was))
     hides = is_secret(ruling.resource) and not change.path.startswith(_SHOWN_OF_SECRETS)
     if hides or LAST_APPLIED.replace("/", "~1") in change.path:
         return replace(change, value=_withheld(change.value), was=_withheld(change.was))
-    if is_secret(ruling.resource) or is_secret(ruling.invocation.param) or _has_env(ruling.resource):
-        return replace(change, value=_masked_value(change.value, ruling), was=_masked_value(change.was, ruling))
-    return change
+    return replace(change, value=_masked_value(change.value, hidden), was=_masked_value(change.was, hidden))
 
 
 def _shortened(value: Json) -> Json:
@@ -115,29 +204,30 @@ def _withheld(value: Json) -> Json:
     return None if value is None else WITHHELD_VALUE
 
 
-def _has_env(resource: Resource) -> bool:
-    return next(_env(resource.body), None) is not None
-
-
-def _masked_value(value: Json, ruling: Ruling) -> Json:
+def _masked_value(value: Json, hidden: frozenset[str]) -> Json:
     """A value with every text in it masked."""
     match value:
         case str():
-            return masked(value, ruling.resource, ruling.invocation.param)
+            return without(value, hidden)
         case bool() | int() | float() | None:
             return value
         case Mapping():
-            return {key: _masked_value(one, ruling) for key, one in value.items()}
+            return {key: _masked_value(one, hidden) for key, one in value.items()}
         case _:
-            return [_masked_value(one, ruling) for one in value]
+            return [_masked_value(one, hidden) for one in value]
 
 
 def _safe_error(outcome: Errored, check: Check, ruling: Ruling, compiled: CompiledPolicy) -> Errored:
-    reads = compiled.reads(check)
+    asked, documents = _shaping(check, compiled), documents_of(ruling)
+    reads = frozenset(path for expression in asked for path in expression.paths)
     secret = _reads_secret(reads, ruling) or _reads_other_secrets(reads, compiled)
-    if secret and not _plain(outcome.message, check, reads):
-        return replace(outcome, message=_prefix(outcome.message, check) + WITHHELD_ERROR)
-    return replace(outcome, message=masked(outcome.message, ruling.resource, ruling.invocation.param))
+    held = secret or any(taint(compiled, one, documents) for one in asked)
+    if held and not _plain(outcome.message, check, reads):
+        cause = WITHHELD_ERROR if secret else WITHHELD_ANY
+        return replace(outcome, message=_prefix(outcome.message, check) + cause)
+    # The errors of patches quote what stands in the object, whatever the expression reads.
+    hidden = _hidden(ruling) if compiled.mutations else HIDDEN.of(ruling.resource, ruling.invocation.param)
+    return replace(outcome, message=without(outcome.message, hidden))
 
 
 def _plain(message: str, check: Check, reads: Iterable[tuple[str, ...]]) -> bool:
@@ -188,11 +278,6 @@ def without_data(resource: Resource) -> Resource:
     return replace(resource, body=body, withheld=withheld)
 
 
-def is_secret(resource: Resource | None) -> bool:
-    """Whether an object is a Secret."""
-    return resource is not None and (resource.kind.group, resource.kind.kind) == ("", "Secret")
-
-
 def reads_data(reads: Iterable[tuple[str, ...]], root: str) -> bool:
     """Whether an expression with these access paths sees the data of the Secret called `object` or `params`."""
     roots = {root, "oldObject"} if root == "object" else {root}
@@ -208,70 +293,4 @@ def _meets(path: tuple[str, ...], area: tuple[str, ...]) -> bool:
 
 def masked(text: str, *resources: Resource | None) -> str:
     """The text without any secret value of these objects."""
-    return without(text, hidden_values(*resources))
-
-
-def hidden_values(*resources: Resource | None) -> frozenset[str]:
-    """The secret values of objects: those of Secrets, plain and encoded, and those of environment variables."""
-    return frozenset(_values(resources))
-
-
-def without(text: str, values: Iterable[str]) -> str:
-    """The text without any of the values; where values overlap, all of them are masked."""
-    hidden = sorted(span for value in values for span in _occurrences(value, text))
-    shown: list[str] = []
-    position = 0
-    for start, end in hidden:
-        if start >= position:
-            shown += [text[position:start], MASK]
-        position = max(position, end)
-    return "".join([*shown, text[position:]])
-
-
-def _occurrences(value: str, text: str) -> Iterator[tuple[int, int]]:
-    start = text.find(value)
-    while start >= 0:
-        yield start, start + len(value)
-        start = text.find(value, start + 1)
-
-
-def _values(resources: Iterable[Resource | None]) -> Iterator[str]:
-    for resource in resources:
-        if resource is None:
-            continue
-        if is_secret(resource):
-            yield from _secret_values(resource)
-        else:
-            yield from _env_values(resource.body)
-
-
-def _secret_values(resource: Resource) -> Iterator[str]:
-    fields = {**resource.body, **resource.withheld}
-    encoded = [as_text(value) for value in as_object(fields.get("data")).values()]
-    plain = [as_text(value) for value in as_object(fields.get("stringData")).values()]
-    for value in (*encoded, *map(_decoded, encoded), *plain):
-        if len(value) >= _SHORTEST_SECRET:
-            yield value
-
-
-def _decoded(text: str) -> str:
-    try:
-        return base64.b64decode(text, validate=True).decode()
-    except (binascii.Error, ValueError):
-        return ""
-
-
-def _env_values(body: Json) -> Iterator[str]:
-    for entry in _env(body):
-        value = as_text(dig(entry, "value"))
-        if len(value) >= _SHORTEST_ENV:
-            yield value
-
-
-def _env(body: Json) -> Iterator[Json]:
-    for path in _POD_SPECS:
-        if not (spec := as_object(dig(body, *path))):
-            continue
-        for containers in _CONTAINERS:
-            for container in as_list(spec.get(containers)):
-                yield from as_list(as_object(container).get("env"))
+    return without(text, HIDDEN.of(*resources))

@@ -19,6 +19,7 @@ from scanner.cel.extent import (
     size_of_document,
     widest_of,
 )
+from scanner.cel.flows import Flow, followed
 from scanner.cel.functions.authorizer import Answer, Authorizer, Decider, Question, Remembering, Subject
 from scanner.cel.made import Making, Notes, noting
 from scanner.cel.parser import LARGEST
@@ -57,6 +58,7 @@ __all__ = [
     "EvaluationError",
     "Explanation",
     "Extent",
+    "Flow",
     "KeyedMap",
     "Lazy",
     "Making",
@@ -81,6 +83,7 @@ __all__ = [
     "entries_at",
     "extent_of_document",
     "extent_of_size",
+    "followed",
     "for_patches",
     "noting",
     "size_of_document",

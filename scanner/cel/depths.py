@@ -44,7 +44,7 @@ class _Reader:
                 self._keys(node, scope)
             elif isinstance(node, Comprehension):
                 self._loop(node, scope)
-            elif self._checked.names.get(node.id) is None:
+            elif not isinstance(node, Identifier | Select) or self._checked.names.get(node.id) is None:
                 call = self._checked.calls.get(node.id)
                 waiting.extend(children(node) if call is None else call.arguments)
 

@@ -7,7 +7,21 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from scanner.cel import bounds, depths, exact, fast, inspection, metered, notes, parser, reads, reasons, salvage, syntax
+from scanner.cel import (
+    bounds,
+    depths,
+    exact,
+    fast,
+    flows,
+    inspection,
+    metered,
+    notes,
+    parser,
+    reads,
+    reasons,
+    salvage,
+    syntax,
+)
 from scanner.cel.checker import check
 from scanner.cel.cost import PER_CALL_LIMIT
 from scanner.cel.depth import with_room
@@ -159,6 +173,11 @@ class Program:
         """Return the paths that the expression reads, through loops."""
         declared = frozenset(name for name, _ in self._analysis.environment.variables)
         return depths.depths(self._analysis.root, self._analysis.checked, declared)
+
+    def flow(self) -> flows.Flow:
+        """Return what the expression hands on, and what it computes something from."""
+        declared = frozenset(name for name, _ in self._analysis.environment.variables)
+        return flows.flow(self._analysis.root, self._analysis.checked, declared)
 
     def noting(self) -> notes.Noting:
         """Return the closures that note what each part comes to."""

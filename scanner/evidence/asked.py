@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import assert_never
 
 from scanner import cel
-from scanner.evaluate import CompiledPolicy, Expression, inputs_of
-from scanner.model.outcome import Check, CheckKind
+from scanner.evaluate import inputs_of
+from scanner.model.outcome import Check
 from scanner.policies.kyverno.decide import Decision
 from scanner.policies.kyverno.request import with_variables
 from scanner.policies.validating import Bound, Ruling
@@ -19,26 +18,9 @@ def asked(ruling: Ruling, check: Check, bound: Bound) -> Iterator[Asked]:
     """The programs behind a check with fresh inputs; none where nothing was asked."""
     if ruling.request is None:
         return
-    for expression in expressions_of(bound.compiled, check):
+    for expression in bound.compiled.deciding(check):
         if expression.program is not None:
             yield expression.program, _inputs(ruling, check, bound)
-
-
-def expressions_of(compiled: CompiledPolicy, check: Check) -> tuple[Expression, ...]:
-    """The expressions that decide a check."""
-    match check.kind:
-        case CheckKind.VALIDATION:
-            return (compiled.validations[check.index][1],)
-        case CheckKind.AUDIT_ANNOTATION:
-            return (compiled.annotations[check.index],)
-        case CheckKind.MUTATION:
-            return (compiled.mutations[check.index],)
-        case CheckKind.CONDITIONS:
-            return tuple(expression for _, expression in compiled.conditions)
-        case CheckKind.CONFIGURATION:
-            return ()
-        case _ as never:
-            assert_never(never)
 
 
 def _inputs(ruling: Ruling, check: Check, bound: Bound) -> Mapping[str, object]:

@@ -9,20 +9,21 @@ something is there, and how often, may be said.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 from scanner import cel
 from scanner.cel.reasons import path_of
 from scanner.evaluate import CompiledPolicy
-from scanner.evidence.hidden import HIDDEN
 from scanner.evidence.shown import cut, said, shown
-from scanner.evidence.telltale import Trail, is_sensitive, says_secret
+from scanner.masking import HIDDEN, is_secret, without
 from scanner.model.evidence import Reason
 from scanner.model.json import Json
 from scanner.policies.validating import Ruling
-from scanner.redact import is_plain_error, is_secret, lists_secrets, without
+from scanner.redact import WITHHELD_ANY, is_plain_error, lists_secrets
+from scanner.telltale import Trail, anything_sensitive, is_sensitive, says_secret
 
-WITHHELD = "[redacted: it may hold a secret]"
+WITHHELD: Final = WITHHELD_ANY
 _LONGEST_EXPRESSION = 200
 _LONGEST_PATH = 300
 _LONGEST_NAME = 100
@@ -32,7 +33,6 @@ _OPEN = frozenset({"object", "oldObject", "params", "namespaceObject", "request"
 _COMPUTED = "variables"
 _WORD = re.compile(r"[^\s'\"()\[\]{},]+")
 _IDENTITY = (("request", "userInfo", "extra"), ("request", "userInfo", "uid"))
-_MOST_LOOKED_AT = 100_000
 
 
 class Discretion:
@@ -126,7 +126,7 @@ class Discretion:
         if secret and _meets(steps, ("data",)) | _meets(steps, ("stringData",)):
             return True
         inside, value = _entered(document, steps)
-        return inside or (not as_it_stands and _anything_sensitive(value, steps))
+        return inside or (not as_it_stands and anything_sensitive(value, steps))
 
     def _trail(self, place: cel.Place) -> tuple[str, Trail]:
         """The document that a place is in, and the way there. Kyverno's request has the object in it."""
@@ -163,24 +163,3 @@ def _child(value: Json, step: str | int) -> Json:
     if isinstance(value, Sequence) and not isinstance(value, str) and isinstance(step, int):
         return value[step] if 0 <= step < len(value) else None
     return None
-
-
-def _anything_sensitive(value: Json, trail: Trail) -> bool:
-    """Whether something sensitive is below; of what is too large to be looked through, it may be."""
-    waiting: list[tuple[Json, Trail]] = [(value, trail)]
-    for _ in range(_MOST_LOOKED_AT):
-        if not waiting:
-            return False
-        one, way = waiting.pop()
-        for key, item in _items(one):
-            if is_sensitive(one, key, way):
-                return True
-            if not isinstance(item, str | int | float | None):
-                waiting.append((item, (*way, key)))
-    return True
-
-
-def _items(value: Json) -> Iterable[tuple[str | int, Json]]:
-    if isinstance(value, Mapping):
-        return value.items()
-    return enumerate(value) if isinstance(value, Sequence) and not isinstance(value, str) else ()

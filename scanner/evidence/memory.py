@@ -14,18 +14,16 @@ import orjson
 
 from scanner import cel
 from scanner.evaluate import CompiledPolicy, Expression
-from scanner.evidence.asked import expressions_of
-from scanner.evidence.hidden import HIDDEN
+from scanner.masking import HIDDEN, is_secret
 from scanner.model.evidence import Evidence
 from scanner.model.json import Json
 from scanner.model.outcome import Check, Judgement
 from scanner.policies.validating import Ruling
-from scanner.redact import is_secret
 
 _REMEMBERED = 2048
 _VARIABLES = "variables"
-_EMBEDDED = "data"
-"""Whether that of an object within the object is a Secret's, its kind tells, which nobody may have read."""
+_TOLD_BY_OTHERS = frozenset({"data", "value"})
+"""Whether it is a secret, the kind or the name beside it tells, which no expression may have read."""
 _ROOTS = frozenset({"object", "oldObject", "params", "namespaceObject"})
 _Path: TypeAlias = "tuple[str, ...]"
 _Key: TypeAlias = "tuple[object, ...]"
@@ -87,7 +85,7 @@ class Memory:
 
 
 def _of_check(compiled: CompiledPolicy, check: Check) -> tuple[_Path, ...] | None:
-    programs = (it.program for it in expressions_of(compiled, check) if it.program is not None)
+    programs = (it.program for it in compiled.deciding(check) if it.program is not None)
     return _paths(programs, compiled.variables)
 
 
@@ -103,7 +101,7 @@ def _paths(programs: Iterable[cel.Program], variables: Mapping[str, Expression])
             names = set(path[1:2] or variables) - used
             used |= names
             waiting += [it.program for name, it in variables.items() if name in names and it.program is not None]
-    if any(path[0] not in _ROOTS or len(path) == 1 or _EMBEDDED in path[2:] for path in paths):
+    if any(path[0] not in _ROOTS or len(path) == 1 or _TOLD_BY_OTHERS.intersection(path[2:]) for path in paths):
         return None
     return tuple(path for path in sorted(paths) if not any(path[:end] in paths for end in range(2, len(path))))
 

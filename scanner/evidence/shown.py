@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from scanner import cel
 from scanner.cel.runtime import printed
 from scanner.cel.values import Opaque
-from scanner.evidence.telltale import Trail, is_sensitive, without_spelled_out
-from scanner.redact import MASK, without
+from scanner.masking import without
+from scanner.telltale import MASK, Trail, is_sensitive, without_spelled_out
 
 LONGEST = 240
 _LONGEST_TEXT = 20_000

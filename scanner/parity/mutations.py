@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from scanner import redact
+from scanner.masking import is_secret
 from scanner.model.json import Json, JsonObject, as_object
 from scanner.model.resource import Resource
 from scanner.mutate.difference import difference
@@ -32,11 +33,15 @@ _MOST_SHOWN: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What mutating policies should do to an object in one update: the answers in all orders that were tried."""
+    """What mutating policies should do to an object in one update: the answers in all orders that were tried.
+
+    `secretive` tells that some of them may make something of a secret: then nothing of the object is shown.
+    """
 
     policies: str
     stored: Resource
     answers: tuple[Answer, ...]
+    secretive: bool = False
 
     @property
     def after(self) -> JsonObject:
@@ -70,7 +75,8 @@ def expected(invocations: Iterable[tuple[Bound, Ruling]]) -> Expected | None:
     if not acting:
         return None
     names = ", ".join(dict.fromkeys(bound.policy.name for bound, _ in acting))
-    return Expected(names, acting[0][1].resource, answers(acting))
+    secretive = redact.may_tell_secrets((bound.compiled, ruling) for bound, ruling in acting)
+    return Expected(names, acting[0][1].resource, answers(acting), secretive)
 
 
 def compared_update(it: Expected, said: Said) -> Comparison:
@@ -79,14 +85,14 @@ def compared_update(it: Expected, said: Said) -> Comparison:
     if said.status != _ADMITTED:
         _refused(it, said, comparison)
     elif it.is_refused:
-        comparison.differences.append(Difference(it.policies, "", "; ".join(it.refusals), SILENCE))
+        comparison.differences.append(Difference(it.policies, "", _said(it, *it.refusals), SILENCE))
     elif it.order_matters:
         # Should the server have taken the order of their names, too, that was chance.
         comparison.unseen[ORDER] += 1
     elif _agrees(_plain(it.after), _plain(said.body), _plain(it.stored.body)):
         comparison.agreed += 1
     else:
-        shown = (_diff(it.stored, document) for document in (it.after, said.body))
+        shown = (_diff(it, document) for document in (it.after, said.body))
         comparison.differences.append(Difference(it.policies, "", *shown))
     return comparison
 
@@ -97,8 +103,8 @@ def _refused(it: Expected, said: Said, comparison: Comparison) -> None:
     elif refusal_of(said):
         comparison.unseen[OTHER_REFUSAL] += 1
     elif it.refusals or said.message.startswith("policy '") or _is_of_a_mutation(said):
-        ours = "; ".join(it.refusals) or _diff(it.stored, it.after)
-        comparison.differences.append(Difference(it.policies, "", ours, redact.text(said.message, it.stored)))
+        ours = _said(it, *it.refusals) or _diff(it, it.after)
+        comparison.differences.append(Difference(it.policies, "", ours, _said(it, said.message)))
     elif aside := aside_of(said, "UPDATE", it.stored.kind.resource):
         comparison.unseen[aside.why] += 1
 
@@ -108,12 +114,20 @@ def _is_of_a_mutation(said: Said) -> bool:
     return said.status == _INTERNAL_ERROR and _WEBHOOK not in said.message
 
 
-def _diff(stored: Resource, document: JsonObject) -> str:
+def _said(it: Expected, *texts: str) -> str:
+    """What refuses the object, without secrets."""
+    said = redact.text("; ".join(texts), it.stored)
+    return redact.WITHHELD_ANY if said and it.secretive and said != redact.WITHHELD else said
+
+
+def _diff(it: Expected, document: JsonObject) -> str:
     """What became of an object, as a diff without secrets."""
-    if redact.is_secret(stored):
+    if is_secret(it.stored):
         return redact.WITHHELD
-    changes = difference(_plain(stored.body), _plain(document))  # type: ignore[arg-type]
-    lines = [redact.masked(str(change), stored) for change in changes[:_MOST_SHOWN]]
+    if it.secretive:
+        return redact.WITHHELD_ANY
+    changes = difference(_plain(it.stored.body), _plain(document))  # type: ignore[arg-type]
+    lines = [redact.masked(str(change), it.stored) for change in changes[:_MOST_SHOWN]]
     return "; ".join(lines) or SILENCE
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
@@ -286,11 +286,13 @@ class _Replay:
             return self._writer.create(subject.kind, copy_of(subject.kind, resource.body))
         return self._writer.update(subject.kind, resource.body)
 
-    def _explain(self, comparison: Comparison, said: Said, sent: Resource, rulings: Iterable[Ruling]) -> None:
+    def _explain(self, comparison: Comparison, said: Said, sent: Resource, rulings: Sequence[Ruling]) -> None:
         """Take out what admission itself explains, and every secret from what is left."""
         after = self._after_admission(said, sent)
         changed = changed_paths(sent.body, after) if after else ()
         params = tuple(ruling.invocation.param for ruling in rulings)
+        asked = ((self._compiled[ruling.invocation.policy.name], ruling) for ruling in rulings)
+        secretive = redact.may_tell_secrets(asked)
         blind = {gap.where.removeprefix("policy ") for gap in self._parity.gaps if gap.where.startswith("policy ")}
         left = []
         for difference in comparison.differences:
@@ -299,7 +301,7 @@ class _Replay:
             elif changed and reads_any(_all_reads(self._compiled.get(difference.policy)), changed):
                 comparison.unseen[_MUTATED] += 1
             else:
-                left.append(replace(difference, server=_shown(difference.server, sent, params)))
+                left.append(replace(difference, server=_shown(difference.server, sent, params, secretive=secretive)))
         comparison.differences = left
 
     def _after_admission(self, said: Said, sent: Resource) -> JsonObject:
@@ -338,8 +340,9 @@ def _all_reads(compiled: CompiledPolicy | None) -> tuple[tuple[str, ...], ...]:
     return tuple(path for _, expression in compiled.expressions() for path in expression.paths)
 
 
-def _shown(text: str, resource: Resource, params: Iterable[Resource | None]) -> str:
+def _shown(text: str, resource: Resource, params: Iterable[Resource | None], *, secretive: bool) -> str:
     """What the server said, without secrets: nobody knows which parts of it an expression took from a Secret."""
     if text == SILENCE:
         return text
-    return redact.text(text, resource, *params)
+    said = redact.text(text, resource, *params)
+    return redact.WITHHELD_ANY if secretive and said != redact.WITHHELD else said

@@ -36,6 +36,7 @@ ENVIRONMENT = Environment().with_variable("v", cel.DYN)
         ("[1].all(x, x == object.a)", {"object.a"}),
         ("type(object.a) == int", {"object.a"}),
         ("dyn(object).a == 1", {"object"}),
+        ("google.protobuf.StringValue{value: object.a} == 'x'", {"object.a"}),
     ],
 )  # fmt: skip
 def test_paths(text: str, expected: set[str]) -> None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
-from scanner.redact import LAST_APPLIED, MASK
+from scanner.model.json import Json
 
+MASK = "[redacted]"
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 Trail: TypeAlias = "tuple[str | int, ...]"
 """Keys and indexes, from the root of a document."""
 
 _NAME = re.compile(
-    r"(?:pass(?:word|wd|phrase)?|token|secret|credentials?|api[-_.]?key|access[-_.]?key|private[-_.]?key|auth)$",
+    r"(?:pass(?:word|wd|phrase)?|token|secret|credentials?|api[-_.]?key|access[-_.]?key|private[-_.]?key|auth|authori[sz]ation|cookie)$",
     re.IGNORECASE,
 )
 _SPELLED_OUT = (
@@ -26,6 +28,8 @@ _SPELLED_OUT = (
     re.compile(r"(?P<kept>-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL),
 )
 _DATA = ("data", "stringData")
+_VARIABLES = ("env", "httpHeaders")
+_MOST_LOOKED_AT = 100_000
 
 
 def is_sensitive(container: object, key: object, trail: Trail | None) -> bool:
@@ -39,7 +43,7 @@ def is_sensitive(container: object, key: object, trail: Trail | None) -> bool:
         return True
     if key in _DATA and container.get("kind") == "Secret":
         return True
-    if key == "value" and _is_variable(container, trail):
+    if key == "value" and (_is_variable(container, trail) or says_secret(str(container.get("name", "")))):
         return True
     return says_secret(key) and isinstance(container.get(key), str)
 
@@ -50,10 +54,10 @@ def says_secret(name: str) -> bool:
 
 
 def _is_variable(container: Mapping[str, object], trail: Trail | None) -> bool:
-    """Whether this is an environment variable."""
+    """Whether this is an environment variable, or a header of a probe."""
     if trail is None:
         return "name" in container and isinstance(container.get("value"), str)
-    return len(trail) > 1 and trail[-2] == "env"
+    return len(trail) > 1 and trail[-2] in _VARIABLES
 
 
 def without_spelled_out(text: str) -> str:
@@ -61,3 +65,25 @@ def without_spelled_out(text: str) -> str:
     for pattern in _SPELLED_OUT:
         text = pattern.sub(lambda found: f"{found['kept']}{MASK}", text)
     return text
+
+
+def anything_sensitive(value: Json, trail: Trail) -> bool:
+    """Whether something sensitive is below; of what is too large to be looked through, it may be."""
+    waiting: list[tuple[Json, Trail]] = [(value, trail)]
+    for _ in range(_MOST_LOOKED_AT):
+        if not waiting:
+            return False
+        one, way = waiting.pop()
+        for key, item in items(one):
+            if is_sensitive(one, key, way):
+                return True
+            if not isinstance(item, str | int | float | None):
+                waiting.append((item, (*way, key)))
+    return True
+
+
+def items(value: Json) -> Iterable[tuple[str | int, Json]]:
+    """The parts of a list or map by index or key; of anything else none."""
+    if isinstance(value, Mapping):
+        return value.items()
+    return enumerate(value) if isinstance(value, Sequence) and not isinstance(value, str) else ()

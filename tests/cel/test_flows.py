@@ -1,0 +1,66 @@
+"""What of its inputs an expression hands on, and what it computes something from."""
+
+from __future__ import annotations
+
+import pytest
+
+from scanner import cel
+
+ENVIRONMENT = cel.for_patches(cel.Environment().with_variable("v", cel.DYN))
+VARIABLES = {
+    "all": "object.containers + object.?initContainers.orValue([])",
+    "values": "object.containers.map(c, c.value)",
+    "upper": "object.a.upperAscii()",
+}
+
+
+def flow(text: str) -> tuple[set[str], set[str]]:
+    """The paths that are handed on and those that are computed with, with dots."""
+    programs = {name: cel.compile(one, ENVIRONMENT) for name, one in VARIABLES.items()}
+    environment = ENVIRONMENT
+    for name in VARIABLES:
+        environment = environment.with_variable(name, cel.DYN)
+    found = cel.followed(
+        cel.compile(text, environment).flow(),
+        lambda name: [programs[name].flow()] if name in programs else [one.flow() for one in programs.values()],
+    )
+    assert found is not None
+    return {".".join(path) for path in found.carried}, {".".join(path) for path in found.computed}
+
+
+@pytest.mark.parametrize(
+    ("text", "carried", "computed"),
+    [
+        ("object.a", {"object.a"}, set()),
+        ("'it is ' + string(object.a)", {"object.a"}, set()),
+        ("object.a.upperAscii()", set(), {"object.a"}),
+        ("object.a == 'x' ? object.b : object.c", {"object.b", "object.c"}, {"object.a"}),
+        ("object.a[object.b]", {"object.a.*"}, {"object.b"}),
+        ("has(object.a.b)", set(), {"object.a.#"}),
+        ("object.a.size()", set(), {"object.a.#"}),
+        ("[object.a].join('').size()", set(), {"object.a.#"}),
+        ("object.l.filter(c, c.n == 'x').map(c, c.m)", {"object.l.*.m"}, {"object.l.#", "object.l.*.n"}),
+        ("object.l.map(c, c.m).join(', ')", {"object.l.*.m"}, {"object.l.#"}),
+        ("object.l.all(c, c.m == 'x')", set(), {"object.l.#", "object.l.*.m"}),
+        ("(object.a + object.b).map(c, c.m)", {"object.a.*.m", "object.b.*.m"}, {"object.a.#", "object.b.#"}),
+        ("{object.a: object.b}", {"object.b"}, {"object.a"}),
+        ("{'x': object.b}.x", {"object.b"}, set()),
+        ("[[object.a]].map(x, x[0])", {"object.a"}, set()),
+        ("object.m.transformList(k, v, v.x)", {"object.m.*.x"}, {"object.m.#"}),
+        ("object.?a.optMap(x, x.b).orValue('')", {"object.a.b"}, {"object.a.#"}),
+        ("variables.all.map(c, c.name)", {"object.containers.*.name", "object.initContainers.*.name"},
+         {"object.containers.#", "object.initContainers.#"}),
+        ("variables.values.join('')", {"object.containers.*.value"}, {"object.containers.#"}),
+        ("variables.values[0].lowerAscii()", set(), {"object.containers.*.value", "object.containers.#"}),
+        ("variables.upper", set(), {"object.a"}),
+        ("dyn(variables)['up' + 'per']", {"object.containers", "object.initContainers", "object.containers.*.value"},
+         {"object.containers.#", "object.a"}),
+        ('JSONPatch{op: "add", path: "/a/" + object.b, value: object.c}', {"object.c"}, {"object.b"}),
+        ('JSONPatch{op: "copy", from: "/a/b~1c", path: "/d"}', set(), {"object.a.b/c"}),
+        ('JSONPatch{op: "co" + "py", from: "/a", path: "/d"}', set(), {"object.a"}),
+        ('JSONPatch{op: "move", from: "/" + object.b, path: "/d"}', set(), {"object", "object.b"}),
+    ],
+)  # fmt: skip
+def test_what_is_handed_on_and_what_is_computed_with(text: str, carried: set[str], computed: set[str]) -> None:
+    """Through lists and maps that were made, filtered or put together, and through variables."""
+    assert (carried, computed) == flow(text)

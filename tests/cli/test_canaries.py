@@ -1,0 +1,378 @@
+"""No secret leaves, in any form: each way that a value may take through policies, to everything that a scan writes.
+
+For each source of a secret and each thing done to it there is an object with a canary of its own, and policies that put the
+result into every place there is. Whatever the scan leaves behind is searched for any eight characters of any canary.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Assay
+
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+GROUP = "admissionregistration.k8s.io"
+WINDOW = 8
+SOURCES = {
+    "data": "object.data.p",
+    "string-data": "object.stringData.p",
+    "param": "params.data.p",
+    "environment": "object.spec.containers[0].env[0].value",
+    "annotation": f"object.metadata.annotations['{LAST_APPLIED}']",
+    "namespace": f"namespaceObject.metadata.annotations['{LAST_APPLIED}']",
+    "header": "object.spec.containers[0].livenessProbe.httpGet.httpHeaders[0].value",
+    "sibling": "object.spec.settings[0].value",
+    "config-map-key": "object.data['db-password']",
+}
+DONE = {
+    "as-it-is": "string({0})",
+    "variable": "string(variables.v)",
+    "upper": "{0}.upperAscii()",
+    "lower": "{0}.lowerAscii()",
+    "substring": "{0}.substring(1, {0}.size() - 1)",
+    "replace": "{0}.replace('x', '~')",
+    "split": "{0}.split('').join(' ')",
+    "loop": "{0}.split('').filter(c, c != 'x').map(c, c + '_').join('')",
+    "formatted": "'%s'.format([{0}])",
+    "found-by-name": "object.spec.containers.map(c, c.env.filter(e, e.name == 'A').map(e, e.value.upperAscii()).join('')).join('')",
+}
+ONLY = {"found-by-name": ("environment",)}
+"""Where the names are not those of all sources."""
+REFUSING = "upper"
+"""Where errors refuse the object; elsewhere all that mutates it comes through."""
+CELLS = [(source, done) for source in SOURCES for done in DONE if source in ONLY.get(done, SOURCES)]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A source of a secret and what is done to it."""
+
+    source: str
+    done: str
+
+    @property
+    def name(self) -> str:
+        """Of the object and of its policies."""
+        return f"{self.source}-{self.done}"
+
+    @property
+    def canary(self) -> str:
+        """What must not be found: letters that no digest has."""
+        digest = hashlib.sha256(self.name.encode()).digest()
+        return "".join("ghijkmnpqrstuvwxyzGHJKMNPQRSTUVWXYZ"[byte % 35] for byte in digest[:24])
+
+    @property
+    def text(self) -> str:
+        """The CEL expression of what comes of it."""
+        return DONE[self.done].format(SOURCES[self.source])
+
+    @property
+    def resource(self) -> str:
+        """What kind of an object it is about."""
+        if self.source in ("data", "string-data"):
+            return "secrets"
+        return {"environment": "pods", "header": "pods", "sibling": "widgets"}.get(self.source, "configmaps")
+
+
+def thing(api: str, kind: str, name: str, namespace: str = "", **fields: Any) -> dict[str, Any]:
+    """A manifest."""
+    metadata = {"name": name, **({"namespace": namespace} if namespace else {}), **fields.pop("metadata", {})}
+    return {"apiVersion": api, "kind": kind, "metadata": metadata, **fields}
+
+
+def documents(cell: Cell) -> Iterator[dict[str, Any]]:
+    """The object of a cell, and its param."""
+    name, canary = cell.name, cell.canary
+    encoded = base64.b64encode(canary.encode()).decode()
+    labels = {"labels": {"team": "blue"}}
+    match cell.source:
+        case "data":
+            yield thing("v1", "Secret", name, "shop", metadata=labels, data={"p": encoded})
+        case "string-data":
+            yield thing("v1", "Secret", name, "shop", metadata=labels, stringData={"p": canary})
+        case "param":
+            yield thing("v1", "Secret", name, "vault", data={"p": encoded})
+            yield thing("v1", "ConfigMap", name, "shop", metadata=labels, data={"mode": "quiet"})
+        case "environment":
+            env = [{"name": "A", "value": f" {canary} "}, {"name": "B", "value": "on"}]
+            yield thing("v1", "Pod", name, "shop", metadata=labels, spec={"containers": [{"name": "web", "env": env}]})
+        case "annotation":
+            applied = json.dumps({"data": {"p": f'{canary}"\\'}})
+            metadata = {**labels, "annotations": {LAST_APPLIED: applied}}
+            yield thing("v1", "ConfigMap", name, "shop", metadata=metadata, data={"mode": "quiet"})
+        case "namespace":
+            yield thing("v1", "Namespace", name, metadata={"annotations": {LAST_APPLIED: json.dumps({"p": canary})}})
+            yield thing("v1", "ConfigMap", name, name, metadata=labels, data={"mode": "quiet"})
+        case "header":
+            probe = {"httpGet": {"port": 80, "httpHeaders": [{"name": "Authorization", "value": canary}]}}
+            container = {"name": "web", "livenessProbe": probe}
+            yield thing("v1", "Pod", name, "shop", metadata=labels, spec={"containers": [container]})
+        case "sibling":
+            settings = [{"name": "proxy-authorization", "value": canary}]
+            yield thing("example.com/v1", "Widget", name, "shop", metadata=labels, spec={"settings": settings})
+        case _:
+            yield thing("v1", "ConfigMap", name, "shop", metadata=labels, data={"db-password": canary, "mode": "quiet"})
+
+
+WIDGETS = thing(
+    "apiextensions.k8s.io/v1",
+    "CustomResourceDefinition",
+    "widgets.example.com",
+    spec={
+        "group": "example.com",
+        "names": {"kind": "Widget", "plural": "widgets", "singular": "widget", "listKind": "WidgetList"},
+        "scope": "Namespaced",
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "properties": {"spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+                    }
+                },
+            }
+        ],
+    },
+)
+
+
+def policies(cell: Cell) -> Iterator[dict[str, Any]]:
+    """Policies that put what comes of a secret everywhere."""
+    text = cell.text
+    yield from policy(
+        cell,
+        "Validating",
+        "validates",
+        validations=[
+            {"expression": "false", "messageExpression": f"'got ' + {text}"},
+            {"expression": f"{text} == 'other'"},
+            {"expression": f"int({text}) > 0"},
+            {"expression": f"dyn({{{text}: 1}})['none'] == 1"},
+            {"expression": f"duration({text}) == duration('1s') || quantity({text}).isInteger()"},
+        ],
+        auditAnnotations=[
+            {"key": "plain", "valueExpression": text},
+            {"key": "error", "valueExpression": f"string(int({text}))"},
+        ],
+    )
+    patches = {
+        "value": f'[JSONPatch{{op: "add", path: "/metadata/labels/copy", value: {text}}}]',
+        "path": f'[JSONPatch{{op: "add", path: "/metadata/labels/" + {text}, value: "x"}}]',
+        "key": f'[JSONPatch{{op: "add", path: "/metadata/annotations", value: {{{text}: "x"}}}}]',
+        "nowhere": f'[JSONPatch{{op: "replace", path: "/nowhere/" + {text} + "/x", value: "x"}}]',
+        "wrong": f'[JSONPatch{{op: "add", path: "/metadata/labels/n", value: string(int({text}))}}]',
+        "applied": f'Object{{metadata: Object.metadata{{labels: {{{text}: "x"}}, annotations: {{"copy": {text}}}}}}}',
+    }
+    if cell.done == REFUSING:
+        patches["kind"] = f'[JSONPatch{{op: "add", path: "/metadata/labels", value: {text}}}]'
+    for place, mutation in patches.items():
+        yield from mutating(cell, place, mutation)
+    yield from mutating(
+        cell,
+        "twice",
+        f'[JSONPatch{{op: "add", path: "/metadata/labels/copy", value: {text}}}]',
+        '[JSONPatch{op: "add", path: "/metadata/labels/again", value: object.metadata.labels.copy.upperAscii()}]',
+    )
+    yield from mutating(
+        cell,
+        "reinvoked",
+        'Object{metadata: Object.metadata{labels: {"late": object.metadata.?labels.?copy.orValue("none").lowerAscii()}}}',
+        f'[JSONPatch{{op: "add", path: "/metadata/labels/copy", value: {text}}}]',
+        reinvocationPolicy="IfNeeded",
+    )
+    condition = [{"name": "c", "expression": f"int({text.replace('variables.v', SOURCES[cell.source])}) > 0"}]
+    yield from mutating(cell, "condition", "Object{}", matchConditions=condition)
+    yield from removing(cell)
+
+
+def removing(cell: Cell) -> Iterator[dict[str, Any]]:
+    """Mutations that read nothing: what stood there before is a secret all the same, and so is what is copied."""
+    places = {
+        "data": "/data/p",
+        "environment": "/spec/containers/0/env/0/value",
+        "annotation": f"/metadata/annotations/{LAST_APPLIED.replace('/', '~1')}",
+        "header": "/spec/containers/0/livenessProbe/httpGet/httpHeaders/0/value",
+        "sibling": "/spec/settings/0/value",
+        "config-map-key": "/data/db-password",
+    }
+    if cell.done == "as-it-is" and cell.source in places:
+        place = places[cell.source]
+        yield from mutating(cell, "over", f'[JSONPatch{{op: "replace", path: "{place}", value: "bmV3"}}]')
+        yield from mutating(cell, "out", f'[JSONPatch{{op: "remove", path: "{place}"}}]')
+        yield from mutating(
+            cell,
+            "copies",
+            f'[JSONPatch{{op: "copy", from: "{place}", path: "/metadata/labels/moved"}}]',
+            '[JSONPatch{op: "add", path: "/metadata/labels/" + object.metadata.labels.moved.lowerAscii(), value: "x"}]',
+        )
+
+
+def policy(cell: Cell, language: str, place: str, **spec: Any) -> Iterator[dict[str, Any]]:
+    """A policy on the object of a cell alone, and its binding."""
+    name = f"{cell.name}-{place}"
+    rule = {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"], "resources": [cell.resource]}
+    spec = {
+        "matchConstraints": {"resourceRules": [{**rule, "resourceNames": [cell.name]}]},
+        "variables": [{"name": "v", "expression": SOURCES[cell.source]}],
+        **spec,
+    }
+    bound: dict[str, Any] = {"policyName": name}
+    if language == "Validating":
+        bound["validationActions"] = ["Deny"]
+    if cell.source == "param":
+        spec["paramKind"] = {"apiVersion": "v1", "kind": "Secret"}
+        bound["paramRef"] = {"name": cell.name, "namespace": "vault", "parameterNotFoundAction": "Deny"}
+    yield thing(f"{GROUP}/v1", f"{language}AdmissionPolicy", name, spec=spec)
+    yield thing(f"{GROUP}/v1", f"{language}AdmissionPolicyBinding", name, spec=bound)
+
+
+def mutating(cell: Cell, place: str, *mutations: str, **spec: Any) -> Iterator[dict[str, Any]]:
+    """A mutating policy on the object of a cell, and its binding."""
+    bodies = [
+        {"patchType": "JSONPatch", "jsonPatch": {"expression": text}}
+        if text.startswith("[")
+        else {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": text}}
+        for text in mutations
+    ]
+    defaults = {
+        "failurePolicy": "Fail" if cell.done == REFUSING else "Ignore",
+        "reinvocationPolicy": "Never",
+        "mutations": bodies,
+    }
+    yield from policy(cell, "Mutating", place, **{**defaults, **spec})
+
+
+def forms(cell: Cell) -> Iterator[str]:
+    """A canary as it is and encoded, at each of the three places where it may begin in what is encoded."""
+    yield cell.canary
+    for lead in ("", "_", "__"):
+        once = base64.b64encode(f"{lead}{cell.canary}".encode()).decode()
+        yield once[4:].rstrip("=")[:-1]
+        for more in ("", "_", "__"):
+            yield base64.b64encode(f"{more}{once.rstrip('=')}".encode()).decode()[8:].rstrip("=")[:-2]
+
+
+def windows(text: str) -> Iterator[str]:
+    """All that a text has of eight characters in a row."""
+    return (text[at : at + WINDOW] for at in range(len(text) - WINDOW + 1))
+
+
+def told(data: bytes, cells: list[Cell]) -> set[str]:
+    """The cells of which something is in some bytes; upper and lower case are alike, and so is what stands between letters."""
+    text = data.decode("utf-8", "replace").lower()
+    there = {*windows(text), *windows(re.sub(r"[^a-z0-9+/]|\\n", "", text))}
+    return {cell.name for cell in cells for form in forms(cell) if not there.isdisjoint(windows(form.lower()))}
+
+
+SOME = Cell("data", "upper")
+
+
+@pytest.mark.parametrize(
+    "leaked",
+    [
+        SOME.canary,
+        f"<td>{SOME.canary[5:13].upper()}</td>",
+        " ".join(SOME.canary),
+        json.dumps([*SOME.canary]),
+        "\n".join(SOME.canary),
+        base64.b64encode(SOME.canary.encode()).decode(),
+        base64.b64encode(f'{{"p":"{SOME.canary}"}}'.encode()).decode(),
+        base64.b64encode(base64.b64encode(SOME.canary.encode())).decode(),
+    ],
+)
+def test_a_canary_is_recognised(leaked: str) -> None:
+    """Cut, spelled, in other letters or encoded, once or twice."""
+    assert {SOME.name} == told(f"it is {leaked}.".encode(), [SOME, Cell("data", "lower")])
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_nothing_of_a_secret_is_in_anything_that_a_scan_writes(
+    assay: Assay, home: Path, monkeypatch: pytest.MonkeyPatch, source: str
+) -> None:
+    """Neither in a report of any format, nor in the database, on a terminal or in a temporary file."""
+    cells = [Cell(of, done) for of, done in CELLS if of == source]
+    (home / "in").mkdir()
+    (home / "temporary").mkdir()
+    monkeypatch.setenv("TMPDIR", str(home / "temporary"))
+    crd = [] if source != "sibling" else [WIDGETS]
+    manifests = [one for cell in cells for one in (*documents(cell), *policies(cell))]
+    (home / "in" / "all.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [*crd, *manifests]}))
+    ran = assay("scan", "--from", "in", "--html", "site", "-o", "json", "-v")
+    said = [ran.stdout, ran.stderr.encode()]
+    for form in ("table", "policyreport", "openreports"):
+        shown = assay("report", "last", "-o", form)
+        said += [shown.stdout, shown.stderr.encode()]
+    for finding in ran.report["findings"][:: len(ran.report["findings"]) // 4]:
+        shown = assay("explain", finding["fingerprint"])
+        said += [shown.stdout, shown.stderr.encode()]
+    written = [path.read_bytes() for path in home.rglob("*") if path.is_file() and path.parent != home / "in"]
+
+    policies_of_findings = {one["policy"] for one in ran.report["findings"]}
+    assert {f"{cell.name}-validates" for cell in cells} <= policies_of_findings
+    assert {f"{cell.name}-applied" for cell in cells} <= policies_of_findings
+    assert len(written) > len(said)
+    assert set() == told(b"\n".join([*said, *written]), cells)
+
+
+HARMLESS = {
+    "label": 'Object{metadata: Object.metadata{labels: {"owner": object.metadata.labels.team.upperAscii()}}}',
+    "path": '[JSONPatch{op: "add", path: "/metadata/labels/" + object.metadata.labels.team, value: "yes"}]',
+    "names": 'Object{metadata: Object.metadata{labels: {"of": object.spec.containers.filter(c, c.image != "").map(c, c.name)[0]}}}',
+    "moved": '[JSONPatch{op: "move", from: "/metadata/labels/team", path: "/metadata/labels/group"}]',
+    "listed": 'Object{metadata: Object.metadata{labels: {"all": variables.all.map(c, c.image).join(".")}}}',
+}
+
+
+def harmless(plain: str) -> Iterator[dict[str, Any]]:
+    """A Pod with a secret beside what policies read."""
+    container = {"name": "web", "image": "nginx", "env": [{"name": "A", "value": "opensesame"}]}
+    spec = {"containers": [container]}
+    yield thing("v1", "Pod", "web", "shop", metadata={"labels": {"team": "blue"}}, spec=spec)
+    cell = Cell("environment", "web")
+    variables = [
+        {"name": "all", "expression": "object.spec.containers + object.spec.?initContainers.orValue([])"},
+        {"name": "foreign", "expression": "variables.all.filter(c, !c.image.contains('/')).map(c, c.name)"},
+    ]
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
+    match = {"resourceRules": [rule]}
+    yield from mutating(cell, plain, HARMLESS[plain], matchConstraints=match, variables=variables)
+    message = "'not ours: ' + variables.foreign.join(', ') + ' of ' + object.metadata.labels.team.upperAscii()"
+    validations = [{"expression": "variables.foreign.size() == 0", "messageExpression": message}]
+    validates = policy(
+        cell, "Validating", "validates", matchConstraints=match, variables=variables, validations=validations
+    )
+    yield from validates
+
+
+@pytest.mark.parametrize(
+    ("place", "expected"),
+    [
+        ("label", '+ /metadata/labels/owner: "BLUE"'),
+        ("path", '+ /metadata/labels/blue: "yes"'),
+        ("names", '+ /metadata/labels/of: "web"'),
+        ("moved", '- /metadata/labels/team: "blue"\n+ /metadata/labels/group: "blue"'),
+        ("listed", '+ /metadata/labels/all: "nginx"'),
+    ],
+)
+def test_what_is_made_of_anything_else_is_shown(assay: Assay, home: Path, place: str, expected: str) -> None:
+    """A mutation that reads what stands beside a secret keeps its diff, and a message its words."""
+    (home / "all.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [*harmless(place)]}))
+    found = {
+        one["check"]["kind"]: one["message"]
+        for one in assay("scan", "--from", "all.json", "-o", "json").report["findings"]
+    }
+
+    assert sorted(expected.splitlines()) == sorted(found["mutation"].splitlines())
+    assert "not ours: web of BLUE" == found["validation"]
