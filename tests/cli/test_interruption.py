@@ -53,14 +53,18 @@ def fill(server: FakeApi) -> None:
     group: Json = {"metadata": {"name": "admissionregistration.k8s.io"}, "versions": [admission]}
     server.says("/apis", discovery(group))
     about_maps = policy("maps", "false", matchConstraints={"resourceRules": [rule("configmaps")]})
-    server.says(f"{ADMISSION}/validatingadmissionpolicies", page([about_maps]))
-    server.says(f"{ADMISSION}/validatingadmissionpolicybindings", page([binding("maps", "maps")]))
-    server.says("/api/v1/namespaces", page([namespace("default")]))
+    server.says(f"{ADMISSION}/validatingadmissionpolicies", page("ValidatingAdmissionPolicy", [about_maps]))
+    server.says(
+        f"{ADMISSION}/validatingadmissionpolicybindings",
+        page("ValidatingAdmissionPolicyBinding", [binding("maps", "maps")]),
+    )
+    server.says("/api/v1/namespaces", page("Namespace", [namespace("default")]))
 
 
 def resource(plural: str, kind: str) -> Json:
     """A listable resource in discovery."""
-    return {"resource": plural, "responseKind": {"kind": kind}, "scope": "Namespaced", "verbs": ["get", "list"]}
+    scope = "Namespaced" if kind == "ConfigMap" else "Cluster"
+    return {"resource": plural, "responseKind": {"kind": kind}, "scope": scope, "verbs": ["get", "list"]}
 
 
 def discovery(*groups: Json) -> Reply:
@@ -68,17 +72,18 @@ def discovery(*groups: Json) -> Reply:
     return Reply({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "items": list(groups)})
 
 
-def page(items: list[Json], token: str = "", hang: float = 0.0) -> Reply:
+def page(kind: str, items: list[Json], token: str = "", hang: float = 0.0) -> Reply:
     """One page of a list."""
     metadata = {"resourceVersion": "7", **({"continue": token} if token else {})}
-    return Reply({"kind": "List", "apiVersion": "v1", "metadata": metadata, "items": items}, hang=hang)
+    version = "admissionregistration.k8s.io/v1" if kind.startswith("Validating") else "v1"
+    return Reply({"kind": f"{kind}List", "apiVersion": version, "metadata": metadata, "items": items}, hang=hang)
 
 
 def slow_maps(server: FakeApi, hang: float) -> None:
     """Pages of config maps, each after a pause."""
     maps = [[config_map(f"{number}-{item}") for item in range(PER_PAGE)] for number in range(PAGES)]
     tokens = [*(f"t{number}" for number in range(1, PAGES)), ""]
-    server.says(MAPS, *(page(items, token, hang) for items, token in zip(maps, tokens, strict=True)))
+    server.says(MAPS, *(page("ConfigMap", items, token, hang) for items, token in zip(maps, tokens, strict=True)))
 
 
 def config_map(name: str) -> Json:
@@ -171,7 +176,7 @@ def test_an_interrupted_page_leaves_nothing_behind(home: Path) -> None:
 
 def many_maps(server: FakeApi) -> None:
     """More findings than a pipe holds that is not read."""
-    server.says(MAPS, page([config_map(str(number)) for number in range(800)]))
+    server.says(MAPS, page("ConfigMap", [config_map(str(number)) for number in range(800)]))
 
 
 def is_complete(path: Path) -> bool:
