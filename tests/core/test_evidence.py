@@ -66,6 +66,17 @@ def test_a_violation_says_what_decided_it() -> None:
     assert expected == why(POD, "object.spec.containers.all(c, c.image.startsWith('registry.example.com/'))")
 
 
+@pytest.mark.parametrize("length", [100, 400])
+def test_a_long_chain_of_variables_is_followed(length: int) -> None:
+    """An explanation gets as much room on the stack as the evaluation that it explains."""
+    first = {"name": "v0", "expression": "object.metadata.name"}
+    others = [{"name": f"v{at}", "expression": f"variables.v{at - 1} + 'x'"} for at in range(1, length)]
+    [found] = evidence(POD, f"variables.v{length - 1} == 'web'", variables=[first, *others])
+
+    assert found.reasons
+    assert "internal error" not in str(found)
+
+
 def test_an_error_says_where_it_came_from() -> None:
     """The part that failed, and what it said."""
     expected = [Evidence((Reason("object.spec.missing", "no such key: missing", "spec.missing", erred=True),))]
