@@ -25,7 +25,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         # A terminal that cannot show a name shows it spelled out, instead of ending the command.
         sys.stdout.reconfigure(errors="backslashreplace")
     sys.stderr = spelled(sys.stderr)
-    signal.signal(signal.SIGTERM, _interrupt)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _interrupt)
     code = _run(arguments)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
@@ -58,7 +59,7 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    """SIGTERM means what Ctrl-C means: half-written reports are removed on the way out."""
+    """SIGTERM means what Ctrl-C means, also where a shell began the command in the background: half-written reports go."""
     raise KeyboardInterrupt
 
 

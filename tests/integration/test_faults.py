@@ -351,7 +351,9 @@ def test_every_kind_of_a_server_is_listed_without_a_doubt(proxy: Proxy, home: Pa
     """What is asked of a list holds for all the lists that kube-apiserver has, those of computed objects included."""
     cluster = LiveCluster(kubeconfig=str(proxy.kubeconfig(home)), chunk_size=PAGE)
     found = cluster.discover()
-    pages = {kind: [page.seam for page in cluster.pages(kind)] for kind in found.kinds}
+    # The definition that another test has made and deleted may still be served for a while.
+    lasting = [kind for kind in found.kinds if kind.group != "faults.example.com"]
+    pages = {kind: [page.seam for page in cluster.pages(kind)] for kind in lasting}
     assert () == found.gaps
     assert {} == {kind: seams for kind, seams in pages.items() if any(seams)}
     asked = {(it.path, it.query.get("continue", "")) for it in proxy.asked}
