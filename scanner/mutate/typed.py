@@ -14,7 +14,7 @@ from scanner.mutate.paths import BadElement, element_key
 from scanner.mutate.schema import Atom, ListType, MapType, Scalar, Schema
 
 _NUMERIC = frozenset({"numeric", "int32", "int64"})
-_GO_TYPES = {bool: "bool", int: "int64", float: "float64", str: "string", list: "[]interface {}"}
+_GO_TYPES = {bool: "bool", int: "int64", float: "float64", str: "string"}
 
 
 def faults(schema: Schema, value: object, *, duplicates: bool = False) -> str:
@@ -95,6 +95,8 @@ def scalar_fault(scalar: Scalar, value: object) -> str:
 def _type(value: object) -> str:
     if isinstance(value, Foreign):
         return value.type
+    if isinstance(value, list):
+        return "[]interface {}"
     return _GO_TYPES.get(type(value), "map[string]interface {}")
 
 

@@ -150,6 +150,7 @@ ATOMIC = "error applying patch: invalid ApplyConfiguration: may not mutate atomi
         ("size: 'x'", f"{TO_TYPED}.spec.size: expected numeric (int or float), got string"),
         ("size: true", f"{TO_TYPED}.spec.size: expected numeric (int or float), got bool"),
         ("size: null", f"{TO_TYPED}.spec.size: expected numeric (int or float), got structpb.NullValue"),
+        ("size: dyn([])", f"{TO_TYPED}.spec.size: expected numeric (int or float), got []interface {{}}"),
         ("on: 'yes'", f"{TO_TYPED}.spec.on: expected boolean, got &{{yes}}"),
         ("tags: {'a': 'b'}", f"{TO_TYPED}.spec.tags: expected list, got &{{map[a:b]}}"),
         ("tags: 'a'", f"{TO_TYPED}.spec.tags: expected list, got &{{a}}"),
