@@ -72,6 +72,12 @@ EXPLAINED: tuple[Refusal | Content, ...] = (
         r"Service \".*\" is invalid: spec\.internalTrafficPolicy: Unsupported value: ",
         always=True,
     ),
+    Refusal(
+        "an empty map, which is not stored, is compared with none by the validation of an immutable ConfigMap",
+        422,
+        r"ConfigMap \".*\" is invalid: (binaryData|data): Forbidden: field is immutable when `immutable` is set",
+        always=True,
+    ),
     Refusal("the validation of the kind refuses the mutated object", 422, r"\S+ \".*\" is invalid: "),
     Refusal(
         "a create is refused what an update puts back: addresses of a Service",
