@@ -10,15 +10,15 @@ import orjson
 
 from benchmarks.measured import ROUNDS, say
 from benchmarks.policies import policies
+from scanner.audit.page import Judge
 from scanner.cluster.definitions import builtin_kinds
 from scanner.model.resource import Kind, Page
-from scanner.page import Judge
-from scanner.plan import KindPlan, equivalents, plan
 from scanner.policies.kyverno import bind as kyverno
 from scanner.policies.kyverno.bind import Circumstances
 from scanner.policies.kyverno.spec import read_policy as read_kyverno
-from scanner.policies.validating import Bound, World, bind, read_binding, read_policy
-from scanner.sources import ParamTable
+from scanner.policies.plan import KindPlan, equivalents, plan
+from scanner.policies.validating.bind import Bound, World, bind, read_binding, read_policy
+from scanner.scan.policy_set import ParamTable
 
 _GOAL = 1.2
 _PAGE = 500

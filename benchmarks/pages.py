@@ -13,13 +13,13 @@ import orjson
 
 from benchmarks.corpus import recorded
 from benchmarks.measured import ROUNDS, conclude, say
+from scanner.audit.page import Judge
 from scanner.cluster.definitions import builtin_kinds
 from scanner.model.resource import Kind, Page, UserInfo
-from scanner.page import Judge
-from scanner.plan import KindPlan, equivalents, plan
-from scanner.policies.validating import World, bind, read_binding, read_policy
-from scanner.sources import ParamTable
-from scanner.workers.process import settle
+from scanner.policies.plan import KindPlan, equivalents, plan
+from scanner.policies.validating.bind import World, bind, read_binding, read_policy
+from scanner.scan.policy_set import ParamTable
+from scanner.scan.workers.process import settle
 
 _GOAL = 1.6
 _PAGE = 500

@@ -17,25 +17,27 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
+from scanner.admission.auditability import AUDITABLE
+from scanner.admission.match import exempt
+from scanner.admission.versions import convert
 from scanner.cel import Decider, Remembering
-from scanner.convert import convert
 from scanner.errors import InvalidManifest, SchemaUnknown, UsageError
-from scanner.match import exempt
 from scanner.model.json import JsonObject, as_text, dig
 from scanner.model.policy import Operation
 from scanner.model.release import release_of
 from scanner.model.resource import Kind, Resource, UserInfo, resource_of
-from scanner.plan import equivalents
-from scanner.policies import manifest, mutating, validating
+from scanner.policies import manifest
 from scanner.policies.kyverno import bind as kyverno
 from scanner.policies.kyverno import spec
 from scanner.policies.kyverno.bind import Circumstances
 from scanner.policies.kyverno.exceptions import read_exception
-from scanner.policies.mutating import NoSchemas
-from scanner.policies.mutation import Schemas
-from scanner.policies.reading import AUDITABLE
-from scanner.policies.validating import Ruling, World, bind, judge
-from scanner.sources import ParamTable
+from scanner.policies.mutating import bind as mutating
+from scanner.policies.mutating.bind import NoSchemas
+from scanner.policies.mutating.mutation import Schemas
+from scanner.policies.plan import equivalents
+from scanner.policies.validating import bind as validating
+from scanner.policies.validating.bind import Ruling, World, bind, judge
+from scanner.scan.policy_set import ParamTable
 
 __all__ = ["Auditor", "Circumstances", "InvalidManifest", "Ruling", "SchemaUnknown", "Schemas", "UserInfo"]
 

@@ -29,11 +29,11 @@ from scanner.cli.filters import FLAG, FiltersOption, kyverno_configuration
 from scanner.cli.gates import FailOn, failed
 from scanner.cli.inputs import files_as_cluster, policies_among, policy_files, reject_stdin_twice
 from scanner.cli.interruption import Interruption
-from scanner.cli.named import Named
+from scanner.cli.named_cluster import Named
 from scanner.cli.opinion import SampleOption, SecondOpinionOption, second_opinion
 from scanner.cli.progress import Progress
 from scanner.cli.report import HtmlOption, Output, OutputOption
-from scanner.cli.requested import (
+from scanner.cli.simulated_request import (
     ExtraOption,
     GroupsOption,
     Operation,
@@ -47,11 +47,11 @@ from scanner.errors import UsageError
 from scanner.model.scan import ScanState, Scope
 
 if TYPE_CHECKING:
-    from scanner.cel.kyverno import Network
     from scanner.model.resource import UserInfo
     from scanner.model.scan import Scan, ScanRecord
     from scanner.opinion.comparison import Comparison
-    from scanner.scan import Cluster, Options
+    from scanner.policies.kyverno.libraries import Network
+    from scanner.scan.run import Cluster, Options
     from scanner.store import SqlStore
 
 EPILOG = (
@@ -369,7 +369,7 @@ def _options(
     network: Network | None,
 ) -> Options:
     from scanner.cluster.yaml import load  # noqa: PLC0415 - nothing is imported before it is needed
-    from scanner.scan import Options  # noqa: PLC0415
+    from scanner.scan.run import Options  # noqa: PLC0415
 
     manifests, gaps = policy_files(files)
     return Options(
@@ -388,7 +388,7 @@ def _options(
 
 def _network(allowed: list[str]) -> Network:
     from scanner.cluster.destinations import destinations  # noqa: PLC0415 - nothing is imported before it is needed
-    from scanner.cluster.outside import Outside  # noqa: PLC0415
+    from scanner.cluster.http_client import Outside  # noqa: PLC0415
 
     return Outside(destinations(allowed))
 
@@ -410,8 +410,8 @@ def _run(
     workers: int | None,
     comparison: Comparison | None,
 ) -> Scan:
-    from scanner.scan import run  # noqa: PLC0415 - nothing is imported before it is needed
-    from scanner.workers import LITTLE, cores, return_freed_memory  # noqa: PLC0415
+    from scanner.scan.run import run  # noqa: PLC0415 - nothing is imported before it is needed
+    from scanner.scan.workers import LITTLE, cores, return_freed_memory  # noqa: PLC0415
 
     return_freed_memory()
     identity = cluster.identity()

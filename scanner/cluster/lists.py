@@ -17,13 +17,13 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Final, NoReturn
 
+from scanner.audit.repeats import Seen
 from scanner.cluster.envelope import Envelope, envelope
-from scanner.cluster.patience import Watch
+from scanner.cluster.limits import Watch
 from scanner.cluster.session import Answer, AnswerTooLarge, Session, Unanswered
 from scanner.errors import ClusterError, ListFailed
 from scanner.model.json import as_text, dig
 from scanner.model.resource import Kind, Page
-from scanner.seen import Seen
 
 _GONE: Final = 410
 _DOUBTS: Final = 2

@@ -30,7 +30,7 @@ from urllib3.util import Retry
 from scanner import __version__
 from scanner.cluster.credentials import Credentials, load_credentials
 from scanner.cluster.exchange import MOST, Received, TooLarge, fetch
-from scanner.cluster.patience import ATTEMPTS, Deadline, Pace, Watch, another, patience, pause_before
+from scanner.cluster.limits import ATTEMPTS, Deadline, Pace, Watch, another, patience, pause_before
 from scanner.cluster.transport import encoding_for, pool_for, timeout_for, without_password
 from scanner.errors import UsageError
 from scanner.model.json import Json, JsonObject, as_object, as_text

@@ -10,7 +10,7 @@ from itertools import permutations
 
 from scanner.model.policy import Binding, MatchResources, ParamRef, Policy
 from scanner.model.scan import Health, HealthKind
-from scanner.policies.validating import Bound
+from scanner.policies.validating.bind import Bound
 
 
 def redundant(entry: Bound) -> Iterator[Health]:

@@ -13,8 +13,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
-from scanner.budget import Variables
-from scanner.evaluate import CompiledPolicy, Expression, inputs_of
+from scanner.admission.cost_budget import Variables
+from scanner.admission.evaluate import CompiledPolicy, Expression, inputs_of
+from scanner.audit.page import Judge, decoded, listed
+from scanner.audit.repeats import Seen
 from scanner.model.opinion import Disagreement, Limited, Opinion
 from scanner.model.outcome import Check, CheckKind
 from scanner.model.resource import Kind, Page, Resource, resource_of
@@ -22,12 +24,10 @@ from scanner.opinion.engine import Answer, Engine, Ours
 from scanner.opinion.limits import LIMITS, limit_of
 from scanner.opinion.traits import traits_of
 from scanner.opinion.values import same
-from scanner.page import Judge, decoded, listed
-from scanner.plan import KindPlan
 from scanner.policies.kyverno.decide import Decision
 from scanner.policies.kyverno.request import with_variables
-from scanner.policies.validating import Bound, Ruling, World, judge
-from scanner.seen import Seen
+from scanner.policies.plan import KindPlan
+from scanner.policies.validating.bind import Bound, Ruling, World, judge
 
 _MOST_DISAGREEMENTS = 100
 _KINDS = {

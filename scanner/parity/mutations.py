@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from scanner import redact
-from scanner.masking import is_secret
+from scanner.audit import redact
+from scanner.audit.secret_values import is_secret
 from scanner.model.json import Json, JsonObject, as_object
 from scanner.model.resource import Resource
 from scanner.mutate.difference import difference
@@ -19,8 +19,8 @@ from scanner.mutate.operations import same
 from scanner.mutate.values import CONNECTION_ENDS
 from scanner.parity.answers import Said, aside_of, refusal_of
 from scanner.parity.compare import OTHER_REFUSAL, SILENCE, Comparison, Difference
-from scanner.policies.together import Answer, answers
-from scanner.policies.validating import Bound, Ruling
+from scanner.policies.mutating.together import Answer, answers
+from scanner.policies.validating.bind import Bound, Ruling
 
 ORDER: Final = "mutating policies fight over the object, and a server runs them in an order of its own"
 _BOOKKEEPING: Final = ("managedFields", "resourceVersion", "generation")

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
-from scanner import redact
+from scanner.admission.evaluate import CompiledPolicy
+from scanner.admission.match import could_match
+from scanner.audit import redact
 from scanner.errors import ListFailed, SchemaUnknown
-from scanner.evaluate import CompiledPolicy
-from scanner.match import could_match
 from scanner.model.json import JsonObject
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.policy import Operation
@@ -26,9 +26,9 @@ from scanner.parity.compare import SILENCE, Comparison, Difference, compared
 from scanner.parity.copies import changed_paths, copy_of, reads_any
 from scanner.parity.mutations import Expected, compared_update, expected
 from scanner.parity.verdicts import Verdict, verdicts_of
-from scanner.policies.together import invocations
-from scanner.policies.validating import LANGUAGE, Bound, Ruling, judge
-from scanner.scan import Outlook
+from scanner.policies.mutating.together import invocations
+from scanner.policies.validating.bind import LANGUAGE, Bound, Ruling, judge
+from scanner.scan.run import Outlook
 
 _MUTATED: Final = "admission changes what the policy reads before policies see it"
 _BLIND: Final = "Assay could not evaluate the policy"

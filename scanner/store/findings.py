@@ -17,11 +17,11 @@ from scanner.model.evidence import NO_EVIDENCE, Evidence
 from scanner.model.outcome import Check, CheckKind, Errored, Finding, Violated, WouldChange
 from scanner.model.policy import Action, Operation
 from scanner.model.scan import StoredFinding
-from scanner.store.bits import Numbers
 from scanner.store.drift import drift_of
 from scanner.store.engine import among
 from scanner.store.evidence import evidence_of
 from scanner.store.interning import CHUNK, chunks
+from scanner.store.row_ids import Numbers
 from scanner.store.tables import CHECKS, EVIDENCE, FINDINGS, KINDS, SCANS, VERDICTS
 
 PREVIEW: Final = "preview"

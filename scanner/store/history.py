@@ -16,12 +16,12 @@ from scanner.model.outcome import GapKind
 from scanner.model.policy import BindingKey
 from scanner.model.scan import Scope
 from scanner.store import codec
-from scanner.store.bits import Numbers
 from scanner.store.engine import Value, among, insert_rows
-from scanner.store.fixes import Missing, Sight
 from scanner.store.interning import CHUNK, Interned, chunks
 from scanner.store.packing import StagedPage
-from scanner.store.seen import last_seen, merged_scans, open_findings
+from scanner.store.resolution import Missing, Sight
+from scanner.store.row_ids import Numbers
+from scanner.store.sightings import last_seen, merged_scans, open_findings
 from scanner.store.tables import CHECKS, EVIDENCE, FINDINGS, GAPS, KINDS, OPEN, SCANS, TALLIES, VERDICTS
 
 _Look: TypeAlias = tuple[int, int, int, str, str, str, str, int | None]

@@ -13,8 +13,8 @@ from scanner.model.outcome import Gap
 from scanner.model.policy import BindingKey, PolicyKey
 from scanner.model.scan import Coverage, Health, Outside, ScanEnd
 from scanner.store.engine import insert_rows
-from scanner.store.lines import Lines, insert_lines, lines_of, share_lines
 from scanner.store.packing import StagedPage, clean
+from scanner.store.shared_rows import Lines, insert_lines, lines_of, share_lines
 from scanner.store.tables import (
     COVERAGE,
     GAPS,

@@ -11,7 +11,7 @@ from scanner.model.json import Json, JsonObject, as_text, dig
 from scanner.model.outcome import Errored, Judgement, Passed, Skipped, SkipReason, Violated, WouldChange
 from scanner.model.policy import Operation
 from scanner.model.resource import Kind
-from scanner.policies.kyverno.manner import ADMISSION, CLI
+from scanner.policies.kyverno.modes import ADMISSION, CLI
 from scanner.policies.kyverno.result import result_of
 from scanner.policies.kyverno.spec import KyvernoPolicy, is_policy, read_policy
 from scanner.suite.form import Expectation, Suite

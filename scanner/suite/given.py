@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from scanner.cel import EvaluationError, Value
-from scanner.cel.kyverno import Alone, Call, Collection
 from scanner.model.json import Json, JsonObject, as_object, as_text, dig
 from scanner.model.resource import Kind
+from scanner.policies.kyverno.libraries import Alone, Call, Collection
 from scanner.policies.kyverno.request import with_doubles
 
 _OK = 200

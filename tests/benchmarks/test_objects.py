@@ -12,7 +12,7 @@ from benchmarks.policies import policies
 from scanner.api import Auditor
 from scanner.cluster.definitions import builtin_kinds
 from scanner.model.outcome import Errored, Passed, Violated
-from scanner.policies.validating import Ruling
+from scanner.policies.validating.bind import Ruling
 
 COUNT = 600
 

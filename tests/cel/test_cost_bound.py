@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scanner.admission.evaluate import CompiledPolicy
 from scanner.cel import (
     DYN,
     NOTHING,
@@ -23,7 +24,6 @@ from scanner.cel import (
     size_of_document,
     widest_of,
 )
-from scanner.evaluate import CompiledPolicy
 from tests.cel.measuring import ACTIVATION, ENVIRONMENT
 from tests.cel.test_cost_core import CASES as CORE
 from tests.cel.test_cost_libraries import CASES as LIBRARIES

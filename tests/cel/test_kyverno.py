@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from scanner.cel import CompileError, EvaluationError, Timestamp, Value, compile
-from scanner.cel.kyverno import Alone, Collection, Unavailable, environment, receivers
+from scanner.policies.kyverno.libraries import Alone, Collection, Unavailable, environment, receivers
 
 NOW = Timestamp(1_700_000_000 * 10**9)
 DIGEST = "sha256:" + "0123456789abcdef" * 4

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from scanner.cel import EvaluationError, Value, compile
 from scanner.cel.functions.declaration import Overload
-from scanner.cel.kyverno import Alone, environment, receivers
-from scanner.cel.type_system import BYTES, DOUBLE, DURATION, DYN, INT, LIST, STRING, TIMESTAMP, UINT, Type
-from scanner.cel.values import Duration, Timestamp, UInt
+from scanner.cel.types.type_system import BYTES, DOUBLE, DURATION, DYN, INT, LIST, STRING, TIMESTAMP, UINT, Type
+from scanner.cel.values.values import Duration, Timestamp, UInt
+from scanner.policies.kyverno.libraries import Alone, environment, receivers
 
 # No halves of characters: neither the API nor JSON lets any in.
 WHOLE = st.characters(codec="utf-8")

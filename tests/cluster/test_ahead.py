@@ -9,7 +9,7 @@ from itertools import islice
 
 import pytest
 
-from scanner.cluster.ahead import Ahead, Wanted
+from scanner.cluster.prefetch import Ahead, Wanted
 from scanner.errors import ListFailed
 from scanner.model.resource import Kind, Page
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scanner.cluster.patience import ATTEMPTS, Deadline, Pace, Watch, another, patience, pause_before
+from scanner.cluster.limits import ATTEMPTS, Deadline, Pace, Watch, another, patience, pause_before
 
 
 class Clock:

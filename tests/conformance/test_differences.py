@@ -17,13 +17,13 @@ from typing import Any
 import pytest
 
 from scanner.api import Auditor, Circumstances, Ruling
-from scanner.cel.kyverno import Alone
 from scanner.cluster.definitions import builtin_kinds
 from scanner.cluster.schemas import KnownSchemas, builtin_schemas, custom_schemas
 from scanner.model.resource import Kind, resource_of
 from scanner.mutate.operations import same
 from scanner.policies.kyverno.configuration import DEFAULT
-from scanner.policies.together import answers, invocations
+from scanner.policies.kyverno.libraries import Alone
+from scanner.policies.mutating.together import answers, invocations
 from tests import asked
 from tests.conformance.cases import folder, load
 from tests.conformance.mutations import actual

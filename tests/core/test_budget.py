@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from scanner import cel
-from scanner.budget import EXHAUSTED, RUNTIME, Fault, Purse, Variables, run
-from scanner.evaluate import Expression, compile_expression, compile_policy
+from scanner.admission.cost_budget import EXHAUSTED, RUNTIME, Fault, Purse, Variables, run
+from scanner.admission.evaluate import Expression, compile_expression, compile_policy
 from scanner.model.outcome import CheckKind, Errored, Judgement, Passed, Skipped, SkipReason, Violated
-from scanner.policies.validating import read_policy
+from scanner.policies.validating.bind import read_policy
 from tests.core import documents
 from tests.core.documents import Document, pod
 from tests.core.test_evaluate import judgements

@@ -11,8 +11,8 @@ import pytest
 
 from scanner.model.outcome import CheckKind, Errored, Judgement, Outcome, Passed, Skipped, SkipReason, Violated
 from scanner.model.resource import resource_of
-from scanner.policies.validating import Ruling, World, bind, judge, read_binding, read_policy
-from scanner.sources import ParamTable
+from scanner.policies.validating.bind import Ruling, World, bind, judge, read_binding, read_policy
+from scanner.scan.policy_set import ParamTable
 from tests.core import documents
 from tests.core.documents import CONFIG_MAPS, KINDS, PODS, Document, namespace, pod, thing
 

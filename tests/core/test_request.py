@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from scanner.evaluate import Request, request_map
+from scanner.admission.auditability import OPERATIONS
+from scanner.admission.evaluate import Request, request_map
 from scanner.model.policy import Operation
 from scanner.model.resource import Kind, UserInfo, resource_of
-from scanner.policies.reading import OPERATIONS
-from scanner.policies.validating import World, bind, judge, read_binding, read_policy
-from scanner.sources import ParamTable
+from scanner.policies.validating.bind import World, bind, judge, read_binding, read_policy
+from scanner.scan.policy_set import ParamTable
 from tests.core import documents
 from tests.core.documents import KINDS, NAMESPACES, PODS, SCALERS_V1, SCALERS_V2, Document, namespace, pod, rule
 

@@ -14,7 +14,7 @@ from scanner.cluster.definitions import builtin_kinds
 from scanner.cluster.schemas import KnownSchemas, builtin_schemas
 from scanner.model.json import JsonObject
 from scanner.model.resource import resource_of
-from scanner.policies.together import Answer, Together, answers, invocations, together
+from scanner.policies.mutating.together import Answer, Together, answers, invocations, together
 from tests.scan.test_drift import binding, config_map, policy
 
 KINDS = builtin_kinds()

@@ -9,11 +9,11 @@ import pytest
 from scanner.api import Auditor
 from scanner.cluster.definitions import builtin_kinds
 from scanner.cluster.schemas import KnownSchemas, builtin_schemas
-from scanner.health import wrapped
+from scanner.health import native_comparisons
 from scanner.model.outcome import Errored, Outcome, Passed, Violated
 from scanner.model.release import Minor
 from scanner.model.scan import HealthKind
-from scanner.policies.validating import Bound, bind, read_binding, read_policy
+from scanner.policies.validating.bind import Bound, bind, read_binding, read_policy
 from tests.core import documents
 from tests.core.documents import (
     CONFIG_MAPS,
@@ -171,7 +171,9 @@ def bound_by(document: Document, rules: Minor = (1, 37), schemas: KnownSchemas =
 
 def details(document: Document, rules: Minor = (1, 37), schemas: KnownSchemas = BUILTIN) -> list[str]:
     """What health says of a policy."""
-    found = list(wrapped.of_policies(bound_by(document, rules, schemas), (PODS, CONFIG_MAPS, DEPLOYMENTS, LIMITS)))
+    found = list(
+        native_comparisons.of_policies(bound_by(document, rules, schemas), (PODS, CONFIG_MAPS, DEPLOYMENTS, LIMITS))
+    )
     assert {(HealthKind.NOTE, "p", "")} >= {(it.kind, it.policy, it.binding) for it in found}
     return [it.detail for it in found]
 

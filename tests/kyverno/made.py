@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from scanner.api import Auditor, Circumstances, Ruling, UserInfo
-from scanner.cel.kyverno import Alone, Surroundings
 from scanner.cluster.definitions import builtin_kinds
 from scanner.model.outcome import Judgement
-from scanner.policies.kyverno.manner import ADMISSION, CLI, CONTROLLER, Manner
+from scanner.policies.kyverno.libraries import Alone, Surroundings
+from scanner.policies.kyverno.modes import ADMISSION, CLI, CONTROLLER, Manner
 from scanner.policies.kyverno.result import Result, result_of
 from scanner.policies.kyverno.spec import read_policy
 

@@ -19,11 +19,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scanner.cel import EvaluationError
-from scanner.cel.kyverno import Call, Unavailable
 from scanner.cluster.destinations import Destinations, destinations
-from scanner.cluster.outside import Outside
+from scanner.cluster.http_client import Outside
 from scanner.errors import UsageError
 from scanner.model.scan import OutcomeName
+from scanner.policies.kyverno.libraries import Call, Unavailable
 from tests.kyverno.made import pod, policy
 from tests.kyverno.serving import serving
 from tests.kyverno.test_network import judged

@@ -9,7 +9,7 @@ import pytest
 from scanner.errors import InvalidManifest
 from scanner.model.outcome import Errored, Passed, Skipped, SkipReason, Violated
 from scanner.policies.kyverno.exceptions import is_exception, read_exception
-from scanner.policies.kyverno.manner import CONTROLLER
+from scanner.policies.kyverno.modes import CONTROLLER
 from tests.kyverno.made import deployment, exception, judgements, outcomes, pod, policy, result
 
 NO_LATEST = policy({"expression": "false", "message": "never"}, resources=("deployments",), group="apps")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from scanner.model.outcome import Errored, Passed, Skipped, SkipReason, Violated
-from scanner.policies.kyverno.manner import CLI, CONTROLLER
+from scanner.policies.kyverno.modes import CLI, CONTROLLER
 from tests.kyverno.made import MANNERS, judgements, outcomes, pod, policy, result, rulings
 
 

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from scanner.cel import EvaluationError
-from scanner.cel.kyverno import Call
 from scanner.cluster.destinations import destinations
-from scanner.cluster.outside import Outside
+from scanner.cluster.http_client import Outside
 from scanner.model.scan import OutcomeName
-from scanner.scan import Options
+from scanner.policies.kyverno.libraries import Call
+from scanner.scan.run import Options
 from tests.core.documents import KINDS
 from tests.kyverno.made import pod, policy
 from tests.kyverno.serving import serving

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scanner.api import Auditor, Ruling
+from scanner.audit.page import outcome_name
 from scanner.cluster.definitions import builtin_kinds
 from scanner.model.scan import OutcomeName
-from scanner.page import outcome_name
 from tests.core.documents import KINDS
 from tests.kyverno.made import deployment, pod
 from tests.kyverno.test_scanned import KYVERNO

@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from typing import Any
 
 from scanner import cel
-from scanner.budget import EXHAUSTED, RUNTIME, Variables
+from scanner.admission.cost_budget import EXHAUSTED, RUNTIME, Variables
+from scanner.admission.evaluate import CompiledPolicy, Request, compile_policy, request_map
 from scanner.cel.functions.authorizer import Answer, Authorizer, Question, Subject
 from scanner.cel.functions.quantity import Quantity
-from scanner.cel.times import printed
-from scanner.cel.type_system import Type
-from scanner.cel.values import Duration, KeyedMap, Message, Opaque, Optional, Timestamp, UInt
-from scanner.evaluate import CompiledPolicy, Request, compile_policy, request_map
+from scanner.cel.types.type_system import Type
+from scanner.cel.values.times import printed
+from scanner.cel.values.values import Duration, KeyedMap, Message, Opaque, Optional, Timestamp, UInt
 from scanner.model.resource import Kind, UserInfo, resource_of
 from scanner.policies.manifest import read_policy
 from tests.oracle.subjects import ATTRIBUTES, NAMESPACE

@@ -10,7 +10,7 @@ from scanner.errors import ListFailed
 from scanner.model.json import JsonObject
 from scanner.model.scan import Scope
 from scanner.parity import Parity, Said, verify
-from scanner.scan import Options, outlook
+from scanner.scan.run import Options, outlook
 from tests.core.documents import namespace
 from tests.parity.test_replay import FakeWriter
 from tests.scan.fakes import NOON

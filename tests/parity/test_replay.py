@@ -15,7 +15,7 @@ from scanner.model.resource import Kind
 from scanner.model.scan import Scope
 from scanner.parity import Parity, Said, verify
 from scanner.parity.answers import warning_of
-from scanner.scan import Options, outlook
+from scanner.scan.run import Options, outlook
 from tests.core import documents
 from tests.core.documents import CONFIG_MAPS, SECRETS, binding, namespace, pod, policy, thing
 from tests.scan.fakes import NOON, FakeCluster, forbidden

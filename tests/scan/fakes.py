@@ -24,7 +24,7 @@ from scanner.model.scan import (
     ScanStart,
     TallyKey,
 )
-from scanner.scan import Discovery, Options, run
+from scanner.scan.run import Discovery, Options, run
 from tests.core.documents import KINDS, Document
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)

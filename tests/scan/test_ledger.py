@@ -10,7 +10,7 @@ from scanner.errors import ListFailed
 from scanner.model.outcome import GapKind
 from scanner.model.resource import Kind, Page
 from scanner.model.scan import CoverageState, OutcomeName, ScanState, Scope
-from scanner.scan import Options, outlook
+from scanner.scan.run import Options, outlook
 from tests.core.documents import binding, namespace, pod, policy
 from tests.scan.fakes import NOON, FakeCluster, scanned
 

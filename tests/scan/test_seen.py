@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scanner.seen import Seen
+from scanner.audit.repeats import Seen
 
 PAGES = st.lists(st.lists(st.text(max_size=3), max_size=6), max_size=12)
 

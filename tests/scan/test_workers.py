@@ -20,9 +20,9 @@ from scanner.errors import AuthorizerFailed, ListFailed
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.resource import Page
 from scanner.model.scan import CoverageState, OutcomeName, PageResult, ScanState
-from scanner.plan import KindPlan
-from scanner.scan import Options, run
-from scanner.workers import Job, Judged, Relay, Workers, cores
+from scanner.policies.plan import KindPlan
+from scanner.scan.run import Options, run
+from scanner.scan.workers import Job, Judged, Relay, Workers, cores
 from tests.core.documents import CONFIG_MAPS, PODS, Document, binding, namespace, pod, policy, rule, thing
 from tests.scan import test_drift
 from tests.scan.fakes import NOON, FakeCluster, FakeStore, Told, scanned

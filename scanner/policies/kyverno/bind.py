@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
+from scanner.admission.auditability import AUDITABLE, reading
+from scanner.admission.evaluate import CompiledPolicy, too_large
 from scanner.cel import Timestamp, TooLarge
-from scanner.cel.kyverno import Alone, Surroundings, discreet, receivers
-from scanner.evaluate import CompiledPolicy, too_large
 from scanner.model.json import EMPTY
 from scanner.model.policy import Binding, MatchResources, Operation, Policy, Rule
 from scanner.model.reading import Auditability
@@ -21,10 +21,10 @@ from scanner.policies.kyverno.compile import compile_exception, compile_policy, 
 from scanner.policies.kyverno.configuration import NOTHING, Configuration
 from scanner.policies.kyverno.decide import Decision
 from scanner.policies.kyverno.exceptions import PolicyException, concerning
-from scanner.policies.kyverno.manner import ADMISSION, Manner
+from scanner.policies.kyverno.libraries import Alone, Surroundings, discreet, receivers
+from scanner.policies.kyverno.modes import ADMISSION, Manner
 from scanner.policies.kyverno.spec import KyvernoPolicy
-from scanner.policies.reading import AUDITABLE, reading
-from scanner.policies.validating import Bound, Exempts
+from scanner.policies.validating.bind import Bound, Exempts
 
 AS_WRITTEN = "as-written"
 """The binding of a policy in its own form."""

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from scanner import cel
-from scanner.budget import Outlay, Share
-from scanner.cel import kyverno
-from scanner.cel.text import quoted
-from scanner.evaluate import Allowance, CompiledPolicy, Expression, checks_of, compile_expression, too_large
+from scanner.admission.cost_budget import Outlay, Share
+from scanner.admission.evaluate import Allowance, CompiledPolicy, Expression, checks_of, compile_expression, too_large
+from scanner.cel.values.text import quoted
 from scanner.model.policy import NamedExpression, Policy
+from scanner.policies.kyverno import libraries
 from scanner.policies.kyverno.exceptions import PolicyException
 
 _EMPTY = "ERROR: <input>:1:1: Syntax error: mismatched input '<EOF>'"
@@ -40,7 +40,7 @@ def compile_policy(policy: Policy, *, namespaced: bool) -> CompiledPolicy:
 
 def _compiled_variant(policy: Policy, *, namespaced: bool) -> CompiledPolicy:
     allowance = Allowance()
-    environment = kyverno.environment(namespaced=namespaced)
+    environment = libraries.environment(namespaced=namespaced)
     conditions = _conditions(policy.match_conditions, environment)
     variables: dict[str, Expression] = {}
     for variable in policy.variables:
@@ -82,7 +82,7 @@ def compile_exception(exception: PolicyException, policy: CompiledPolicy, *, nam
     `compileForKubernetes` compiles them last, when the policy's variables are declared already; `evaluateWithData` gives them no
     value for `variables`. So `variables.x` compiles, and is an error in every evaluation.
     """
-    environment = kyverno.environment(namespaced=namespaced)
+    environment = libraries.environment(namespaced=namespaced)
     for name, variable in policy.variables.items():
         environment = replace(environment, composed=environment.composed.declaring(name, _result(variable)))
     return CompiledException(exception, _conditions(exception.conditions, environment))

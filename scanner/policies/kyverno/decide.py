@@ -11,8 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from scanner import cel
-from scanner.cel.kyverno import Unavailable
-from scanner.evaluate import CompiledPolicy, Expression, Request, left_out
+from scanner.admission.evaluate import CompiledPolicy, Expression, Request, left_out
 from scanner.model.outcome import (
     Check,
     CheckKind,
@@ -28,7 +27,8 @@ from scanner.model.policy import AuditAnnotation, NamedExpression, Validation
 from scanner.model.resource import Resource
 from scanner.policies.kyverno.compile import CompiledException
 from scanner.policies.kyverno.exceptions import PolicyException
-from scanner.policies.kyverno.manner import Manner
+from scanner.policies.kyverno.libraries import Unavailable
+from scanner.policies.kyverno.modes import Manner
 from scanner.policies.kyverno.request import METERED, activation, evaluated, with_variables
 
 _REFUSED = 400

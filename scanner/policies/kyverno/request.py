@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from scanner import cel
-from scanner.evaluate import CompiledPolicy, Expression, Request
+from scanner.admission.evaluate import CompiledPolicy, Expression, Request
 from scanner.model.json import Json, JsonObject
 from scanner.model.resource import Kind
-from scanner.policies.kyverno.manner import Manner
+from scanner.policies.kyverno.modes import Manner
 
 _REPLACED = ("UPDATE", "DELETE")
 METERED = "@metered"

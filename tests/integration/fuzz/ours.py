@@ -12,11 +12,11 @@ from scanner.model.release import release_of
 from scanner.model.resource import Kind, resource_of
 from scanner.mutate.operations import Operation as Step
 from scanner.mutate.operations import apply
-from scanner.policies import mutating
-from scanner.policies.mutating import refusal
-from scanner.policies.together import Answer, answers, invocations
-from scanner.policies.validating import Bound, World
-from scanner.sources import ParamTable
+from scanner.policies.mutating import bind as mutating
+from scanner.policies.mutating.bind import refusal
+from scanner.policies.mutating.together import Answer, answers, invocations
+from scanner.policies.validating.bind import Bound, World
+from scanner.scan.policy_set import ParamTable
 from tests.integration.fuzz.case import Case, Made, Outcome, Refused, name_of
 from tests.integration.fuzz.manifests import binding_named
 from tests.integration.fuzz.stage import Stage

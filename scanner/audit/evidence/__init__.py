@@ -1,0 +1,70 @@
+"""What a finding rests on: the values that decided it, evaluated once more on the object while it is still there.
+
+Only for what does not pass, so that nothing is paid for the rest. An explanation that does not come to the verdict it is to
+explain is none, and neither is one that fails: the verdict stands without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+from scanner import cel
+from scanner.audit.evidence.cache import Memory
+from scanner.audit.evidence.inputs import asked
+from scanner.audit.evidence.redaction import WITHHELD, Discretion
+from scanner.cel.stack import with_room
+from scanner.model.evidence import NO_EVIDENCE, Evidence, Reason
+from scanner.model.outcome import Check, Errored, Judgement, Violated
+from scanner.policies.validating.bind import Bound, Ruling
+
+MOST = 8
+"""Reasons that a finding keeps."""
+_MEMORY = Memory()
+_OUT_OF_COST = ("operation cancelled", "operation interrupted")
+
+
+def evidence(ruling: Ruling, judgement: Judgement, bound: Bound) -> Evidence:
+    """Why a check was violated or erred; nothing of other outcomes and of what does not come to the same once more."""
+    if not isinstance(judgement.outcome, Violated | Errored):
+        return NO_EVIDENCE
+    try:
+        key = _MEMORY.key(ruling, judgement, bound.compiled)
+        known = None if key is None else _MEMORY.get(key)
+        if known is not None:
+            return known
+        check, outcome = judgement.check, judgement.outcome
+        found = with_room(lambda: _evidence(ruling, check, outcome, bound))
+        return found if key is None else _MEMORY.keep(key, found)
+    except Exception as error:  # noqa: BLE001 - a verdict is not lost because it cannot be explained
+        why = f"it could not be explained: internal error ({type(error).__name__}); please report it"
+        return Evidence((Reason("", why, erred=True),))
+
+
+def _evidence(ruling: Ruling, check: Check, outcome: Violated | Errored, bound: Bound) -> Evidence:
+    if any(text in outcome.message for text in _OUT_OF_COST):
+        return NO_EVIDENCE
+    explanations = list(_explanations(ruling, check, outcome, bound))
+    discretion = Discretion(ruling, bound.compiled)
+    found = list(dict.fromkeys(discretion.reason(one) for it in explanations for one in it.reasons))
+    left_out = len(found) - len(found[:MOST]) + sum(it.left_out for it in explanations)
+    # How many parts a secret falls into is a secret, too.
+    return Evidence(tuple(found[:MOST]), 0 if any(it.value == WITHHELD for it in found) else left_out)
+
+
+def _explanations(ruling: Ruling, check: Check, outcome: Violated | Errored, bound: Bound) -> Iterator[cel.Explanation]:
+    """Explain each expression that the outcome speaks of, as far as it comes to the same once more."""
+    programs = {name: one.program for name, one in bound.compiled.variables.items() if one.program is not None}
+    for program, inputs in islice(asked(ruling, check, bound), MOST):
+        found = cel.explain(program, inputs, programs)
+        if _agrees(found.outcome, outcome):
+            yield found
+
+
+def _agrees(value: cel.Value | cel.EvaluationError, outcome: Violated | Errored) -> bool:
+    if isinstance(outcome, Errored):
+        return isinstance(value, cel.EvaluationError) and str(value) in outcome.message
+    return value is not True and not isinstance(value, cel.EvaluationError)
+
+
+__all__ = ["MOST", "NO_EVIDENCE", "Evidence", "Reason", "evidence"]

@@ -1,0 +1,32 @@
+"""Which expressions an outcome speaks of, and what they see: as it was when they were judged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from scanner import cel
+from scanner.admission.evaluate import inputs_of
+from scanner.model.outcome import Check
+from scanner.policies.kyverno.decide import Decision
+from scanner.policies.kyverno.request import with_variables
+from scanner.policies.validating.bind import Bound, Ruling
+
+Asked = tuple[cel.Program, Mapping[str, object]]
+
+
+def asked(ruling: Ruling, check: Check, bound: Bound) -> Iterator[Asked]:
+    """The programs behind a check with fresh inputs; none where nothing was asked."""
+    if ruling.request is None:
+        return
+    for expression in bound.compiled.deciding(check):
+        if expression.program is not None:
+            yield expression.program, _inputs(ruling, check, bound)
+
+
+def _inputs(ruling: Ruling, check: Check, bound: Bound) -> Mapping[str, object]:
+    request, compiled = ruling.request, bound.compiled
+    if request is None:
+        return {}
+    if isinstance(bound.decide, Decision):
+        return with_variables(compiled, bound.decide.inputs(request))
+    return inputs_of(compiled, request, ruling.invocation.param, check)
