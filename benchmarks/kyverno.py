@@ -10,6 +10,8 @@ import orjson
 
 from benchmarks.measured import ROUNDS, say
 from benchmarks.policies import policies
+from scanner.admission.context import World
+from scanner.admission.dispatch import Bound
 from scanner.audit.page import Judge
 from scanner.cluster.definitions import builtin_kinds
 from scanner.model.resource import Kind, Page
@@ -17,8 +19,8 @@ from scanner.policies.kyverno import bind as kyverno
 from scanner.policies.kyverno.bind import Circumstances
 from scanner.policies.kyverno.spec import read_policy as read_kyverno
 from scanner.policies.plan import KindPlan, equivalents, plan
-from scanner.policies.validating.bind import Bound, World, bind, read_binding, read_policy
-from scanner.scan.policy_set import ParamTable
+from scanner.policies.validating.bind import bind, read_binding, read_policy
+from scanner.scan.param_table import ParamTable
 
 _GOAL = 1.2
 _PAGE = 500

@@ -13,12 +13,13 @@ import orjson
 
 from benchmarks.corpus import recorded
 from benchmarks.measured import ROUNDS, conclude, say
+from scanner.admission.context import World
 from scanner.audit.page import Judge
 from scanner.cluster.definitions import builtin_kinds
 from scanner.model.resource import Kind, Page, UserInfo
 from scanner.policies.plan import KindPlan, equivalents, plan
-from scanner.policies.validating.bind import World, bind, read_binding, read_policy
-from scanner.scan.policy_set import ParamTable
+from scanner.policies.validating.bind import bind, read_binding, read_policy
+from scanner.scan.param_table import ParamTable
 from scanner.scan.workers.process import settle
 
 _GOAL = 1.6

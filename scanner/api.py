@@ -18,6 +18,8 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
 from scanner.admission.auditability import AUDITABLE
+from scanner.admission.context import World
+from scanner.admission.dispatch import Ruling, judge
 from scanner.admission.match import exempt
 from scanner.admission.versions import convert
 from scanner.cel import Decider, Remembering
@@ -36,8 +38,8 @@ from scanner.policies.mutating.bind import NoSchemas
 from scanner.policies.mutating.mutation import Schemas
 from scanner.policies.plan import equivalents
 from scanner.policies.validating import bind as validating
-from scanner.policies.validating.bind import Ruling, World, bind, judge
-from scanner.scan.policy_set import ParamTable
+from scanner.policies.validating.bind import bind
+from scanner.scan.param_table import ParamTable
 
 __all__ = ["Auditor", "Circumstances", "InvalidManifest", "Ruling", "SchemaUnknown", "Schemas", "UserInfo"]
 

@@ -12,15 +12,19 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
+from scanner.admission.dispatch import Bound
 from scanner.model.outcome import Gap
 from scanner.model.reading import Auditability
 from scanner.model.resource import Kind
 from scanner.policies.kyverno.modes import MANNERS
 from scanner.policies.plan import plan
-from scanner.policies.validating.bind import Bound, bind
+from scanner.policies.validating.bind import bind
 from scanner.policies.webhooks import webhook_kinds
-from scanner.scan.policy_set import ParamTable, policy_kinds
-from scanner.scan.run import Cluster, Options, Outlook, outlook
+from scanner.scan.documents import policy_kinds
+from scanner.scan.edges import Cluster
+from scanner.scan.options import Options
+from scanner.scan.param_table import ParamTable
+from scanner.scan.prepare import PreparedScan, prepare
 
 _NAMESPACES: Final = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
 _REVIEWS: Final = Kind("authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews", namespaced=False)
@@ -55,7 +59,7 @@ class Needs:
 
 def needs(cluster: Cluster, options: Options) -> Needs:
     """What a scan with these options needs. Raises like a scan that has not yet begun to judge."""
-    seen = outlook(cluster, options, _ANY_MOMENT)
+    seen = prepare(cluster, options, _ANY_MOMENT)
     kinds = cluster.discover().kinds
     operations, rules = seen.viewer.operations, seen.viewer.rules
     bound = (*bind(seen.rules.policies, seen.rules.bindings, operations, rules), *seen.kyverno)
@@ -111,14 +115,14 @@ def _authorizer(bound: Iterable[Bound]) -> Iterator[Need]:
         yield Need(_REVIEWS.group, _REVIEWS.plural, "create", why=why, optional=True)
 
 
-def _inventory(seen: Outlook) -> Iterator[Need]:
+def _inventory(seen: PreparedScan) -> Iterator[Need]:
     """What the expressions of Kyverno's policies read of the cluster."""
     for entry in seen.kyverno:
         for kind, places in seen.inventory.wanted(entry).items() if not entry.reading.reason else ():
             yield from _lists(kind, places, f"expressions of policy {entry.policy.name}")
 
 
-def _kyverno_configuration(seen: Outlook, options: Options) -> Iterator[Need]:
+def _kyverno_configuration(seen: PreparedScan, options: Options) -> Iterator[Need]:
     """The ConfigMap that tells which objects Kyverno's webhook never sees."""
     asked = options.kyverno_configuration
     if asked.wanted(seen.rules, MANNERS[options.kyverno_compat]):

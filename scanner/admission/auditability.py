@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from scanner.admission.evaluate import CompiledPolicy
+from scanner.admission.compiled import CompiledPolicy
 from scanner.model.outcome import Check, CheckKind
 from scanner.model.policy import Operation, Policy
 from scanner.model.reading import Auditability, CheckReading, Reading

@@ -10,66 +10,20 @@ nothing of this.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
-from typing import NamedTuple, TypeAlias
+from collections.abc import Callable, Iterable
 
-from scanner import cel
-from scanner.admission.cost_budget import Variables
-from scanner.admission.evaluate import (
-    CompiledPolicy,
-    Expression,
-    Request,
-    filtered_namespace,
-    request_form,
-    uncounted,
-    unmet,
-)
-from scanner.admission.params import resolve
-from scanner.audit.redact import reads_data
-from scanner.errors import ConfigurationError
-from scanner.model.outcome import Check, Judgement
-from scanner.model.policy import Binding, BindingKey, Invocation, MatchResources, Operation
+from scanner.admission.context import World
+from scanner.admission.dispatch import Bound
+from scanner.audit.fast_eligibility import choice_of, sees_data, traits_of
+from scanner.audit.fast_policy import SKIPS, Chosen, Held, Inputs, Quick, Test
+from scanner.model.outcome import Check
+from scanner.model.policy import BindingKey
 from scanner.model.resource import Kind, Resource
 from scanner.model.scan import OutcomeName, TallyKey
-from scanner.policies.kyverno.decide import Decision
-from scanner.policies.mutating.bind import Mutator
 from scanner.policies.plan import KindPlan
-from scanner.policies.validating.bind import Bound, Selection, World, select
 
-Inputs: TypeAlias = "dict[str, object]"
-Passes: TypeAlias = "Callable[[Inputs], object]"
-"""Returns True for the inputs of an object that simply passes; returns or raises anything else for those that may not."""
-_NAMES = cel.Extent(64.0, 1024.0, 64.0)
-"""What the names of an object add to a request."""
 _OFTEN = 64
 """So many objects for which a function raises are no exceptions."""
-
-
-class Test(NamedTuple):
-    """A policy, how to tell that an object passes it, and what there may be in the object, where that has to be seen first."""
-
-    passes: Passes
-    quick: Quick
-    extent: cel.Extent | None
-
-
-class Held(NamedTuple):
-    """A policy that an object does not simply pass, and what its expressions may name.
-
-    `skips`: only because a match condition is false, so that nothing is asked.
-    """
-
-    test: Test
-    inputs: Inputs
-    skips: bool = False
-
-
-class _Skip:
-    """What a test returns for an object that a match condition leaves out."""
-
-
-_SKIPS = _Skip()
 
 
 class Shape:
@@ -111,7 +65,7 @@ class Shape:
                         continue
                 except Exception:  # noqa: BLE001 - whatever it is, it is met again where it can be said
                     self._raise(test.quick)
-                held.append(Held(test, inputs, skips=answer is _SKIPS))
+                held.append(Held(test, inputs, skips=answer is SKIPS))
         return held
 
     def _raise(self, quick: Quick) -> None:
@@ -182,13 +136,13 @@ class Sieve:
         """Take the policies of a list."""
         self._world = world
         self._plan = plan
-        self._traits = [_traits(bound, plan.kind) for bound, _ in plan.policies]
+        self._traits = [traits_of(bound, plan.kind) for bound, _ in plan.policies]
         self._everywhere: dict[int, Chosen | None] = {}
         self._quicks: dict[tuple[object, ...], Quick | None] = {}
         self._shapes: dict[tuple[Quick | None, ...], Shape] = {}
         self._meshes: dict[str, Mesh] = {}
         self._touched: dict[str, Mesh] = {}
-        self.withholds = (plan.kind.group, plan.kind.kind) == ("", "Secret") and not any(map(_sees_data, plan.policies))
+        self.withholds = (plan.kind.group, plan.kind.kind) == ("", "Secret") and not any(map(sees_data, plan.policies))
         """Whether the data of these objects, which are Secrets, is nothing that any policy reads."""
 
     def mesh(self, namespace: str) -> Mesh:
@@ -231,7 +185,7 @@ class Sieve:
         if number in self._everywhere:
             return self._everywhere[number]
         bound, original = self._plan.policies[number]
-        chosen = _chosen(bound, original, self._plan.kind, namespace, self._world)
+        chosen = choice_of(bound, original, self._plan.kind, namespace, self._world)
         if self._traits[number].everywhere:
             self._everywhere[number] = chosen
         return chosen
@@ -241,315 +195,3 @@ class Sieve:
         for mesh in self._touched.values():
             mesh.empty_into(tallies, matched, self._plan.kind)
         self._touched.clear()
-
-
-class Traits(NamedTuple):
-    """What is the same of a policy in every namespace.
-
-    `plain`: it has a quick way; `everywhere`: by its rules all namespaces are alike.
-    """
-
-    plain: bool
-    everywhere: bool
-    reads_namespace: bool
-
-
-def _traits(bound: Bound, kind: Kind) -> Traits:
-    matches = (bound.policy.match, *(binding.match for binding in bound.bindings))
-    selects = any(match is not None and not match.namespace_selector.empty for match in matches)
-    plain = (kind.group, kind.plural) != ("", "namespaces") and _is_plain(bound, kind)
-    return Traits(plain, not selects and bound.policy.param_kind is None, _reads_namespace(bound.compiled))
-
-
-class Chosen(NamedTuple):
-    """By which bindings, for which operation and with which param a policy looks at objects."""
-
-    operation: Operation
-    bindings: tuple[Binding, ...]
-    param: Resource | None = None
-
-    @property
-    def key(self) -> tuple[object, ...]:
-        """What tells it from other choices of the same policy."""
-        param = (self.param.namespace, self.param.name) if self.param else None
-        return (self.operation, tuple(binding.key for binding in self.bindings), param)
-
-
-class Quick:
-    """A policy that looks at all objects of a kind in a namespace alike, and evaluates them without counting the cost."""
-
-    def __init__(self, bound: Bound, original: Kind, chosen: Chosen, kind: Kind, namespace: str, world: World) -> None:
-        """Get the functions of a policy."""
-        compiled = bound.compiled
-        asked = tuple(_expressions(compiled))
-        messages = tuple(message for _, _, message in compiled.validations if message is not None)
-        self._compiled = compiled
-        self._conditions = tuple(_function(expression) for _, expression in compiled.conditions)
-        self._validations = tuple(_function(expression) for _, expression, _ in compiled.validations)
-        self._values = tuple(_function(expression) for expression in compiled.annotations)
-        self._mutations = bound.decide.tests(compiled, kind) if isinstance(bound.decide, Mutator) else ()
-        read = (path for one in (*asked, *messages) for path in one.paths if path[0] in ("object", "oldObject"))
-        self._paths = _outermost(path[1:] for path in read)
-        self._ranges = tuple(sorted(compiled.outlay.ranges)) if compiled.outlay else ()
-        self._answers: dict[tuple[object, ...], bool] = {}
-        self._reads_request = any(expression.reads("request") for expression in asked)
-        self._messages_read_request = any(message.reads("request") for message in messages)
-        self._user = world.user
-        self._decision = bound.decide if isinstance(bound.decide, Decision) else None
-        reads_namespace = _reads_namespace(compiled)
-        self._whole_namespace = world.namespace(namespace) if namespace and reads_namespace else None
-        self._namespace = filtered_namespace(self._whole_namespace)
-        self._form = request_form(chosen.operation, kind, original, world.user)
-        self._fixed = {
-            "request": _added(cel.extent_of_document(self._form.filled("", "")), _NAMES),
-            "namespaceObject": cel.extent_of_document(self._whole_namespace),
-            "params": cel.extent_of_document(chosen.param.body if chosen.param else None),
-        }
-        self._params = {"params": chosen.param.body if chosen.param else None} if bound.policy.param_kind else {}
-        self.bound, self.original, self.param = bound, original, chosen.param
-        self.operation, self.bindings = chosen.operation, chosen.bindings
-        self.invocations = tuple(Invocation(bound.policy, binding, chosen.param) for binding in chosen.bindings)
-        self.checks = compiled.checks
-        read_too = (self._reads_request, self._decision is not None, reads_namespace)
-        self.needs = (chosen.operation, original, *read_too, id(bound) if self._params else None)
-
-    def adapt(self) -> None:
-        """Ask the programs, which know several ways, and not their first functions."""
-        self._conditions = tuple(_evaluating(expression) for _, expression in self._compiled.conditions)
-        self._validations = tuple(_evaluating(expression) for _, expression, _ in self._compiled.validations)
-        self._values = tuple(map(_evaluating, self._compiled.annotations))
-
-    def test(self, size: int) -> Test:
-        """How to tell that an object passes whose JSON text has no more than so many bytes."""
-        asked = (*self._validations, *self._mutations)
-        is_one = len(asked) == 1 and not (self._compiled.variables or self._conditions or self._values)
-        holds: Passes = asked[0] if is_one else self._holds
-        extent = cel.Extent(size / 2, float(size), size / 2)
-        if self._fits(extent):
-            return Test(holds, self, None)
-        return Test(partial(self._is_small_and_holds, holds, extent), self, extent)
-
-    def inputs(self, resource: Resource) -> Inputs:
-        """What the expressions may name, but the variables; `request` is empty for those who do not read it."""
-        if self._decision is not None:
-            return self._decision.inputs(self.request(resource))
-        body = resource.body
-        return {
-            "object": body,
-            "oldObject": body if self.operation == "UPDATE" else None,
-            "request": self._form.filled(resource.name, resource.namespace) if self._reads_request else None,
-            "namespaceObject": self._namespace,
-            **self._params,
-        }
-
-    def judgements(self, resource: Resource, held: Held) -> tuple[Judgement, ...] | None:
-        """Every check of an object that was held back; None where its cost has to be counted, or it would be changed."""
-        compiled, inputs, extent = self._compiled, held.inputs, held.test.extent
-        if extent is not None and not self._is_small(inputs, extent):
-            return None
-        if self._decision is not None:
-            return self._decision.judgements(compiled, inputs)
-        if compiled.conditions and (stopped := unmet(compiled, inputs)):
-            return stopped
-        if compiled.mutations:
-            return None
-        for_messages = inputs
-        if self._messages_read_request and not self._reads_request:
-            for_messages = {**inputs, "request": self._form.filled(resource.name, resource.namespace)}
-        return uncounted(compiled, inputs, for_messages, inputs)
-
-    def request(self, resource: Resource) -> Request:
-        """What is asked."""
-        return Request(
-            operation=self.operation,
-            original=self.original,
-            matched=resource.kind,
-            resource=resource,
-            namespace=resource.namespace,
-            namespace_object=self._whole_namespace,
-            user=self._user,
-        )
-
-    def key(self, binding: Binding, check: Check, outcome: OutcomeName, kind: Kind, namespace: str) -> TallyKey:
-        """Under what outcomes of the policy are counted."""
-        return TallyKey(
-            policy=self.bound.policy.name,
-            binding=binding.name,
-            param_namespace=self.param.namespace if self.param else "",
-            param_name=self.param.name if self.param else "",
-            check=check,
-            api_version=kind.api_version,
-            kind=kind.kind,
-            namespace=namespace,
-            outcome=outcome,
-            requester=check in self.bound.requester,
-            language=self.bound.policy.language,
-        )
-
-    def _fits(self, extent: cel.Extent, lengths: dict[tuple[str, ...], float] | None = None) -> bool:
-        """Whether no limit of cost can be reached by any object with no more in it than this."""
-        outlay = self._compiled.outlay
-        extents = {"object": extent, "oldObject": extent, **self._fixed}
-        return outlay is not None and outlay.is_within(extents, lengths)
-
-    def _is_small_and_holds(self, holds: Passes, extent: cel.Extent, inputs: Inputs) -> object:
-        return self._is_small(inputs, extent) and holds(inputs)
-
-    def _is_small(self, inputs: Inputs, extent: cel.Extent) -> bool:
-        """Whether no limit can be reached by this object: by the lengths of its lists, or by what is in the parts it reads."""
-        lengths = tuple((cel.entries_at(inputs, path) - 1).bit_length() for path in self._ranges)
-        key = (extent, lengths)
-        if key not in self._answers:
-            known = {path: float(1 << length) for path, length in zip(self._ranges, lengths, strict=True)}
-            self._answers[key] = self._fits(extent, known)
-        return self._answers[key] or self._fits(
-            cel.extent_of_document([_part(inputs["object"], path) for path in self._paths])
-        )
-
-    def _holds(self, inputs: Inputs) -> object:
-        if not self._compiled.variables:
-            return self._all_hold(inputs)
-        return self._all_hold({**inputs, "variables": Variables(self._compiled.variables, inputs)})
-
-    def _all_hold(self, inputs: Inputs) -> object:
-        for holds in self._conditions:
-            met = holds(inputs)
-            if met is not True:
-                return _SKIPS if met is False and self._decision is None else False
-        for holds in self._validations:
-            if holds(inputs) is not True:
-                return False
-        for leaves in self._mutations:
-            if not leaves(inputs):
-                return False
-        for value in self._values:
-            annotation = value(inputs)
-            if annotation.__class__ is not str and (annotation is not None or self._decision is not None):
-                return False
-        return True
-
-
-def _chosen(bound: Bound, original: Kind, kind: Kind, namespace: str, world: World) -> Chosen | None:
-    """How a plain policy looks at the objects of a kind in a namespace; None unless at all of them alike, or at none."""
-    resource = Resource(kind, namespace, "", "", "", {})
-    operations: set[Operation] = set()
-    bindings: list[Binding] = []
-    params: dict[tuple[str, str] | None, Resource | None] = {}
-    for binding in bound.bindings:
-        found = (select(bound.policy, binding, resource, original, operation, world) for operation in world.operations)
-        selection = next((one for one in found if one), None)
-        if selection is None or selection.matched != kind:
-            continue
-        meant = _meant(bound, binding, selection, world)
-        if not meant:
-            return None
-        operations.add(selection.target.operation)
-        bindings.append(binding)
-        params |= {(one.namespace, one.name) if one else None: one for one in meant}
-    if len(operations) > 1 or len(params) > 1:
-        return None
-    operation = operations.pop() if operations else world.operations[0]
-    return Chosen(operation, tuple(bindings), next(iter(params.values()), None))
-
-
-def _meant(bound: Bound, binding: Binding, selection: Selection, world: World) -> tuple[Resource | None, ...]:
-    """The params of a binding, None for an evaluation without one; nothing where something is wrong, or none is found."""
-    try:
-        return () if selection.fault else resolve(bound.policy, binding, selection.target.namespace, world.params)
-    except ConfigurationError:
-        return ()
-
-
-def _sees_data(policy: tuple[Bound, Kind]) -> bool:
-    """Whether a policy may see the data of Secrets. Mutations see all there is, and so may exceptions."""
-    bound, _ = policy
-    plain = not isinstance(bound.decide, Decision) or bound.decide.is_plain()
-    sees = any(reads_data(expression.paths, "object") for _, expression in bound.compiled.expressions())
-    return sees or bool(bound.policy.mutations) or not plain
-
-
-def _reads_namespace(compiled: CompiledPolicy) -> bool:
-    return any(expression.reads("namespaceObject") for _, expression in compiled.expressions())
-
-
-def _is_plain(bound: Bound, kind: Kind) -> bool:
-    """Whether nothing about an object but its kind, namespace and content decides what the policy makes of it."""
-    compiled, policy = bound.compiled, bound.policy
-    narrowings = (policy.match, *(binding.match for binding in bound.bindings))
-    return (
-        (bound.decides_plainly(kind) or _is_plain_kyverno(bound) or _is_plain_mutator(bound, kind))
-        and not bound.reading.reason
-        and not bound.namespace
-        and not (policy.param_kind and policy.mutations)
-        and all(_looks_at_all(match) for match in narrowings if match is not None)
-        and all(expression.program is not None for _, expression in compiled.expressions())
-        and not any(expression.reads("authorizer") for expression in _expressions(compiled))
-        and not any(_differs(expression) for _, expression in compiled.conditions)
-        and not any(expression.reads("namespaceObject") for expression in compiled.annotations)
-    )
-
-
-def _is_plain_kyverno(bound: Bound) -> bool:
-    """Whether nothing is excepted from a policy of Kyverno's; its request has the object in it, and is as large."""
-    asked = _expressions(bound.compiled)
-    decides = isinstance(bound.decide, Decision) and bound.decide.is_plain()
-    return decides and not any(("request",) in expression.paths for expression in asked)
-
-
-def _is_plain_mutator(bound: Bound, kind: Kind) -> bool:
-    """Whether it can be told of every mutation that it leaves an object as it is."""
-    return isinstance(bound.decide, Mutator) and len(bound.decide.tests(bound.compiled, kind)) > 0
-
-
-def _differs(condition: Expression) -> bool:
-    """Whether a match condition sees something else than a validation does."""
-    return condition.reads("request") or condition.reads("namespaceObject")
-
-
-def _looks_at_all(match: MatchResources) -> bool:
-    names = any(rule.resource_names for rule in (*match.rules, *match.exclude_rules))
-    return match.object_selector.empty and not names
-
-
-def _expressions(compiled: CompiledPolicy) -> Iterator[Expression]:
-    """What is evaluated for an object that passes."""
-    yield from (expression for _, expression in compiled.conditions)
-    yield from (expression for _, expression, _ in compiled.validations)
-    yield from compiled.annotations
-    yield from compiled.mutations
-
-
-def _function(expression: Expression) -> Passes:
-    program = expression.program
-    if program is None:
-        raise TypeError
-    return program.generate() or program.evaluate
-
-
-def _evaluating(expression: Expression) -> Passes:
-    program = expression.program
-    if program is None:
-        raise TypeError
-    return program.evaluate
-
-
-def _outermost(paths: Iterable[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
-    """The paths that are not inside another one."""
-    found: list[tuple[str, ...]] = []
-    for path in sorted(set(paths)):
-        if not any(path[: len(outer)] == outer for outer in found):
-            found.append(path)
-    return tuple(found)
-
-
-def _part(value: object, path: tuple[str, ...]) -> object:
-    """What is under a path, or all of the list that the path leads through."""
-    for key in path:
-        if not isinstance(value, dict):
-            return value
-        value = value.get(key)
-    return value
-
-
-def _added(one: cel.Extent, other: cel.Extent) -> cel.Extent:
-    return cel.Extent(*(left + right for left, right in zip(one, other, strict=True)))

@@ -5,54 +5,43 @@ Objects are decoded, judged by every policy that may match them, and dropped; on
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from functools import lru_cache
 from typing import assert_never
 
-import msgspec
 import orjson
 
+from scanner.admission.context import World
 from scanner.admission.cost_budget import Strain
+from scanner.admission.dispatch import Bound, Ruling, judge
 from scanner.audit import redact
 from scanner.audit.evidence import Evidence, evidence
-from scanner.audit.fast_path import Held, Mesh, Sieve
-from scanner.cel.stack import with_room
+from scanner.audit.fast_path import Mesh, Sieve
+from scanner.audit.fast_policy import Held
+from scanner.audit.findings import denies, fingerprint
+from scanner.audit.items import decoded, item_fault, listed, may_have_long_numbers
+from scanner.audit.tally import counted_as, tally_key
 from scanner.errors import AuthorizerFailed, SchemaUnknown
 from scanner.model.json import Json, as_object
 from scanner.model.outcome import (
-    Check,
-    CheckKind,
     Errored,
     Finding,
     Gap,
     GapKind,
     Judgement,
-    Outcome,
     Passed,
     Skipped,
-    SkipReason,
     Violated,
     WouldChange,
 )
-from scanner.model.policy import BindingKey, Invocation, PolicyKey
+from scanner.model.policy import BindingKey, PolicyKey
 from scanner.model.resource import Kind, Page, Resource, resource_of
-from scanner.model.scan import OutcomeName, PageResult, TallyKey
+from scanner.model.scan import PageResult, TallyKey
 from scanner.policies.mutating.together import Together, invocations, together
 from scanner.policies.plan import KindPlan
-from scanner.policies.validating.bind import Bound, Ruling, World, judge
-
-# Where an integer of JSON may begin; the digits within a checksum are none.
-_LONG_NUMBER = re.compile(rb"(?:^|[\s:,\[-])[0-9]{19}")
-_DIGITS = bytes(ord("0") if chr(byte).isdigit() and byte < 128 else ord(" ") for byte in range(256))  # noqa: PLR2004
-_LONG_RUN = b"0" * 19
-_INT64 = 2**63
-_QUOTED = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +62,7 @@ class Judge:
             sheet.gaps.append(Gap(GapKind.OBJECT, _where(page.kind), f"the page could not be decoded: {error}"))
             return _result(page, sheet)
         sieve = self.sieves.setdefault(page.kind, Sieve(self.world, plan))
-        read = decoded if _may_have_long_numbers(page.data) else orjson.loads
+        read = decoded if may_have_long_numbers(page.data) else orjson.loads
         for text in items:
             resource = self._resource(page.kind, text, read, sheet)
             if resource is not None and _is_new(resource, known, sheet):
@@ -177,7 +166,9 @@ class Judge:
         sheet.matched.update({ruling.invocation.binding.key for ruling in rulings})
         if bound.policy.param_kind:
             sheet.bare.update(ruling.invocation.binding.key for ruling in rulings if not ruling.judgements)
-        sheet.tallies.update(_tally(ruling, judgement, bound) for ruling in rulings for judgement in ruling.judgements)
+        sheet.tallies.update(
+            tally_key(ruling, judgement, bound) for ruling in rulings for judgement in ruling.judgements
+        )
         return bool(rulings)
 
     def _findings(self, ruling: Ruling, bound: Bound) -> Iterator[Finding]:
@@ -305,154 +296,6 @@ def _is_new(resource: Resource, known: AbstractSet[str], sheet: _Sheet) -> bool:
         return False
     sheet.identities[identity] = None
     return True
-
-
-def item_fault(kind: Kind, item: Json) -> str:
-    """Why an item of a list is no object of its kind, or an empty string. Lists of built-in kinds leave the kind out."""
-    metadata = item.get("metadata") if isinstance(item, dict) else None
-    if not isinstance(item, dict) or not isinstance(metadata, dict):
-        return "an item of the list has no metadata"
-    stated = item.get("apiVersion") or kind.api_version, item.get("kind") or kind.kind
-    if stated != (kind.api_version, kind.kind):
-        return f"an item of the list is another object: {stated[0]} {stated[1]}"[:_QUOTED]
-    return "" if metadata.get("name") else "an item of the list has no name"
-
-
-class _List(msgspec.Struct):
-    """What is needed of a list: where its items are in the text."""
-
-    items: list[msgspec.Raw] | None
-
-
-_LIST = msgspec.json.Decoder(_List)
-
-
-def decode(page: Page) -> list[Json]:
-    """The items of a page. Raises ValueError for what is not a list of items."""
-    return [decoded(text) for text in listed(page)]
-
-
-def listed(page: Page) -> list[memoryview]:
-    """The JSON texts of a page's items. Raises ValueError for what is not a list of items."""
-    try:
-        document = with_room(lambda: _LIST.decode(page.data))
-    except msgspec.ValidationError:
-        raise ValueError("it has no list of items") from None
-    except (msgspec.MsgspecError, RecursionError) as error:
-        raise ValueError(str(error)) from None
-    return [memoryview(item) for item in document.items or ()]
-
-
-def decoded(text: memoryview) -> Json:
-    """The value of a JSON text. Raises ValueError for what is none."""
-    value: Json = orjson.loads(text)
-    return _in_range(value) if _may_have_long_numbers(bytes(text)) and _LONG_NUMBER.search(text) else value
-
-
-def _may_have_long_numbers(text: bytes) -> bool:
-    """Whether there are so many digits in a row that they could be a number beyond 64 bits."""
-    return _LONG_RUN in text.translate(_DIGITS)
-
-
-def _in_range(value: Json) -> Json:
-    """The API server's decoder makes doubles of integers beyond 64 bits."""
-    if isinstance(value, dict):
-        return {key: _in_range(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_in_range(item) for item in value]
-    if isinstance(value, int) and not -_INT64 <= value < _INT64:
-        return float(value)
-    return value
-
-
-def fingerprint(invocation: Invocation, check: Check, resource: Resource, *, by_name: bool) -> str:
-    """64 hex digits that name one finding across scans: who says what about which object."""
-    policy, binding, param = invocation.policy, invocation.binding, invocation.param
-    uid = "" if by_name else resource.uid
-    identity = uid or f"{resource.kind.group}/{resource.kind.kind}/{resource.namespace}/{resource.name}"
-    place = f"{param.namespace}/{param.name}" if param else ""
-    ordinal = _ordinal(invocation, check) if check.index else 0
-    digest = _who(policy.language, policy.name, binding.name, place, check.kind, check.expression, ordinal).copy()
-    digest.update(identity.encode("utf-8", "surrogatepass"))
-    return digest.hexdigest()
-
-
-@lru_cache(maxsize=4096)
-def _who(
-    language: str, policy: str, binding: str, param: str, kind: CheckKind, expression: str, ordinal: int
-) -> hashlib._Hash:
-    """The digest of who says it, to which what it is said about is added."""
-    parts = (language, policy, binding, param, kind.value, expression.strip(), str(ordinal), "")
-    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass"))
-
-
-def _ordinal(invocation: Invocation, check: Check) -> int:
-    """Which one this is among checks with the same expression, so that inserting a check renames no other."""
-    policy = invocation.policy
-    match check.kind:
-        case CheckKind.VALIDATION:
-            texts = [validation.expression for validation in policy.validations]
-        case CheckKind.AUDIT_ANNOTATION:
-            texts = [annotation.value_expression for annotation in policy.audit_annotations]
-        case CheckKind.MUTATION:
-            texts = [mutation.expression for mutation in policy.mutations]
-        case CheckKind.CONDITIONS | CheckKind.CONFIGURATION:
-            return 0
-        case _ as never:
-            assert_never(never)
-    return sum(text.strip() == check.expression.strip() for text in texts[: check.index])
-
-
-def denies(outcome: Violated | WouldChange | Errored, invocation: Invocation) -> bool:
-    """Whether admission would refuse the object because of this outcome."""
-    if isinstance(outcome, WouldChange):
-        return False
-    if isinstance(outcome, Violated):
-        return "Deny" in invocation.binding.actions
-    return outcome.would_deny and (outcome.always or "Deny" in invocation.binding.actions)
-
-
-def counted_as(judgement: Judgement) -> OutcomeName:
-    """Under which name a judgement is counted: what an exception or a filter takes the effect from is apart from all else."""
-    if judgement.excepted_by and isinstance(judgement.outcome, Violated | Errored):
-        return OutcomeName.EXCEPTED
-    return outcome_name(judgement.outcome)
-
-
-def outcome_name(outcome: Outcome) -> OutcomeName:
-    """Under which name an outcome is counted."""
-    match outcome:
-        case Passed():
-            return OutcomeName.PASSED
-        case Violated():
-            return OutcomeName.VIOLATED
-        case WouldChange():
-            return OutcomeName.WOULD_CHANGE
-        case Errored(would_deny=would_deny):
-            return OutcomeName.ERRORED_DENY if would_deny else OutcomeName.ERRORED_ADMIT
-        case Skipped(reason=SkipReason.NOT_AUDITABLE):
-            return OutcomeName.NOT_AUDITABLE
-        case Skipped():
-            return OutcomeName.SKIPPED
-        case _ as never:
-            assert_never(never)
-
-
-def _tally(ruling: Ruling, judgement: Judgement, bound: Bound) -> TallyKey:
-    invocation, resource = ruling.invocation, ruling.resource
-    return TallyKey(
-        policy=invocation.policy.name,
-        binding=invocation.binding.name,
-        param_namespace=invocation.param.namespace if invocation.param else "",
-        param_name=invocation.param.name if invocation.param else "",
-        check=judgement.check,
-        api_version=resource.kind.api_version,
-        kind=resource.kind.kind,
-        namespace=resource.namespace,
-        outcome=counted_as(judgement),
-        requester=judgement.check in bound.requester,
-        language=invocation.policy.language,
-    )
 
 
 def _where(kind: Kind, resource: Resource | None = None) -> str:

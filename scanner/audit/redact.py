@@ -14,7 +14,9 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import assert_never
 
-from scanner.admission.evaluate import CompiledPolicy, Expression, written_message
+from scanner.admission.compiled import CompiledPolicy, Expression
+from scanner.admission.dispatch import Bound, Ruling
+from scanner.admission.results import written_message
 from scanner.audit.secret_values import HIDDEN, SHORTEST_SECRET, is_secret, without
 from scanner.audit.sensitive_fields import LAST_APPLIED, MASK
 from scanner.audit.taint import carried_texts, documents_of, taint
@@ -23,7 +25,6 @@ from scanner.model.outcome import Change, Check, CheckKind, Errored, Violated, W
 from scanner.model.resource import Resource
 from scanner.policies.kyverno.libraries.needs import ANY, needs
 from scanner.policies.mutating.together import Together
-from scanner.policies.validating.bind import Bound, Ruling
 
 WITHHELD = "[redacted: the message reads the data of a Secret]"
 WITHHELD_ERROR = "[redacted: the expression reads the data of a Secret]"

@@ -12,10 +12,10 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from scanner import cel
-from scanner.admission.evaluate import CompiledPolicy, Expression
+from scanner.admission.compiled import CompiledPolicy, Expression
+from scanner.admission.dispatch import Ruling
 from scanner.audit.sensitive_fields import Trail, anything_sensitive, is_sensitive, items
 from scanner.model.json import Json
-from scanner.policies.validating.bind import Ruling
 
 Documents: TypeAlias = "Mapping[str, Json]"
 _Path: TypeAlias = "tuple[str, ...]"

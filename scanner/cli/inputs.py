@@ -13,7 +13,7 @@ from scanner.model.scan import Scope
 if TYPE_CHECKING:
     from scanner.cluster.files import SnapshotCluster
     from scanner.model.outcome import Gap
-    from scanner.scan.policy_set import Manifest
+    from scanner.scan.documents import Manifest
 
 _STDIN = Path("-")
 
@@ -21,7 +21,7 @@ _STDIN = Path("-")
 def policy_files(paths: Sequence[Path]) -> tuple[tuple[Manifest, ...], tuple[Gap, ...]]:
     """The documents of the policy files and what could not be read of them. Raises UsageError for missing paths."""
     from scanner.cluster.manifests import read_documents  # noqa: PLC0415 - nothing is imported before it is needed
-    from scanner.scan.policy_set import Manifest  # noqa: PLC0415
+    from scanner.scan.documents import Manifest  # noqa: PLC0415
 
     read = [read_documents(path) for path in paths]
     manifests = tuple(Manifest(it.source, it.body) for documents, _ in read for it in documents)
@@ -40,7 +40,7 @@ def files_as_cluster(paths: Sequence[Path], scope: Scope, name: str, kubernetes_
 
 def policies_among(cluster: SnapshotCluster) -> tuple[Manifest, ...]:
     """The policies and bindings among a cluster's manifests."""
-    from scanner.scan.policy_set import Manifest, is_policy  # noqa: PLC0415 - nothing is imported before it is needed
+    from scanner.scan.documents import Manifest, is_policy  # noqa: PLC0415 - nothing is imported before it is needed
 
     return tuple(Manifest(it.source, it.body) for it in cluster.documents if is_policy(it.body))
 

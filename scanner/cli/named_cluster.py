@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from scanner.model.resource import Kind, Page, UserInfo
     from scanner.model.scan import ClusterIdentity
     from scanner.policies.mutating.mutation import Schemas
-    from scanner.scan.run import Cluster, Discovery
+    from scanner.scan.edges import Cluster, Discovery
 
 
 class Named:

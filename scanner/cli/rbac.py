@@ -146,7 +146,7 @@ def _needed(
     from scanner.cli.inputs import policy_files  # noqa: PLC0415 - nothing is imported before it is needed
     from scanner.model.scan import Scope  # noqa: PLC0415
     from scanner.rbac import needs  # noqa: PLC0415
-    from scanner.scan.run import Options  # noqa: PLC0415
+    from scanner.scan.options import Options  # noqa: PLC0415
 
     reject_empty({"-n": namespaces, "--skip-kind": skip_kinds})
     manifests, gaps = policy_files(files)

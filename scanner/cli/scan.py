@@ -51,7 +51,8 @@ if TYPE_CHECKING:
     from scanner.model.scan import Scan, ScanRecord
     from scanner.opinion.comparison import Comparison
     from scanner.policies.kyverno.libraries import Network
-    from scanner.scan.run import Cluster, Options
+    from scanner.scan.edges import Cluster
+    from scanner.scan.options import Options
     from scanner.store import SqlStore
 
 EPILOG = (
@@ -369,7 +370,7 @@ def _options(
     network: Network | None,
 ) -> Options:
     from scanner.cluster.yaml import load  # noqa: PLC0415 - nothing is imported before it is needed
-    from scanner.scan.run import Options  # noqa: PLC0415
+    from scanner.scan.options import Options  # noqa: PLC0415
 
     manifests, gaps = policy_files(files)
     return Options(

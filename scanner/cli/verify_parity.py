@@ -130,9 +130,10 @@ def _live(
 
 def _verified(cluster: LiveCluster, scope: Scope, sample: int, seed: int, progress: Progress) -> Parity:
     from scanner.parity import verify  # noqa: PLC0415 - nothing is imported before it is needed
-    from scanner.scan.run import Options, outlook  # noqa: PLC0415
+    from scanner.scan.options import Options  # noqa: PLC0415
+    from scanner.scan.prepare import prepare  # noqa: PLC0415
 
-    seen = outlook(cluster, Options(scope=scope), datetime.now(UTC))
+    seen = prepare(cluster, Options(scope=scope), datetime.now(UTC))
     progress.say(f"Writing up to {sample:,} objects of {seen.cluster.name} as dry runs; nothing is changed")
     return verify(seen, cluster.dry_runs(), sample=sample, seed=seed)
 

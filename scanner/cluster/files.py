@@ -35,7 +35,7 @@ from scanner.model.outcome import Gap, GapKind
 from scanner.model.release import NEWEST, shown
 from scanner.model.resource import Kind, Page, UserInfo
 from scanner.model.scan import ClusterIdentity
-from scanner.scan.run import Discovery
+from scanner.scan.edges import Discovery
 
 PAGE_SIZE: Final = 500
 _NAME_LABEL: Final = "kubernetes.io/metadata.name"

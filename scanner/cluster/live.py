@@ -28,7 +28,7 @@ from scanner.model.json import JsonObject, as_object, as_text, dig, texts
 from scanner.model.resource import Kind, Page, UserInfo
 from scanner.model.scan import ClusterIdentity
 from scanner.rbac import Need
-from scanner.scan.run import Discovery
+from scanner.scan.edges import Discovery
 
 CHUNK_SIZE: Final = 500
 _OK: Final = 200

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import permutations
 
+from scanner.admission.dispatch import Bound
 from scanner.model.policy import Binding, MatchResources, ParamRef, Policy
 from scanner.model.scan import Health, HealthKind
-from scanner.policies.validating.bind import Bound
 
 
 def redundant(entry: Bound) -> Iterator[Health]:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from scanner.admission.dispatch import Bound
 from scanner.admission.match import could_match
 from scanner.cel.releases import WRAPPED_OBJECTS
 from scanner.model.policy import Policy
 from scanner.model.release import Minor
 from scanner.model.resource import Kind
 from scanner.model.scan import Health, HealthKind
-from scanner.policies.validating.bind import Bound
 
 
 def of_policies(bound: Iterable[Bound], kinds: tuple[Kind, ...], rules: Minor) -> Iterator[Health]:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from scanner.admission.dispatch import Bound
 from scanner.admission.match import could_match
 from scanner.model.policy import Policy
 from scanner.model.resource import Kind
 from scanner.model.scan import Health, HealthKind
-from scanner.policies.validating.bind import Bound
 from scanner.policies.validating.wrapped import WrappedEvaluator
 
 

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from scanner.admission.dispatch import Bound
 from scanner.model.policy import BindingKey, Policy, PolicyKey
 from scanner.model.scan import Coverage, CoverageState, Health, HealthKind, OutcomeName, PageResult
-from scanner.policies.validating.bind import Bound
 
 _NEAR = 0.8
 _SEEN = (CoverageState.LISTED, CoverageState.INCONSISTENT)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from scanner.admission.context import World
+from scanner.admission.dispatch import Bound
 from scanner.admission.params import ParamSource, unserved
 from scanner.health import bindings, status
 from scanner.model.policy import ParamRef, Policy
@@ -11,7 +13,6 @@ from scanner.model.reading import Auditability
 from scanner.model.resource import Kind, Resource
 from scanner.model.scan import Health, HealthKind
 from scanner.policies import kinds
-from scanner.policies.validating.bind import Bound, World
 
 _UNASKED = (
     "expressions that ask the authorizer are not auditable, because it may not be asked: grant create on "

@@ -13,9 +13,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
+from scanner.admission.compiled import CompiledPolicy, Expression
+from scanner.admission.context import World
 from scanner.admission.cost_budget import Variables
-from scanner.admission.evaluate import CompiledPolicy, Expression, inputs_of
-from scanner.audit.page import Judge, decoded, listed
+from scanner.admission.dispatch import Bound, Ruling, judge
+from scanner.admission.evaluate import inputs_of
+from scanner.audit.items import decoded, listed
+from scanner.audit.page import Judge
 from scanner.audit.repeats import Seen
 from scanner.model.opinion import Disagreement, Limited, Opinion
 from scanner.model.outcome import Check, CheckKind
@@ -27,7 +31,6 @@ from scanner.opinion.values import same
 from scanner.policies.kyverno.decide import Decision
 from scanner.policies.kyverno.request import with_variables
 from scanner.policies.plan import KindPlan
-from scanner.policies.validating.bind import Bound, Ruling, World, judge
 
 _MOST_DISAGREEMENTS = 100
 _KINDS = {

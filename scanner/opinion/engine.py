@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from scanner.admission.evaluate import Expression
+from scanner.admission.compiled import Expression
 from scanner.cel import EvaluationError
 from scanner.opinion.values import Inexpressible, tagged
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from scanner.admission.dispatch import Bound, Ruling
 from scanner.audit import redact
 from scanner.audit.secret_values import is_secret
 from scanner.model.json import Json, JsonObject, as_object
@@ -20,7 +21,6 @@ from scanner.mutate.values import CONNECTION_ENDS
 from scanner.parity.answers import Said, aside_of, refusal_of
 from scanner.parity.compare import OTHER_REFUSAL, SILENCE, Comparison, Difference
 from scanner.policies.mutating.together import Answer, answers
-from scanner.policies.validating.bind import Bound, Ruling
 
 ORDER: Final = "mutating policies fight over the object, and a server runs them in an order of its own"
 _BOOKKEEPING: Final = ("managedFields", "resourceVersion", "generation")

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
-from scanner.admission.evaluate import CompiledPolicy
+from scanner.admission.compiled import CompiledPolicy
+from scanner.admission.dispatch import Bound, Ruling, judge
 from scanner.admission.match import could_match
 from scanner.audit import redact
 from scanner.errors import ListFailed, SchemaUnknown
@@ -27,8 +28,8 @@ from scanner.parity.copies import changed_paths, copy_of, reads_any
 from scanner.parity.mutations import Expected, compared_update, expected
 from scanner.parity.verdicts import Verdict, verdicts_of
 from scanner.policies.mutating.together import invocations
-from scanner.policies.validating.bind import LANGUAGE, Bound, Ruling, judge
-from scanner.scan.run import Outlook
+from scanner.policies.validating.bind import LANGUAGE
+from scanner.scan.prepare import PreparedScan
 
 _MUTATED: Final = "admission changes what the policy reads before policies see it"
 _BLIND: Final = "Assay could not evaluate the policy"
@@ -104,14 +105,16 @@ class _Subject:
 Progress = Callable[[Parity], None]
 
 
-def verify(outlook: Outlook, writer: Writer, *, sample: int, seed: int, progress: Progress = lambda _: None) -> Parity:
+def verify(
+    prepared: PreparedScan, writer: Writer, *, sample: int, seed: int, progress: Progress = lambda _: None
+) -> Parity:
     """Replay the verdicts about `sample` objects, chosen evenly among the kinds that policies match.
 
     Raises ClusterError. The same `seed` chooses the same objects of the same cluster.
     """
-    parity = Parity(outlook.cluster, outlook.world.user.username, gaps=list(outlook.gaps))
-    replay = _Replay(outlook, writer, parity)
-    for subject in _sampled(outlook, writer, parity, sample, random.Random(seed)):  # noqa: S311 - a sample, no secret
+    parity = Parity(prepared.cluster, prepared.world.user.username, gaps=list(prepared.gaps))
+    replay = _Replay(prepared, writer, parity)
+    for subject in _sampled(prepared, writer, parity, sample, random.Random(seed)):  # noqa: S311 - a sample, no secret
         parity.objects += 1
         replay.object(subject)
         progress(parity)
@@ -119,14 +122,14 @@ def verify(outlook: Outlook, writer: Writer, *, sample: int, seed: int, progress
 
 
 def _sampled(
-    outlook: Outlook, writer: Writer, parity: Parity, sample: int, chance: random.Random
+    prepared: PreparedScan, writer: Writer, parity: Parity, sample: int, chance: random.Random
 ) -> Iterator[_Subject]:
     """As many objects as wanted, in turn from each kind; objects of one kind are equally likely."""
-    kinds = dict.fromkeys(original for plan in outlook.plans for _, original in plan.policies)
+    kinds = dict.fromkeys(original for plan in prepared.plans for _, original in plan.policies)
     for kind in filter(writer.foreign, kinds):
         parity.left_out.append(_FOREIGN.format(kind.resource))
     own = sorted(kind for kind in kinds if not writer.foreign(kind))
-    reservoirs = [_reservoir(outlook, kind, parity, sample, chance) for kind in own]
+    reservoirs = [_reservoir(prepared, kind, parity, sample, chance) for kind in own]
     chosen = 0
     for turn in range(sample):
         for reservoir in reservoirs:
@@ -135,10 +138,10 @@ def _sampled(
                 yield reservoir[turn]
 
 
-def _reservoir(outlook: Outlook, kind: Kind, parity: Parity, size: int, chance: random.Random) -> list[_Subject]:
+def _reservoir(prepared: PreparedScan, kind: Kind, parity: Parity, size: int, chance: random.Random) -> list[_Subject]:
     kept: list[_Subject] = []
     try:
-        for count, resource in enumerate(outlook.objects(kind), start=1):
+        for count, resource in enumerate(prepared.objects(kind), start=1):
             subject = _Subject(kind, resource.namespace, resource.name)
             if len(kept) < size:
                 kept.append(subject)
@@ -167,16 +170,16 @@ class _Attempt:
 class _Replay:
     """Writes one object after another, and adds up."""
 
-    def __init__(self, outlook: Outlook, writer: Writer, parity: Parity) -> None:
-        self._world = outlook.world
+    def __init__(self, prepared: PreparedScan, writer: Writer, parity: Parity) -> None:
+        self._world = prepared.world
         self._writer = writer
         self._parity = parity
-        self._seen = frozenset(plan.kind for plan in outlook.plans)
-        found = {bound.policy.key: bound for plan in outlook.plans for bound, _ in plan.policies}
+        self._seen = frozenset(plan.kind for plan in prepared.plans)
+        found = {bound.policy.key: bound for plan in prepared.plans for bound, _ in plan.policies}
         self._bounds = tuple(bound for bound in found.values() if bound.policy.language == LANGUAGE)
         self._compiled = {bound.policy.name: bound.compiled for bound in self._bounds}
         changing = {
-            bound.policy.key: bound for plan in outlook.plans for bound, _ in plan.policies if bound.policy.mutations
+            bound.policy.key: bound for plan in prepared.plans for bound, _ in plan.policies if bound.policy.mutations
         }
         self._mutators = tuple(changing[name] for name in sorted(changing))
 

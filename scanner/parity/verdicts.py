@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from scanner.admission.evaluate import CompiledPolicy
+from scanner.admission.compiled import CompiledPolicy
+from scanner.admission.dispatch import Ruling
 from scanner.audit import redact
 from scanner.model.outcome import Check, CheckKind, Errored, Judgement, Passed, Skipped, SkipReason, Violated
 from scanner.parity.copies import made_anew, reads_any
-from scanner.policies.validating.bind import Ruling
 
 AUDIT: Final = "only the audit log tells what a binding without Deny and Warn decides"
 ANNOTATION: Final = "only the audit log tells the value of an audit annotation"

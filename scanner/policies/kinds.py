@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from scanner.admission.dispatch import Bound
 from scanner.admission.match import could_match, exempt
 from scanner.model.policy import MatchResources, Rule
 from scanner.model.resource import Kind
 from scanner.model.scan import Health, HealthKind
-from scanner.policies.validating.bind import Bound
 
 _ANY = ("CREATE", "UPDATE", "DELETE", "CONNECT")
 _NOTHING = "no kind that the cluster serves and lists"

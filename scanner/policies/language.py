@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scanner.admission.evaluate import CompiledPolicy, compile_policy
+from scanner.admission.compiled import CompiledPolicy, compile_policy
 from scanner.model.policy import Policy
 from scanner.model.release import Minor
 from scanner.policies.kyverno import compile as kyverno

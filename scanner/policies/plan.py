@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from itertools import islice
 
 from scanner.admission.auditability import AUDITABLE
+from scanner.admission.dispatch import Bound
 from scanner.admission.match import could_match, exempt
 from scanner.model.policy import MatchResources, Operation, Policy
 from scanner.model.resource import Kind
-from scanner.policies.validating.bind import Bound
 
 # Group-resources whose objects are served under another group as well.
 _COHABITANTS = {("events.k8s.io", "events"): ("", "events")}

@@ -9,10 +9,10 @@ import pytest
 
 from benchmarks.objects import Made, namespaces, objects
 from benchmarks.policies import policies
+from scanner.admission.dispatch import Ruling
 from scanner.api import Auditor
 from scanner.cluster.definitions import builtin_kinds
 from scanner.model.outcome import Errored, Passed, Violated
-from scanner.policies.validating.bind import Ruling
 
 COUNT = 600
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scanner.admission.evaluate import CompiledPolicy
+from scanner.admission.compiled import CompiledPolicy
 from scanner.cel import (
     DYN,
     NOTHING,

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scanner.admission.compiled import Expression
 from scanner.admission.cost_budget import Variables
-from scanner.admission.evaluate import Expression
 from scanner.cel import (
     AUTHORIZATION,
     PARAMS,

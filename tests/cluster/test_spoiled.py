@@ -22,7 +22,8 @@ from hypothesis import strategies as st
 from scanner.cluster.live import LiveCluster
 from scanner.errors import ClusterError
 from scanner.model.json import as_list, as_text, dig
-from scanner.scan.run import Options, run
+from scanner.scan.options import Options
+from scanner.scan.run import run
 from scanner.store import SqlStore, open_store
 from tests.cli.conftest import Assay, assay, home  # noqa: F401 - fixtures
 from tests.cluster.served import (

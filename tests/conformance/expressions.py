@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from scanner import cel
+from scanner.admission.compiled import CompiledPolicy, compile_policy
 from scanner.admission.cost_budget import Variables
-from scanner.admission.evaluate import CompiledPolicy, Request, compile_policy, request_map
+from scanner.admission.request import Request, request_map
 from scanner.model.resource import Kind, UserInfo, resource_of
 from scanner.policies.manifest import read_policy
 from tests.conformance.cases import Result

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from scanner import cel
+from scanner.admission.compiled import Expression, compile_expression, compile_policy
 from scanner.admission.cost_budget import EXHAUSTED, RUNTIME, Fault, Purse, Variables, run
-from scanner.admission.evaluate import Expression, compile_expression, compile_policy
 from scanner.model.outcome import CheckKind, Errored, Judgement, Passed, Skipped, SkipReason, Violated
 from scanner.policies.validating.bind import read_policy
 from tests.core import documents

@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
+from scanner.admission.context import World
+from scanner.admission.dispatch import Ruling, judge
 from scanner.model.outcome import CheckKind, Errored, Judgement, Outcome, Passed, Skipped, SkipReason, Violated
 from scanner.model.resource import resource_of
-from scanner.policies.validating.bind import Ruling, World, bind, judge, read_binding, read_policy
-from scanner.scan.policy_set import ParamTable
+from scanner.policies.validating.bind import bind, read_binding, read_policy
+from scanner.scan.param_table import ParamTable
 from tests.core import documents
 from tests.core.documents import CONFIG_MAPS, KINDS, PODS, Document, namespace, pod, thing
 

@@ -8,15 +8,18 @@ from typing import Any
 import orjson
 import pytest
 
+from scanner.admission.context import World
 from scanner.admission.params import ParamSource
-from scanner.audit.page import Judge, decode, denies, fingerprint
+from scanner.audit.findings import denies, fingerprint
+from scanner.audit.items import decode
+from scanner.audit.page import Judge
 from scanner.model.outcome import Check, CheckKind, Errored, GapKind, Violated
 from scanner.model.policy import VALIDATING, Invocation
 from scanner.model.resource import Kind, Page, Resource, resource_of
 from scanner.model.scan import PageResult
 from scanner.policies.plan import plan
-from scanner.policies.validating.bind import World, bind, read_binding, read_policy
-from scanner.scan.policy_set import ParamTable
+from scanner.policies.validating.bind import bind, read_binding, read_policy
+from scanner.scan.param_table import ParamTable
 from tests.core import documents
 from tests.core.documents import KINDS, PODS, Document, namespace, pod
 

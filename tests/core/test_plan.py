@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from scanner.admission.auditability import unauditable
+from scanner.admission.dispatch import Bound
 from scanner.model.policy import Policy
 from scanner.model.resource import Kind
 from scanner.policies.plan import equivalents, families, plan
-from scanner.policies.validating.bind import Bound, bind, read_binding, read_policy
+from scanner.policies.validating.bind import bind, read_binding, read_policy
 from tests.core import documents
 from tests.core.documents import (
     DEPLOYMENTS,

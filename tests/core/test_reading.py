@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from scanner.admission.auditability import reading
-from scanner.admission.evaluate import compile_policy
+from scanner.admission.compiled import compile_policy
 from scanner.model.outcome import Check, CheckKind
 from scanner.model.reading import Auditability, Reading
 from scanner.policies.validating.bind import read_policy

@@ -10,13 +10,14 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
+from scanner.admission.context import World
 from scanner.audit.fast_path import Sieve
 from scanner.audit.page import Judge
 from scanner.audit.redact import MASK, WITHHELD, WITHHELD_ERROR, masked, without_data
 from scanner.model.resource import Kind, Page, resource_of
 from scanner.policies.plan import equivalents, plan
-from scanner.policies.validating.bind import World, bind, read_binding, read_policy
-from scanner.scan.policy_set import ParamTable
+from scanner.policies.validating.bind import bind, read_binding, read_policy
+from scanner.scan.param_table import ParamTable
 from tests.core.documents import (
     CONFIG_MAPS,
     KINDS,

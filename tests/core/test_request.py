@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 
 from scanner.admission.auditability import OPERATIONS
-from scanner.admission.evaluate import Request, request_map
+from scanner.admission.context import World
+from scanner.admission.dispatch import judge
+from scanner.admission.request import Request, request_map
 from scanner.model.policy import Operation
 from scanner.model.resource import Kind, UserInfo, resource_of
-from scanner.policies.validating.bind import World, bind, judge, read_binding, read_policy
-from scanner.scan.policy_set import ParamTable
+from scanner.policies.validating.bind import bind, read_binding, read_policy
+from scanner.scan.param_table import ParamTable
 from tests.core import documents
 from tests.core.documents import KINDS, NAMESPACES, PODS, SCALERS_V1, SCALERS_V2, Document, namespace, pod, rule
 

@@ -6,14 +6,16 @@ from collections.abc import Callable
 
 import pytest
 
+from scanner.admission.dispatch import Bound
 from scanner.api import Auditor
+from scanner.audit.fast_eligibility import is_evaluated_alike
 from scanner.cluster.definitions import builtin_kinds
 from scanner.cluster.schemas import KnownSchemas, builtin_schemas
 from scanner.health import native_comparisons
 from scanner.model.outcome import Errored, Outcome, Passed, Violated
 from scanner.model.release import Minor
 from scanner.model.scan import HealthKind
-from scanner.policies.validating.bind import Bound, bind, read_binding, read_policy
+from scanner.policies.validating.bind import bind, read_binding, read_policy
 from tests.core import documents
 from tests.core.documents import (
     CONFIG_MAPS,
@@ -212,4 +214,4 @@ def test_a_policy_that_cannot_tell_is_judged_as_ever(text: str, plain: bool) -> 
     """Nearly all policies are; the others are not passed by a shorter way."""
     [entry] = bound_by(policy("p", text))
 
-    assert plain is entry.decides_plainly(PODS)
+    assert plain is is_evaluated_alike(entry, PODS)

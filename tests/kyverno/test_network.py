@@ -16,7 +16,7 @@ from scanner.cluster.destinations import destinations
 from scanner.cluster.http_client import Outside
 from scanner.model.scan import OutcomeName
 from scanner.policies.kyverno.libraries import Call
-from scanner.scan.run import Options
+from scanner.scan.options import Options
 from tests.core.documents import KINDS
 from tests.kyverno.made import pod, policy
 from tests.kyverno.serving import serving

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scanner.api import Auditor, Ruling
-from scanner.audit.page import outcome_name
+from scanner.audit.tally import outcome_name
 from scanner.cluster.definitions import builtin_kinds
 from scanner.model.scan import OutcomeName
 from tests.core.documents import KINDS

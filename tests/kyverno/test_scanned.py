@@ -13,8 +13,8 @@ from scanner.model.resource import Kind
 from scanner.model.scan import HealthKind, OutcomeName, Outside, Scope
 from scanner.policies.kyverno.configuration import DEFAULT, NOTHING
 from scanner.rbac import needs
-from scanner.scan.policy_set import Manifest
-from scanner.scan.run import KyvernoConfiguration, Options
+from scanner.scan.documents import Manifest
+from scanner.scan.options import KyvernoConfiguration, Options
 from tests.core.documents import KINDS
 from tests.kyverno.made import deployment, exception, pod, policy
 from tests.scan.fakes import FakeCluster, Told, forbidden, scanned

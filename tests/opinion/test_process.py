@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from scanner import cel
+from scanner.admission.compiled import Expression
 from scanner.admission.cost_budget import Variables
-from scanner.admission.evaluate import Expression
 from scanner.cel import Environment
 from scanner.opinion.engine import Answer
 from scanner.opinion.process import Process

@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from scanner import cel
+from scanner.admission.compiled import CompiledPolicy, compile_policy
 from scanner.admission.cost_budget import EXHAUSTED, RUNTIME, Variables
-from scanner.admission.evaluate import CompiledPolicy, Request, compile_policy, request_map
+from scanner.admission.request import Request, request_map
 from scanner.cel.functions.authorizer import Answer, Authorizer, Question, Subject
 from scanner.cel.functions.quantity import Quantity
 from scanner.cel.types.type_system import Type

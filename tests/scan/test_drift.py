@@ -14,8 +14,8 @@ from scanner.model.outcome import Change, Errored, GapKind, WouldChange
 from scanner.model.resource import Kind, Page
 from scanner.model.scan import HealthKind, OutcomeName
 from scanner.policies.mutating import bind as mutating
-from scanner.scan.policy_set import Manifest
-from scanner.scan.run import Options
+from scanner.scan.documents import Manifest
+from scanner.scan.options import Options
 from tests.core.documents import KINDS
 from tests.scan.fakes import FakeCluster, Told, scanned
 

@@ -9,8 +9,8 @@ import pytest
 from scanner.errors import ListFailed
 from scanner.model.resource import Kind
 from scanner.model.scan import Outside, ScanState
-from scanner.scan.policy_set import Manifest
-from scanner.scan.run import Options
+from scanner.scan.documents import Manifest
+from scanner.scan.options import Options
 from tests.core.documents import BINDINGS, KINDS, POLICIES, Document, binding, namespace, pod, policy, rule, thing
 from tests.scan.fakes import FakeCluster, Told, changed, scanned
 

@@ -10,7 +10,8 @@ from scanner.errors import ListFailed
 from scanner.model.outcome import GapKind
 from scanner.model.resource import Kind, Page
 from scanner.model.scan import CoverageState, OutcomeName, ScanState, Scope
-from scanner.scan.run import Options, outlook
+from scanner.scan.options import Options
+from scanner.scan.prepare import prepare
 from tests.core.documents import binding, namespace, pod, policy
 from tests.scan.fakes import NOON, FakeCluster, scanned
 
@@ -120,7 +121,7 @@ def test_policies_that_come_twice_are_read_once() -> None:
 def test_who_only_looks_ahead_fetches_nothing() -> None:
     """What a scan would judge can be known without its lists."""
     cluster = FakeCluster([*RULES, WEB])
-    outlook(cluster, Options(), NOON)
+    prepare(cluster, Options(), NOON)
     assert [] == cluster.expected
 
 

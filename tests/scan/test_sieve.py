@@ -10,13 +10,15 @@ import orjson
 import pytest
 from hypothesis import given
 
+from scanner.admission.context import World
 from scanner.audit.fast_path import Sieve
-from scanner.audit.page import Judge, decode
+from scanner.audit.items import decode
+from scanner.audit.page import Judge
 from scanner.errors import InvalidManifest
 from scanner.model.resource import Kind, Page, UserInfo, resource_of
 from scanner.policies.plan import KindPlan, equivalents, plan
-from scanner.policies.validating.bind import World, bind, read_binding, read_policy
-from scanner.scan.policy_set import ParamTable
+from scanner.policies.validating.bind import bind, read_binding, read_policy
+from scanner.scan.param_table import ParamTable
 from tests.core.documents import KINDS, Document, binding, policy, rule, thing
 from tests.scan.test_promises import DOCUMENTS
 

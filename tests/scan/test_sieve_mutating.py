@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scanner.admission.context import World
 from scanner.audit.fast_path import Sieve
 from scanner.audit.page import Judge
 from scanner.cluster.schemas import KnownSchemas, builtin_schemas
 from scanner.model.resource import Kind, UserInfo
 from scanner.policies.mutating.bind import bind, read_binding, read_policy
 from scanner.policies.plan import equivalents, plan
-from scanner.policies.validating.bind import World
-from scanner.scan.policy_set import ParamTable
+from scanner.scan.param_table import ParamTable
 from tests.core.documents import KINDS
 from tests.scan.test_drift import binding, config_map, policy
 from tests.scan.test_sieve import Closed, facts, page

@@ -21,7 +21,8 @@ from scanner.model.outcome import Gap, GapKind
 from scanner.model.resource import Page
 from scanner.model.scan import CoverageState, OutcomeName, PageResult, ScanState
 from scanner.policies.plan import KindPlan
-from scanner.scan.run import Options, run
+from scanner.scan.options import Options
+from scanner.scan.run import run
 from scanner.scan.workers import Job, Judged, Relay, Workers, cores
 from tests.core.documents import CONFIG_MAPS, PODS, Document, binding, namespace, pod, policy, rule, thing
 from tests.scan import test_drift

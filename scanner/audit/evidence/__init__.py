@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from itertools import islice
 
 from scanner import cel
+from scanner.admission.dispatch import Bound, Ruling
 from scanner.audit.evidence.cache import Memory
 from scanner.audit.evidence.inputs import asked
 from scanner.audit.evidence.redaction import WITHHELD, Discretion
 from scanner.cel.stack import with_room
 from scanner.model.evidence import NO_EVIDENCE, Evidence, Reason
 from scanner.model.outcome import Check, Errored, Judgement, Violated
-from scanner.policies.validating.bind import Bound, Ruling
 
 MOST = 8
 """Reasons that a finding keeps."""

@@ -13,12 +13,12 @@ from typing import TypeAlias
 import orjson
 
 from scanner import cel
-from scanner.admission.evaluate import CompiledPolicy, Expression
+from scanner.admission.compiled import CompiledPolicy, Expression
+from scanner.admission.dispatch import Ruling
 from scanner.audit.secret_values import HIDDEN, is_secret
 from scanner.model.evidence import Evidence
 from scanner.model.json import Json
 from scanner.model.outcome import Check, Judgement
-from scanner.policies.validating.bind import Ruling
 
 _REMEMBERED = 2048
 _VARIABLES = "variables"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from scanner import cel
+from scanner.admission.dispatch import Bound, Ruling
 from scanner.admission.evaluate import inputs_of
 from scanner.model.outcome import Check
 from scanner.policies.kyverno.decide import Decision
 from scanner.policies.kyverno.request import with_variables
-from scanner.policies.validating.bind import Bound, Ruling
 
 Asked = tuple[cel.Program, Mapping[str, object]]
 

@@ -13,7 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from scanner import cel
-from scanner.admission.evaluate import CompiledPolicy
+from scanner.admission.compiled import CompiledPolicy
+from scanner.admission.dispatch import Ruling
 from scanner.audit.evidence.text import cut, said, shown
 from scanner.audit.redact import WITHHELD_ANY, is_plain_error, lists_secrets
 from scanner.audit.secret_values import HIDDEN, is_secret, without
@@ -21,7 +22,6 @@ from scanner.audit.sensitive_fields import Trail, anything_sensitive, is_sensiti
 from scanner.cel.explanation.reasons import path_of
 from scanner.model.evidence import Reason
 from scanner.model.json import Json
-from scanner.policies.validating.bind import Ruling
 
 WITHHELD: Final = WITHHELD_ANY
 _LONGEST_EXPRESSION = 200

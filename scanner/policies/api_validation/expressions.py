@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from scanner import cel
-from scanner.admission.evaluate import Expression, compile_expression, compile_policy
+from scanner.admission.compiled import Expression, compile_expression, compile_policy
 from scanner.cel.values.text import quoted
 from scanner.model.policy import NamedExpression, Policy
 from scanner.model.release import Minor

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from scanner.admission.auditability import AUDITABLE, reading
-from scanner.admission.evaluate import CompiledPolicy, too_large
+from scanner.admission.compiled import CompiledPolicy, too_large
+from scanner.admission.dispatch import Bound, Exempts
 from scanner.cel import Timestamp, TooLarge
 from scanner.model.json import EMPTY
 from scanner.model.policy import Binding, MatchResources, Operation, Policy, Rule
@@ -24,7 +25,6 @@ from scanner.policies.kyverno.exceptions import PolicyException, concerning
 from scanner.policies.kyverno.libraries import Alone, Surroundings, discreet, receivers
 from scanner.policies.kyverno.modes import ADMISSION, Manner
 from scanner.policies.kyverno.spec import KyvernoPolicy
-from scanner.policies.validating.bind import Bound, Exempts
 
 AS_WRITTEN = "as-written"
 """The binding of a policy in its own form."""

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from scanner import cel
+from scanner.admission.compiled import Allowance, CompiledPolicy, Expression, checks_of, compile_expression, too_large
 from scanner.admission.cost_budget import Outlay, Share
-from scanner.admission.evaluate import Allowance, CompiledPolicy, Expression, checks_of, compile_expression, too_large
 from scanner.cel.values.text import quoted
 from scanner.model.policy import NamedExpression, Policy
 from scanner.policies.kyverno import libraries

@@ -11,7 +11,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from scanner import cel
-from scanner.admission.evaluate import CompiledPolicy, Expression, Request, left_out
+from scanner.admission.compiled import CompiledPolicy, Expression
+from scanner.admission.request import Request
+from scanner.admission.results import left_out
 from scanner.model.outcome import (
     Check,
     CheckKind,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from scanner.admission.dispatch import Bound
 from scanner.model.json import as_list, as_object, as_text, dig
 from scanner.model.policy import PolicyKey
 from scanner.model.resource import Kind
@@ -16,7 +17,6 @@ from scanner.policies import kinds
 from scanner.policies.kyverno.bind import AS_WRITTEN
 from scanner.policies.kyverno.decide import Decision
 from scanner.policies.kyverno.spec import KyvernoPolicy
-from scanner.policies.validating.bind import Bound
 
 _IN_ITS_MANNER = "judged as Kyverno's own reports judge (--kyverno-compat): a scan that asks every check finds more"
 _NOT_ASKED = "evaluation.admission.enabled is false: Kyverno's webhook does not ask it, and no request is refused"

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import orjson
 
+from scanner.admission.dispatch import Bound
 from scanner.cel import EvaluationError, Value
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig
 from scanner.model.resource import Kind, Resource
@@ -22,7 +23,6 @@ from scanner.policies.kyverno.libraries import Alone, Call, Collection, Network,
 from scanner.policies.kyverno.libraries.needs import Need, needs
 from scanner.policies.kyverno.libraries.projections import projected
 from scanner.policies.kyverno.request import with_doubles
-from scanner.policies.validating.bind import Bound
 
 Parse = Callable[[str], Json]
 Places = Mapping[Kind, tuple[str, ...]]

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from scanner import cel
-from scanner.admission.evaluate import CompiledPolicy, Expression, Request
+from scanner.admission.compiled import CompiledPolicy, Expression
+from scanner.admission.request import Request
 from scanner.model.json import Json, JsonObject
 from scanner.model.resource import Kind
 from scanner.policies.kyverno.modes import Manner

@@ -12,7 +12,9 @@ from typing import TypeAlias, cast
 
 from scanner import cel
 from scanner.admission.auditability import AUDITABLE
-from scanner.admission.evaluate import CompiledPolicy, Expression, Request
+from scanner.admission.compiled import CompiledPolicy, Expression
+from scanner.admission.dispatch import Bound
+from scanner.admission.request import Request
 from scanner.cel.releases import WRAPPED_OBJECTS
 from scanner.cel.stack import with_room
 from scanner.errors import InvalidManifest
@@ -25,7 +27,7 @@ from scanner.mutate.schema import Schema
 from scanner.mutate.unchanged import Holds, holds
 from scanner.policies import api_validation, manifest
 from scanner.policies.mutating.mutation import Schemas, is_left, predict
-from scanner.policies.validating.bind import Bound, bound_by
+from scanner.policies.validating.bind import bound_by
 
 LANGUAGE = "MutatingAdmissionPolicy"
 POLICIES = "mutatingadmissionpolicies"

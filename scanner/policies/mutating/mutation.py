@@ -12,8 +12,12 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from scanner import cel
+from scanner.admission.compiled import CompiledPolicy, Expression
+from scanner.admission.conditions import before_checks
 from scanner.admission.cost_budget import RUNTIME, Fault, Purse, Variables, run
-from scanner.admission.evaluate import CompiledPolicy, Expression, Request, before_checks, inputs, left_out
+from scanner.admission.evaluate import inputs
+from scanner.admission.request import Request
+from scanner.admission.results import left_out
 from scanner.cel.releases import MISSING_KEYS, WRAPPED_OBJECTS
 from scanner.cel.values.wrapped_values import wrapping
 from scanner.errors import SchemaUnknown

@@ -18,7 +18,10 @@ from itertools import chain, groupby, permutations, product
 from math import factorial, prod
 from typing import Final, TypeAlias
 
-from scanner.admission.evaluate import CompiledPolicy, Request
+from scanner.admission.compiled import CompiledPolicy
+from scanner.admission.context import World
+from scanner.admission.dispatch import Bound, Ruling, judge
+from scanner.admission.request import Request
 from scanner.cel.stack import with_room
 from scanner.model.json import JsonObject
 from scanner.model.outcome import Change, Errored, Judgement
@@ -27,7 +30,6 @@ from scanner.model.resource import Kind, Resource
 from scanner.mutate.operations import same
 from scanner.policies.mutating.bind import Mutator, refusal
 from scanner.policies.mutating.mutation import Run, difference_of, is_deep, run_of
-from scanner.policies.validating.bind import Bound, Ruling, World, judge
 
 _MOST_ORDERS: Final = 24
 _SEVERAL: Final = 2

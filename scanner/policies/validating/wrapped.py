@@ -12,7 +12,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Final, Protocol, TypeAlias, cast
 
-from scanner.admission.evaluate import CompiledPolicy, Request, evaluate
+from scanner.admission.compiled import CompiledPolicy
+from scanner.admission.evaluate import evaluate
+from scanner.admission.request import Request
 from scanner.cel import DYN, STRING, Difference, Environment, Struct, Type, Value, wrapper_differences
 from scanner.cel.checking.env import ADMISSION, AUTHORIZATION, PARAMS
 from scanner.cel.types.type_system import BOOL, INT, list_of, map_of, object_type

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from scanner.admission.context import World
+from scanner.admission.dispatch import Bound
 from scanner.api import Auditor, Ruling
 from scanner.model.json import JsonObject, as_object, as_text
 from scanner.model.outcome import Errored, WouldChange
@@ -15,8 +17,7 @@ from scanner.mutate.operations import apply
 from scanner.policies.mutating import bind as mutating
 from scanner.policies.mutating.bind import refusal
 from scanner.policies.mutating.together import Answer, answers, invocations
-from scanner.policies.validating.bind import Bound, World
-from scanner.scan.policy_set import ParamTable
+from scanner.scan.param_table import ParamTable
 from tests.integration.fuzz.case import Case, Made, Outcome, Refused, name_of
 from tests.integration.fuzz.manifests import binding_named
 from tests.integration.fuzz.stage import Stage
