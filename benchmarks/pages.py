@@ -13,8 +13,8 @@ import orjson
 
 from benchmarks.corpus import recorded
 from benchmarks.measured import ROUNDS, conclude, say
-from scanner.admission.context import World
-from scanner.audit.page import Judge
+from scanner.admission.context import EvaluationContext
+from scanner.audit.page import PageEvaluator
 from scanner.cluster.definitions import builtin_kinds
 from scanner.model.resource import Kind, Page, UserInfo
 from scanner.policies.plan import KindPlan, equivalents, plan
@@ -44,7 +44,7 @@ def _named(document: Any, number: int) -> Any:
 
 
 @cache
-def judge() -> tuple[Judge, KindPlan]:
+def judge() -> tuple[PageEvaluator, KindPlan]:
     """Eighteen complete policies, each with its binding, ready to judge pages."""
     cases = [case for case in recorded()["cases"] if case["name"] not in _NAMED]
     policies = [read_policy(_policy(case)) for case in cases]
@@ -52,14 +52,14 @@ def judge() -> tuple[Judge, KindPlan]:
     kinds = builtin_kinds()
     bound = bind(policies, bindings)
     names = {as_namespace(document) for document in recorded()["objects"]}
-    world = World(
+    world = EvaluationContext(
         params=ParamTable(kinds),
         namespaces={name: {"metadata": {"name": name, "labels": {"env": "prod"}}} for name in names},
         equivalents=equivalents(kinds),
         user=UserInfo("auditor", groups=("system:authenticated",)),
     )
     (chosen,) = (one for one in plan(kinds, bound) if one.kind == _KIND)
-    return Judge(world), chosen
+    return PageEvaluator(world), chosen
 
 
 def as_namespace(document: Any) -> str:

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from scanner.admission.dispatch import Bound
+from scanner.admission.dispatch import BoundPolicy
 from scanner.model.outcome import Gap
 from scanner.model.reading import Auditability
 from scanner.model.resource import Kind
-from scanner.policies.kyverno.modes import MANNERS
+from scanner.policies.kyverno.modes import MODES
 from scanner.policies.plan import plan
 from scanner.policies.validating.bind import bind
 from scanner.policies.webhooks import webhook_kinds
@@ -61,7 +61,7 @@ def needs(cluster: Cluster, options: Options) -> Needs:
     """What a scan with these options needs. Raises like a scan that has not yet begun to judge."""
     seen = prepare(cluster, options, _ANY_MOMENT)
     kinds = cluster.discover().kinds
-    operations, rules = seen.viewer.operations, seen.viewer.rules
+    operations, rules = seen.context.operations, seen.context.rules
     bound = (*bind(seen.rules.policies, seen.rules.bindings, operations, rules), *seen.kyverno)
     wanted = [
         *_documents(kinds, options),
@@ -101,14 +101,14 @@ def _namespaces(names: tuple[str, ...]) -> Iterator[Need]:
         yield Need("", _NAMESPACES.plural, "get", name, name, why)
 
 
-def _params(kinds: tuple[Kind, ...], bound: Iterable[Bound], within: tuple[str, ...]) -> Iterator[Need]:
+def _params(kinds: tuple[Kind, ...], bound: Iterable[BoundPolicy], within: tuple[str, ...]) -> Iterator[Need]:
     table = ParamTable(kinds)
     for kind, entries in table.needed(bound).items():
         names = ", ".join(entry.policy.name for entry in entries)
         yield from _lists(kind, table.namespaces(kind, entries, within), f"params of policy {names}")
 
 
-def _authorizer(bound: Iterable[Bound]) -> Iterator[Need]:
+def _authorizer(bound: Iterable[BoundPolicy]) -> Iterator[Need]:
     asking = [entry.policy.name for entry in bound if Auditability.AUTHORIZER in entry.reading.classes]
     if asking:
         why = f"policy {', '.join(asking)} asks the authorizer"
@@ -125,7 +125,7 @@ def _inventory(seen: PreparedScan) -> Iterator[Need]:
 def _kyverno_configuration(seen: PreparedScan, options: Options) -> Iterator[Need]:
     """The ConfigMap that tells which objects Kyverno's webhook never sees."""
     asked = options.kyverno_configuration
-    if asked.wanted(seen.rules, MANNERS[options.kyverno_compat]):
+    if asked.wanted(seen.rules, MODES[options.kyverno_compat]):
         yield Need("", "configmaps", "list", asked.place[0], why="the resource filters of Kyverno")
 
 

@@ -15,8 +15,8 @@ from scanner import cel
 from scanner.admission.cost_budget import (
     CONDITIONS,
     RUNTIME,
-    Outlay,
-    Share,
+    BudgetGroup,
+    CostBounds,
     Variables,
 )
 from scanner.model.outcome import (
@@ -59,7 +59,7 @@ class CompiledPolicy:
     annotations: tuple[Expression, ...]
     mutations: tuple[Expression, ...] = ()
     checks: tuple[Check, ...] = field(default=())
-    outlay: Outlay | None = None
+    cost_bounds: CostBounds | None = None
     watch: Callable[[Mapping[str, object]], None] | None = None
     written: tuple[Expression, ...] = ()
     excess: str = ""
@@ -89,7 +89,7 @@ class CompiledPolicy:
 
     def has_to_count(self, inputs: Mapping[str, object]) -> bool:
         """Whether its expressions could come to a limit of cost, as far as can be told without counting."""
-        return self.outlay is None or not self.outlay.is_within_limits(inputs)
+        return self.cost_bounds is None or not self.cost_bounds.is_within_limits(inputs)
 
     def reads(self, check: Check) -> frozenset[tuple[str, ...]]:
         """The access paths of what decides a check, those of the variables it uses included."""
@@ -189,7 +189,7 @@ def _compiled(policy: Policy, rules: Minor, *, new: bool) -> CompiledPolicy:
         checks=checks_of(policy),
         written=tuple(written),
     )
-    return replace(found, outlay=_outlay(found))
+    return replace(found, cost_bounds=_cost_bounds(found))
 
 
 class Allowance:
@@ -220,19 +220,19 @@ def too_large(policy: Policy, why: cel.TooLarge) -> CompiledPolicy:
     )
 
 
-def _outlay(compiled: CompiledPolicy) -> Outlay:
+def _cost_bounds(compiled: CompiledPolicy) -> CostBounds:
     judged = [one for _, expression, message in compiled.validations for one in (expression, message)]
     shares = (
-        _share(CONDITIONS, [expression for _, expression in compiled.conditions]),
-        _share(RUNTIME, judged),
-        _share(RUNTIME, compiled.annotations),
-        *(_share(RUNTIME, [expression]) for expression in compiled.mutations),
+        _budget_group(CONDITIONS, [expression for _, expression in compiled.conditions]),
+        _budget_group(RUNTIME, judged),
+        _budget_group(RUNTIME, compiled.annotations),
+        *(_budget_group(RUNTIME, [expression]) for expression in compiled.mutations),
     )
-    return Outlay(compiled.variables, shares)
+    return CostBounds(compiled.variables, shares)
 
 
-def _share(budget: int, expressions: Sequence[Expression | None]) -> Share:
-    return Share(budget, tuple(one.program for one in expressions if one is not None and one.program is not None))
+def _budget_group(budget: int, expressions: Sequence[Expression | None]) -> BudgetGroup:
+    return BudgetGroup(budget, tuple(one.program for one in expressions if one is not None and one.program is not None))
 
 
 def checks_of(policy: Policy) -> tuple[Check, ...]:

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from scanner.admission.compiled import CompiledPolicy
 from scanner.admission.cost_budget import (
     CONDITIONS,
+    BudgetUse,
+    CostBudget,
     Fault,
-    Purse,
-    Strain,
     run,
 )
 from scanner.admission.request import Request, activation_of, authorization, group_version_resource, request_map
@@ -20,46 +20,46 @@ from scanner.admission.results import errored, is_asked
 from scanner.model.outcome import (
     Check,
     CheckKind,
+    CheckResult,
     Errored,
-    Judgement,
     Skipped,
     SkipReason,
 )
 from scanner.model.resource import Resource
 
 
-def before_checks(compiled: CompiledPolicy, request: Request, param: Resource | None) -> tuple[Judgement, ...]:
+def before_checks(compiled: CompiledPolicy, request: Request, param: Resource | None) -> tuple[CheckResult, ...]:
     """What the match conditions decide before any check is asked; nothing when they hold."""
     if not compiled.conditions:
         return ()
     base = {**activation_of(compiled.policy, request, param), **authorization(request)}
     seen = {**base, "request": request_of_conditions(request)}
-    return unmet(compiled, seen, request.strain, counts=compiled.has_to_count(base))
+    return unmet(compiled, seen, request.budget_use, counts=compiled.has_to_count(base))
 
 
 def unmet(
-    compiled: CompiledPolicy, seen: Mapping[str, object], strain: Strain | None = None, *, counts: bool = False
-) -> tuple[Judgement, ...]:
+    compiled: CompiledPolicy, seen: Mapping[str, object], budget_use: BudgetUse | None = None, *, counts: bool = False
+) -> tuple[CheckResult, ...]:
     """What the match conditions decide, given what they may name but the variables; nothing when they hold."""
-    verdict = _conditions(compiled, seen, strain, counts=counts)
+    verdict = _conditions(compiled, seen, budget_use, counts=counts)
     if isinstance(verdict, Skipped):
-        return tuple(Judgement(check, verdict) for check in compiled.checks)
-    return () if verdict is None else (Judgement(Check(CheckKind.CONDITIONS), verdict),)
+        return tuple(CheckResult(check, verdict) for check in compiled.checks)
+    return () if verdict is None else (CheckResult(Check(CheckKind.CONDITIONS), verdict),)
 
 
 def _conditions(
-    compiled: CompiledPolicy, seen: Mapping[str, object], strain: Strain | None, *, counts: bool
+    compiled: CompiledPolicy, seen: Mapping[str, object], budget_use: BudgetUse | None, *, counts: bool
 ) -> Skipped | Errored | None:
     """None when all conditions hold. One false condition beats every error, but not an exhausted budget."""
     activation = compiled.activation(seen, metered=counts)
-    purse = Purse(CONDITIONS, strain) if counts else None
+    cost_budget = CostBudget(CONDITIONS, budget_use) if counts else None
     faults: dict[str, None] = {}
     undecided, unmet = "", ""
     for condition, expression in compiled.conditions:
         if not is_asked(expression, activation):
             undecided = undecided or f"match condition {condition.name} asks the authorizer"
             continue
-        value = run(expression, activation, purse)
+        value = run(expression, activation, cost_budget)
         if isinstance(value, Fault):
             if value.ends:
                 return errored(compiled.policy, value.text)

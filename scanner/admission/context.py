@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from scanner.admission.auditability import AUDITABLE
-from scanner.admission.cost_budget import Strain
+from scanner.admission.cost_budget import BudgetUse
 from scanner.admission.match import Target
 from scanner.admission.params import ParamSource
 from scanner.cel import Decider
@@ -16,7 +16,7 @@ from scanner.model.resource import Kind, UserInfo
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class EvaluationContext:
     """What judging an object needs to know of the cluster besides the object.
 
     `namespaces` maps names to Namespace objects; with `implied_namespaces` (files) one that is not there exists with
@@ -32,9 +32,9 @@ class World:
     user: UserInfo = field(default_factory=UserInfo)
     operations: tuple[Operation, ...] = AUDITABLE
     authorizer: Decider | None = None
-    strain: Strain | None = None
+    budget_use: BudgetUse | None = None
 
-    def on(self, operations: tuple[Operation, ...]) -> World:
+    def on(self, operations: tuple[Operation, ...]) -> EvaluationContext:
         """The same world, asked about other operations."""
         return replace(self, operations=operations)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from scanner import cel
-from scanner.cel import Extent
+from scanner.cel import SizeBound
 
 RUNTIME = 10_000_000
 """For the validations and their messages; as much again for the audit annotations, and for each mutation."""
@@ -27,31 +27,31 @@ _ASKED = ("authorizer", "authorizer.requestResource")
 
 
 @dataclass(slots=True)
-class Strain:
+class BudgetUse:
     """How near evaluations came to a limit: the largest share of a budget, or of what one expression may cost."""
 
     worst: float = 0.0
 
-    def feel(self, share: float) -> None:
+    def record(self, share: float) -> None:
         """Remember a share if it is the largest so far."""
         self.worst = max(self.worst, share)
 
 
-class Purse:
+class CostBudget:
     """What is left of a budget."""
 
-    __slots__ = ("_strain", "_whole", "left")
+    __slots__ = ("_budget_use", "_whole", "left")
 
-    def __init__(self, left: int, strain: Strain | None = None) -> None:
+    def __init__(self, left: int, budget_use: BudgetUse | None = None) -> None:
         self.left = left
         self._whole = left
-        self._strain = strain
+        self._budget_use = budget_use
 
-    def pay(self, amount: int) -> bool:
+    def charge(self, amount: int) -> bool:
         """Take an amount out, or say that there is not enough."""
-        if self._strain:
+        if self._budget_use:
             spent = self._whole - self.left + amount
-            self._strain.feel(min(1.0, max(spent / self._whole, amount / cel.PER_CALL_LIMIT)))
+            self._budget_use.record(min(1.0, max(spent / self._whole, amount / cel.PER_CALL_LIMIT)))
         if amount > self.left:
             return False
         self.left -= amount
@@ -119,10 +119,10 @@ class Variables(cel.Lazy):
             raise cel.EvaluationError(known)
         return known
 
-    def owed(self) -> int:
+    def unpaid_cost(self) -> int:
         """What variables have cost since this was last asked."""
-        owed, self._owed = self._owed, 0
-        return owed
+        unpaid_cost, self._owed = self._owed, 0
+        return unpaid_cost
 
     def _evaluated(self, name: str) -> tuple[cel.Value] | str:
         """The value, wrapped, or the text of the error: an error that was raised would keep all that it has seen."""
@@ -145,23 +145,27 @@ class Variables(cel.Lazy):
         return measured.outcome
 
 
-def run(expression: Expression, activation: Mapping[str, object], purse: Purse | None = None) -> cel.Value | Fault:
+def run(
+    expression: Expression, activation: Mapping[str, object], cost_budget: CostBudget | None = None
+) -> cel.Value | Fault:
     """The value of an expression; it is counted when there is a purse to pay from."""
     if expression.program is None:
         return Fault(f"compilation error: {expression.fault}")
-    if purse is not None:
-        return _paid(expression.text, expression.program, activation, purse)
+    if cost_budget is not None:
+        return _paid(expression.text, expression.program, activation, cost_budget)
     try:
         return expression.program.evaluate(activation)
     except cel.EvaluationError as error:
         return _failed(expression.text, error)
 
 
-def _paid(text: str, program: cel.Program, activation: Mapping[str, object], purse: Purse) -> cel.Value | Fault:
+def _paid(
+    text: str, program: cel.Program, activation: Mapping[str, object], cost_budget: CostBudget
+) -> cel.Value | Fault:
     measured = program.measure(activation)
     variables = activation.get("variables")
-    owed = variables.owed() if isinstance(variables, Variables) else 0
-    if not (purse.pay(owed) and purse.pay(measured.cost)):
+    unpaid_cost = variables.unpaid_cost() if isinstance(variables, Variables) else 0
+    if not (cost_budget.charge(unpaid_cost) and cost_budget.charge(measured.cost)):
         return Fault(EXHAUSTED, ends=True)
     if isinstance(measured.outcome, cel.EvaluationError):
         return _failed(text, measured.outcome)
@@ -173,12 +177,12 @@ def _failed(text: str, error: cel.EvaluationError) -> Fault:
 
 
 def run_all(
-    expressions: Iterable[Expression | None], activation: Mapping[str, object], purse: Purse
+    expressions: Iterable[Expression | None], activation: Mapping[str, object], cost_budget: CostBudget
 ) -> list[cel.Value | Fault] | Fault:
     """The value of each expression, None for none; the fault that ends them all when the budget does not last."""
     values: list[cel.Value | Fault] = []
     for expression in expressions:
-        value = None if expression is None else run(expression, activation, purse)
+        value = None if expression is None else run(expression, activation, cost_budget)
         if isinstance(value, Fault) and value.ends:
             return value
         values.append(value)
@@ -189,7 +193,7 @@ def run_all(
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class BudgetGroup:
     """Programs that share one budget."""
 
     budget: int
@@ -203,7 +207,7 @@ class _Latest:
 
     def __init__(self) -> None:
         self._sizes: dict[str, tuple[object, int]] = {}
-        self._extents: dict[str, tuple[object, Extent]] = {}
+        self._extents: dict[str, tuple[object, SizeBound]] = {}
 
     def size(self, root: str, document: object) -> int:
         """The size of a document, quickly."""
@@ -212,7 +216,7 @@ class _Latest:
             known = self._sizes[root] = (document, cel.size_of_document(document))
         return known[1]
 
-    def extent(self, root: str, document: object) -> Extent:
+    def extent(self, root: str, document: object) -> SizeBound:
         """What there is in a document, all of which is looked at."""
         known = self._extents.get(root)
         if known is None or known[0] is not document:
@@ -224,25 +228,25 @@ class _Latest:
 _LATEST = _Latest()
 
 
-def _is_no_more(extents: tuple[Extent, ...], than: tuple[Extent, ...]) -> bool:
+def _is_no_more(extents: tuple[SizeBound, ...], than: tuple[SizeBound, ...]) -> bool:
     """Whether nothing is larger than its counterpart."""
     return all(one <= other for pair in zip(extents, than, strict=True) for one, other in zip(*pair, strict=True))
 
 
-class Outlay:
+class CostBounds:
     """What the expressions of a policy cost at most, as far as that can be known from the size of their inputs."""
 
     __slots__ = ("_fitting", "_largest", "_misfits", "_roots", "_shares", "_smallest_misfit", "_variables")
 
-    def __init__(self, variables: Mapping[str, Expression], shares: Sequence[Share]) -> None:
+    def __init__(self, variables: Mapping[str, Expression], shares: Sequence[BudgetGroup]) -> None:
         self._variables = {name: one.program for name, one in variables.items() if one.program is not None}
         self._shares = tuple(share for share in shares if share.programs)
         read = {path[0] for program in self._programs() for path in program.reads}
         self._roots = tuple(root for root in _ROOTS if root in read)
         self._largest = -1
         self._smallest_misfit = cel.LARGEST_SIZE + 1
-        self._fitting: list[tuple[Extent, ...]] = []
-        self._misfits: list[tuple[Extent, ...]] = []
+        self._fitting: list[tuple[SizeBound, ...]] = []
+        self._misfits: list[tuple[SizeBound, ...]] = []
 
     def _programs(self) -> Iterator[cel.Program]:
         yield from self._variables.values()
@@ -266,7 +270,9 @@ class Outlay:
         """The paths into `object` and `oldObject` that loops run over."""
         return frozenset().union(*(program.ranges for program in self._programs()))
 
-    def is_within(self, extents: Mapping[str, Extent], lengths: Mapping[tuple[str, ...], float] | None = None) -> bool:
+    def is_within(
+        self, extents: Mapping[str, SizeBound], lengths: Mapping[tuple[str, ...], float] | None = None
+    ) -> bool:
         """Whether no limit can be exceeded when there is no more than this in each variable of the environment.
 
         `lengths` are those of `ranges`, where they are known.
@@ -284,7 +290,7 @@ class Outlay:
                     self._smallest_misfit = larger
         return size <= self._largest
 
-    def _fits(self, extents: tuple[Extent, ...]) -> bool:
+    def _fits(self, extents: tuple[SizeBound, ...]) -> bool:
         """Whether there is no more than what is known to be within the limits; what is much more is looked at first."""
         if any(_is_no_more(extents, known) for known in self._fitting):
             return True
@@ -297,7 +303,7 @@ class Outlay:
             self._misfits.append(larger)
         return False
 
-    def _adds_up(self, inputs: tuple[Extent, ...], lengths: Mapping[tuple[str, ...], float] | None = None) -> bool:
+    def _adds_up(self, inputs: tuple[SizeBound, ...], lengths: Mapping[tuple[str, ...], float] | None = None) -> bool:
         known = lengths or {}
         extents = dict(zip(self._roots, inputs, strict=True)) | dict.fromkeys(_ASKED, cel.NOTHING)
         common = list(self._variable_costs(extents, known))
@@ -308,7 +314,7 @@ class Outlay:
                 return False
         return max(common, default=0.0) <= cel.PER_CALL_LIMIT
 
-    def _variable_costs(self, extents: dict[str, Extent], known: Mapping[tuple[str, ...], float]) -> Iterator[float]:
+    def _variable_costs(self, extents: dict[str, SizeBound], known: Mapping[tuple[str, ...], float]) -> Iterator[float]:
         """What each variable costs; what is in it is made known to those after it, and to the rest."""
         for name, program in self._variables.items():
             cost, extents[f"variables.{name}"] = program.bound(extents, known)

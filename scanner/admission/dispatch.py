@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from scanner.admission.compiled import CompiledPolicy
-from scanner.admission.context import Selection, World
+from scanner.admission.context import EvaluationContext, Selection
 from scanner.admission.evaluate import evaluate
 from scanner.admission.match import Target, applies
 from scanner.admission.params import resolve, unserved
@@ -19,12 +19,12 @@ from scanner.admission.request import Request
 from scanner.admission.results import misconfigured
 from scanner.errors import ConfigurationError
 from scanner.model.json import JsonObject, dig, text_map
-from scanner.model.outcome import Check, CheckKind, Judgement, Passed, Skipped
+from scanner.model.outcome import Check, CheckKind, CheckResult, Passed, Skipped
 from scanner.model.policy import Binding, Invocation, MatchResources, Operation, Policy
 from scanner.model.reading import UNKNOWN, Reading
 from scanner.model.resource import Kind, Resource
 
-Decide: TypeAlias = Callable[[CompiledPolicy, Request, Resource | None], tuple[Judgement, ...]]
+Evaluator: TypeAlias = Callable[[CompiledPolicy, Request, Resource | None], tuple[CheckResult, ...]]
 """Every check of a matched invocation; the resource is its param."""
 
 
@@ -33,7 +33,7 @@ Exempts: TypeAlias = Callable[[Resource, Mapping[str, str]], str]
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class BoundPolicy:
     """A compiled policy with the bindings that put it into force, ordered by name, and what its expressions read.
 
     `decide` is how its language judges a request that a binding matches. With a `namespace`, it judges no object outside, but
@@ -45,44 +45,44 @@ class Bound:
     bindings: tuple[Binding, ...]
     reading: Reading = UNKNOWN
     requester: frozenset[Check] = frozenset()
-    decide: Decide = evaluate
+    decide: Evaluator = evaluate
     namespace: str = ""
-    leaks: bool = False
+    evaluates_cluster_scoped: bool = False
     own_namespace_object: bool = False
     exempts: Exempts | None = None
 
     def sees(self, namespace: str) -> bool:
         """Whether it judges the objects of a namespace, or those in none."""
-        return self.namespace in ("", namespace) or (self.leaks and not namespace)
+        return self.namespace in ("", namespace) or (self.evaluates_cluster_scoped and not namespace)
 
     def heard(
-        self, judgements: tuple[Judgement, ...], resource: Resource, namespace: JsonObject | None
-    ) -> tuple[Judgement, ...]:
+        self, check_results: tuple[CheckResult, ...], resource: Resource, namespace: JsonObject | None
+    ) -> tuple[CheckResult, ...]:
         """The judgements, without effect where requests for the object never get to the policy."""
-        if self.exempts is None or all(isinstance(it.outcome, Passed | Skipped) for it in judgements):
-            return judgements
+        if self.exempts is None or all(isinstance(it.outcome, Passed | Skipped) for it in check_results):
+            return check_results
         exempted = self.exempts(resource, text_map(dig(namespace, "metadata", "labels")))
-        return tuple(_without_effect(it, exempted) for it in judgements) if exempted else judgements
+        return tuple(_without_effect(it, exempted) for it in check_results) if exempted else check_results
 
     @property
     def policy(self) -> Policy:
         """The noun."""
         return self.compiled.policy
 
-    def deciding(self, decide: Decide) -> Bound:
+    def deciding(self, decide: Evaluator) -> BoundPolicy:
         """The same policy, judged in another way."""
         return replace(self, decide=decide)
 
 
-def _without_effect(judgement: Judgement, exempted: str) -> Judgement:
+def _without_effect(check_result: CheckResult, exempted: str) -> CheckResult:
     """What is wrong with the policy itself is no matter of the object."""
-    if isinstance(judgement.outcome, Passed | Skipped) or judgement.check.kind is CheckKind.CONFIGURATION:
-        return judgement
-    return replace(judgement, excepted_by=", ".join(filter(None, (exempted, judgement.excepted_by))))
+    if isinstance(check_result.outcome, Passed | Skipped) or check_result.check.kind is CheckKind.CONFIGURATION:
+        return check_result
+    return replace(check_result, excepted_by=", ".join(filter(None, (exempted, check_result.excepted_by))))
 
 
 @dataclass(frozen=True, slots=True)
-class Ruling:
+class InvocationResult:
     """What one invocation says about one object. `resource` is the object in the kind it was evaluated in.
 
     Without judgements it says that the binding matches but means no param here, so that nothing is evaluated. `request` is
@@ -92,11 +92,13 @@ class Ruling:
     invocation: Invocation
     operation: Operation
     resource: Resource
-    judgements: tuple[Judgement, ...]
+    check_results: tuple[CheckResult, ...]
     request: Request | None = None
 
 
-def judge(bound: Bound, resource: Resource, original: Kind, world: World) -> Iterator[Ruling]:
+def judge(
+    bound: BoundPolicy, resource: Resource, original: Kind, world: EvaluationContext
+) -> Iterator[InvocationResult]:
     """What each of a policy's bindings says about a stored object, as if a request on `original` created or rewrote it.
 
     `resource` is in the kind it was listed in. A policy that wants the object in another of its kinds says nothing
@@ -110,11 +112,11 @@ def judge(bound: Bound, resource: Resource, original: Kind, world: World) -> Ite
         )
         selection = next((found for found in selections if found), None)
         if selection and selection.matched == resource.kind:
-            yield from _rulings(bound, binding, selection, resource, world)
+            yield from _invocation_results(bound, binding, selection, resource, world)
 
 
 def select(
-    policy: Policy, binding: Binding, resource: Resource, original: Kind, operation: Operation, world: World
+    policy: Policy, binding: Binding, resource: Resource, original: Kind, operation: Operation, world: EvaluationContext
 ) -> Selection | None:
     """The request that a policy and one of its bindings match, or None. What decides are only the facts in `Target`."""
     target = _target(resource, original, operation, world)
@@ -133,7 +135,7 @@ def select(
     return None if narrowed_out else Selection(target, matched)
 
 
-def _target(resource: Resource, original: Kind, operation: Operation, world: World) -> Target:
+def _target(resource: Resource, original: Kind, operation: Operation, world: EvaluationContext) -> Target:
     namespace = request_namespace(resource)
     known = world.namespace(namespace)
     return Target(
@@ -154,13 +156,13 @@ def request_namespace(resource: Resource) -> str:
     return resource.namespace
 
 
-def _rulings(
-    bound: Bound, binding: Binding, selection: Selection, resource: Resource, world: World
-) -> Iterator[Ruling]:
+def _invocation_results(
+    bound: BoundPolicy, binding: Binding, selection: Selection, resource: Resource, world: EvaluationContext
+) -> Iterator[InvocationResult]:
     policy, target = bound.policy, selection.target
 
-    def wrong(text: str) -> Ruling:
-        return Ruling(Invocation(policy, binding), target.operation, resource, (misconfigured(policy, text),))
+    def wrong(text: str) -> InvocationResult:
+        return InvocationResult(Invocation(policy, binding), target.operation, resource, (misconfigured(policy, text),))
 
     if selection.fault:
         yield wrong(selection.fault)
@@ -171,13 +173,13 @@ def _rulings(
         yield wrong(f"failed to configure binding: {error}")
         return
     if not params:
-        yield Ruling(Invocation(policy, binding), target.operation, resource, ())
+        yield InvocationResult(Invocation(policy, binding), target.operation, resource, ())
         return
     request = _request(bound, binding, selection, resource, world)
     for param in params:
-        judgements = bound.decide(bound.compiled, request, param)
-        judgements = bound.heard(judgements, resource, world.namespace(resource.namespace))
-        yield Ruling(Invocation(policy, binding, param), target.operation, resource, judgements, request)
+        check_results = bound.decide(bound.compiled, request, param)
+        check_results = bound.heard(check_results, resource, world.namespace(resource.namespace))
+        yield InvocationResult(Invocation(policy, binding, param), target.operation, resource, check_results, request)
 
 
 def _matched(match: MatchResources | None, target: Target) -> Kind | None:
@@ -186,7 +188,9 @@ def _matched(match: MatchResources | None, target: Target) -> Kind | None:
     return applies(match, target)
 
 
-def _request(bound: Bound, binding: Binding, selection: Selection, resource: Resource, world: World) -> Request:
+def _request(
+    bound: BoundPolicy, binding: Binding, selection: Selection, resource: Resource, world: EvaluationContext
+) -> Request:
     target = selection.target
     return Request(
         operation=target.operation,
@@ -197,12 +201,14 @@ def _request(bound: Bound, binding: Binding, selection: Selection, resource: Res
         namespace_object=_namespace_object(bound, target, resource, world),
         user=world.user,
         decider=world.authorizer,
-        strain=world.strain,
+        budget_use=world.budget_use,
         narrowing=binding.match,
     )
 
 
-def _namespace_object(bound: Bound, target: Target, resource: Resource, world: World) -> JsonObject | None:
+def _namespace_object(
+    bound: BoundPolicy, target: Target, resource: Resource, world: EvaluationContext
+) -> JsonObject | None:
     if not target.namespace:
         return None
     if (resource.kind.group, resource.kind.plural) != ("", "namespaces"):

@@ -17,8 +17,8 @@ from scanner.admission.conditions import before_checks, request_of_conditions
 from scanner.admission.cost_budget import (
     EXHAUSTED,
     RUNTIME,
+    CostBudget,
     Fault,
-    Purse,
     run,
     run_all,
 )
@@ -35,14 +35,14 @@ from scanner.admission.results import (
 from scanner.model.outcome import (
     Check,
     CheckKind,
-    Judgement,
+    CheckResult,
     Outcome,
 )
 from scanner.model.policy import Validation
 from scanner.model.resource import Resource
 
 
-def evaluate(compiled: CompiledPolicy, request: Request, param: Resource | None) -> tuple[Judgement, ...]:
+def evaluate(compiled: CompiledPolicy, request: Request, param: Resource | None) -> tuple[CheckResult, ...]:
     """Every check of a matched invocation, decided as the API server would decide it."""
     if compiled.excess:
         return left_out(compiled)
@@ -60,7 +60,7 @@ def uncounted(
     seen: Mapping[str, object],
     seen_by_messages: Mapping[str, object],
     seen_by_annotations: Mapping[str, object],
-) -> tuple[Judgement, ...]:
+) -> tuple[CheckResult, ...]:
     """Every check, where no limit of cost is near, given what the expressions may name but the variables."""
     filtered = compiled.activation(seen)
     has_messages = any(message is not None for _, _, message in compiled.validations)
@@ -71,7 +71,7 @@ def uncounted(
         outcomes += [
             annotation_result(compiled, expression, run(expression, full)) for expression in compiled.annotations
         ]
-    return tuple(map(Judgement, compiled.checks, outcomes))
+    return tuple(map(CheckResult, compiled.checks, outcomes))
 
 
 def _visible(request: Request, base: Mapping[str, object]) -> tuple[dict[str, object], dict[str, object]]:
@@ -82,16 +82,18 @@ def _visible(request: Request, base: Mapping[str, object]) -> tuple[dict[str, ob
 
 def _evaluate_within_budget(
     compiled: CompiledPolicy, request: Request, base: Mapping[str, object]
-) -> tuple[Judgement, ...]:
+) -> tuple[CheckResult, ...]:
     """Count: validations and then all their messages out of one budget, annotations out of another."""
     filtered, visible = (compiled.activation(one, metered=True) for one in _visible(request, base))
-    purse = Purse(RUNTIME, request.strain)
+    cost_budget = CostBudget(RUNTIME, request.budget_use)
     asked = [expression for _, expression, _ in compiled.validations if is_asked(expression, filtered)]
-    values = run_all(asked, filtered, purse)
+    values = run_all(asked, filtered, cost_budget)
     if isinstance(values, Fault):
         return _exhausted(compiled)
-    texts = run_all((message for _, _, message in compiled.validations), visible, purse)
-    annotations = run_all(compiled.annotations, compiled.activation(base, metered=True), Purse(RUNTIME, request.strain))
+    texts = run_all((message for _, _, message in compiled.validations), visible, cost_budget)
+    annotations = run_all(
+        compiled.annotations, compiled.activation(base, metered=True), CostBudget(RUNTIME, request.budget_use)
+    )
     if isinstance(annotations, Fault):
         return _exhausted(compiled)
     found = iter(values)
@@ -104,12 +106,12 @@ def _evaluate_within_budget(
         ),
         *map(partial(annotation_result, compiled), compiled.annotations, annotations),
     ]
-    return tuple(map(Judgement, compiled.checks, outcomes))
+    return tuple(map(CheckResult, compiled.checks, outcomes))
 
 
-def _exhausted(compiled: CompiledPolicy) -> tuple[Judgement, ...]:
+def _exhausted(compiled: CompiledPolicy) -> tuple[CheckResult, ...]:
     """The one judgement of an invocation that has run out of its budget: it takes the place of all others."""
-    return (Judgement(Check(CheckKind.CONFIGURATION), errored(compiled.policy, EXHAUSTED)),)
+    return (CheckResult(Check(CheckKind.CONFIGURATION), errored(compiled.policy, EXHAUSTED)),)
 
 
 def _counted(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from scanner import cel
 from scanner.admission.cost_budget import (
-    Strain,
+    BudgetUse,
 )
 from scanner.model.json import JsonObject, as_object, dig
 from scanner.model.policy import MatchResources, Operation, Policy
@@ -50,7 +50,7 @@ class Request:
     user: UserInfo
     decider: cel.Decider | None = None
     current: JsonObject | None = None
-    strain: Strain | None = None
+    budget_use: BudgetUse | None = None
     narrowing: MatchResources | None = None
 
 

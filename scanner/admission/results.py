@@ -16,8 +16,8 @@ from scanner.admission.cost_budget import (
 from scanner.model.outcome import (
     Check,
     CheckKind,
+    CheckResult,
     Errored,
-    Judgement,
     Outcome,
     Passed,
     Skipped,
@@ -39,19 +39,19 @@ _LONGEST_ANNOTATION = 10240
 _BLANKS = "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
 
 
-def left_out(compiled: CompiledPolicy) -> tuple[Judgement, ...]:
+def left_out(compiled: CompiledPolicy) -> tuple[CheckResult, ...]:
     """What is said of a policy that was not compiled."""
-    return tuple(Judgement(check, Skipped(SkipReason.NOT_AUDITABLE, compiled.excess)) for check in compiled.checks)
+    return tuple(CheckResult(check, Skipped(SkipReason.NOT_AUDITABLE, compiled.excess)) for check in compiled.checks)
 
 
-def misconfigured(policy: Policy, text: str) -> Judgement:
+def misconfigured(policy: Policy, text: str) -> CheckResult:
     """The one judgement of an invocation whose configuration is at fault: it denies whatever the actions are."""
     denies = policy.failure_policy != "Ignore"
     if policy.failure_policy not in ("Fail", "Ignore"):
         text = f"unrecognized failure policy: '{policy.failure_policy}'"
     reason, code = ("Forbidden", 403) if policy.mutations else ("Invalid", 422)
     outcome = Errored(text, would_deny=denies, always=denies, reason=reason, code=code)
-    return Judgement(Check(CheckKind.CONFIGURATION), outcome)
+    return CheckResult(Check(CheckKind.CONFIGURATION), outcome)
 
 
 def is_asked(expression: Expression, activation: Mapping[str, object]) -> bool:

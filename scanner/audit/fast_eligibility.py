@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from scanner.admission.compiled import Expression
-from scanner.admission.context import Selection, World
-from scanner.admission.dispatch import Bound, select
+from scanner.admission.context import EvaluationContext, Selection
+from scanner.admission.dispatch import BoundPolicy, select
 from scanner.admission.evaluate import evaluate
 from scanner.admission.params import resolve
-from scanner.audit.fast_policy import Chosen, evaluated_expressions, reads_namespace
+from scanner.audit.fast_policy import BindingChoice, evaluated_expressions, reads_namespace
 from scanner.audit.redact import reads_data
 from scanner.errors import ConfigurationError
 from scanner.model.policy import Binding, MatchResources, Operation
@@ -30,7 +30,7 @@ class Traits(NamedTuple):
     reads_namespace: bool
 
 
-def traits_of(bound: Bound, kind: Kind) -> Traits:
+def traits_of(bound: BoundPolicy, kind: Kind) -> Traits:
     """Return what the fast path has to know of a policy and a kind."""
     matches = (bound.policy.match, *(binding.match for binding in bound.bindings))
     selects = any(match is not None and not match.namespace_selector.empty for match in matches)
@@ -38,7 +38,9 @@ def traits_of(bound: Bound, kind: Kind) -> Traits:
     return Traits(plain, not selects and bound.policy.param_kind is None, reads_namespace(bound.compiled))
 
 
-def choice_of(bound: Bound, original: Kind, kind: Kind, namespace: str, world: World) -> Chosen | None:
+def choice_of(
+    bound: BoundPolicy, original: Kind, kind: Kind, namespace: str, world: EvaluationContext
+) -> BindingChoice | None:
     """How a plain policy looks at the objects of a kind in a namespace; None unless at all of them alike, or at none."""
     resource = Resource(kind, namespace, "", "", "", {})
     operations: set[Operation] = set()
@@ -58,10 +60,12 @@ def choice_of(bound: Bound, original: Kind, kind: Kind, namespace: str, world: W
     if len(operations) > 1 or len(params) > 1:
         return None
     operation = operations.pop() if operations else world.operations[0]
-    return Chosen(operation, tuple(bindings), next(iter(params.values()), None))
+    return BindingChoice(operation, tuple(bindings), next(iter(params.values()), None))
 
 
-def _meant(bound: Bound, binding: Binding, selection: Selection, world: World) -> tuple[Resource | None, ...]:
+def _meant(
+    bound: BoundPolicy, binding: Binding, selection: Selection, world: EvaluationContext
+) -> tuple[Resource | None, ...]:
     """The params of a binding, None for an evaluation without one; nothing where something is wrong, or none is found."""
     try:
         return () if selection.fault else resolve(bound.policy, binding, selection.target.namespace, world.params)
@@ -69,7 +73,7 @@ def _meant(bound: Bound, binding: Binding, selection: Selection, world: World) -
         return ()
 
 
-def sees_data(policy: tuple[Bound, Kind]) -> bool:
+def sees_data(policy: tuple[BoundPolicy, Kind]) -> bool:
     """Whether a policy may see the data of Secrets. Mutations see all there is, and so may exceptions."""
     bound, _ = policy
     plain = not isinstance(bound.decide, Decision) or bound.decide.is_plain()
@@ -77,7 +81,7 @@ def sees_data(policy: tuple[Bound, Kind]) -> bool:
     return sees or bool(bound.policy.mutations) or not plain
 
 
-def _is_plain(bound: Bound, kind: Kind) -> bool:
+def _is_plain(bound: BoundPolicy, kind: Kind) -> bool:
     """Whether nothing about an object but its kind, namespace and content decides what the policy makes of it."""
     compiled, policy = bound.compiled, bound.policy
     narrowings = (policy.match, *(binding.match for binding in bound.bindings))
@@ -94,21 +98,21 @@ def _is_plain(bound: Bound, kind: Kind) -> bool:
     )
 
 
-def is_evaluated_alike(bound: Bound, kind: Kind) -> bool:
+def is_evaluated_alike(bound: BoundPolicy, kind: Kind) -> bool:
     """Whether `evaluate` alone decides requests for objects of a kind."""
     if isinstance(bound.decide, WrappedEvaluator):
         return not bound.decide.differs(bound.compiled, kind)
     return bound.decide is evaluate
 
 
-def _is_plain_kyverno(bound: Bound) -> bool:
+def _is_plain_kyverno(bound: BoundPolicy) -> bool:
     """Whether nothing is excepted from a policy of Kyverno's; its request has the object in it, and is as large."""
     asked = evaluated_expressions(bound.compiled)
     decides = isinstance(bound.decide, Decision) and bound.decide.is_plain()
     return decides and not any(("request",) in expression.paths for expression in asked)
 
 
-def _is_plain_mutator(bound: Bound, kind: Kind) -> bool:
+def _is_plain_mutator(bound: BoundPolicy, kind: Kind) -> bool:
     """Whether it can be told of every mutation that it leaves an object as it is."""
     return isinstance(bound.decide, Mutator) and len(bound.decide.tests(bound.compiled, kind)) > 0
 

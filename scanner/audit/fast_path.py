@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-from scanner.admission.context import World
-from scanner.admission.dispatch import Bound
+from scanner.admission.context import EvaluationContext
+from scanner.admission.dispatch import BoundPolicy
 from scanner.audit.fast_eligibility import choice_of, sees_data, traits_of
-from scanner.audit.fast_policy import SKIPS, Chosen, Held, Inputs, Quick, Test
+from scanner.audit.fast_policy import SKIPS, BindingChoice, FastPolicy, Inputs, NotPassed, PassTest
 from scanner.model.outcome import Check
 from scanner.model.policy import BindingKey
 from scanner.model.resource import Kind, Resource
@@ -26,35 +26,38 @@ _OFTEN = 64
 """So many objects for which a function raises are no exceptions."""
 
 
-class Shape:
+class NamespacePolicies:
     """The policies for the objects of a namespace: those with a quick way, and those for the judge.
 
     Namespaces to which the same policies apply have one in common.
     """
 
     def __init__(
-        self, quicks: Iterable[Quick], judged: Iterable[tuple[Bound, Kind]], mutating: Iterable[tuple[Bound, Kind]] = ()
+        self,
+        quicks: Iterable[FastPolicy],
+        judged: Iterable[tuple[BoundPolicy, Kind]],
+        mutating: Iterable[tuple[BoundPolicy, Kind]] = (),
     ) -> None:
         """Put policies together that look at the same inputs: those are made once for an object.
 
         `mutating` are all that may change one, in their order, whichever way they are asked.
         """
         self.mutating = tuple(mutating)
-        groups: dict[tuple[object, ...], list[Quick]] = {}
+        groups: dict[tuple[object, ...], list[FastPolicy]] = {}
         for quick in quicks:
             groups.setdefault(quick.needs, []).append(quick)
         self._groups = tuple(groups.values())
-        self._tests: dict[int, tuple[tuple[Callable[[Resource], Inputs], tuple[Test, ...]], ...]] = {}
-        self._raised: Counter[Quick] = Counter()
+        self._tests: dict[int, tuple[tuple[Callable[[Resource], Inputs], tuple[PassTest, ...]], ...]] = {}
+        self._raised: Counter[FastPolicy] = Counter()
         self.quicks = tuple(quick for group in self._groups for quick in group)
         self.judged = tuple(judged)
 
-    def held_back(self, resource: Resource, size: int) -> list[Held]:
+    def held_back(self, resource: Resource, size: int) -> list[NotPassed]:
         """The quick ones that an object whose JSON text has so many bytes does not simply pass."""
         groups = self._tests.get(size.bit_length())
         if groups is None:
             groups = self._tests[size.bit_length()] = self._of_size(1 << size.bit_length())
-        held: list[Held] = []
+        held: list[NotPassed] = []
         for made, tests in groups:
             inputs = made(resource)
             for test in tests:
@@ -65,37 +68,37 @@ class Shape:
                         continue
                 except Exception:  # noqa: BLE001 - whatever it is, it is met again where it can be said
                     self._raise(test.quick)
-                held.append(Held(test, inputs, skips=answer is SKIPS))
+                held.append(NotPassed(test, inputs, skips=answer is SKIPS))
         return held
 
-    def _raise(self, quick: Quick) -> None:
+    def _raise(self, quick: FastPolicy) -> None:
         """Take note of a function that raises: if many do, another form of it may not, or the exact evaluator has the answer."""
         self._raised[quick] += 1
         if self._raised[quick] == _OFTEN:
-            quick.adapt()
+            quick.use_fallback()
             self._tests.clear()
 
-    def _of_size(self, size: int) -> tuple[tuple[Callable[[Resource], Inputs], tuple[Test, ...]], ...]:
+    def _of_size(self, size: int) -> tuple[tuple[Callable[[Resource], Inputs], tuple[PassTest, ...]], ...]:
         return tuple((group[0].inputs, tuple(quick.test(size) for quick in group)) for group in self._groups)
 
 
-class Mesh:
+class NamespaceCounts:
     """What the objects of one namespace come to, counted until it is emptied."""
 
     __slots__ = ("_held", "_namespace", "_others", "_ruled", "_seen", "_skipped", "shape")
 
-    def __init__(self, namespace: str, shape: Shape) -> None:
+    def __init__(self, namespace: str, shape: NamespacePolicies) -> None:
         """Begin with nothing."""
         self.shape = shape
         self._namespace = namespace
         self._seen = 0
-        self._held: Counter[Quick] = Counter()
-        self._ruled: Counter[Quick] = Counter()
-        self._skipped: Counter[Quick] = Counter()
-        self._others: Counter[tuple[Quick, Check, OutcomeName]] = Counter()
+        self._held: Counter[FastPolicy] = Counter()
+        self._ruled: Counter[FastPolicy] = Counter()
+        self._skipped: Counter[FastPolicy] = Counter()
+        self._others: Counter[tuple[FastPolicy, Check, OutcomeName]] = Counter()
 
-    def held_back(self, resource: Resource, size: int) -> list[Held]:
-        """See `Shape.held_back`, without those whose conditions are false. All others are counted as passed."""
+    def held_back(self, resource: Resource, size: int) -> list[NotPassed]:
+        """See `NamespacePolicies.held_back`, without those whose conditions are false. All others are counted as passed."""
         self._seen += 1
         held = []
         for one in self.shape.held_back(resource, size):
@@ -107,7 +110,7 @@ class Mesh:
                 held.append(one)
         return held
 
-    def rule(self, quick: Quick, outcomes: Iterable[tuple[Check, OutcomeName]]) -> None:
+    def rule(self, quick: FastPolicy, outcomes: Iterable[tuple[Check, OutcomeName]]) -> None:
         """Count the outcomes of a policy that held an object back."""
         self._ruled[quick] += 1
         for check, outcome in outcomes:
@@ -129,39 +132,41 @@ class Mesh:
             counter.clear()
 
 
-class Sieve:
+class FastPath:
     """The policies of one list, by namespace. Counts what it decides, until it is emptied."""
 
-    def __init__(self, world: World, plan: KindPlan) -> None:
+    def __init__(self, world: EvaluationContext, plan: KindPlan) -> None:
         """Take the policies of a list."""
         self._world = world
         self._plan = plan
         self._traits = [traits_of(bound, plan.kind) for bound, _ in plan.policies]
-        self._everywhere: dict[int, Chosen | None] = {}
-        self._quicks: dict[tuple[object, ...], Quick | None] = {}
-        self._shapes: dict[tuple[Quick | None, ...], Shape] = {}
-        self._meshes: dict[str, Mesh] = {}
-        self._touched: dict[str, Mesh] = {}
+        self._everywhere: dict[int, BindingChoice | None] = {}
+        self._quicks: dict[tuple[object, ...], FastPolicy | None] = {}
+        self._shapes: dict[tuple[FastPolicy | None, ...], NamespacePolicies] = {}
+        self._meshes: dict[str, NamespaceCounts] = {}
+        self._touched: dict[str, NamespaceCounts] = {}
         self.withholds = (plan.kind.group, plan.kind.kind) == ("", "Secret") and not any(map(sees_data, plan.policies))
         """Whether the data of these objects, which are Secrets, is nothing that any policy reads."""
 
-    def mesh(self, namespace: str) -> Mesh:
+    def mesh(self, namespace: str) -> NamespaceCounts:
         """The policies for the objects of a namespace."""
         mesh = self._touched.get(namespace)
         if mesh is None:
-            mesh = self._meshes.get(namespace) or Mesh(namespace, self._shape(namespace))
+            mesh = self._meshes.get(namespace) or NamespaceCounts(namespace, self._shape(namespace))
             self._meshes[namespace] = self._touched[namespace] = mesh
         return mesh
 
-    def _shape(self, namespace: str) -> Shape:
+    def _shape(self, namespace: str) -> NamespacePolicies:
         found = tuple(self.quick(number, namespace) for number in range(len(self._plan.policies)))
         if found not in self._shapes:
             judged = (policy for quick, policy in zip(found, self._plan.policies, strict=True) if quick is None)
             mutating = (policy for policy in self._plan.policies if policy[0].policy.mutations)
-            self._shapes[found] = Shape((quick for quick in found if quick and quick.bindings), judged, mutating)
+            self._shapes[found] = NamespacePolicies(
+                (quick for quick in found if quick and quick.bindings), judged, mutating
+            )
         return self._shapes[found]
 
-    def quick(self, number: int, namespace: str) -> Quick | None:
+    def quick(self, number: int, namespace: str) -> FastPolicy | None:
         """The quick way of one of the policies for the objects of a namespace, None where there is none.
 
         Without bindings it looks at none of them.
@@ -177,10 +182,10 @@ class Sieve:
         read = namespace if traits.reads_namespace else ""
         key = (number, chosen.key, read)
         if key not in self._quicks:
-            self._quicks[key] = Quick(bound, original, chosen, self._plan.kind, namespace, self._world)
+            self._quicks[key] = FastPolicy(bound, original, chosen, self._plan.kind, namespace, self._world)
         return self._quicks[key]
 
-    def _choice(self, number: int, namespace: str) -> Chosen | None:
+    def _choice(self, number: int, namespace: str) -> BindingChoice | None:
         """How a policy looks at the objects of a namespace; of one that cannot tell namespaces apart it is asked once."""
         if number in self._everywhere:
             return self._everywhere[number]

@@ -9,12 +9,12 @@ from typing import NamedTuple, TypeAlias
 from scanner import cel
 from scanner.admission.compiled import CompiledPolicy, Expression
 from scanner.admission.conditions import unmet
-from scanner.admission.context import World
+from scanner.admission.context import EvaluationContext
 from scanner.admission.cost_budget import Variables
-from scanner.admission.dispatch import Bound
+from scanner.admission.dispatch import BoundPolicy
 from scanner.admission.evaluate import uncounted
 from scanner.admission.request import Request, filtered_namespace, request_form
-from scanner.model.outcome import Check, Judgement
+from scanner.model.outcome import Check, CheckResult
 from scanner.model.policy import Binding, Invocation, Operation
 from scanner.model.resource import Kind, Resource
 from scanner.model.scan import OutcomeName, TallyKey
@@ -28,25 +28,25 @@ Passes: TypeAlias = "Callable[[Inputs], object]"
 """Returns True for the inputs of an object that simply passes; returns or raises anything else for those that may not."""
 
 
-_NAMES = cel.Extent(64.0, 1024.0, 64.0)
+_NAMES = cel.SizeBound(64.0, 1024.0, 64.0)
 """What the names of an object add to a request."""
 
 
-class Test(NamedTuple):
+class PassTest(NamedTuple):
     """A policy, how to tell that an object passes it, and what there may be in the object, where that has to be seen first."""
 
     passes: Passes
-    quick: Quick
-    extent: cel.Extent | None
+    quick: FastPolicy
+    extent: cel.SizeBound | None
 
 
-class Held(NamedTuple):
+class NotPassed(NamedTuple):
     """A policy that an object does not simply pass, and what its expressions may name.
 
     `skips`: only because a match condition is false, so that nothing is asked.
     """
 
-    test: Test
+    test: PassTest
     inputs: Inputs
     skips: bool = False
 
@@ -58,7 +58,7 @@ class _Skip:
 SKIPS = _Skip()
 
 
-class Chosen(NamedTuple):
+class BindingChoice(NamedTuple):
     """By which bindings, for which operation and with which param a policy looks at objects."""
 
     operation: Operation
@@ -72,10 +72,18 @@ class Chosen(NamedTuple):
         return (self.operation, tuple(binding.key for binding in self.bindings), param)
 
 
-class Quick:
+class FastPolicy:
     """A policy that looks at all objects of a kind in a namespace alike, and evaluates them without counting the cost."""
 
-    def __init__(self, bound: Bound, original: Kind, chosen: Chosen, kind: Kind, namespace: str, world: World) -> None:
+    def __init__(
+        self,
+        bound: BoundPolicy,
+        original: Kind,
+        chosen: BindingChoice,
+        kind: Kind,
+        namespace: str,
+        world: EvaluationContext,
+    ) -> None:
         """Get the functions of a policy."""
         compiled = bound.compiled
         asked = tuple(evaluated_expressions(compiled))
@@ -87,7 +95,7 @@ class Quick:
         self._mutations = bound.decide.tests(compiled, kind) if isinstance(bound.decide, Mutator) else ()
         read = (path for one in (*asked, *messages) for path in one.paths if path[0] in ("object", "oldObject"))
         self._paths = _outermost(path[1:] for path in read)
-        self._ranges = tuple(sorted(compiled.outlay.ranges)) if compiled.outlay else ()
+        self._ranges = tuple(sorted(compiled.cost_bounds.ranges)) if compiled.cost_bounds else ()
         self._answers: dict[tuple[object, ...], bool] = {}
         self._reads_request = any(expression.reads("request") for expression in asked)
         self._messages_read_request = any(message.reads("request") for message in messages)
@@ -110,21 +118,21 @@ class Quick:
         read_too = (self._reads_request, self._decision is not None, wants_namespace)
         self.needs = (chosen.operation, original, *read_too, id(bound) if self._params else None)
 
-    def adapt(self) -> None:
+    def use_fallback(self) -> None:
         """Ask the programs, which know several ways, and not their first functions."""
         self._conditions = tuple(_evaluating(expression) for _, expression in self._compiled.conditions)
         self._validations = tuple(_evaluating(expression) for _, expression, _ in self._compiled.validations)
         self._values = tuple(map(_evaluating, self._compiled.annotations))
 
-    def test(self, size: int) -> Test:
+    def test(self, size: int) -> PassTest:
         """How to tell that an object passes whose JSON text has no more than so many bytes."""
         asked = (*self._validations, *self._mutations)
         is_one = len(asked) == 1 and not (self._compiled.variables or self._conditions or self._values)
         holds: Passes = asked[0] if is_one else self._holds
-        extent = cel.Extent(size / 2, float(size), size / 2)
+        extent = cel.SizeBound(size / 2, float(size), size / 2)
         if self._fits(extent):
-            return Test(holds, self, None)
-        return Test(partial(self._is_small_and_holds, holds, extent), self, extent)
+            return PassTest(holds, self, None)
+        return PassTest(partial(self._is_small_and_holds, holds, extent), self, extent)
 
     def inputs(self, resource: Resource) -> Inputs:
         """What the expressions may name, but the variables; `request` is empty for those who do not read it."""
@@ -139,13 +147,13 @@ class Quick:
             **self._params,
         }
 
-    def judgements(self, resource: Resource, held: Held) -> tuple[Judgement, ...] | None:
+    def check_results(self, resource: Resource, held: NotPassed) -> tuple[CheckResult, ...] | None:
         """Every check of an object that was held back; None where its cost has to be counted, or it would be changed."""
         compiled, inputs, extent = self._compiled, held.inputs, held.test.extent
         if extent is not None and not self._is_small(inputs, extent):
             return None
         if self._decision is not None:
-            return self._decision.judgements(compiled, inputs)
+            return self._decision.check_results(compiled, inputs)
         if compiled.conditions and (stopped := unmet(compiled, inputs)):
             return stopped
         if compiled.mutations:
@@ -183,16 +191,16 @@ class Quick:
             language=self.bound.policy.language,
         )
 
-    def _fits(self, extent: cel.Extent, lengths: dict[tuple[str, ...], float] | None = None) -> bool:
+    def _fits(self, extent: cel.SizeBound, lengths: dict[tuple[str, ...], float] | None = None) -> bool:
         """Whether no limit of cost can be reached by any object with no more in it than this."""
-        outlay = self._compiled.outlay
+        cost_bounds = self._compiled.cost_bounds
         extents = {"object": extent, "oldObject": extent, **self._fixed}
-        return outlay is not None and outlay.is_within(extents, lengths)
+        return cost_bounds is not None and cost_bounds.is_within(extents, lengths)
 
-    def _is_small_and_holds(self, holds: Passes, extent: cel.Extent, inputs: Inputs) -> object:
+    def _is_small_and_holds(self, holds: Passes, extent: cel.SizeBound, inputs: Inputs) -> object:
         return self._is_small(inputs, extent) and holds(inputs)
 
-    def _is_small(self, inputs: Inputs, extent: cel.Extent) -> bool:
+    def _is_small(self, inputs: Inputs, extent: cel.SizeBound) -> bool:
         """Whether no limit can be reached by this object: by the lengths of its lists, or by what is in the parts it reads."""
         lengths = tuple((cel.entries_at(inputs, path) - 1).bit_length() for path in self._ranges)
         key = (extent, lengths)
@@ -271,5 +279,5 @@ def _part(value: object, path: tuple[str, ...]) -> object:
     return value
 
 
-def _added(one: cel.Extent, other: cel.Extent) -> cel.Extent:
-    return cel.Extent(*(left + right for left, right in zip(one, other, strict=True)))
+def _added(one: cel.SizeBound, other: cel.SizeBound) -> cel.SizeBound:
+    return cel.SizeBound(*(left + right for left, right in zip(one, other, strict=True)))

@@ -14,24 +14,24 @@ from typing import assert_never
 
 import orjson
 
-from scanner.admission.context import World
-from scanner.admission.cost_budget import Strain
-from scanner.admission.dispatch import Bound, Ruling, judge
+from scanner.admission.context import EvaluationContext
+from scanner.admission.cost_budget import BudgetUse
+from scanner.admission.dispatch import BoundPolicy, InvocationResult, judge
 from scanner.audit import redact
 from scanner.audit.evidence import Evidence, evidence
-from scanner.audit.fast_path import Mesh, Sieve
-from scanner.audit.fast_policy import Held
+from scanner.audit.fast_path import FastPath, NamespaceCounts
+from scanner.audit.fast_policy import NotPassed
 from scanner.audit.findings import denies, fingerprint
 from scanner.audit.items import decoded, item_fault, listed, may_have_long_numbers
 from scanner.audit.tally import counted_as, tally_key
 from scanner.errors import AuthorizerFailed, SchemaUnknown
 from scanner.model.json import Json, as_object
 from scanner.model.outcome import (
+    CheckResult,
     Errored,
     Finding,
     Gap,
     GapKind,
-    Judgement,
     Passed,
     Skipped,
     Violated,
@@ -45,37 +45,37 @@ from scanner.policies.plan import KindPlan
 
 
 @dataclass(frozen=True, slots=True)
-class Judge:
+class PageEvaluator:
     """What is needed to judge pages; `by_name` identifies objects by name, as for files, instead of by UID."""
 
-    world: World
+    world: EvaluationContext
     exclude_namespaces: tuple[str, ...] = ()
     by_name: bool = False
-    sieves: dict[Kind, Sieve] = field(default_factory=dict, compare=False, repr=False)
+    sieves: dict[Kind, FastPath] = field(default_factory=dict, compare=False, repr=False)
 
     def page(self, page: Page, plan: KindPlan, known: AbstractSet[str] = frozenset()) -> PageResult:
         """Judge every object of a page but those that are `known`, and none of them twice."""
-        sheet = _Sheet(self.world, gaps=[])
+        sheet = _PageTally(self.world, gaps=[])
         try:
             items = listed(page)
         except ValueError as error:
             sheet.gaps.append(Gap(GapKind.OBJECT, _where(page.kind), f"the page could not be decoded: {error}"))
             return _result(page, sheet)
-        sieve = self.sieves.setdefault(page.kind, Sieve(self.world, plan))
+        fast_path = self.sieves.setdefault(page.kind, FastPath(self.world, plan))
         read = decoded if may_have_long_numbers(page.data) else orjson.loads
         for text in items:
             resource = self._resource(page.kind, text, read, sheet)
             if resource is not None and _is_new(resource, known, sheet):
                 sheet.objects += 1
-                resource = redact.without_data(resource) if sieve.withholds else resource
-                self._object(resource, sieve.mesh(resource.namespace), len(text), sheet)
+                resource = redact.without_data(resource) if fast_path.withholds else resource
+                self._object(resource, fast_path.mesh(resource.namespace), len(text), sheet)
             # Gone before the next is decoded, whose parts then take its place in memory, and in the processor's caches.
             resource = None
-        sieve.empty_into(sheet.tallies, sheet.matched)
+        fast_path.empty_into(sheet.tallies, sheet.matched)
         return _result(page, sheet)
 
     def _resource(
-        self, kind: Kind, text: memoryview, read: Callable[[memoryview], Json], sheet: _Sheet
+        self, kind: Kind, text: memoryview, read: Callable[[memoryview], Json], sheet: _PageTally
     ) -> Resource | None:
         """The object that a text describes, unless the user left it out or it is none, which is a gap."""
         try:
@@ -92,7 +92,7 @@ class Judge:
     def _excluded(self, namespace: str) -> bool:
         return bool(namespace) and any(fnmatchcase(namespace, pattern) for pattern in self.exclude_namespaces)
 
-    def _object(self, resource: Resource, mesh: Mesh, size: int, sheet: _Sheet) -> None:
+    def _object(self, resource: Resource, mesh: NamespaceCounts, size: int, sheet: _PageTally) -> None:
         if resource.namespace and self.world.namespace(resource.namespace) is None:
             why = "its namespace was not in the list of namespaces: created or deleted while scanning; scan again"
             sheet.gaps.append(Gap(GapKind.OBJECT, _where(resource.kind, resource), why))
@@ -111,45 +111,57 @@ class Judge:
         self._drift(resource, mesh.shape.mutating, sheet)
         sheet.evaluated += matched
 
-    def _ruled(self, resource: Resource, mesh: Mesh, held: Held, sheet: _Sheet) -> bool:
+    def _ruled(self, resource: Resource, mesh: NamespaceCounts, held: NotPassed, sheet: _PageTally) -> bool:
         """Whether a policy that an object does not simply pass could be evaluated without the judge."""
         quick = held.test.quick
         try:
-            judgements = quick.judgements(resource, held)
-            if judgements is None:
+            check_results = quick.check_results(resource, held)
+            if check_results is None:
                 return False
-            judgements = quick.bound.heard(judgements, resource, self.world.namespace(resource.namespace))
+            check_results = quick.bound.heard(check_results, resource, self.world.namespace(resource.namespace))
             request = quick.request(resource)
-            rulings = [Ruling(it, quick.operation, resource, judgements, request) for it in quick.invocations]
-            findings = [finding for ruling in rulings for finding in self._findings(ruling, quick.bound)]
+            invocation_results = [
+                InvocationResult(it, quick.operation, resource, check_results, request) for it in quick.invocations
+            ]
+            findings = [
+                finding
+                for invocation_result in invocation_results
+                for finding in self._findings(invocation_result, quick.bound)
+            ]
         except Exception:  # noqa: BLE001 - the judge will meet it again, and say where
             return False
         sheet.findings += findings
-        mesh.rule(quick, ((judgement.check, counted_as(judgement)) for judgement in judgements))
+        mesh.rule(quick, ((check_result.check, counted_as(check_result)) for check_result in check_results))
         return True
 
-    def _drift(self, resource: Resource, mutating: Sequence[tuple[Bound, Kind]], sheet: _Sheet) -> None:
+    def _drift(self, resource: Resource, mutating: Sequence[tuple[BoundPolicy, Kind]], sheet: _PageTally) -> None:
         """What mutating policies would change, each by itself and all of them together."""
         try:
             drifts = any(
-                isinstance(it.outcome, WouldChange) for _, ruling in sheet.changing for it in ruling.judgements
+                isinstance(it.outcome, WouldChange)
+                for _, invocation_result in sheet.changing
+                for it in invocation_result.check_results
             )
             joint = _joint(resource, mutating, sheet) if drifts else None
-            for bound, ruling in sheet.changing:
-                sheet.findings.extend(self._findings(_joined(ruling, joint), bound))
+            for bound, invocation_result in sheet.changing:
+                sheet.findings.extend(self._findings(_joined(invocation_result, joint), bound))
         except Exception as error:  # noqa: BLE001 - see below
             why = f"internal error while its mutating policies were combined: {type(error).__name__}; please report it"
             sheet.gaps.append(Gap(GapKind.EVALUATION, _where(resource.kind, resource), why))
 
-    def _policy(self, resource: Resource, bound: Bound, original: Kind, sheet: _Sheet) -> bool:
-        sheet.strain.worst = 0.0
+    def _policy(self, resource: Resource, bound: BoundPolicy, original: Kind, sheet: _PageTally) -> bool:
+        sheet.last_use.worst = 0.0
         try:
-            rulings = tuple(judge(bound, resource, original, sheet.world))
-            changing = tuple((bound, ruling) for ruling in rulings if bound.policy.mutations)
-            judged = () if changing else rulings
-            findings = tuple(finding for ruling in judged for finding in self._findings(ruling, bound))
+            invocation_results = tuple(judge(bound, resource, original, sheet.world))
+            changing = tuple(
+                (bound, invocation_result) for invocation_result in invocation_results if bound.policy.mutations
+            )
+            judged = () if changing else invocation_results
+            findings = tuple(
+                finding for invocation_result in judged for finding in self._findings(invocation_result, bound)
+            )
         except SchemaUnknown as error:
-            sheet.blind(Gap(GapKind.EVALUATION, _where(resource.kind), f"policy {bound.policy.name}: {error}"))
+            sheet.unevaluable(Gap(GapKind.EVALUATION, _where(resource.kind), f"policy {bound.policy.name}: {error}"))
             return False
         except AuthorizerFailed as error:
             why = f"policy {bound.policy.name}: {error}"
@@ -159,33 +171,45 @@ class Judge:
             why = f"internal error while policy {bound.policy.name} was evaluated: {type(error).__name__}; please report it"
             sheet.gaps.append(Gap(GapKind.EVALUATION, _where(resource.kind, resource), why))
             return False
-        if sheet.strain.worst > sheet.strained.get(bound.policy.key, 0.0):
-            sheet.strained[bound.policy.key] = sheet.strain.worst
+        if sheet.last_use.worst > sheet.budget_use.get(bound.policy.key, 0.0):
+            sheet.budget_use[bound.policy.key] = sheet.last_use.worst
         sheet.findings.extend(findings)
         sheet.changing.extend(changing)
-        sheet.matched.update({ruling.invocation.binding.key for ruling in rulings})
+        sheet.matched.update({invocation_result.invocation.binding.key for invocation_result in invocation_results})
         if bound.policy.param_kind:
-            sheet.bare.update(ruling.invocation.binding.key for ruling in rulings if not ruling.judgements)
+            sheet.without_param.update(
+                invocation_result.invocation.binding.key
+                for invocation_result in invocation_results
+                if not invocation_result.check_results
+            )
         sheet.tallies.update(
-            tally_key(ruling, judgement, bound) for ruling in rulings for judgement in ruling.judgements
+            tally_key(invocation_result, check_result, bound)
+            for invocation_result in invocation_results
+            for check_result in invocation_result.check_results
         )
-        return bool(rulings)
+        return bool(invocation_results)
 
-    def _findings(self, ruling: Ruling, bound: Bound) -> Iterator[Finding]:
-        for judgement in ruling.judgements:
-            match judgement.outcome:
+    def _findings(self, invocation_result: InvocationResult, bound: BoundPolicy) -> Iterator[Finding]:
+        for check_result in invocation_result.check_results:
+            match check_result.outcome:
                 case Violated() | WouldChange() | Errored() as outcome:
-                    safe = redact.safe(outcome, judgement.check, ruling, bound.compiled)
-                    yield self._finding(ruling, judgement, safe, evidence(ruling, judgement, bound))
+                    safe = redact.safe(outcome, check_result.check, invocation_result, bound.compiled)
+                    yield self._finding(
+                        invocation_result, check_result, safe, evidence(invocation_result, check_result, bound)
+                    )
                 case Passed() | Skipped():
                     pass
                 case _ as never:
                     assert_never(never)
 
     def _finding(
-        self, ruling: Ruling, judgement: Judgement, outcome: Violated | WouldChange | Errored, why: Evidence
+        self,
+        invocation_result: InvocationResult,
+        check_result: CheckResult,
+        outcome: Violated | WouldChange | Errored,
+        why: Evidence,
     ) -> Finding:
-        invocation, resource, check = ruling.invocation, ruling.resource, judgement.check
+        invocation, resource, check = invocation_result.invocation, invocation_result.resource, check_result.check
         return Finding(
             fingerprint=fingerprint(invocation, check, resource, by_name=self.by_name),
             policy=invocation.policy.name,
@@ -200,21 +224,21 @@ class Judge:
             name=resource.name,
             uid=resource.uid,
             resource_version=resource.resource_version,
-            operation=ruling.operation,
+            operation=invocation_result.operation,
             actions=invocation.binding.actions,
-            denies=not judgement.excepted_by and denies(outcome, invocation),
-            excepted_by=judgement.excepted_by,
+            denies=not check_result.excepted_by and denies(outcome, invocation),
+            excepted_by=check_result.excepted_by,
             language=invocation.policy.language,
             evidence=why,
         )
 
 
-def _joint(resource: Resource, mutating: Iterable[tuple[Bound, Kind]], sheet: _Sheet) -> Together | None:
+def _joint(resource: Resource, mutating: Iterable[tuple[BoundPolicy, Kind]], sheet: _PageTally) -> Together | None:
     """What all policies make of an object that some change: those that leave it alone may not, once others were there."""
     acting = [
-        (bound, ruling)
+        (bound, invocation_result)
         for bound, original in mutating
-        for ruling in invocations(bound, resource, original, sheet.world)
+        for invocation_result in invocations(bound, resource, original, sheet.world)
     ]
     judged = sheet.held | {bound.policy.key for bound, _ in sheet.changing}
     try:
@@ -224,40 +248,40 @@ def _joint(resource: Resource, mutating: Iterable[tuple[Bound, Kind]], sheet: _S
     return found and redact.joint(found, acting)
 
 
-class _Sheet:
+class _PageTally:
     """What a page adds up to while it is judged. `world` is the world of the page, which feels its strain."""
 
-    def __init__(self, world: World, gaps: list[Gap]) -> None:
-        self.strain = Strain()
-        self.world = replace(world, strain=self.strain)
+    def __init__(self, world: EvaluationContext, gaps: list[Gap]) -> None:
+        self.last_use = BudgetUse()
+        self.world = replace(world, budget_use=self.last_use)
         self.gaps = gaps
         self.findings: list[Finding] = []
-        self.changing: list[tuple[Bound, Ruling]] = []
+        self.changing: list[tuple[BoundPolicy, InvocationResult]] = []
         self.held: set[PolicyKey] = set()
         self.tallies: Counter[TallyKey] = Counter()
         self.matched: Counter[BindingKey] = Counter()
-        self.strained: dict[PolicyKey, float] = {}
-        self.bare: Counter[BindingKey] = Counter()
+        self.budget_use: dict[PolicyKey, float] = {}
+        self.without_param: Counter[BindingKey] = Counter()
         self.objects = 0
         self.evaluated = 0
         self.identities: dict[str, None] = {}
         self.repeated = 0
 
-    def blind(self, gap: Gap) -> None:
+    def unevaluable(self, gap: Gap) -> None:
         """What no object of the page can be asked is said once."""
         if gap not in self.gaps:
             self.gaps.append(gap)
 
 
-def _joined(ruling: Ruling, joint: Together | None) -> Ruling:
+def _joined(invocation_result: InvocationResult, joint: Together | None) -> InvocationResult:
     """A ruling that says what other policies do to the same object."""
     if joint is None:
-        return ruling
-    judgements = tuple(
+        return invocation_result
+    check_results = tuple(
         replace(it, outcome=_beside(it.outcome, joint)) if isinstance(it.outcome, WouldChange) else it
-        for it in ruling.judgements
+        for it in invocation_result.check_results
     )
-    return replace(ruling, judgements=judgements)
+    return replace(invocation_result, check_results=check_results)
 
 
 def _beside(outcome: WouldChange, joint: Together) -> WouldChange:
@@ -270,7 +294,7 @@ def _beside(outcome: WouldChange, joint: Together) -> WouldChange:
     )
 
 
-def _result(page: Page, sheet: _Sheet) -> PageResult:
+def _result(page: Page, sheet: _PageTally) -> PageResult:
     return PageResult(
         api_version=page.kind.api_version,
         kind=page.kind.kind,
@@ -280,15 +304,15 @@ def _result(page: Page, sheet: _Sheet) -> PageResult:
         findings=tuple(sheet.findings),
         tallies=dict(sheet.tallies),
         matched=dict(sheet.matched),
-        strained=sheet.strained,
-        bare=dict(sheet.bare),
+        budget_use=sheet.budget_use,
+        without_param=dict(sheet.without_param),
         gaps=tuple(sheet.gaps),
         identities=tuple(sheet.identities),
         repeated=sheet.repeated,
     )
 
 
-def _is_new(resource: Resource, known: AbstractSet[str], sheet: _Sheet) -> bool:
+def _is_new(resource: Resource, known: AbstractSet[str], sheet: _PageTally) -> bool:
     """Whether an object comes for the first time. A list that was begun again shows some of them twice."""
     identity = resource.uid or f"{resource.namespace}/{resource.name}"
     if identity in known or identity in sheet.identities:

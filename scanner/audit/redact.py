@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import assert_never
 
 from scanner.admission.compiled import CompiledPolicy, Expression
-from scanner.admission.dispatch import Bound, Ruling
+from scanner.admission.dispatch import BoundPolicy, InvocationResult
 from scanner.admission.results import written_message
 from scanner.audit.secret_values import HIDDEN, SHORTEST_SECRET, is_secret, without
 from scanner.audit.sensitive_fields import LAST_APPLIED, MASK
@@ -53,60 +53,73 @@ _NESTED = re.compile(r'^(composited variable "[^"]*" fails to evaluate: )+')
 
 
 def safe(
-    outcome: Violated | WouldChange | Errored, check: Check, ruling: Ruling, compiled: CompiledPolicy
+    outcome: Violated | WouldChange | Errored,
+    check: Check,
+    invocation_result: InvocationResult,
+    compiled: CompiledPolicy,
 ) -> Violated | WouldChange | Errored:
     """The outcome as it may be stored and shown."""
     match outcome:
         case Violated():
-            return _safe_violation(outcome, check, ruling, compiled)
+            return _safe_violation(outcome, check, invocation_result, compiled)
         case WouldChange():
-            return _safe_change(outcome, check, ruling, compiled)
+            return _safe_change(outcome, check, invocation_result, compiled)
         case Errored():
-            return _safe_error(outcome, check, ruling, compiled)
+            return _safe_error(outcome, check, invocation_result, compiled)
         case _ as never:
             assert_never(never)
 
 
-def _safe_violation(outcome: Violated, check: Check, ruling: Ruling, compiled: CompiledPolicy) -> Violated:
+def _safe_violation(
+    outcome: Violated, check: Check, invocation_result: InvocationResult, compiled: CompiledPolicy
+) -> Violated:
     if outcome.message == written_message(compiled.policy.validations[check.index]):
         return outcome
     reads = compiled.message_reads(check.index)
-    if _reads_secret(reads, ruling) or _reads_other_secrets(reads, compiled):
+    if _reads_secret(reads, invocation_result) or _reads_other_secrets(reads, compiled):
         return replace(outcome, message=WITHHELD)
-    found = taint(compiled, compiled.validations[check.index][2], documents_of(ruling))
+    found = taint(compiled, compiled.validations[check.index][2], documents_of(invocation_result))
     if found.computes:
         return replace(outcome, message=WITHHELD_ANY)
-    hidden = _hidden(ruling) if found.carries else HIDDEN.of(ruling.resource, ruling.invocation.param)
+    hidden = (
+        _hidden(invocation_result)
+        if found.carries
+        else HIDDEN.of(invocation_result.resource, invocation_result.invocation.param)
+    )
     return replace(outcome, message=without(outcome.message, hidden))
 
 
-def _hidden(ruling: Ruling) -> frozenset[str]:
+def _hidden(invocation_result: InvocationResult) -> frozenset[str]:
     """Everything that may be recognised of secrets: as it stands, without the blanks around it, and as JSON writes it."""
-    found = HIDDEN.of(ruling.resource, ruling.invocation.param) | carried_texts(documents_of(ruling))
+    found = HIDDEN.of(invocation_result.resource, invocation_result.invocation.param) | carried_texts(
+        documents_of(invocation_result)
+    )
     forms = {form for text in found for form in (text, text.strip(), json.dumps(text, ensure_ascii=False)[1:-1])}
     return frozenset(form for form in forms if len(form) >= SHORTEST_SECRET)
 
 
-def _safe_change(outcome: WouldChange, check: Check, ruling: Ruling, compiled: CompiledPolicy) -> WouldChange:
+def _safe_change(
+    outcome: WouldChange, check: Check, invocation_result: InvocationResult, compiled: CompiledPolicy
+) -> WouldChange:
     """The change without values of Secrets and of the environment; in a Secret, only metadata is shown at all."""
-    hidden = _hidden(ruling)
-    shown = tuple(_safe_operation(change, ruling, hidden) for change in outcome.patch)
+    hidden = _hidden(invocation_result)
+    shown = tuple(_safe_operation(change, invocation_result, hidden) for change in outcome.patch)
     return replace(
         outcome,
-        patch=_withheld_changes(outcome.patch) if _may_write_secrets(check, ruling, compiled) else shown,
-        together=tuple(_safe_operation(change, ruling, hidden) for change in outcome.together),
+        patch=_withheld_changes(outcome.patch) if _may_write_secrets(check, invocation_result, compiled) else shown,
+        together=tuple(_safe_operation(change, invocation_result, hidden) for change in outcome.together),
     )
 
 
-def _may_write_secrets(check: Check, ruling: Ruling, compiled: CompiledPolicy) -> bool:
+def _may_write_secrets(check: Check, invocation_result: InvocationResult, compiled: CompiledPolicy) -> bool:
     """Whether a mutation may put into the object what it, or one before it, made of a secret.
 
     What it only hands on by itself is recognised as it stands; what was handed on before may be in any form by then.
     """
     *before, own = _shaping(check, compiled)
-    if _is_of_secrets((own, *before), ruling, compiled):
+    if _is_of_secrets((own, *before), invocation_result, compiled):
         return True
-    documents = documents_of(ruling)
+    documents = documents_of(invocation_result)
     found = taint(compiled, own, documents)
     if found.computes or (found.carries and _runs_again(compiled)):
         return True
@@ -126,9 +139,11 @@ def _shaping(check: Check, compiled: CompiledPolicy) -> tuple[Expression, ...]:
     return (*compiled.mutations, *own) if check.kind is CheckKind.CONDITIONS else own
 
 
-def _is_of_secrets(expressions: Iterable[Expression], ruling: Ruling, compiled: CompiledPolicy) -> bool:
+def _is_of_secrets(
+    expressions: Iterable[Expression], invocation_result: InvocationResult, compiled: CompiledPolicy
+) -> bool:
     reads = frozenset(path for expression in expressions for path in expression.paths)
-    return _reads_secret(reads, ruling) or _reads_other_secrets(reads, compiled)
+    return _reads_secret(reads, invocation_result) or _reads_other_secrets(reads, compiled)
 
 
 def _withheld_changes(changes: Iterable[Change]) -> tuple[Change, ...]:
@@ -153,13 +168,16 @@ def _known_place(path: str) -> str:
     return "/".join(["", *known, *([MASK] if len(steps) > len(known) else [])])
 
 
-def joint(found: Together, acting: Sequence[tuple[Bound, Ruling]]) -> Together:
+def joint(found: Together, acting: Sequence[tuple[BoundPolicy, InvocationResult]]) -> Together:
     """What several policies do to an object, without what any of them may have made of a secret."""
-    patches = any(_has_taint(bound.compiled.mutations, ruling, bound.compiled) for bound, ruling in acting)
-    errors = patches or any(
-        _has_taint((one for _, one in bound.compiled.conditions), ruling, bound.compiled) for bound, ruling in acting
+    patches = any(
+        _has_taint(bound.compiled.mutations, invocation_result, bound.compiled) for bound, invocation_result in acting
     )
-    resource, params = acting[0][1].resource, [ruling.invocation.param for _, ruling in acting]
+    errors = patches or any(
+        _has_taint((one for _, one in bound.compiled.conditions), invocation_result, bound.compiled)
+        for bound, invocation_result in acting
+    )
+    resource, params = acting[0][1].resource, [invocation_result.invocation.param for _, invocation_result in acting]
     refused = text(found.refused, resource, *params)
     return replace(
         found,
@@ -168,14 +186,19 @@ def joint(found: Together, acting: Sequence[tuple[Bound, Ruling]]) -> Together:
     )
 
 
-def may_tell_secrets(asked: Iterable[tuple[CompiledPolicy, Ruling]]) -> bool:
+def may_tell_secrets(asked: Iterable[tuple[CompiledPolicy, InvocationResult]]) -> bool:
     """Whether what some policies say or do may hold a secret of the object that they are asked about."""
-    return any(_has_taint((one for _, one in compiled.expressions()), ruling, compiled) for compiled, ruling in asked)
+    return any(
+        _has_taint((one for _, one in compiled.expressions()), invocation_result, compiled)
+        for compiled, invocation_result in asked
+    )
 
 
-def _has_taint(expressions: Iterable[Expression], ruling: Ruling, compiled: CompiledPolicy) -> bool:
-    asked, documents = tuple(expressions), documents_of(ruling)
-    return _is_of_secrets(asked, ruling, compiled) or any(taint(compiled, one, documents) for one in asked)
+def _has_taint(
+    expressions: Iterable[Expression], invocation_result: InvocationResult, compiled: CompiledPolicy
+) -> bool:
+    asked, documents = tuple(expressions), documents_of(invocation_result)
+    return _is_of_secrets(asked, invocation_result, compiled) or any(taint(compiled, one, documents) for one in asked)
 
 
 def text(said: str, resource: Resource, *params: Resource | None) -> str:
@@ -185,9 +208,9 @@ def text(said: str, resource: Resource, *params: Resource | None) -> str:
     return masked(said, resource, *params)
 
 
-def _safe_operation(change: Change, ruling: Ruling, hidden: frozenset[str]) -> Change:
+def _safe_operation(change: Change, invocation_result: InvocationResult, hidden: frozenset[str]) -> Change:
     change = replace(change, was=_shortened(change.was))
-    hides = is_secret(ruling.resource) and not change.path.startswith(_SHOWN_OF_SECRETS)
+    hides = is_secret(invocation_result.resource) and not change.path.startswith(_SHOWN_OF_SECRETS)
     if hides or LAST_APPLIED.replace("/", "~1") in change.path:
         return replace(change, value=_withheld(change.value), was=_withheld(change.was))
     return replace(change, value=_masked_value(change.value, hidden), was=_masked_value(change.was, hidden))
@@ -218,16 +241,22 @@ def _masked_value(value: Json, hidden: frozenset[str]) -> Json:
             return [_masked_value(one, hidden) for one in value]
 
 
-def _safe_error(outcome: Errored, check: Check, ruling: Ruling, compiled: CompiledPolicy) -> Errored:
-    asked, documents = _shaping(check, compiled), documents_of(ruling)
+def _safe_error(
+    outcome: Errored, check: Check, invocation_result: InvocationResult, compiled: CompiledPolicy
+) -> Errored:
+    asked, documents = _shaping(check, compiled), documents_of(invocation_result)
     reads = frozenset(path for expression in asked for path in expression.paths)
-    secret = _reads_secret(reads, ruling) or _reads_other_secrets(reads, compiled)
+    secret = _reads_secret(reads, invocation_result) or _reads_other_secrets(reads, compiled)
     held = secret or any(taint(compiled, one, documents) for one in asked)
     if held and not _plain(outcome.message, check, reads):
         cause = WITHHELD_ERROR if secret else WITHHELD_ANY
         return replace(outcome, message=_prefix(outcome.message, check) + cause)
     # The errors of patches quote what stands in the object, whatever the expression reads.
-    hidden = _hidden(ruling) if compiled.mutations else HIDDEN.of(ruling.resource, ruling.invocation.param)
+    hidden = (
+        _hidden(invocation_result)
+        if compiled.mutations
+        else HIDDEN.of(invocation_result.resource, invocation_result.invocation.param)
+    )
     return replace(outcome, message=without(outcome.message, hidden))
 
 
@@ -265,10 +294,10 @@ def lists_secrets(texts: tuple[str, ...]) -> bool:
     return bool(named & {("", "secrets"), ("", "Secret"), ("", ANY)})
 
 
-def _reads_secret(reads: Iterable[tuple[str, ...]], ruling: Ruling) -> bool:
+def _reads_secret(reads: Iterable[tuple[str, ...]], invocation_result: InvocationResult) -> bool:
     paths = tuple(reads)
-    return (is_secret(ruling.resource) and reads_data(paths, "object")) or (
-        is_secret(ruling.invocation.param) and reads_data(paths, "params")
+    return (is_secret(invocation_result.resource) and reads_data(paths, "object")) or (
+        is_secret(invocation_result.invocation.param) and reads_data(paths, "params")
     )
 
 

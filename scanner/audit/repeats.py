@@ -13,7 +13,7 @@ from collections.abc import Iterable
 _HASHES = "q"
 
 
-class Seen:
+class RepeatDetector:
     """The objects that have come so far."""
 
     def __init__(self) -> None:

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from scanner import cel
 from scanner.admission.compiled import CompiledPolicy, Expression
-from scanner.admission.dispatch import Ruling
+from scanner.admission.dispatch import InvocationResult
 from scanner.audit.sensitive_fields import Trail, anything_sensitive, is_sensitive, items
 from scanner.model.json import Json
 
@@ -78,14 +78,14 @@ def _flow(program: cel.Program) -> cel.Flow:
     return program.flow()
 
 
-def documents_of(ruling: Ruling) -> Documents:
+def documents_of(invocation_result: InvocationResult) -> Documents:
     """The documents that expressions read, by the names that they have there."""
-    body, param = ruling.resource.body, ruling.invocation.param
+    body, param = invocation_result.resource.body, invocation_result.invocation.param
     return {
         "object": body,
         "oldObject": body,
         "params": None if param is None else param.body,
-        "namespaceObject": None if ruling.request is None else ruling.request.namespace_object,
+        "namespaceObject": None if invocation_result.request is None else invocation_result.request.namespace_object,
     }
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from scanner.admission.dispatch import Bound, Ruling
+from scanner.admission.dispatch import BoundPolicy, InvocationResult
 from scanner.model.outcome import (
+    CheckResult,
     Errored,
-    Judgement,
     Outcome,
     Passed,
     Skipped,
@@ -18,11 +18,11 @@ from scanner.model.outcome import (
 from scanner.model.scan import OutcomeName, TallyKey
 
 
-def counted_as(judgement: Judgement) -> OutcomeName:
+def counted_as(check_result: CheckResult) -> OutcomeName:
     """Under which name a judgement is counted: what an exception or a filter takes the effect from is apart from all else."""
-    if judgement.excepted_by and isinstance(judgement.outcome, Violated | Errored):
+    if check_result.excepted_by and isinstance(check_result.outcome, Violated | Errored):
         return OutcomeName.EXCEPTED
-    return outcome_name(judgement.outcome)
+    return outcome_name(check_result.outcome)
 
 
 def outcome_name(outcome: Outcome) -> OutcomeName:
@@ -44,19 +44,19 @@ def outcome_name(outcome: Outcome) -> OutcomeName:
             assert_never(never)
 
 
-def tally_key(ruling: Ruling, judgement: Judgement, bound: Bound) -> TallyKey:
+def tally_key(invocation_result: InvocationResult, check_result: CheckResult, bound: BoundPolicy) -> TallyKey:
     """Return the key under which the result of a check is counted."""
-    invocation, resource = ruling.invocation, ruling.resource
+    invocation, resource = invocation_result.invocation, invocation_result.resource
     return TallyKey(
         policy=invocation.policy.name,
         binding=invocation.binding.name,
         param_namespace=invocation.param.namespace if invocation.param else "",
         param_name=invocation.param.name if invocation.param else "",
-        check=judgement.check,
+        check=check_result.check,
         api_version=resource.kind.api_version,
         kind=resource.kind.kind,
         namespace=resource.namespace,
-        outcome=counted_as(judgement),
-        requester=judgement.check in bound.requester,
+        outcome=counted_as(check_result),
+        requester=check_result.check in bound.requester,
         language=invocation.policy.language,
     )

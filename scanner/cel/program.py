@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from scanner.cel.checking.checker import Checked
     from scanner.cel.checking.env import Environment
     from scanner.cel.cost.bounds import Bound
-    from scanner.cel.cost.extent import Extent
+    from scanner.cel.cost.extent import SizeBound
     from scanner.cel.syntax.tree import Node
     from scanner.cel.types.type_system import Type
     from scanner.cel.values.values import Value
@@ -178,7 +178,9 @@ class Program:
         except EvaluationError as error:
             return Measured(error, meter.cost)
 
-    def bound(self, extents: Mapping[str, Extent], lengths: Mapping[reads.Path, float] = MappingProxyType({})) -> Bound:
+    def bound(
+        self, extents: Mapping[str, SizeBound], lengths: Mapping[reads.Path, float] = MappingProxyType({})
+    ) -> Bound:
         """Return what an evaluation costs at most, and what is in its value, when this much is in what it reads.
 
         What `extents` does not name may be anything, and `lengths` are those of `ranges`, as far as they are known.

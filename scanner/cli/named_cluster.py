@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from scanner.scan.edges import Cluster, Discovery
 
 
-class Named:
+class NamedCluster:
     """The same cluster, asked for its identity once; an empty name keeps its own.
 
     An interruption may end whatever waits for the cluster, and nothing else.

@@ -29,7 +29,7 @@ from scanner.cli.filters import FLAG, FiltersOption, kyverno_configuration
 from scanner.cli.gates import FailOn, failed
 from scanner.cli.inputs import files_as_cluster, policies_among, policy_files, reject_stdin_twice
 from scanner.cli.interruption import Interruption
-from scanner.cli.named_cluster import Named
+from scanner.cli.named_cluster import NamedCluster
 from scanner.cli.opinion import SampleOption, SecondOpinionOption, second_opinion
 from scanner.cli.progress import Progress
 from scanner.cli.report import HtmlOption, Output, OutputOption
@@ -318,7 +318,7 @@ def command(
         cluster = connection.cluster()
     with Progress(quiet=quiet, verbose=verbose) as progress, opened(db) as store, Interruption() as interruption:
         with second_opinion(engine, sample) as comparison:
-            named = Named(cluster, cluster_name, interruption)
+            named = NamedCluster(cluster, cluster_name, interruption)
             scan = _run(named, store, options, progress, workers, comparison)
         interruption.recorded()
         record = store.record(scan.id)
@@ -389,9 +389,9 @@ def _options(
 
 def _network(allowed: list[str]) -> Network:
     from scanner.cluster.destinations import destinations  # noqa: PLC0415 - nothing is imported before it is needed
-    from scanner.cluster.http_client import Outside  # noqa: PLC0415
+    from scanner.cluster.http_client import HttpClient  # noqa: PLC0415
 
-    return Outside(destinations(allowed))
+    return HttpClient(destinations(allowed))
 
 
 def _from_files(source: list[Path], options: Options, name: str, version: str) -> tuple[Cluster, Options]:
@@ -404,7 +404,7 @@ def _from_files(source: list[Path], options: Options, name: str, version: str) -
 
 
 def _run(
-    cluster: Named,
+    cluster: NamedCluster,
     store: SqlStore,
     options: Options,
     progress: Progress,
@@ -428,7 +428,7 @@ def _run(
         clock=lambda: datetime.now(UTC),
         progress=progress,
         workers=workers or cores(),
-        little=0 if workers else LITTLE,
+        fork_after_bytes=0 if workers else LITTLE,
         comparison=comparison,
     )
     progress.finish()

@@ -48,7 +48,7 @@ class _Target:
     addresses: tuple[str, ...]
 
 
-class Outside:
+class HttpClient:
     """Makes requests, to public addresses and to those that the user `allowed`.
 
     `hosts` and `ranges` are Kyverno's block list; `lookup` finds the addresses of a host.

@@ -28,7 +28,7 @@ _SECONDS: Final = re.compile(r"\s*([0-9]{1,9})\s*")
 _LONGEST_DATE: Final = 64
 
 
-class Pace:
+class RateLimiter:
     """At most `qps` requests per second on the average, after `burst` at once; any number when `qps` is not positive.
 
     Threads may share it.

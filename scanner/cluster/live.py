@@ -17,10 +17,10 @@ from scanner.cluster import discovery
 from scanner.cluster.authorizer import Reviewer, may_ask
 from scanner.cluster.dryrun import DryRuns
 from scanner.cluster.labels import parse_selector
-from scanner.cluster.limits import Pace, Watch
+from scanner.cluster.limits import RateLimiter, Watch
 from scanner.cluster.lists import PagedList
 from scanner.cluster.openapi import ServedSchemas, list_kind
-from scanner.cluster.prefetch import Ahead, Wanted
+from scanner.cluster.prefetch import Prefetcher, Wanted
 from scanner.cluster.rights import allowed
 from scanner.cluster.session import Answer, Session, Unanswered
 from scanner.errors import ClusterError, ListFailed
@@ -69,7 +69,7 @@ class LiveCluster:
         """
         self._chunk_size = chunk_size
         self._kind_timeout = kind_timeout
-        self._ahead = Ahead(self._list, concurrency)
+        self._ahead = Prefetcher(self._list, concurrency)
         self._requester: UserInfo | None = None
         self._server_version = ""
         self._list_kinds: dict[Kind, str] = {}
@@ -79,7 +79,7 @@ class LiveCluster:
             as_user=as_user,
             as_groups=as_groups,
             request_timeout=request_timeout,
-            pace=Pace(qps, burst, sleep=sleep),
+            pace=RateLimiter(qps, burst, sleep=sleep),
             sleep=sleep,
         )
 

@@ -26,7 +26,7 @@ class Wanted(NamedTuple):
     selector: str = ""
 
 
-class Ahead:
+class Prefetcher:
     """Fetches expected lists ahead, in their order; a list that nobody expected is fetched when it is read."""
 
     def __init__(self, begin: Callable[[Wanted], Iterator[Page]], concurrency: int) -> None:

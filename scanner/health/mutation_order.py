@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from scanner.admission.dispatch import Bound
+from scanner.admission.dispatch import BoundPolicy
 from scanner.admission.match import could_match
 from scanner.cel.releases import WRAPPED_OBJECTS
 from scanner.model.policy import Policy
@@ -18,7 +18,7 @@ from scanner.model.resource import Kind
 from scanner.model.scan import Health, HealthKind
 
 
-def of_policies(bound: Iterable[Bound], kinds: tuple[Kind, ...], rules: Minor) -> Iterator[Health]:
+def of_policies(bound: Iterable[BoundPolicy], kinds: tuple[Kind, ...], rules: Minor) -> Iterator[Health]:
     """A note for each policy that sees the object in either form; none before 1.37."""
     changing = [entry for entry in bound if entry.policy.mutations] if WRAPPED_OBJECTS.holds(rules) else []
     conditional = [entry.policy for entry in changing if entry.policy.match_conditions]

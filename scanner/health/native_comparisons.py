@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from scanner.admission.dispatch import Bound
+from scanner.admission.dispatch import BoundPolicy
 from scanner.admission.match import could_match
 from scanner.model.policy import Policy
 from scanner.model.resource import Kind
@@ -16,7 +16,7 @@ from scanner.model.scan import Health, HealthKind
 from scanner.policies.validating.wrapped import WrappedEvaluator
 
 
-def of_policies(bound: Iterable[Bound], kinds: tuple[Kind, ...]) -> Iterator[Health]:
+def of_policies(bound: Iterable[BoundPolicy], kinds: tuple[Kind, ...]) -> Iterator[Health]:
     """An entry for each expression that could be answered otherwise; none before 1.37."""
     for entry in bound:
         if isinstance(entry.decide, WrappedEvaluator):
@@ -28,7 +28,7 @@ def _matches(policy: Policy, kind: Kind) -> bool:
     return any(could_match(rule, kind, ("CREATE", "UPDATE")) for rule in rules)
 
 
-def _of_policy(entry: Bound, deciding: WrappedEvaluator, kinds: Iterable[Kind]) -> Iterator[Health]:
+def _of_policy(entry: BoundPolicy, deciding: WrappedEvaluator, kinds: Iterable[Kind]) -> Iterator[Health]:
     found: dict[str, str] = {}
     for kind in kinds:
         for path, told in deciding.differences(entry.compiled, kind).items():

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from scanner.admission.context import World
-from scanner.admission.dispatch import Bound
+from scanner.admission.context import EvaluationContext
+from scanner.admission.dispatch import BoundPolicy
 from scanner.admission.params import ParamSource, unserved
 from scanner.health import bindings, status
 from scanner.model.policy import ParamRef, Policy
@@ -22,7 +22,7 @@ _UNASKED = (
 
 
 def health_before(
-    policies: Iterable[Policy], bound: Iterable[Bound], served: tuple[Kind, ...], world: World
+    policies: Iterable[Policy], bound: Iterable[BoundPolicy], served: tuple[Kind, ...], world: EvaluationContext
 ) -> Iterator[Health]:
     """What the server says of all policies, and what is wrong with those that are in force."""
     for policy in policies:
@@ -37,7 +37,7 @@ def health_before(
             yield from status.of_binding(binding)
 
 
-def _compilation(entry: Bound) -> Iterator[Health]:
+def _compilation(entry: BoundPolicy) -> Iterator[Health]:
     for path, expression in entry.compiled.expressions():
         if expression.fault:
             yield Health(
@@ -45,14 +45,14 @@ def _compilation(entry: Bound) -> Iterator[Health]:
             )
 
 
-def _auditability(entry: Bound, world: World) -> Iterator[Health]:
+def _auditability(entry: BoundPolicy, world: EvaluationContext) -> Iterator[Health]:
     if world.authorizer is None and Auditability.AUTHORIZER in entry.reading.classes:
         yield Health(HealthKind.NOT_AUDITABLE, entry.policy.name, "", _UNASKED, entry.policy.language)
     if entry.reading.reason:
         yield Health(HealthKind.NOT_AUDITABLE, entry.policy.name, "", entry.reading.reason, entry.policy.language)
 
 
-def _params(entry: Bound, params: ParamSource) -> Iterator[Health]:
+def _params(entry: BoundPolicy, params: ParamSource) -> Iterator[Health]:
     if fault := unserved(entry.policy, params):
         yield Health(HealthKind.PARAM_KIND, entry.policy.name, "", fault, entry.policy.language)
     kind = params.kind(entry.policy.param_kind) if entry.policy.param_kind else None
@@ -80,7 +80,7 @@ def _missing(reference: ParamRef, kind: Kind, params: ParamSource) -> str:
     return "" if chosen else f"no {kind.kind}{place} has the labels that it selects"
 
 
-def _effect(reference: ParamRef, entry: Bound) -> str:
+def _effect(reference: ParamRef, entry: BoundPolicy) -> str:
     if reference.parameter_not_found_action != "Deny":
         return "the binding evaluates nothing"
     if entry.policy.failure_policy == "Ignore":

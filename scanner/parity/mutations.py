@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from scanner.admission.dispatch import Bound, Ruling
+from scanner.admission.dispatch import BoundPolicy, InvocationResult
 from scanner.audit import redact
 from scanner.audit.secret_values import is_secret
 from scanner.model.json import Json, JsonObject, as_object
@@ -69,13 +69,17 @@ class Expected:
         return not all(answer.is_like(self.answers[0]) for answer in self.answers)
 
 
-def expected(invocations: Iterable[tuple[Bound, Ruling]]) -> Expected | None:
+def expected(invocations: Iterable[tuple[BoundPolicy, InvocationResult]]) -> Expected | None:
     """What an update should come to; None when no mutating policy acts on the object. Raises SchemaUnknown."""
-    acting = [(bound, ruling) for bound, ruling in invocations if ruling.request or ruling.judgements]
+    acting = [
+        (bound, invocation_result)
+        for bound, invocation_result in invocations
+        if invocation_result.request or invocation_result.check_results
+    ]
     if not acting:
         return None
     names = ", ".join(dict.fromkeys(bound.policy.name for bound, _ in acting))
-    secretive = redact.may_tell_secrets((bound.compiled, ruling) for bound, ruling in acting)
+    secretive = redact.may_tell_secrets((bound.compiled, invocation_result) for bound, invocation_result in acting)
     return Expected(names, acting[0][1].resource, answers(acting), secretive)
 
 

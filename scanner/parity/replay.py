@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 from scanner.admission.compiled import CompiledPolicy
-from scanner.admission.dispatch import Bound, Ruling, judge
+from scanner.admission.dispatch import BoundPolicy, InvocationResult, judge
 from scanner.admission.match import could_match
 from scanner.audit import redact
 from scanner.errors import ListFailed, SchemaUnknown
@@ -226,9 +226,9 @@ class _Replay:
         world = self._world.on(("UPDATE",))
         try:
             return expected(
-                (bound, ruling)
+                (bound, invocation_result)
                 for bound in self._mutators
-                for ruling in invocations(bound, resource, subject.kind, world)
+                for invocation_result in invocations(bound, resource, subject.kind, world)
             )
         except SchemaUnknown as error:
             gap = Gap(GapKind.EVALUATION, f"{subject.kind.api_version}/{subject.kind.kind}", str(error))
@@ -252,8 +252,8 @@ class _Replay:
     def _attempt(self, subject: _Subject, operation: Operation, resources: Mapping[Kind, Resource]) -> _Attempt:
         if not resources:
             return _Attempt(aside=Aside(GONE, stale=True))
-        rulings = self._rulings(subject, operation, resources)
-        verdicts = verdicts_of(rulings, self._compiled)
+        invocation_results = self._invocation_results(subject, operation, resources)
+        verdicts = verdicts_of(invocation_results, self._compiled)
         said = self._said(subject, operation, resources[subject.kind])
         self._parity.writes += 1
         aside = aside_of(said, operation, subject.kind.resource)
@@ -261,14 +261,14 @@ class _Replay:
             return _Attempt(verdicts, aside=aside)
         comparison = compared(verdicts, said)
         if comparison.differences:
-            self._explain(comparison, said, resources[subject.kind], rulings)
+            self._explain(comparison, said, resources[subject.kind], invocation_results)
         return _Attempt(verdicts, comparison)
 
-    def _rulings(
+    def _invocation_results(
         self, subject: _Subject, operation: Operation, resources: Mapping[Kind, Resource]
-    ) -> tuple[Ruling, ...]:
+    ) -> tuple[InvocationResult, ...]:
         world = self._world.on((operation,))
-        found: list[Ruling] = []
+        found: list[InvocationResult] = []
         for bound in self._bounds:
             try:
                 for resource in resources.values():
@@ -289,12 +289,17 @@ class _Replay:
             return self._writer.create(subject.kind, copy_of(subject.kind, resource.body))
         return self._writer.update(subject.kind, resource.body)
 
-    def _explain(self, comparison: Comparison, said: Said, sent: Resource, rulings: Sequence[Ruling]) -> None:
+    def _explain(
+        self, comparison: Comparison, said: Said, sent: Resource, invocation_results: Sequence[InvocationResult]
+    ) -> None:
         """Take out what admission itself explains, and every secret from what is left."""
         after = self._after_admission(said, sent)
         changed = changed_paths(sent.body, after) if after else ()
-        params = tuple(ruling.invocation.param for ruling in rulings)
-        asked = ((self._compiled[ruling.invocation.policy.name], ruling) for ruling in rulings)
+        params = tuple(invocation_result.invocation.param for invocation_result in invocation_results)
+        asked = (
+            (self._compiled[invocation_result.invocation.policy.name], invocation_result)
+            for invocation_result in invocation_results
+        )
         secretive = redact.may_tell_secrets(asked)
         blind = {gap.where.removeprefix("policy ") for gap in self._parity.gaps if gap.where.startswith("policy ")}
         left = []
@@ -330,7 +335,7 @@ class _Replay:
             parity.missing[aside.permission] += 1
 
 
-def _named(bound: Bound, operation: Operation, kinds: tuple[Kind, ...]) -> bool:
+def _named(bound: BoundPolicy, operation: Operation, kinds: tuple[Kind, ...]) -> bool:
     """Whether some rule names the operation for one of these kinds."""
     rules = bound.policy.match.rules if bound.policy.match else ()
     return not rules or any(could_match(rule, kind, (operation,)) for rule in rules for kind in kinds)

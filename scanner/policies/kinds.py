@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from scanner.admission.dispatch import Bound
+from scanner.admission.dispatch import BoundPolicy
 from scanner.admission.match import could_match, exempt
 from scanner.model.policy import MatchResources, Rule
 from scanner.model.resource import Kind
@@ -16,7 +16,7 @@ _NOTHING = "no kind that the cluster serves and lists"
 _EXEMPT = "only kinds that no policy ever sees"
 
 
-def unresolved(entry: Bound, kinds: tuple[Kind, ...]) -> Iterator[Health]:
+def unresolved(entry: BoundPolicy, kinds: tuple[Kind, ...]) -> Iterator[Health]:
     """Rules of a policy and of its bindings that resolve to no kind."""
     policy = entry.policy
     for where, why in _lost(policy.match, kinds, static=policy.static):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from scanner.admission.auditability import AUDITABLE
-from scanner.admission.dispatch import Bound
+from scanner.admission.dispatch import BoundPolicy
 from scanner.admission.match import could_match, exempt
 from scanner.model.policy import MatchResources, Operation, Policy
 from scanner.model.resource import Kind
@@ -25,7 +25,7 @@ class KindPlan:
     """One list to make, and the policies that may judge its objects; each with the kind its request would name."""
 
     kind: Kind
-    policies: tuple[tuple[Bound, Kind], ...]
+    policies: tuple[tuple[BoundPolicy, Kind], ...]
 
 
 def families(kinds: Iterable[Kind]) -> tuple[tuple[Kind, ...], ...]:
@@ -43,11 +43,11 @@ def equivalents(kinds: Iterable[Kind]) -> dict[Kind, tuple[Kind, ...]]:
 
 
 def plan(
-    kinds: Iterable[Kind], bound: Iterable[Bound], operations: tuple[Operation, ...] = AUDITABLE
+    kinds: Iterable[Kind], bound: Iterable[BoundPolicy], operations: tuple[Operation, ...] = AUDITABLE
 ) -> tuple[KindPlan, ...]:
     """The lists to make, ordered by kind, for policies that are in force."""
     policies = tuple(bound)
-    lists: dict[Kind, list[tuple[Bound, Kind]]] = {}
+    lists: dict[Kind, list[tuple[BoundPolicy, Kind]]] = {}
     for family in families(kinds):
         for entry in policies:
             for original, listed in viewpoints(entry.policy, family, operations):

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from scanner.audit.page import Judge
+from scanner.audit.page import PageEvaluator
 from scanner.cel import Decider
 from scanner.model.opinion import Opinion
 from scanner.model.outcome import Gap
@@ -108,7 +108,7 @@ Progress = Callable[[Coverage], None]
 class Comparison(Protocol):
     """A second engine that evaluates a sample of the same objects; it changes no outcome."""
 
-    def page(self, page: Page, plan: KindPlan, judging: Judge) -> None:
+    def page(self, page: Page, plan: KindPlan, judging: PageEvaluator) -> None:
         """Compare on the objects of a page that are in the sample."""
         ...
 

@@ -11,16 +11,16 @@ from scanner.model.json import JsonObject
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.resource import Kind
 from scanner.model.scan import (
-    Outside,
+    OutOfScope,
 )
 from scanner.policies.kyverno import configuration
 from scanner.policies.kyverno.configuration import Configuration
-from scanner.policies.kyverno.modes import MANNERS
+from scanner.policies.kyverno.modes import MODES
 from scanner.scan.context import ScanContext
 from scanner.scan.edges import Discovery
 from scanner.scan.lists import ScanLists
 from scanner.scan.options import Options
-from scanner.scan.policy_set import Rulebook
+from scanner.scan.policy_set import PolicySet
 
 _OF_KYVERNO = "KyvernoConfiguration"
 
@@ -37,15 +37,15 @@ class OwnConfiguration:
 
     configuration: Configuration = configuration.NOTHING
     gaps: tuple[Gap, ...] = ()
-    outside: tuple[Outside, ...] = ()
+    outside: tuple[OutOfScope, ...] = ()
 
 
 def own_configuration(
-    listing: ScanLists, discovery: Discovery, rules: Rulebook, viewer: ScanContext, options: Options
+    listing: ScanLists, discovery: Discovery, rules: PolicySet, context: ScanContext, options: Options
 ) -> OwnConfiguration:
     """The configuration by which Kyverno's webhook filters requests, if any of its policies is evaluated as it would."""
     asked = options.kyverno_configuration
-    if not asked.wanted(rules, MANNERS[options.kyverno_compat]):
+    if not asked.wanted(rules, MODES[options.kyverno_compat]):
         return OwnConfiguration(asked.given or configuration.NOTHING)
     where = "/".join(asked.place)
     try:
@@ -56,16 +56,16 @@ def own_configuration(
         )
     if found is None:
         why = f"there is no such ConfigMap: {_UNFILTERED}. {_NAME_THEM}"
-        return OwnConfiguration(outside=(Outside(_OF_KYVERNO, where, why),))
+        return OwnConfiguration(outside=(OutOfScope(_OF_KYVERNO, where, why),))
     own = configuration.configuration_of(found)
-    user = viewer.user.username
-    excluded = own.excludes(viewer.user)
+    user = context.user.username
+    excluded = own.excludes(context.user)
     why = f"{excluded}: Kyverno admits every request of {user}; its policies are evaluated as for other users"
-    return OwnConfiguration(own, outside=(Outside(_OF_KYVERNO, where, why),) if excluded else ())
+    return OwnConfiguration(own, outside=(OutOfScope(_OF_KYVERNO, where, why),) if excluded else ())
 
 
 def _config_map(
-    listing: ScanLists, kinds: Iterable[Kind], rules: Rulebook, place: tuple[str, str]
+    listing: ScanLists, kinds: Iterable[Kind], rules: PolicySet, place: tuple[str, str]
 ) -> JsonObject | None:
     """The ConfigMap of a namespace and name, from policy files or from the cluster."""
     kind = next((it for it in kinds if (it.group, it.version, it.plural) == ("", "v1", "configmaps")), None)

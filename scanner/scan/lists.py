@@ -42,13 +42,13 @@ class ScanLists:
 
     def _listed(self, kind: Kind, namespace: str) -> Iterator[Resource]:
         """The objects of one list; it fails at its end where it may have hidden some."""
-        seams: list[str] = []
+        inconsistencies: list[str] = []
         for page in self._cluster.pages(kind, namespace=namespace):
-            seams += [page.seam] if page.seam else []
+            inconsistencies += [page.inconsistency] if page.inconsistency else []
             yield from resources_of(page)
-        if seams:
+        if inconsistencies:
             raise ListFailed(
-                "failed", f"cannot list all {kind.resource}: {'; '.join(dict.fromkeys(seams))}. Scan again"
+                "failed", f"cannot list all {kind.resource}: {'; '.join(dict.fromkeys(inconsistencies))}. Scan again"
             )
 
     def expect(self, kinds: Iterable[Kind]) -> None:

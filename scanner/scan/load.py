@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from scanner.admission.dispatch import Bound
+from scanner.admission.dispatch import BoundPolicy
 from scanner.errors import ListFailed
 from scanner.model.json import JsonObject
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.resource import Kind, Resource
 from scanner.model.scan import (
-    Outside,
+    OutOfScope,
 )
 from scanner.policies.kyverno.inventory import Inventory
 from scanner.policies.webhooks import described, unknown, webhook_kinds
 from scanner.scan.gaps import policy_gap
 from scanner.scan.lists import ScanLists
 from scanner.scan.param_table import ParamTable
-from scanner.scan.policy_set import Rulebook
+from scanner.scan.policy_set import PolicySet
 
 
-def outside_of(listing: ScanLists, kinds: Iterable[Kind]) -> Iterator[Outside]:
+def outside_of(listing: ScanLists, kinds: Iterable[Kind]) -> Iterator[OutOfScope]:
     """The webhooks of the cluster: not to be allowed to see what is not evaluated anyway is no gap, but it is said."""
     for kind in webhook_kinds(kinds):
         try:
@@ -29,7 +29,9 @@ def outside_of(listing: ScanLists, kinds: Iterable[Kind]) -> Iterator[Outside]:
             yield unknown(kind, str(error))
 
 
-def load_params(listing: ScanLists, params: ParamTable, bound: Iterable[Bound], rules: Rulebook) -> Iterator[Gap]:
+def load_params(
+    listing: ScanLists, params: ParamTable, bound: Iterable[BoundPolicy], rules: PolicySet
+) -> Iterator[Gap]:
     """List the params of policies; a policy whose params cannot be listed becomes a gap."""
     for kind, entries in params.needed(bound).items():
         try:
@@ -43,7 +45,7 @@ def load_params(listing: ScanLists, params: ParamTable, bound: Iterable[Bound], 
         params.put(param)
 
 
-def load_inventory(listing: ScanLists, inventory: Inventory, bound: Iterable[Bound]) -> Iterator[Gap]:
+def load_inventory(listing: ScanLists, inventory: Inventory, bound: Iterable[BoundPolicy]) -> Iterator[Gap]:
     """List what expressions read; a policy that reads what cannot be listed could only be judged wrongly."""
     listed: dict[tuple[Kind, str], str] = {}
     for entry in bound:

@@ -13,9 +13,9 @@ from scanner.policies.kyverno import configuration
 from scanner.policies.kyverno.configuration import Configuration
 from scanner.policies.kyverno.inventory import Parse
 from scanner.policies.kyverno.libraries import Network
-from scanner.policies.kyverno.modes import Manner
+from scanner.policies.kyverno.modes import KyvernoMode
 from scanner.scan.documents import Manifest
-from scanner.scan.policy_set import Rulebook
+from scanner.scan.policy_set import PolicySet
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +25,9 @@ class KyvernoConfiguration:
     place: tuple[str, str] = (configuration.NAMESPACE, configuration.NAME)
     given: Configuration | None = None
 
-    def wanted(self, rules: Rulebook, manner: Manner) -> bool:
+    def wanted(self, rules: PolicySet, mode: KyvernoMode) -> bool:
         """Whether a scan has to read the ConfigMap: only Kyverno's webhook asks it."""
-        return self.given is None and manner.server and any(not policy.unauditable() for policy in rules.kyverno)
+        return self.given is None and mode.server and any(not policy.unauditable() for policy in rules.kyverno)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from scanner.admission.dispatch import Bound
+from scanner.admission.dispatch import BoundPolicy
 from scanner.model.json import JsonObject, as_object, as_text
 from scanner.model.policy import ParamKind, ParamRef
 from scanner.model.resource import Kind, Resource, resource_of
@@ -46,16 +46,16 @@ class ParamTable:
         objects = self._objects.get(kind, {})
         return tuple(objects[key] for key in sorted(objects) if key[0] == namespace)
 
-    def needed(self, bound: Iterable[Bound]) -> dict[Kind, tuple[Bound, ...]]:
+    def needed(self, bound: Iterable[BoundPolicy]) -> dict[Kind, tuple[BoundPolicy, ...]]:
         """The kinds to list, each with the policies that need it."""
-        needed: dict[Kind, tuple[Bound, ...]] = {}
+        needed: dict[Kind, tuple[BoundPolicy, ...]] = {}
         for entry in bound:
             kind = self.kind(entry.policy.param_kind) if entry.policy.param_kind else None
             if kind and any(_references(entry)):
                 needed[kind] = (*needed.get(kind, ()), entry)
         return needed
 
-    def namespaces(self, kind: Kind, entries: Iterable[Bound], within: Iterable[str] = ()) -> tuple[str, ...]:
+    def namespaces(self, kind: Kind, entries: Iterable[BoundPolicy], within: Iterable[str] = ()) -> tuple[str, ...]:
         """The namespaces to list; the empty one stands for all of them.
 
         Where objects bring their namespace, those that are judged (`within`) are enough.
@@ -67,7 +67,7 @@ class ParamTable:
             named = (named - {""}) | {*within}
         return ("",) if "" in named else tuple(sorted(named))
 
-    def keep(self, resource: Resource, entries: Iterable[Bound]) -> None:
+    def keep(self, resource: Resource, entries: Iterable[BoundPolicy]) -> None:
         """Take a listed object if some binding can mean it."""
         if any(_meant(reference, resource) for entry in entries for reference in _references(entry)):
             self.put(resource)
@@ -83,7 +83,7 @@ class ParamTable:
         self._objects.setdefault(param.kind, {})[param.namespace, param.name] = param
 
 
-def _references(entry: Bound) -> Iterator[ParamRef]:
+def _references(entry: BoundPolicy) -> Iterator[ParamRef]:
     return (binding.param_ref for binding in entry.bindings if binding.param_ref)
 
 

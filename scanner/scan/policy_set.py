@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Protocol, cast
 
-from scanner.admission.dispatch import Bound
+from scanner.admission.dispatch import BoundPolicy
 from scanner.errors import UsageError
 from scanner.model.json import JsonObject, as_list, as_text, dig
 from scanner.model.outcome import Gap
@@ -27,7 +27,7 @@ from scanner.scan.documents import ACTIONS, LANGUAGES, DocumentReader, Manifest
 from scanner.scan.param_table import home_namespace
 
 
-class Wishes(Protocol):
+class PolicySelection(Protocol):
     """The part of the options that decides which policies are in force."""
 
     @property
@@ -42,7 +42,7 @@ class Wishes(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Rulebook:
+class PolicySet:
     """The policies and bindings of a scan, in force or not, and the documents among them that are params.
 
     `kyverno` are Kyverno's policies, `exceptions` and `entries` their PolicyExceptions and GlobalContextEntries.
@@ -58,9 +58,9 @@ class Rulebook:
     entries: tuple[JsonObject, ...] = ()
 
 
-def rulebook(
-    documents: Iterable[Manifest | Gap], wishes: Wishes, kinds: Sequence[Kind], rules: Minor = NEWEST
-) -> Rulebook:
+def read_policy_set(
+    documents: Iterable[Manifest | Gap], wishes: PolicySelection, kinds: Sequence[Kind], rules: Minor = NEWEST
+) -> PolicySet:
     """Read every document once, those of files first. Raises UsageError when a flag names a policy that is not there.
 
     `rules` is the Kubernetes release that would store them.
@@ -92,7 +92,7 @@ def rulebook(
         and b.policy_key not in copies
     )
     joining = (*_unbound(chosen, bindings), *_dangling(wanted, policies)) if reader.knows_all else ()
-    return Rulebook(
+    return PolicySet(
         policies=tuple(sorted(chosen, key=lambda policy: (policy.name, policy.language))),
         bindings=tuple(sorted(wanted, key=lambda binding: binding.name)),
         params=tuple(reader.params),
@@ -165,7 +165,7 @@ def _dangling(bindings: Iterable[Binding], policies: Mapping[PolicyKey, Policy])
             yield Health(HealthKind.DANGLING_BINDING, binding.policy_name, binding.name, detail, binding.language)
 
 
-def namespaces_needed(entry: Bound) -> bool:
+def namespaces_needed(entry: BoundPolicy) -> bool:
     """Whether judging needs to know namespaces: by a namespaceSelector, or by an expression that reads them."""
     matches = (entry.policy.match, *(binding.match for binding in entry.bindings))
     if any(match is not None and not match.namespace_selector.empty for match in matches):

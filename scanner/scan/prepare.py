@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from fnmatch import fnmatchcase
 
-from scanner.admission.context import World
-from scanner.admission.dispatch import Bound
-from scanner.audit.page import Judge
+from scanner.admission.context import EvaluationContext
+from scanner.admission.dispatch import BoundPolicy
+from scanner.audit.page import PageEvaluator
 from scanner.cel import Decider
 from scanner.errors import ListFailed, UsageError
 from scanner.health import health_before, mutation_order, native_comparisons
@@ -20,14 +20,14 @@ from scanner.model.resource import Kind, Resource
 from scanner.model.scan import (
     ClusterIdentity,
     Health,
-    Outside,
+    OutOfScope,
     Scope,
 )
 from scanner.policies.kyverno import bind as kyverno
 from scanner.policies.kyverno import health as kyverno_health
-from scanner.policies.kyverno.bind import Circumstances
+from scanner.policies.kyverno.bind import KyvernoContext
 from scanner.policies.kyverno.inventory import Inventory
-from scanner.policies.kyverno.modes import MANNERS
+from scanner.policies.kyverno.modes import MODES
 from scanner.policies.mutating import bind as mutating
 from scanner.policies.plan import KindPlan, equivalents, lists, plan
 from scanner.policies.validating.bind import bind
@@ -40,7 +40,7 @@ from scanner.scan.lists import ScanLists, names_kind, resources_of
 from scanner.scan.load import load_inventory, load_namespaces, load_params, outside_of
 from scanner.scan.options import Options
 from scanner.scan.param_table import ParamTable
-from scanner.scan.policy_set import Rulebook, namespaces_needed, rulebook
+from scanner.scan.policy_set import PolicySet, namespaces_needed, read_policy_set
 
 
 def prepare(cluster: Cluster, options: Options, now: datetime, *, ahead: bool = False) -> PreparedScan:
@@ -52,39 +52,39 @@ def prepare(cluster: Cluster, options: Options, now: datetime, *, ahead: bool = 
     discovery = cluster.discover()
     listing = ScanLists(cluster, options.scope, ahead=ahead)
     documents = _policy_documents(listing, discovery, options)
-    rules = rulebook(documents, options, discovery.kinds, identity.release.rules)
-    viewer = ScanContext(identity, options.user or cluster.requester(), options.scope)
+    rules = read_policy_set(documents, options, discovery.kinds, identity.release.rules)
+    context = ScanContext(identity, options.user or cluster.requester(), options.scope)
     inventory = Inventory(discovery.kinds, rules.entries, options.parse, options.network)
-    manner = MANNERS[options.kyverno_compat]
-    own = own_configuration(listing, discovery, rules, viewer, options)
-    circumstances = Circumstances(now, manner, inventory, viewer.operations, own.configuration)
-    kyvernos = kyverno.bind(rules.kyverno, rules.exceptions, circumstances)
-    setting = _setting(listing, discovery, rules, viewer, kyvernos, inventory)
+    mode = MODES[options.kyverno_compat]
+    own = own_configuration(listing, discovery, rules, context, options)
+    kyverno_context = KyvernoContext(now, mode, inventory, context.operations, own.configuration)
+    kyvernos = kyverno.bind(rules.kyverno, rules.exceptions, kyverno_context)
+    setting = _setting(listing, discovery, rules, context, kyvernos, inventory)
     _reject_unknown(options.scope, discovery, setting)
     setting = replace(setting, outside=(*setting.outside, *own.outside))
     gaps = (*options.gaps, *discovery.gaps, *rules.gaps, *own.gaps, *setting.gaps)
-    return PreparedScan(viewer, rules, setting, listing, gaps, kyvernos, inventory)
+    return PreparedScan(context, rules, setting, listing, gaps, kyvernos, inventory)
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedScan:
     """A cluster as a scan sees it before it judges the first object."""
 
-    viewer: ScanContext
-    rules: Rulebook
+    context: ScanContext
+    rules: PolicySet
     setting: EvaluationPlan
     listing: ScanLists
     gaps: tuple[Gap, ...]
-    kyverno: tuple[Bound, ...]
+    kyverno: tuple[BoundPolicy, ...]
     inventory: Inventory
 
     @property
     def cluster(self) -> ClusterIdentity:
         """Which cluster it is."""
-        return self.viewer.cluster
+        return self.context.cluster
 
     @property
-    def world(self) -> World:
+    def world(self) -> EvaluationContext:
         """What objects are judged by."""
         return self.setting.judge.world
 
@@ -95,7 +95,7 @@ class PreparedScan:
 
     def objects(self, kind: Kind) -> Iterator[Resource]:
         """Every object of a kind that is within the scope. Raises ListFailed, and ValueError for an unreadable page."""
-        excluded = self.viewer.scope.exclude_namespaces
+        excluded = self.context.scope.exclude_namespaces
         for pages in self.listing.judged(kind):
             for resource in (found for page in pages for found in resources_of(page)):
                 if not any(fnmatchcase(resource.namespace, pattern) for pattern in excluded):
@@ -106,12 +106,12 @@ class PreparedScan:
 class EvaluationPlan:
     """Everything that is known before the first object is judged."""
 
-    judge: Judge
+    judge: PageEvaluator
     plans: tuple[KindPlan, ...]
-    bound: tuple[Bound, ...]
+    bound: tuple[BoundPolicy, ...]
     health: tuple[Health, ...]
     gaps: tuple[Gap, ...]
-    outside: tuple[Outside, ...]
+    outside: tuple[OutOfScope, ...]
 
 
 def _reject_unknown(scope: Scope, discovery: Discovery, setting: EvaluationPlan) -> None:
@@ -139,17 +139,17 @@ def _policy_documents(listing: ScanLists, discovery: Discovery, options: Options
 def _setting(
     listing: ScanLists,
     discovery: Discovery,
-    rules: Rulebook,
-    viewer: ScanContext,
-    kyvernos: tuple[Bound, ...],
+    rules: PolicySet,
+    context: ScanContext,
+    kyvernos: tuple[BoundPolicy, ...],
     inventory: Inventory,
 ) -> EvaluationPlan:
     kinds = discovery.kinds
     namespaces, trouble = load_namespaces(listing, kinds)
-    listing.expect(lists(kinds, _in_force(rules, kyvernos), viewer.operations))
-    bound = (*_bound(listing, rules, viewer), *kyvernos)
+    listing.expect(lists(kinds, _in_force(rules, kyvernos), context.operations))
+    bound = (*_bound(listing, rules, context), *kyvernos)
     params = ParamTable(kinds)
-    blind = (
+    unevaluable = (
         *_unknown_param_kinds(bound, params, discovery),
         *load_params(listing, params, bound, rules),
         *load_inventory(listing, inventory, kyvernos),
@@ -159,44 +159,44 @@ def _setting(
             if trouble and namespaces_needed(entry)
         ),
     )
-    unseen = {gap.where for gap in blind}
-    sighted = tuple(entry for entry in bound if policy_label(entry) not in unseen)
-    world = World(
+    unseen = {gap.where for gap in unevaluable}
+    evaluable = tuple(entry for entry in bound if policy_label(entry) not in unseen)
+    world = EvaluationContext(
         params=params,
         namespaces=namespaces,
-        implied_namespaces=viewer.files or trouble is not None,
+        implied_namespaces=context.files or trouble is not None,
         equivalents=equivalents(kinds),
-        user=viewer.user,
-        operations=viewer.operations,
-        authorizer=_authorizer(listing, sighted, viewer),
+        user=context.user,
+        operations=context.operations,
+        authorizer=_authorizer(listing, evaluable, context),
     )
-    judge = Judge(world, viewer.scope.exclude_namespaces, by_name=viewer.files)
-    others = [entry for entry in sighted if not kyverno_health.is_kyverno(entry)]
+    judge = PageEvaluator(world, context.scope.exclude_namespaces, by_name=context.files)
+    others = [entry for entry in evaluable if not kyverno_health.is_kyverno(entry)]
     health = (
         *rules.health,
         *health_before(rules.policies, others, kinds, world),
         *native_comparisons.of_policies(others, kinds),
-        *mutation_order.of_policies(others, kinds, viewer.rules),
+        *mutation_order.of_policies(others, kinds, context.rules),
         *kyverno_health.of_policies(rules.kyverno, kyvernos, kinds),
     )
     return EvaluationPlan(
         judge=judge,
-        plans=plan(kinds, sighted, viewer.operations),
-        bound=sighted,
+        plans=plan(kinds, evaluable, context.operations),
+        bound=evaluable,
         health=health,
-        gaps=(*((trouble,) if trouble else ()), *blind),
+        gaps=(*((trouble,) if trouble else ()), *unevaluable),
         outside=tuple(outside_of(listing, kinds)),
     )
 
 
-def _in_force(rules: Rulebook, kyvernos: Iterable[Bound]) -> Iterator[Policy]:
+def _in_force(rules: PolicySet, kyvernos: Iterable[BoundPolicy]) -> Iterator[Policy]:
     """The policies that something binds, not compiled yet."""
     named = {binding.policy_key for binding in rules.bindings}
     yield from (policy for policy in rules.policies if policy.key in named)
     yield from (entry.policy for entry in kyvernos)
 
 
-def _bound(listing: ScanLists, rules: Rulebook, viewer: ScanContext) -> tuple[Bound, ...]:
+def _bound(listing: ScanLists, rules: PolicySet, context: ScanContext) -> tuple[BoundPolicy, ...]:
     """The policies in force, of every language."""
     checking = [policy for policy in rules.policies if policy.language != mutating.LANGUAGE]
     changing = [policy for policy in rules.policies if policy.language == mutating.LANGUAGE]
@@ -204,22 +204,22 @@ def _bound(listing: ScanLists, rules: Rulebook, viewer: ScanContext) -> tuple[Bo
     bound = bind(
         checking,
         [binding for binding in rules.bindings if binding.language != mutating.LANGUAGE],
-        viewer.operations,
-        viewer.rules,
+        context.operations,
+        context.rules,
         listing.relay,
     )
     if not changing or not of_changing:
         return bound
-    return (*bound, *mutating.bind(changing, of_changing, listing.relay, viewer.operations, viewer.rules))
+    return (*bound, *mutating.bind(changing, of_changing, listing.relay, context.operations, context.rules))
 
 
-def _authorizer(listing: ScanLists, bound: Iterable[Bound], viewer: ScanContext) -> Decider | None:
+def _authorizer(listing: ScanLists, bound: Iterable[BoundPolicy], context: ScanContext) -> Decider | None:
     """Who answers, if any policy asks: nobody is asked about nobody."""
     asks = any(Auditability.AUTHORIZER in entry.reading.classes for entry in bound)
-    return listing.authorizer() if asks and viewer.user.username else None
+    return listing.authorizer() if asks and context.user.username else None
 
 
-def _unknown_param_kinds(bound: Iterable[Bound], params: ParamTable, discovery: Discovery) -> Iterator[Gap]:
+def _unknown_param_kinds(bound: Iterable[BoundPolicy], params: ParamTable, discovery: Discovery) -> Iterator[Gap]:
     """Policies whose paramKind may well be served, by an API group that did not answer."""
     silent = {gap.where for gap in discovery.gaps if gap.kind is GapKind.DISCOVERY}
     for entry in bound:

@@ -8,7 +8,7 @@ from datetime import datetime
 from itertools import count
 from typing import TypeAlias, assert_never
 
-from scanner.audit.repeats import Seen
+from scanner.audit.repeats import RepeatDetector
 from scanner.errors import ListFailed
 from scanner.health import Counted, health_after
 from scanner.model.outcome import Gap, GapKind
@@ -47,8 +47,8 @@ class ScanRecorder:
         self.gaps: list[Gap] = []
         self._coverage: list[Coverage] = []
         self._counted = Counted()
-        self._seen = Seen()
-        self._seams: list[str] = []
+        self._seen = RepeatDetector()
+        self._inconsistencies: list[str] = []
         self._troubles: list[ListFailed] = []
 
     def judge(self, setting: EvaluationPlan, listing: ScanLists, workers: Workers) -> None:
@@ -88,7 +88,7 @@ class ScanRecorder:
         match step:
             case KindStarted():
                 self._coverage.append(_untouched(step.kind))
-                self._seen, self._seams, self._troubles = Seen(), [], []
+                self._seen, self._inconsistencies, self._troubles = RepeatDetector(), [], []
             case Judged():
                 self._page(step, workers)
             case ListFailed():
@@ -103,7 +103,7 @@ class ScanRecorder:
         if known := self._seen.among(result.identities):
             result = workers.judge(judged.job, known)
         self._seen.add(result.identities)
-        self._seams.extend(_seams(page, result))
+        self._inconsistencies.extend(_inconsistencies(page, result))
         self._store.page(self._scan_id, result)
         self.gaps.extend(result.gaps)
         self._counted.add(result)
@@ -122,8 +122,8 @@ class ScanRecorder:
             self._cover(state=state, note="; ".join(dict.fromkeys(error.why for error in self._troubles)))
         elif any(gap.where == where for gap in self.gaps):
             self._cover(state=CoverageState.PARTIAL, note="part of the list could not be read")
-        elif self._seams:
-            self._cover(state=CoverageState.INCONSISTENT, note="; ".join(self._seams))
+        elif self._inconsistencies:
+            self._cover(state=CoverageState.INCONSISTENT, note="; ".join(self._inconsistencies))
             self.gaps.append(Gap(GapKind.LIST, where, f"{self._coverage[-1].note}. {_NOT_ONE_MOMENT}"))
         else:
             self._cover(state=CoverageState.LISTED, note="")
@@ -172,10 +172,10 @@ def _untouched(kind: Kind) -> Coverage:
     return Coverage(kind.api_version, kind.kind, CoverageState.FAILED, note=_INTERRUPTED)
 
 
-def _seams(page: Page, result: PageResult) -> Iterator[str]:
+def _inconsistencies(page: Page, result: PageResult) -> Iterator[str]:
     """Why the list so far does not show one moment."""
-    if page.seam:
-        yield page.seam
+    if page.inconsistency:
+        yield page.inconsistency
     elif result.repeated:
         yield f"page {page.number} repeats {result.repeated} objects, counted once"
 

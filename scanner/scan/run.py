@@ -12,7 +12,7 @@ from datetime import datetime
 from scanner import __version__
 from scanner.admission.auditability import reading
 from scanner.admission.compiled import compile_policy
-from scanner.admission.dispatch import Bound
+from scanner.admission.dispatch import BoundPolicy
 from scanner.model.scan import (
     Scan,
     ScanStart,
@@ -34,7 +34,7 @@ def run(
     clock: Callable[[], datetime],
     progress: Progress = lambda _: None,
     workers: int = 1,
-    little: int = 0,
+    fork_after_bytes: int = 0,
     comparison: Comparison | None = None,
 ) -> Scan:
     """Scan a cluster into a store and return what was recorded.
@@ -58,7 +58,7 @@ def run(
         seen.listing.relay,
         cluster.paused,
         count=1 if alone else workers,
-        little=little,
+        fork_after_bytes=fork_after_bytes,
     ) as processes:
         course.judge(seen.setting, seen.listing, processes)
     return store.finish(scan_id, course.end(seen.setting, clock()))
@@ -66,22 +66,22 @@ def run(
 
 def _start(scan_id: str, started: datetime, seen: PreparedScan) -> ScanStart:
     """What is known when the scan begins: policies that nothing puts into force are read as well."""
-    rules, viewer = seen.rules, seen.viewer
-    read = [(policy, reading(compile_policy(policy, viewer.rules), viewer.operations)) for policy in rules.policies]
+    rules, context = seen.rules, seen.context
+    read = [(policy, reading(compile_policy(policy, context.rules), context.operations)) for policy in rules.policies]
     read += [(entry.policy, entry.reading) for entry in seen.kyverno if _is_written(entry)]
     return ScanStart(
         id=scan_id,
-        cluster=viewer.cluster,
+        cluster=context.cluster,
         started_at=started,
-        scope=viewer.scope,
+        scope=context.scope,
         tool_version=__version__,
         policies=(*rules.policies, *(entry.policy for entry in seen.kyverno if _is_written(entry))),
         bindings=(*rules.bindings, *(binding for entry in seen.kyverno for binding in entry.bindings)),
-        requester=viewer.user,
+        requester=context.user,
         readings={policy.key: found for policy, found in read},
     )
 
 
-def _is_written(entry: Bound) -> bool:
+def _is_written(entry: BoundPolicy) -> bool:
     """Whether this is a policy as it is written, and not a form that autogen gave it."""
     return all(binding.name == AS_WRITTEN for binding in entry.bindings)

@@ -21,7 +21,7 @@ from scanner.model.scan import (
     Health,
     HealthKind,
     OutcomeName,
-    Outside,
+    OutOfScope,
     PolicyRecord,
     Scan,
     ScanRecord,
@@ -86,7 +86,7 @@ def record(engine: Engine, address: Address, scan_id: str, now: datetime) -> Sca
             findings=_streaming(engine, address, place, _seen),
             resolved=_streaming(engine, address, place, _resolved),
             unchecked=place.unchecked,
-            outside=tuple(Outside(*line) for line in read_lines(connection, OUTSIDE, of.outside)),
+            outside=tuple(OutOfScope(*line) for line in read_lines(connection, OUTSIDE, of.outside)),
             opinion=codec.from_text(Opinion, place.opinion) if place.opinion else None,
         )
 

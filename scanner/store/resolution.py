@@ -17,7 +17,7 @@ from scanner.model.scan import Coverage, CoverageState, ScanEnd, ScanState, Scop
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
+class UnseenFinding:
     """An open finding that a scan did not see."""
 
     language: str
@@ -30,7 +30,7 @@ class Missing:
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class Reach:
     """How far a scan could see. `kinds` are (group, kind) listed without any gap.
 
     `unread` are the documents that could not be read: any object may be in one of them. What was last seen by a scan
@@ -44,7 +44,7 @@ class Sight:
     kinds: frozenset[tuple[str, str]]
     unread: frozenset[str] = frozenset()
 
-    def reaches(self, missing: Missing) -> bool:
+    def reaches(self, missing: UnseenFinding) -> bool:
         """Whether the scan would have seen the finding if it were still there."""
         if self.nothing or (_group(missing.api_version), missing.kind) not in self.kinds:
             return False
@@ -55,7 +55,7 @@ class Sight:
             return False
         return self._reaches_namespace(missing)
 
-    def _reaches_namespace(self, missing: Missing) -> bool:
+    def _reaches_namespace(self, missing: UnseenFinding) -> bool:
         if not _asked(missing.namespace, self.scope.namespaces):
             return False
         # Leaving a namespace out may leave out the Namespace object of that name as well.
@@ -63,10 +63,10 @@ class Sight:
         return not any(fnmatchcase(home, pattern) for pattern in self.scope.exclude_namespaces)
 
 
-def sight_of(scope: Scope, bindings: Iterable[BindingKey], end: ScanEnd, gaps: Iterable[Gap]) -> Sight:
+def sight_of(scope: Scope, bindings: Iterable[BindingKey], end: ScanEnd, gaps: Iterable[Gap]) -> Reach:
     """How far the scan that asked for `scope` and ended as `end` could see."""
     gaps = tuple(gaps)
-    return Sight(
+    return Reach(
         nothing=end.state is ScanState.FAILED or bool(scope.selector),
         scope=scope,
         policies=frozenset(end.evaluated_policies),

@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Iterable
 
 
-class Numbers:
+class RowIdSet:
     """A growing set of numbers ≥ 0."""
 
     __slots__ = ("_bits", "count")
@@ -38,9 +38,9 @@ class Numbers:
         return zlib.compress(bytes(self._bits).rstrip(b"\0"), 6)
 
 
-def unpacked(data: bytes | None) -> Numbers:
+def unpacked(data: bytes | None) -> RowIdSet:
     """The set that `packed` wrote; no data is the empty set."""
-    numbers = Numbers()
+    numbers = RowIdSet()
     if data:
         numbers._bits = bytearray(zlib.decompress(data))  # noqa: SLF001 -- its own class, one function further down
         numbers.count = int.from_bytes(numbers._bits, "little").bit_count()  # noqa: SLF001

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, Select, and_, select
 
-from scanner.store.row_ids import Numbers, unpacked
+from scanner.store.row_ids import RowIdSet, unpacked
 from scanner.store.tables import FINDINGS, OPEN, SCANS, UNCHECKED
 
 
@@ -19,7 +19,7 @@ class MergedScan:
     """A scan in its cluster's history, and the findings that it left unchecked."""
 
     revision: int
-    unchecked: Numbers
+    unchecked: RowIdSet
 
     def saw(self, number: int, since: int) -> bool:
         """Whether it saw the finding of an open row, given the row's number and first revision."""

@@ -109,7 +109,7 @@ def test_work_has_a_limit() -> None:
     """Whatever it costs, an evaluation that does too much ends."""
     meter = Meter()
     with pytest.raises(Interrupted, match="operation interrupted"):
-        meter.labour(MOST_WORK)
+        meter.add_work(MOST_WORK)
 
 
 @pytest.mark.parametrize(

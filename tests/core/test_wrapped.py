@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from scanner.admission.dispatch import Bound
+from scanner.admission.dispatch import BoundPolicy
 from scanner.api import Auditor
 from scanner.audit.fast_eligibility import is_evaluated_alike
 from scanner.cluster.definitions import builtin_kinds
@@ -52,8 +52,8 @@ def outcome(
         kubernetes_version=version,
         schemas=schemas,
     )
-    [ruling] = auditor.evaluate(document, operation="CREATE")
-    return ruling.judgements[0].outcome
+    [invocation_result] = auditor.evaluate(document, operation="CREATE")
+    return invocation_result.check_results[0].outcome
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_what_is_asked_often_stays_the_same() -> None:
     assert all(asked() for _ in range(6))
 
 
-def bound_by(document: Document, rules: Minor = (1, 37), schemas: KnownSchemas = BUILTIN) -> list[Bound]:
+def bound_by(document: Document, rules: Minor = (1, 37), schemas: KnownSchemas = BUILTIN) -> list[BoundPolicy]:
     """A policy in force."""
     return list(bind([read_policy(document)], [read_binding(binding())], rules=rules, schemas=schemas))
 

@@ -247,7 +247,7 @@ def test_little_work_needs_no_other_process() -> None:
     judge: Any = Deadly(Path())
     jobs = [Job(Page(PODS, number, b'{"objects": 1}'), PLAN) for number in range(1, 9)]
     size = len(jobs[0].page.data)
-    with Counting(judge, [PLAN], relay, nullcontext, count=3, little=3 * size) as line:
+    with Counting(judge, [PLAN], relay, nullcontext, count=3, fork_after_bytes=3 * size) as line:
         taken = [len(begun) for _ in line.ordered(iter(jobs))]
     assert [0, 0, 0, *[3] * 5] == taken
 

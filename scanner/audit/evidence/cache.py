@@ -14,11 +14,11 @@ import orjson
 
 from scanner import cel
 from scanner.admission.compiled import CompiledPolicy, Expression
-from scanner.admission.dispatch import Ruling
+from scanner.admission.dispatch import InvocationResult
 from scanner.audit.secret_values import HIDDEN, is_secret
 from scanner.model.evidence import Evidence
 from scanner.model.json import Json
-from scanner.model.outcome import Check, Judgement
+from scanner.model.outcome import Check, CheckResult
 
 _REMEMBERED = 2048
 _VARIABLES = "variables"
@@ -37,25 +37,32 @@ class Memory:
         self._known: dict[_Key, Evidence] = {}
         self._paths: dict[tuple[int, Check], tuple[CompiledPolicy, tuple[_Path, ...] | None]] = {}
 
-    def key(self, ruling: Ruling, judgement: Judgement, compiled: CompiledPolicy) -> _Key | None:
+    def key(
+        self, invocation_result: InvocationResult, check_result: CheckResult, compiled: CompiledPolicy
+    ) -> _Key | None:
         """What the evidence depends on; None where that cannot be told, or is never the same twice."""
-        request, check = ruling.request, judgement.check
+        request, check = invocation_result.request, check_result.check
         paths = self._looked_at(compiled, check)
-        if request is None or paths is None or is_secret(ruling.resource) or is_secret(ruling.invocation.param):
+        if (
+            request is None
+            or paths is None
+            or is_secret(invocation_result.resource)
+            or is_secret(invocation_result.invocation.param)
+        ):
             return None
-        body, param = ruling.resource.body, ruling.invocation.param
+        body, param = invocation_result.resource.body, invocation_result.invocation.param
         documents: dict[str, Json] = {
             "object": body if request.current is None else request.current,
             "oldObject": body if request.operation == "UPDATE" else None,
             "params": None if param is None else param.body,
             "namespaceObject": request.namespace_object,
         }
-        hidden = sorted(HIDDEN.of(ruling.resource, param))
+        hidden = sorted(HIDDEN.of(invocation_result.resource, param))
         try:
             read = orjson.dumps([hidden, *(_read(documents[path[0]], path[1:]) for path in paths)])
         except TypeError:
             return None
-        return id(compiled), check, type(judgement.outcome), hashlib.blake2b(read, digest_size=16).digest()
+        return id(compiled), check, type(check_result.outcome), hashlib.blake2b(read, digest_size=16).digest()
 
     def _looked_at(self, compiled: CompiledPolicy, check: Check) -> tuple[_Path, ...] | None:
         """The places that a check looks at, None for one that looks at a whole document or at something else."""

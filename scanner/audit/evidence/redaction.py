@@ -14,7 +14,7 @@ from typing import Final
 
 from scanner import cel
 from scanner.admission.compiled import CompiledPolicy
-from scanner.admission.dispatch import Ruling
+from scanner.admission.dispatch import InvocationResult
 from scanner.audit.evidence.text import cut, said, shown
 from scanner.audit.redact import WITHHELD_ANY, is_plain_error, lists_secrets
 from scanner.audit.secret_values import HIDDEN, is_secret, without
@@ -38,14 +38,17 @@ _IDENTITY = (("request", "userInfo", "extra"), ("request", "userInfo", "uid"))
 class Discretion:
     """What may be said about one object and param under one policy."""
 
-    def __init__(self, ruling: Ruling, compiled: CompiledPolicy) -> None:
+    def __init__(self, invocation_result: InvocationResult, compiled: CompiledPolicy) -> None:
         """Find out what is to be hidden."""
-        resource, param = ruling.resource, ruling.invocation.param
+        resource, param = invocation_result.resource, invocation_result.invocation.param
         self._documents: dict[str, tuple[Json, bool]] = {
             "object": (resource.body, is_secret(resource)),
             "oldObject": (resource.body, is_secret(resource)),
             "params": (None if param is None else param.body, is_secret(param)),
-            "namespaceObject": (None if ruling.request is None else ruling.request.namespace_object, False),
+            "namespaceObject": (
+                None if invocation_result.request is None else invocation_result.request.namespace_object,
+                False,
+            ),
         }
         self._of = resource, param
         self._known: frozenset[str] | None = None

@@ -21,7 +21,7 @@ from scanner.cel.analysis import reads
 from scanner.cel.analysis.go_values import is_selection
 from scanner.cel.cost import estimates
 from scanner.cel.cost.estimates import Operand, Operands
-from scanner.cel.cost.extent import BOUNDLESS, NOTHING, UNKNOWN, Extent, converted, extent_of, together
+from scanner.cel.cost.extent import BOUNDLESS, NOTHING, UNKNOWN, SizeBound, converted, extent_of, together
 from scanner.cel.cost.prices import LIST_COST, MAP_COST, STRUCT_COST
 from scanner.cel.protobuf.messages import MESSAGES
 from scanner.cel.syntax.tree import (
@@ -63,14 +63,14 @@ class Bound(NamedTuple):
     """At most this cost, and a value with at most this in it."""
 
     cost: float
-    extent: Extent
+    extent: SizeBound
 
 
 def bound(
     root: Node,
     checked: Checked,
     folded: Folded,
-    extents: Mapping[str, Extent],
+    extents: Mapping[str, SizeBound],
     lengths: Mapping[reads.Path, float] = MappingProxyType({}),
 ) -> Bound:
     """Return the bound of an expression; `extents` are those of what it reads, `variables.x` under that name.
@@ -103,14 +103,14 @@ def _path(node: Node, checked: Checked) -> reads.Path | None:
 
 class _Bounds:
     def __init__(
-        self, checked: Checked, folded: Folded, extents: Mapping[str, Extent], lengths: Mapping[reads.Path, float]
+        self, checked: Checked, folded: Folded, extents: Mapping[str, SizeBound], lengths: Mapping[reads.Path, float]
     ) -> None:
         self._checked = checked
         self._folded = folded
         self._extents = extents
         self._lengths = lengths
 
-    def of(self, node: Node, known: Mapping[str, Extent], depth: int) -> Bound:
+    def of(self, node: Node, known: Mapping[str, SizeBound], depth: int) -> Bound:
         """Return the bound of a node."""
         if node.id in self._folded.constants:
             return Bound(0.0, extent_of(self._folded.constants[node.id]))
@@ -135,7 +135,7 @@ class _Bounds:
             case _:
                 assert_never(node)
 
-    def _select(self, node: Select, known: Mapping[str, Extent], depth: int) -> Bound:
+    def _select(self, node: Select, known: Mapping[str, SizeBound], depth: int) -> Bound:
         name = self._checked.names.get(node.id)
         if name is not None:
             return Bound(1.0, known.get(name, BOUNDLESS))
@@ -159,21 +159,21 @@ class _Bounds:
         """Return whether a presence test may give an optional, see `exact`."""
         return self._checked.types[node.operand.id].name == "optional_type"
 
-    def _base(self, node: Node, known: Mapping[str, Extent], depth: int) -> Bound:
+    def _base(self, node: Node, known: Mapping[str, SizeBound], depth: int) -> Bound:
         """Return the bound of what something is selected from; reading it costs 1 where it is no path itself."""
         base = self.of(node, known, depth)
         is_path = isinstance(node, Identifier | Select) or is_selection(node, self._checked)
         return base if is_path else Bound(base.cost + 1, base.extent)
 
     def _literal(
-        self, nodes: tuple[Node, ...] | list[Node], price: float, known: Mapping[str, Extent], depth: int
+        self, nodes: tuple[Node, ...] | list[Node], price: float, known: Mapping[str, SizeBound], depth: int
     ) -> Bound:
         parts = [self.of(node, known, depth) for node in nodes]
         return Bound(price + sum(part.cost for part in parts), together((p.extent for p in parts), entries=len(parts)))
 
     # --- calls
 
-    def _call(self, node: Call, known: Mapping[str, Extent], depth: int) -> Bound:
+    def _call(self, node: Call, known: Mapping[str, SizeBound], depth: int) -> Bound:
         if is_selection(node, self._checked):
             operand, key = node.arguments
             base, index = self._base(operand, known, depth), self.of(key, known, depth)
@@ -206,7 +206,7 @@ class _Bounds:
                 terms.append(term)
         return terms
 
-    def _result(self, node: Call, name: str, operands: Operands) -> Extent:
+    def _result(self, node: Call, name: str, operands: Operands) -> SizeBound:
         type_ = self._checked.types[node.id]
         is_scalar = type_.family in _SCALARS or (type_.family == "primitive" and type_.name not in ("string", "bytes"))
         if is_scalar:
@@ -216,7 +216,7 @@ class _Bounds:
 
     # --- comprehensions
 
-    def _comprehension(self, node: Comprehension, known: Mapping[str, Extent], depth: int) -> Bound:
+    def _comprehension(self, node: Comprehension, known: Mapping[str, SizeBound], depth: int) -> Bound:
         if depth >= _DEEPEST or node.is_open:
             return Bound(UNKNOWN, BOUNDLESS)
         if node.fold == "bind":
@@ -230,12 +230,12 @@ class _Bounds:
         cost = over.cost + 4 + times * (on_nothing.cost + _OVERHEADS[node.fold]) + on_all.cost
         return Bound(cost, self._folded_extent(node, over.extent, times, (on_nothing.extent, on_all.extent)))
 
-    def _length(self, node: Node, known: Mapping[str, Extent]) -> float:
+    def _length(self, node: Node, known: Mapping[str, SizeBound]) -> float:
         path = _path(node, self._checked) if self._lengths else None
         is_hidden = path is None or known.get(path[0]) is not self._extents.get(path[0])
         return UNKNOWN if path is None or is_hidden else self._lengths.get(path, UNKNOWN)
 
-    def _iteration(self, node: Comprehension, known: Mapping[str, Extent], element: Extent, depth: int) -> Bound:
+    def _iteration(self, node: Comprehension, known: Mapping[str, SizeBound], element: SizeBound, depth: int) -> Bound:
         inside = {**known, node.variable: element}
         if node.second_variable is not None:
             inside[node.second_variable] = element
@@ -246,10 +246,12 @@ class _Bounds:
                 cost, extent = cost + measured.cost, measured.extent
         return Bound(cost, extent)
 
-    def _folded_extent(self, node: Comprehension, over: Extent, times: float, bodies: tuple[Extent, Extent]) -> Extent:
+    def _folded_extent(
+        self, node: Comprehension, over: SizeBound, times: float, bodies: tuple[SizeBound, SizeBound]
+    ) -> SizeBound:
         if node.fold in ("all", "exists", "exists_one"):
             return NOTHING
         on_nothing, on_all = bodies
         elements = times * (1 + on_nothing.elements) + on_all.elements
         characters = times * on_nothing.characters + on_all.characters + over.characters
-        return Extent(elements, characters, elements)
+        return SizeBound(elements, characters, elements)

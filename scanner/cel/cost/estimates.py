@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from scanner.cel.cost.extent import BOUNDLESS, NOTHING, UNKNOWN, Extent, together
+from scanner.cel.cost.extent import BOUNDLESS, NOTHING, UNKNOWN, SizeBound, together
 from scanner.cel.cost.prices import CHECK_COST, LIST_COST
 from scanner.cel.functions.named_formats import FORMATS
 from scanner.cel.syntax.tree import Call, Identifier, Literal
@@ -28,7 +28,7 @@ _LONG_PRECISION = re.compile(r"\.\d{3}")
 class Operand(NamedTuple):
     """An argument of a call: what is in it, and what it is where that is known beforehand."""
 
-    extent: Extent
+    extent: SizeBound
     node: Node
     is_constant: bool
 
@@ -40,7 +40,7 @@ class Operand(NamedTuple):
 
 Operands: TypeAlias = tuple[Operand, ...]
 _Estimate: TypeAlias = Callable[[Operands], float]
-_Result: TypeAlias = Callable[[Operands], Extent]
+_Result: TypeAlias = Callable[[Operands], SizeBound]
 
 
 # --- what calls cost: see `cost`, with every rounding up done generously
@@ -184,49 +184,49 @@ COSTS: dict[str, _Estimate] = {
 # --- what is in their results, where it is not a number or the like
 
 
-def _parts(operands: Operands) -> Extent:
+def _parts(operands: Operands) -> SizeBound:
     """Bound what is made of the operands without repeating any of it."""
     return together(one.extent for one in operands)
 
 
-def _text(operands: Operands) -> Extent:
+def _text(operands: Operands) -> SizeBound:
     """Bound a text, or bytes, that stands for the operands."""
-    return Extent(0.0, _ESCAPED * sum(one.extent.characters for one in operands) + _SLACK)
+    return SizeBound(0.0, _ESCAPED * sum(one.extent.characters for one in operands) + _SLACK)
 
 
-def _pieces(operands: Operands) -> Extent:
+def _pieces(operands: Operands) -> SizeBound:
     """Bound the pieces of a text."""
     characters = sum(one.extent.characters for one in operands)
-    return Extent(2 * characters + 2, 2 * characters, 2 * characters + 2)
+    return SizeBound(2 * characters + 2, 2 * characters, 2 * characters + 2)
 
 
-def _replaced(operands: Operands) -> Extent:
+def _replaced(operands: Operands) -> SizeBound:
     text, _, new = operands[:3]
-    return Extent(0.0, text.extent.characters + (text.extent.characters + 1) * new.extent.characters)
+    return SizeBound(0.0, text.extent.characters + (text.extent.characters + 1) * new.extent.characters)
 
 
-def _join(operands: Operands) -> Extent:
+def _join(operands: Operands) -> SizeBound:
     parts = operands[0].extent
     separator = operands[1].extent.characters if len(operands) > 1 else 0.0
-    return Extent(0.0, parts.characters + parts.elements * separator)
+    return SizeBound(0.0, parts.characters + parts.elements * separator)
 
 
-def _formatted(operands: Operands) -> Extent:
+def _formatted(operands: Operands) -> SizeBound:
     template, arguments = operands
     written = template.node.value if isinstance(template.node, Literal) else None
     if type(written) is not str or _LONG_PRECISION.search(written):
         return BOUNDLESS
     whole = arguments.extent
-    return Extent(0.0, len(written) + _ESCAPED * whole.characters + _LONGEST_NUMBER * (whole.elements + 1))
+    return SizeBound(0.0, len(written) + _ESCAPED * whole.characters + _LONGEST_NUMBER * (whole.elements + 1))
 
 
-def _range(operands: Operands) -> Extent:
+def _range(operands: Operands) -> SizeBound:
     number = _number(operands[0])
-    return Extent(number, 0.0, number)
+    return SizeBound(number, 0.0, number)
 
 
-def _faults(operands: Operands) -> Extent:
-    return Extent(16.0, 4096.0 + _BYTES * operands[1].extent.characters, 16.0)
+def _faults(operands: Operands) -> SizeBound:
+    return SizeBound(16.0, 4096.0 + _BYTES * operands[1].extent.characters, 16.0)
 
 
 RESULTS: dict[str, _Result] = {

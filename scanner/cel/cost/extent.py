@@ -17,7 +17,7 @@ UNKNOWN = 1e30
 """More than anything that can be counted."""
 
 
-class Extent(NamedTuple):
+class SizeBound(NamedTuple):
     """At most so many entries in all lists and maps of a value, characters in all its strings, and entries in one container."""
 
     elements: float = 0.0
@@ -29,31 +29,31 @@ class Extent(NamedTuple):
         """The size of the value, or of any part of it, is no more than this."""
         return 1.0 + self.elements + self.characters
 
-    def pooled(self) -> Extent:
+    def pooled(self) -> SizeBound:
         """Return the extent that the parts of this value have together, when each of them is looked at in turn."""
-        return Extent(self.elements, self.characters, self.elements)
+        return SizeBound(self.elements, self.characters, self.elements)
 
-    def times(self, factor: float) -> Extent:
+    def times(self, factor: float) -> SizeBound:
         """Return the extent of something so many times as large."""
-        return Extent(*(min(number * factor, UNKNOWN) for number in self))
+        return SizeBound(*(min(number * factor, UNKNOWN) for number in self))
 
-    def rounded(self) -> Extent:
+    def rounded(self) -> SizeBound:
         """Return the smallest extent of a coarse grid that is no smaller."""
-        return Extent(*(_rounded(number) for number in self))
+        return SizeBound(*(_rounded(number) for number in self))
 
 
-NOTHING = Extent()
-BOUNDLESS = Extent(UNKNOWN, UNKNOWN, UNKNOWN)
+NOTHING = SizeBound()
+BOUNDLESS = SizeBound(UNKNOWN, UNKNOWN, UNKNOWN)
 
 
 def _rounded(number: float) -> float:
     return min(float(1 << (ceil(number) - 1).bit_length()), UNKNOWN) if number > 1 else number
 
 
-def together(extents: Iterable[Extent], *, entries: int = 0) -> Extent:
+def together(extents: Iterable[SizeBound], *, entries: int = 0) -> SizeBound:
     """Return the extent of a value that may hold all of these, in so many entries of its own."""
     parts = [*extents]
-    return Extent(
+    return SizeBound(
         entries + sum(one.elements for one in parts),
         sum(one.characters for one in parts),
         entries + sum(one.widest for one in parts),
@@ -64,13 +64,13 @@ _LONGEST_SCALAR = 48
 """As many characters as a number or a time has at most, once it is text."""
 
 
-def converted(extent: Extent, values: int) -> Extent:
+def converted(extent: SizeBound, values: int) -> SizeBound:
     """Return the extent of what a message of protobuf makes of so many values that have this in them.
 
     Bytes are four characters for three, or packed values, of which each takes two; scalars may become texts.
     """
     characters = 2 * extent.characters + _LONGEST_SCALAR * (extent.elements + values)
-    return Extent(extent.elements + extent.characters, characters, extent.widest + extent.characters)
+    return SizeBound(extent.elements + extent.characters, characters, extent.widest + extent.characters)
 
 
 LARGEST_SIZE = 26
@@ -87,20 +87,20 @@ def size_of_document(document: object) -> int:
         return LARGEST_SIZE + 1
 
 
-def extent_of_size(size: int) -> Extent:
+def extent_of_size(size: int) -> SizeBound:
     """Return the most that there can be in a document of this size: an entry takes two characters."""
     length = float(1 << size)
-    return Extent(length / 2, length, length / 2)
+    return SizeBound(length / 2, length, length / 2)
 
 
-def extent_of_document(document: object) -> Extent:
+def extent_of_document(document: object) -> SizeBound:
     """Return the extent of what was JSON; entries are counted by its punctuation, also inside strings."""
     try:
         text = orjson.dumps(document)
     except TypeError:
         return BOUNDLESS
     entries = float(text.count(b",") + text.count(b"[") + text.count(b"{"))
-    return Extent(entries, float(len(text)), entries)
+    return SizeBound(entries, float(len(text)), entries)
 
 
 def entries_at(document: object, path: Iterable[str]) -> int:
@@ -127,10 +127,10 @@ def widest_of(document: object) -> float:
     return float(widest)
 
 
-def extent_of(value: Value) -> Extent:
+def extent_of(value: Value) -> SizeBound:
     """Return the extent of a constant."""
     if type(value) is str or type(value) is bytes:
-        return Extent(0.0, float(len(value)))
+        return SizeBound(0.0, float(len(value)))
     if type(value) is list:
         return together(map(extent_of, value), entries=len(value))
     if type(value) is dict or type(value) is KeyedMap:

@@ -158,14 +158,14 @@ def _reread(optional: Optional, again: Rewrap) -> Optional:
     return Optional(again(optional.value)) if optional.present else optional
 
 
-def follow(base: Measure, steps: tuple[Step, ...], again: Rewrap, *, toll: int) -> Measure:
+def follow(base: Measure, steps: tuple[Step, ...], again: Rewrap, *, step_cost: int) -> Measure:
     """Follow a path, and pay the toll for each step."""
 
     def measure(frame: Frame, meter: Meter) -> Seen:
         start = base(frame, meter)
         if isinstance(start, EvaluationError):
             return start
-        found, is_optional = _reach(start, steps, (frame, meter, toll), again)
+        found, is_optional = _reach(start, steps, (frame, meter, step_cost), again)
         if found is None:
             return NONE
         is_value = is_optional and not isinstance(found[0], EvaluationError)
@@ -179,7 +179,7 @@ _Reached: TypeAlias = "tuple[tuple[Seen] | None, bool]"
 
 def _reach(value: Value, steps: tuple[Step, ...], place: tuple[Frame, Meter, int], again: Rewrap) -> _Reached:
     """Return where the steps lead or the error on the way, wrapped, None where there is nothing; and whether the way was optional."""
-    frame, meter, toll = place
+    frame, meter, step_cost = place
     is_optional = type(value) is Optional
     if type(value) is Optional:
         if not value.present:
@@ -191,7 +191,7 @@ def _reach(value: Value, steps: tuple[Step, ...], place: tuple[Frame, Meter, int
         found = _tried(value, at) if is_optional else (_indexed(value, at),)
         if found is None or (is_optional and isinstance(found[0], EvaluationError)):
             return found, True
-        meter.spend(toll)
+        meter.spend(step_cost)
         value = found[0]
         if isinstance(value, EvaluationError):
             return (value,), False
@@ -220,14 +220,14 @@ def _tried(container: Value, key: Seen) -> tuple[Seen] | None:
         return (error,)
 
 
-def has(base: Measure, steps: tuple[Step, ...], field: str, again: Rewrap, *, keep: bool, toll: int) -> Measure:
+def has(base: Measure, steps: tuple[Step, ...], field: str, again: Rewrap, *, keep: bool, step_cost: int) -> Measure:
     """Measure a presence test; `keep`: in a branch, what an optional path leads to stays an optional."""
 
     def measure(frame: Frame, meter: Meter) -> Seen:
         start = base(frame, meter)
         if isinstance(start, EvaluationError):
             return start
-        found, is_optional = _reach(start, steps, (frame, meter, toll), again)
+        found, is_optional = _reach(start, steps, (frame, meter, step_cost), again)
         if found is None:
             return NONE if keep else False
         container = found[0]
@@ -236,7 +236,7 @@ def has(base: Measure, steps: tuple[Step, ...], field: str, again: Rewrap, *, ke
         entry = _tried(container, field)
         failed = entry is not None and isinstance(entry[0], EvaluationError)
         if not is_optional or (entry is not None and not failed):
-            meter.spend(toll)
+            meter.spend(step_cost)
         if entry is None:
             return NONE if keep and is_optional else False
         if failed:
@@ -340,10 +340,10 @@ class Applied:
         if self._is_deep:
             compares = self._name in ("_==_", "_!=_")
             meter.walk(_shortest(values) if compares else values, _PRINTING if self._name == "format" else _COMPARING)
-        meter.foresee(self._name, values)
+        meter.check_result_size(self._name, values)
         try:
             value = self._run(*values)
-            return value if self._run is grown else meter.hold(value)
+            return value if self._run is grown else meter.limit_size(value)
         except EvaluationStopped:
             raise
         except EvaluationError as error:
@@ -560,7 +560,7 @@ def fold(
         frame[slot] = unset
         try:
             for _ in walk(frame, container):
-                meter.labour(1)
+                meter.add_work(1)
                 if condition is not None and condition(frame, meter) is False:
                     break
                 frame[slot] = step(frame, meter)

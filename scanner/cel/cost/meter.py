@@ -39,24 +39,24 @@ class Meter:
         if self.cost > self.limit:
             raise CostExceeded
 
-    def labour(self, amount: int) -> None:
+    def add_work(self, amount: int) -> None:
         """Add to the work."""
         self.work += amount
         if self.work >= MOST_WORK:
             raise Interrupted
 
-    def hold(self, value: prices.Seen) -> prices.Seen:
+    def limit_size(self, value: prices.Seen) -> prices.Seen:
         """Return a new value; making a long one is work, and there is a limit."""
         if type(value) is str or type(value) is bytes:
             self._make_text(len(value))
         elif type(value) is list:
-            self.labour(len(value) >> 1 if len(value) <= LONGEST_LIST else MOST_WORK)
+            self.add_work(len(value) >> 1 if len(value) <= LONGEST_LIST else MOST_WORK)
         return value
 
     def _make_text(self, length: int) -> None:
-        self.labour(length >> 3 if length <= LONGEST_TEXT else MOST_WORK)
+        self.add_work(length >> 3 if length <= LONGEST_TEXT else MOST_WORK)
 
-    def foresee(self, function: str, values: tuple[prices.Seen, ...]) -> None:
+    def check_result_size(self, function: str, values: tuple[prices.Seen, ...]) -> None:
         """Refuse a replacement whose result would be too long to make."""
         if function == "replace":
             self._make_text(_replaced(values))
@@ -67,12 +67,12 @@ class Meter:
         while waiting:
             part = waiting.pop()
             if type(part) is str:
-                self.labour(weight * len(part) >> 3)
+                self.add_work(weight * len(part) >> 3)
             elif type(part) is list:
-                self.labour(weight * len(part))
+                self.add_work(weight * len(part))
                 waiting.extend(part)
             elif type(part) is dict or type(part) is KeyedMap:
-                self.labour(weight * len(part))
+                self.add_work(weight * len(part))
                 waiting.extend(item for _, item in part.items())
             elif type(part) is Optional and not isinstance(part.value, EvaluationError):
                 waiting.append(part.value)

@@ -122,7 +122,7 @@ class _Planner:
             return self._name(node)
         if is_selection(node, self._checked):
             base, steps = self._path(node)
-            return measures.follow(base, steps, self._again, toll=self._toll(node))
+            return measures.follow(base, steps, self._again, step_cost=self._toll(node))
         if isinstance(node, Select):
             return self._presence(node)
         if isinstance(node, Call) and node.function == "_?_:_":
@@ -151,7 +151,7 @@ class _Planner:
 
     def _presence(self, node: Select, *, keep: bool = False) -> Measure:
         base, steps = self._path(node.operand)
-        return measures.has(base, steps, node.field, self._again, keep=keep, toll=self._toll(node.operand))
+        return measures.has(base, steps, node.field, self._again, keep=keep, step_cost=self._toll(node.operand))
 
     def _toll(self, node: Node) -> int:
         """Return what a step of a path costs: nothing, from 1.37 on, where a leading dot passes by a local variable."""

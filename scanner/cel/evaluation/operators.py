@@ -185,7 +185,7 @@ def apply_to_both(run: Callable[[Value, Value], Value], left: Evaluate, right: E
     return evaluate
 
 
-def _attempt(evaluate: Evaluate, frame: Frame) -> tracker_panics.Seen:
+def _attempt(evaluate: Evaluate, frame: Frame) -> tracker_panics.RepeatDetector:
     """Return a value, or the error instead of raising it."""
     try:
         return evaluate(frame)

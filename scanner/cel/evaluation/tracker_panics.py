@@ -14,7 +14,7 @@ from scanner.cel.errors import EvaluationError, EvaluationStopped
 from scanner.cel.values.runtime import go_type
 from scanner.cel.values.values import Duration, Timestamp, UInt, Value
 
-Seen: TypeAlias = "Value | EvaluationError"
+RepeatDetector: TypeAlias = "Value | EvaluationError"
 """An argument as the tracker sees it: an error is a value like any other."""
 
 _ELEMENT_TYPES = (
@@ -54,7 +54,7 @@ def watched(overload_id: str, run: Callable[..., Value]) -> Callable[..., Value]
     return call
 
 
-def look_at(overload_id: str, arguments: tuple[Seen, ...]) -> None:
+def look_at(overload_id: str, arguments: tuple[RepeatDetector, ...]) -> None:
     """Raise `EvaluationStopped` where upstream's tracker panics."""
     if overload_id in _LISTS:
         _require_list(arguments[_LISTS[overload_id]])
@@ -62,20 +62,20 @@ def look_at(overload_id: str, arguments: tuple[Seen, ...]) -> None:
         _require_int(arguments[_INTS[overload_id]])
 
 
-def _require_list(argument: Seen) -> None:
+def _require_list(argument: RepeatDetector) -> None:
     if type(argument) is list:
         return
     missing = "Contains" if type(argument) in _CAN_ADD else "Add"
     raise _panic(f"{_go_type(argument)} is not traits.Lister: missing method {missing}")
 
 
-def _require_int(argument: Seen) -> None:
+def _require_int(argument: RepeatDetector) -> None:
     if type(argument) is int:
         return
     raise _panic(f"ref.Val is {_go_type(argument)}, not types.Int")
 
 
-def _go_type(argument: Seen) -> str:
+def _go_type(argument: RepeatDetector) -> str:
     return "*types.Err" if isinstance(argument, EvaluationError) else go_type(argument)
 
 

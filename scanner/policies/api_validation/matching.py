@@ -112,8 +112,8 @@ def _resource_faults(path: str, values: Sequence[str]) -> Iterator[str]:
         everywhere |= {subresource} if resource == "*" else set()
     if "*/*" in values and len(values) > 1:
         yield invalid_json(path, list(values), "if '*/*' is present, must not specify other resources")
-    bare = [value for value in values if value and "/" not in value]
-    if "*" in bare and bare[-1] != "*":
+    without_param = [value for value in values if value and "/" not in value]
+    if "*" in without_param and without_param[-1] != "*":
         yield invalid_json(
             path, list(values), "if '*' is present, must not specify other resources without subresources"
         )

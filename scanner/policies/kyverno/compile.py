@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from scanner import cel
 from scanner.admission.compiled import Allowance, CompiledPolicy, Expression, checks_of, compile_expression, too_large
-from scanner.admission.cost_budget import Outlay, Share
+from scanner.admission.cost_budget import BudgetGroup, CostBounds
 from scanner.cel.values.text import quoted
 from scanner.model.policy import NamedExpression, Policy
 from scanner.policies.kyverno import libraries
@@ -67,13 +67,13 @@ def _compiled_variant(policy: Policy, *, namespaced: bool) -> CompiledPolicy:
         ),
         checks=checks_of(policy),
     )
-    return replace(compiled, outlay=_outlay(compiled))
+    return replace(compiled, cost_bounds=_cost_bounds(compiled))
 
 
-def _outlay(compiled: CompiledPolicy) -> Outlay:
+def _cost_bounds(compiled: CompiledPolicy) -> CostBounds:
     """What it costs at most: each expression has a limit of its own, and a policy has none."""
     programs = [one.program for _, one in compiled.expressions() if one.program is not None]
-    return Outlay(compiled.variables, [Share(cel.PER_CALL_LIMIT, (program,)) for program in programs])
+    return CostBounds(compiled.variables, [BudgetGroup(cel.PER_CALL_LIMIT, (program,)) for program in programs])
 
 
 def compile_exception(exception: PolicyException, policy: CompiledPolicy, *, namespaced: bool) -> CompiledException:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from scanner.admission.dispatch import Bound
+from scanner.admission.dispatch import BoundPolicy
 from scanner.model.json import as_list, as_object, as_text, dig
 from scanner.model.policy import PolicyKey
 from scanner.model.resource import Kind
@@ -24,18 +24,18 @@ _UNSCORED = "it is not scored: Kyverno reports its failures as warnings"
 _NO_EFFECT = "spec.webhookConfiguration has no effect on a scan: it is about the webhook alone"
 
 
-def is_kyverno(entry: Bound) -> bool:
+def is_kyverno(entry: BoundPolicy) -> bool:
     """Whether a policy is one of Kyverno's."""
     return isinstance(entry.decide, Decision)
 
 
-def follows_reports(entry: Bound) -> bool:
+def follows_reports(entry: BoundPolicy) -> bool:
     """Whether a policy is judged in the manner of Kyverno's reports, which do not ask every check: nothing counts as fixed."""
-    return isinstance(entry.decide, Decision) and entry.decide.manner.exempts
+    return isinstance(entry.decide, Decision) and entry.decide.mode.exempts
 
 
 def of_policies(
-    policies: Iterable[KyvernoPolicy], bound: Iterable[Bound], served: tuple[Kind, ...]
+    policies: Iterable[KyvernoPolicy], bound: Iterable[BoundPolicy], served: tuple[Kind, ...]
 ) -> Iterator[Health]:
     """What can be said before any object is seen."""
     entries = {entry.policy.key: entry for entry in bound if entry.bindings[0].name == AS_WRITTEN}
@@ -49,7 +49,7 @@ def of_policies(
 
 def _of_decision(policy: PolicyKey, decision: Decision) -> Iterator[Health]:
     language, name = policy
-    if decision.manner.exempts:
+    if decision.mode.exempts:
         yield Health(HealthKind.NOTE, name, "", _IN_ITS_MANNER, language)
     if decision.fault:
         yield Health(HealthKind.COMPILE, name, "", decision.fault, language)
@@ -62,7 +62,7 @@ def _of_decision(policy: PolicyKey, decision: Decision) -> Iterator[Health]:
             yield Health(HealthKind.NOTE, name, "", detail, language)
 
 
-def _of_policy(policy: KyvernoPolicy, entry: Bound) -> Iterator[Health]:
+def _of_policy(policy: KyvernoPolicy, entry: BoundPolicy) -> Iterator[Health]:
     language, name = policy.key
     if entry.reading.reason:
         yield Health(HealthKind.NOT_AUDITABLE, name, "", entry.reading.reason, language)
@@ -82,7 +82,7 @@ def _of_policy(policy: KyvernoPolicy, entry: Bound) -> Iterator[Health]:
             yield Health(HealthKind.CONDITION, name, "", detail, language)
 
 
-def without_noise(health: Iterable[Health], bound: Iterable[Bound]) -> Iterator[Health]:
+def without_noise(health: Iterable[Health], bound: Iterable[BoundPolicy]) -> Iterator[Health]:
     """Leave out that a form which autogen made matched no object: of a policy it is said when none of its forms did.
 
     What does not compile is said before; that its errors refuse nothing is no matter of its failurePolicy.

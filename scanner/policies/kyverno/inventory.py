@@ -14,12 +14,12 @@ from typing import NamedTuple
 
 import orjson
 
-from scanner.admission.dispatch import Bound
+from scanner.admission.dispatch import BoundPolicy
 from scanner.cel import EvaluationError, Value
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig
 from scanner.model.resource import Kind, Resource
 from scanner.policies.kyverno.decide import Decision
-from scanner.policies.kyverno.libraries import Alone, Call, Collection, Network, Unavailable
+from scanner.policies.kyverno.libraries import Call, Collection, Network, NoClusterData, Unavailable
 from scanner.policies.kyverno.libraries.needs import Need, needs
 from scanner.policies.kyverno.libraries.projections import projected
 from scanner.policies.kyverno.request import with_doubles
@@ -34,7 +34,7 @@ _PATH = re.compile(
 )
 
 
-class Inventory(Alone):
+class Inventory(NoClusterData):
     """The answers to what expressions ask.
 
     `parse` reads YAML; `entries` are the GlobalContextEntry manifests; `network` makes requests, where they are allowed.
@@ -61,7 +61,7 @@ class Inventory(Alone):
         """See Surroundings."""
         return self._network is not None
 
-    def wanted(self, entry: Bound) -> Places:
+    def wanted(self, entry: BoundPolicy) -> Places:
         """The kinds that a policy reads, each with the namespaces to list; the empty one stands for all of them."""
         wanted: dict[Kind, set[str]] = {}
         for need in _needs(entry):
@@ -248,7 +248,7 @@ def _decoded(body: bytes) -> Value:
         return None
 
 
-def _needs(entry: Bound) -> frozenset[Need]:
+def _needs(entry: BoundPolicy) -> frozenset[Need]:
     texts = [expression.text for _, expression in entry.compiled.expressions()]
     if isinstance(entry.decide, Decision):
         texts += [expression.text for one in entry.decide.exceptions for _, expression in one.conditions]

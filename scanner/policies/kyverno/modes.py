@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
+class KyvernoMode:
     """What differs between the judges.
 
     `every`: all validations are asked, not only those up to the first that does not pass. `exempts`: an exception takes the
@@ -23,38 +23,38 @@ class Manner:
     not meant for stored objects are asked all the same.
     """
 
-    every: bool
+    all_validations: bool
     exempts: bool
     expires: bool
-    lenient: bool
-    creates: bool
+    ignores_negative_selectors: bool
+    create_only: bool
     server: bool
-    leaks: bool
-    doubles: bool
+    evaluates_cluster_scoped: bool
+    numbers_as_doubles: bool
     all_modes: bool
 
 
-ADMISSION = Manner(
-    every=True,
+ADMISSION = KyvernoMode(
+    all_validations=True,
     exempts=False,
     expires=True,
-    lenient=False,
-    creates=False,
+    ignores_negative_selectors=False,
+    create_only=False,
     server=True,
-    leaks=False,
-    doubles=False,
+    evaluates_cluster_scoped=False,
+    numbers_as_doubles=False,
     all_modes=False,
 )
-CONTROLLER = Manner(
-    every=False,
+CONTROLLER = KyvernoMode(
+    all_validations=False,
     exempts=True,
     expires=False,
-    lenient=True,
-    creates=True,
+    ignores_negative_selectors=True,
+    create_only=True,
     server=False,
-    leaks=True,
-    doubles=False,
+    evaluates_cluster_scoped=True,
+    numbers_as_doubles=False,
     all_modes=False,
 )
-CLI = replace(CONTROLLER, leaks=False, doubles=True, all_modes=True)
-MANNERS = {"": ADMISSION, "controller": CONTROLLER, "cli": CLI}
+CLI = replace(CONTROLLER, evaluates_cluster_scoped=False, numbers_as_doubles=True, all_modes=True)
+MODES = {"": ADMISSION, "controller": CONTROLLER, "cli": CLI}

@@ -13,13 +13,13 @@ from typing import TypeAlias, cast
 from scanner import cel
 from scanner.admission.auditability import AUDITABLE
 from scanner.admission.compiled import CompiledPolicy, Expression
-from scanner.admission.dispatch import Bound
+from scanner.admission.dispatch import BoundPolicy
 from scanner.admission.request import Request
 from scanner.cel.releases import WRAPPED_OBJECTS
 from scanner.cel.stack import with_room
 from scanner.errors import InvalidManifest
 from scanner.model.json import EMPTY, JsonObject
-from scanner.model.outcome import Judgement
+from scanner.model.outcome import CheckResult
 from scanner.model.policy import Binding, Invocation, Mutation, Operation, Policy
 from scanner.model.release import NEWEST, Minor
 from scanner.model.resource import Kind, Resource
@@ -91,7 +91,7 @@ def bind(
     schemas: Schemas,
     operations: tuple[Operation, ...] = AUDITABLE,
     rules: Minor = NEWEST,
-) -> tuple[Bound, ...]:
+) -> tuple[BoundPolicy, ...]:
     """Policies that some binding puts into force, compiled, ordered by name, to be asked about some operations."""
     return bound_by(policies, bindings, operations, rules, Mutator(schemas, rules))
 
@@ -107,9 +107,9 @@ class Mutator:
     schemas: Schemas
     rules: Minor
 
-    def __call__(self, compiled: CompiledPolicy, request: Request, param: Resource | None) -> tuple[Judgement, ...]:
+    def __call__(self, compiled: CompiledPolicy, request: Request, param: Resource | None) -> tuple[CheckResult, ...]:
         """Every mutation of a matched invocation. Raises SchemaUnknown."""
-        return with_room(lambda: predict(compiled, request, param, self.schemas, self.rules)).judgements
+        return with_room(lambda: predict(compiled, request, param, self.schemas, self.rules)).check_results
 
     def tests(self, compiled: CompiledPolicy, kind: Kind) -> tuple[Leaves, ...]:
         """How to tell of each mutation that it leaves an object of a kind as it is; nothing where only the whole way tells."""

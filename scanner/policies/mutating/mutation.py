@@ -14,7 +14,7 @@ from typing import Protocol
 from scanner import cel
 from scanner.admission.compiled import CompiledPolicy, Expression
 from scanner.admission.conditions import before_checks
-from scanner.admission.cost_budget import RUNTIME, Fault, Purse, Variables, run
+from scanner.admission.cost_budget import RUNTIME, CostBudget, Fault, Variables, run
 from scanner.admission.evaluate import inputs
 from scanner.admission.request import Request
 from scanner.admission.results import left_out
@@ -24,8 +24,8 @@ from scanner.errors import SchemaUnknown
 from scanner.model.json import Json, JsonObject, dig, text_map
 from scanner.model.outcome import (
     Change,
+    CheckResult,
     Errored,
-    Judgement,
     Outcome,
     Passed,
     Skipped,
@@ -63,7 +63,7 @@ class Schemas(Protocol):
 class Prediction:
     """What an invocation says about an object, and the object as it would leave it."""
 
-    judgements: tuple[Judgement, ...]
+    check_results: tuple[CheckResult, ...]
     after: JsonObject
 
 
@@ -83,7 +83,7 @@ def predict(
     first = run.mutations(before)
     between = run.between_passes(first.after)
     stopped = run.conditions(between) if run.is_judged_again(first) else ()
-    if any(denies(judgement.outcome) for judgement in stopped):
+    if any(denies(check_result.outcome) for check_result in stopped):
         return Prediction(stopped, before)
     again = run.is_judged_again(first) and not stopped and compiled.policy.reinvocation_policy == "IfNeeded"
     last = run.mutations(between) if again else first
@@ -91,7 +91,7 @@ def predict(
     changes = difference_of(before, after)
     converges = not changes or run.is_settled(after)
     outcomes = _outcomes(run, first, last, changes, converges=converges)
-    return Prediction(tuple(map(Judgement, compiled.checks, outcomes)), after)
+    return Prediction(tuple(map(CheckResult, compiled.checks, outcomes)), after)
 
 
 def denies(outcome: Outcome) -> bool:
@@ -156,7 +156,7 @@ class Run:
     schemas: Schemas
     rules: Minor
 
-    def conditions(self, body: JsonObject) -> tuple[Judgement, ...]:
+    def conditions(self, body: JsonObject) -> tuple[CheckResult, ...]:
         """What the match conditions say of an object; nothing when they hold."""
         if not self.compiled.conditions:
             return ()
@@ -272,7 +272,7 @@ def _evaluated(expression: Expression, activation: dict[str, object], request: R
         raise PatchFault(expression.fault)
     variables = activation.get("variables")
     counts = isinstance(variables, Variables) and variables.metered
-    value = run(expression, activation, Purse(RUNTIME, request.strain) if counts else None)
+    value = run(expression, activation, CostBudget(RUNTIME, request.budget_use) if counts else None)
     if isinstance(value, Fault):
         raise PatchFault(value.text)
     return value

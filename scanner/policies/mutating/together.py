@@ -19,12 +19,12 @@ from math import factorial, prod
 from typing import Final, TypeAlias
 
 from scanner.admission.compiled import CompiledPolicy
-from scanner.admission.context import World
-from scanner.admission.dispatch import Bound, Ruling, judge
+from scanner.admission.context import EvaluationContext
+from scanner.admission.dispatch import BoundPolicy, InvocationResult, judge
 from scanner.admission.request import Request
 from scanner.cel.stack import with_room
 from scanner.model.json import JsonObject
-from scanner.model.outcome import Change, Errored, Judgement
+from scanner.model.outcome import Change, CheckResult, Errored
 from scanner.model.policy import Invocation, PolicyKey
 from scanner.model.resource import Kind, Resource
 from scanner.mutate.operations import same
@@ -65,30 +65,34 @@ class Answer:
         return same(self.after, other.after)
 
 
-def invocations(bound: Bound, resource: Resource, original: Kind, world: World) -> Iterator[Ruling]:
+def invocations(
+    bound: BoundPolicy, resource: Resource, original: Kind, world: EvaluationContext
+) -> Iterator[InvocationResult]:
     """What a policy is asked about an object, not yet evaluated."""
     if isinstance(bound.decide, Mutator) and not bound.compiled.excess:
         yield from judge(bound.deciding(_not_yet), resource, original, world)
 
 
-def _not_yet(compiled: CompiledPolicy, request: Request, param: Resource | None) -> tuple[Judgement, ...]:
+def _not_yet(compiled: CompiledPolicy, request: Request, param: Resource | None) -> tuple[CheckResult, ...]:
     del compiled, request, param
     return ()
 
 
-def together(rulings: Sequence[tuple[Bound, Ruling]], at_rest: Container[PolicyKey] = frozenset()) -> Together | None:
+def together(
+    invocation_results: Sequence[tuple[BoundPolicy, InvocationResult]], at_rest: Container[PolicyKey] = frozenset()
+) -> Together | None:
     """What all invocations on an object do to it; None where at most one does anything, and what it does alone.
 
     Policies `at_rest` are known to leave the stored object as it is, without an error. Raises SchemaUnknown.
     """
-    if len(rulings) < _SEVERAL:
+    if len(invocation_results) < _SEVERAL:
         return None
-    return with_room(lambda: _Request(rulings, at_rest).together())
+    return with_room(lambda: _Request(invocation_results, at_rest).together())
 
 
-def answers(rulings: Sequence[tuple[Bound, Ruling]]) -> tuple[Answer, ...]:
+def answers(invocation_results: Sequence[tuple[BoundPolicy, InvocationResult]]) -> tuple[Answer, ...]:
     """The answers in all orders that are tried, that of the names first. Raises SchemaUnknown."""
-    return with_room(lambda: _Request(rulings).answers())
+    return with_room(lambda: _Request(invocation_results).answers())
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,22 +119,26 @@ class _Passed:
 class _Request:
     """One request, in any order of its invocations; what an invocation makes of an object is found out once."""
 
-    def __init__(self, rulings: Sequence[tuple[Bound, Ruling]], at_rest: Container[PolicyKey] = frozenset()) -> None:
-        self._rulings = tuple(rulings)
-        self._stored = rulings[0][1].resource.body
-        self._runs = [_run(bound, ruling) for bound, ruling in rulings]
+    def __init__(
+        self,
+        invocation_results: Sequence[tuple[BoundPolicy, InvocationResult]],
+        at_rest: Container[PolicyKey] = frozenset(),
+    ) -> None:
+        self._invocation_results = tuple(invocation_results)
+        self._stored = invocation_results[0][1].resource.body
+        self._runs = [_run(bound, invocation_result) for bound, invocation_result in invocation_results]
         self._misconfigured = [
             text
-            for _, ruling in rulings
-            if ruling.request is None
-            for text in _refusals(ruling.judgements, ruling.invocation)
+            for _, invocation_result in invocation_results
+            if invocation_result.request is None
+            for text in _refusals(invocation_result.check_results, invocation_result.invocation)
         ]
         self._objects = [self._stored]
         # Whether conditions held matters only to a policy that may run again.
         at_rest_here = _Made(runs=True, after=self._stored)
         self._made: dict[tuple[int, int], _Made] = {
             (index, id(self._stored)): at_rest_here
-            for index, (bound, _) in enumerate(rulings)
+            for index, (bound, _) in enumerate(invocation_results)
             if bound.policy.reinvocation_policy != "IfNeeded" and bound.policy.key in at_rest
         }
         self._kept: dict[int, JsonObject] = {}
@@ -172,7 +180,7 @@ class _Request:
         again = [index for index in order if self._still_selects(index, first.after)]
         between = self._between_passes(first.after)
         due = frozenset(
-            index for index in first.ran if self._rulings[index][0].policy.reinvocation_policy == "IfNeeded"
+            index for index in first.ran if self._invocation_results[index][0].policy.reinvocation_policy == "IfNeeded"
         )
         last = self._pass(again, between, due)
         return Answer(self._stored, last.refused) if last.refused else Answer(self._as_stored(last.after))
@@ -208,7 +216,7 @@ class _Request:
         run = self._runs[index]
         if run is None:
             return _Made(runs=False, after=body)
-        invocation = self._rulings[index][1].invocation
+        invocation = self._invocation_results[index][1].invocation
         if stopped := run.conditions(body):
             return _Made(runs=False, after=body, refusals=_refusals(stopped, invocation))
         found = run.mutations(body)
@@ -242,26 +250,26 @@ class _Request:
         """The invocations of each binding of each policy: what stays together in every order."""
 
         def policy(index: int) -> object:
-            return self._rulings[index][0].policy.key
+            return self._invocation_results[index][0].policy.key
 
         def binding(index: int) -> object:
-            return self._rulings[index][1].invocation.binding.key
+            return self._invocation_results[index][1].invocation.binding.key
 
-        of_policies = (tuple(group) for _, group in groupby(range(len(self._rulings)), policy))
+        of_policies = (tuple(group) for _, group in groupby(range(len(self._invocation_results)), policy))
         return tuple(tuple(tuple(group) for _, group in groupby(part, binding)) for part in of_policies)
 
 
-def _refusals(judgements: Sequence[Judgement], invocation: Invocation) -> tuple[str, ...]:
+def _refusals(check_results: Sequence[CheckResult], invocation: Invocation) -> tuple[str, ...]:
     """The texts of the errors for which the API server refuses the request."""
-    errors = (judgement.outcome for judgement in judgements if isinstance(judgement.outcome, Errored))
+    errors = (check_result.outcome for check_result in check_results if isinstance(check_result.outcome, Errored))
     return tuple(refusal(invocation, error.message) for error in errors if error.would_deny)
 
 
-def _run(bound: Bound, ruling: Ruling) -> Run | None:
-    mutator, request = bound.decide, ruling.request
+def _run(bound: BoundPolicy, invocation_result: InvocationResult) -> Run | None:
+    mutator, request = bound.decide, invocation_result.request
     if request is None or not isinstance(mutator, Mutator):
         return None
-    return run_of(bound.compiled, request, ruling.invocation.param, mutator.schemas, mutator.rules)
+    return run_of(bound.compiled, request, invocation_result.invocation.param, mutator.schemas, mutator.rules)
 
 
 def _orders(tree: tuple[_Tree, ...]) -> Iterator[_Order]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from scanner.admission.auditability import AUDITABLE, reading
 from scanner.admission.compiled import CompiledPolicy, compile_policy
-from scanner.admission.dispatch import Bound, Decide
+from scanner.admission.dispatch import BoundPolicy, Evaluator
 from scanner.admission.evaluate import evaluate
 from scanner.cel.releases import WRAPPED_OBJECTS
 from scanner.errors import InvalidManifest
@@ -74,7 +74,7 @@ def bind(
     operations: tuple[Operation, ...] = AUDITABLE,
     rules: Minor = NEWEST,
     schemas: Schemas | None = None,
-) -> tuple[Bound, ...]:
+) -> tuple[BoundPolicy, ...]:
     """Policies that some binding puts into force, compiled, ordered by name, to be asked about some operations.
 
     `rules` is the Kubernetes release that evaluates them; `schemas` tells it which values are native, from 1.37 on.
@@ -90,8 +90,8 @@ def bound_by(
     bindings: Sequence[Binding],
     operations: tuple[Operation, ...],
     rules: Minor,
-    decide: Decide,
-) -> tuple[Bound, ...]:
+    decide: Evaluator,
+) -> tuple[BoundPolicy, ...]:
     """Policies of any language whose bindings, params and rules work as here; `decide` judges what they match."""
     joined = {policy.key: [b for b in bindings if b.joins(policy)] for policy in policies}
     return tuple(
@@ -102,8 +102,8 @@ def bound_by(
 
 
 def _bound(
-    compiled: CompiledPolicy, bindings: Sequence[Binding], operations: tuple[Operation, ...], decide: Decide
-) -> Bound:
+    compiled: CompiledPolicy, bindings: Sequence[Binding], operations: tuple[Operation, ...], decide: Evaluator
+) -> BoundPolicy:
     read = reading(compiled, operations)
     requester = frozenset(it.check for it in read.checks if Auditability.REQUESTER in it.classes)
-    return Bound(compiled, tuple(sorted(bindings, key=lambda binding: binding.name)), read, requester, decide)
+    return BoundPolicy(compiled, tuple(sorted(bindings, key=lambda binding: binding.name)), read, requester, decide)

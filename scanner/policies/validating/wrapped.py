@@ -20,7 +20,7 @@ from scanner.cel.checking.env import ADMISSION, AUTHORIZATION, PARAMS
 from scanner.cel.types.type_system import BOOL, INT, list_of, map_of, object_type
 from scanner.cel.values.wrapped_values import wrapping
 from scanner.model.json import Json
-from scanner.model.outcome import Judgement
+from scanner.model.outcome import CheckResult
 from scanner.model.release import Minor
 from scanner.model.resource import Kind, Resource
 from scanner.mutate.goread import same_quantity
@@ -55,7 +55,7 @@ class WrappedEvaluator:
         self._typed: dict[Kind, _Typed] = {}
         self._told: dict[tuple[int, Kind], Differences] = {}
 
-    def __call__(self, compiled: CompiledPolicy, request: Request, param: Resource | None) -> tuple[Judgement, ...]:
+    def __call__(self, compiled: CompiledPolicy, request: Request, param: Resource | None) -> tuple[CheckResult, ...]:
         """Every check of a matched invocation."""
         if not self.differs(compiled, request.matched):
             return evaluate(compiled, request, param)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import TYPE_CHECKING, Final, Self, TypeVar
 
-from scanner.audit.page import Judge
+from scanner.audit.page import PageEvaluator
 from scanner.model.resource import Page
 from scanner.model.scan import PageResult
 from scanner.policies.plan import KindPlan
@@ -78,13 +78,13 @@ class Workers:
 
     def __init__(
         self,
-        judge: Judge,
+        judge: PageEvaluator,
         plans: Sequence[KindPlan],
         relay: Relay,
         paused: Callable[[], AbstractContextManager[None]],
         *,
         count: int,
-        little: int = 0,
+        fork_after_bytes: int = 0,
     ) -> None:
         """Begin without any; after `little` bytes of pages there are `count`. In `paused` no other thread runs."""
         self._judge = judge
@@ -92,7 +92,7 @@ class Workers:
         self._relay = relay
         self._count = count if count > 1 and FORKS else 0
         self._paused = paused
-        self._little = little
+        self._little = fork_after_bytes
         self._bytes = 0
         self._workers: list[_Worker] = []
 

@@ -11,7 +11,7 @@ from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from scanner.audit.page import Judge
+from scanner.audit.page import PageEvaluator
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.resource import Kind, Page
 from scanner.model.scan import PageResult
@@ -28,7 +28,7 @@ _GARBAGE: Final = 20_000
 _SET_DEATH_SIGNAL: Final = 1
 
 
-def judged(judge: Judge, page: Page, plan: KindPlan, known: AbstractSet[str] = frozenset()) -> PageResult:
+def judged(judge: PageEvaluator, page: Page, plan: KindPlan, known: AbstractSet[str] = frozenset()) -> PageResult:
     """What comes of a page. A fault of ours is a gap: it must not pass for a verdict, nor stop the scan."""
     try:
         return judge.page(page, plan, known)
@@ -45,7 +45,7 @@ def unjudged(page: Page, why: str) -> PageResult:
 
 def serve(
     parent: Connection,
-    judge: Judge,
+    judge: PageEvaluator,
     plans: Mapping[Kind, KindPlan],
     relay: Relay,
     others: Iterable[Connection],
@@ -84,7 +84,7 @@ def _die_with_parent() -> None:
         ctypes.CDLL(None).prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)
 
 
-def _answer(parent: Connection, judge: Judge, plans: Mapping[Kind, KindPlan]) -> None:
+def _answer(parent: Connection, judge: PageEvaluator, plans: Mapping[Kind, KindPlan]) -> None:
     kind, number = parent.recv()
     page = Page(kind, number, parent.recv_bytes())
     result = judged(judge, page, plans[kind])

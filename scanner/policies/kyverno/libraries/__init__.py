@@ -26,21 +26,21 @@ from scanner.policies.kyverno.libraries import (
     times,
 )
 from scanner.policies.kyverno.libraries.cluster_data import (
-    Alone,
     Call,
+    ClusterData,
     Collection,
-    Discreet,
     Network,
-    Surroundings,
+    NoClusterData,
+    SecretSafe,
     Unavailable,
 )
 
 __all__ = [
-    "Alone",
     "Call",
+    "ClusterData",
     "Collection",
     "Network",
-    "Surroundings",
+    "NoClusterData",
     "Unavailable",
     "discreet",
     "environment",
@@ -92,21 +92,21 @@ def environment(*, namespaced: bool) -> Environment:
     )
 
 
-def receivers(surroundings: Surroundings, now: Timestamp, namespace: str = "") -> dict[str, Value]:
+def library_values(cluster_data: ClusterData, now: Timestamp, namespace: str = "") -> dict[str, Value]:
     """Return the values of the variables that libraries bring; `namespace` is a namespaced policy's own."""
     return {
-        "resource": resources.ResourceReader(surroundings, namespace),
-        "globalContext": global_context.GlobalContext(surroundings),
-        "http": network.Http(surroundings, namespace),
-        "image": network.ImageData(surroundings),
+        "resource": resources.ResourceReader(cluster_data, namespace),
+        "globalContext": global_context.GlobalContext(cluster_data),
+        "http": network.Http(cluster_data, namespace),
+        "image": network.ImageData(cluster_data),
         "json": documents.JsonReader(),
-        "yaml": documents.YamlReader(surroundings),
+        "yaml": documents.YamlReader(cluster_data),
         syntax.NOW: now,
     }
 
 
-def discreet(surroundings: Surroundings) -> dict[str, Value]:
+def secret_safe(cluster_data: ClusterData) -> dict[str, Value]:
     """Return the values of those variables that are others for a Secret; none where nothing leaves the process anyway."""
-    if not surroundings.reaches_out:
+    if not cluster_data.reaches_out:
         return {}
-    return {"http": network.Http(Discreet()), "image": network.ImageData(Discreet())}
+    return {"http": network.Http(SecretSafe()), "image": network.ImageData(SecretSafe())}

@@ -50,7 +50,7 @@ class Network(Protocol):
         ...
 
 
-class Surroundings(Protocol):
+class ClusterData(Protocol):
     """The answers. Each raises `EvaluationError` with upstream's text, or `Unavailable`."""
 
     @property
@@ -87,7 +87,7 @@ class Surroundings(Protocol):
         ...
 
 
-class Alone:
+class NoClusterData:
     """Surroundings that know nothing: every question is unavailable."""
 
     @property
@@ -124,7 +124,7 @@ class Alone:
         raise Unavailable("it parses YAML, which is not available here")
 
 
-class Discreet(Alone):
+class SecretSafe(NoClusterData):
     """Surroundings of a Secret: nobody outside hears of it."""
 
     def image(self, _reference: str, /) -> Value:

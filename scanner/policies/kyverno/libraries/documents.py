@@ -19,7 +19,7 @@ from scanner.cel.types.type_system import DYN, STRING, Type, opaque
 from scanner.cel.values import conversions, text, times
 from scanner.cel.values.runtime import go_type
 from scanner.cel.values.values import Duration, KeyedMap, Opaque, Optional, Struct, Timestamp, UInt, Value
-from scanner.policies.kyverno.libraries.cluster_data import Surroundings
+from scanner.policies.kyverno.libraries.cluster_data import ClusterData
 
 JSON = opaque("json.Json")
 YAML = opaque("yaml.Yaml")
@@ -41,12 +41,12 @@ class JsonReader(Opaque):
 class YamlReader(Opaque):
     """The value of `yaml`."""
 
-    __slots__ = ("surroundings",)
+    __slots__ = ("cluster_data",)
     TYPE: ClassVar[Type] = YAML
     GO_TYPE: ClassVar[str] = "yaml.Yaml"
 
-    def __init__(self, surroundings: Surroundings) -> None:
-        self.surroundings = surroundings
+    def __init__(self, cluster_data: ClusterData) -> None:
+        self.cluster_data = cluster_data
 
 
 def _unmarshal(_reader: JsonReader, value: Value) -> Value:
@@ -199,7 +199,7 @@ _SCALARS: dict[type, Callable[[Any], str]] = {
 
 
 def _parse(reader: YamlReader, document: str) -> Value:
-    return reader.surroundings.parse_yaml(document)
+    return reader.cluster_data.parse_yaml(document)
 
 
 LIBRARY = Library(

@@ -10,7 +10,7 @@ from typing import ClassVar
 from scanner.cel.functions.declaration import Function, Library, member
 from scanner.cel.types.type_system import DYN, STRING, Type, opaque
 from scanner.cel.values.values import Opaque, Value
-from scanner.policies.kyverno.libraries.cluster_data import Surroundings
+from scanner.policies.kyverno.libraries.cluster_data import ClusterData
 
 GLOBAL_CONTEXT = opaque("globalcontext.Context")
 
@@ -18,16 +18,16 @@ GLOBAL_CONTEXT = opaque("globalcontext.Context")
 class GlobalContext(Opaque):
     """The value of `globalContext`."""
 
-    __slots__ = ("surroundings",)
+    __slots__ = ("cluster_data",)
     TYPE: ClassVar[Type] = GLOBAL_CONTEXT
     GO_TYPE: ClassVar[str] = "globalcontext.Context"
 
-    def __init__(self, surroundings: Surroundings) -> None:
-        self.surroundings = surroundings
+    def __init__(self, cluster_data: ClusterData) -> None:
+        self.cluster_data = cluster_data
 
 
 def _get(context: GlobalContext, name: str, projection: str = "") -> Value:
-    return context.surroundings.entry(name, projection)
+    return context.cluster_data.entry(name, projection)
 
 
 _OVERLOADS = (

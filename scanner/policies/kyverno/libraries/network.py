@@ -13,7 +13,7 @@ from typing import ClassVar
 from scanner.cel.functions.declaration import Function, Library, Overload, member
 from scanner.cel.types.type_system import DYN, STRING, Type, map_of, opaque
 from scanner.cel.values.values import Opaque, Value
-from scanner.policies.kyverno.libraries.cluster_data import Call, Surroundings, Unavailable
+from scanner.policies.kyverno.libraries.cluster_data import Call, ClusterData, Unavailable
 from scanner.policies.kyverno.libraries.documents import marshalled
 
 HTTP = opaque("http.Context")
@@ -25,12 +25,12 @@ _PLAIN = re.compile(r"(?:[^\\.^$*+?()[\]{}|]|\\[^A-Za-z0-9])*")
 class Http(Opaque):
     """The value of `http`; `bundle` are the certificates that a client of its own trusts."""
 
-    __slots__ = ("bundle", "namespace", "surroundings")
+    __slots__ = ("bundle", "cluster_data", "namespace")
     TYPE: ClassVar[Type] = HTTP
     GO_TYPE: ClassVar[str] = "http.Context"
 
-    def __init__(self, surroundings: Surroundings, namespace: str = "", bundle: str = "") -> None:
-        self.surroundings = surroundings
+    def __init__(self, cluster_data: ClusterData, namespace: str = "", bundle: str = "") -> None:
+        self.cluster_data = cluster_data
         self.namespace = namespace
         self.bundle = bundle
 
@@ -38,16 +38,16 @@ class Http(Opaque):
 class ImageData(Opaque):
     """The value of `image`."""
 
-    __slots__ = ("surroundings",)
+    __slots__ = ("cluster_data",)
     TYPE: ClassVar[Type] = IMAGE_DATA
     GO_TYPE: ClassVar[str] = "imagedata.Context"
 
-    def __init__(self, surroundings: Surroundings) -> None:
-        self.surroundings = surroundings
+    def __init__(self, cluster_data: ClusterData) -> None:
+        self.cluster_data = cluster_data
 
 
 def _client(http: Http, bundle: str) -> Http:
-    return Http(http.surroundings, http.namespace, bundle)
+    return Http(http.cluster_data, http.namespace, bundle)
 
 
 def _without_body(method: str) -> Callable[..., Value]:
@@ -67,7 +67,7 @@ def _with_body(method: str) -> Callable[..., Value]:
 def _sent(http: Http, call: Call) -> Value:
     if http.namespace:
         raise Unavailable("it makes an HTTP request, which Kyverno lets no namespaced policy do unless told to")
-    return http.surroundings.request(call)
+    return http.cluster_data.request(call)
 
 
 def _pairs(headers: Value) -> tuple[tuple[str, str], ...]:
@@ -75,7 +75,7 @@ def _pairs(headers: Value) -> tuple[tuple[str, str], ...]:
 
 
 def _metadata(data: ImageData, reference: str) -> Value:
-    return data.surroundings.image(reference)
+    return data.cluster_data.image(reference)
 
 
 def _random(pattern: str = "[0-9a-z]{8}") -> Value:

@@ -12,7 +12,7 @@ from scanner.cel.errors import EvaluationError
 from scanner.cel.functions.declaration import Function, Library, Overload, member
 from scanner.cel.types.type_system import DYN, STRING, Type, map_of, opaque
 from scanner.cel.values.values import Opaque, Value
-from scanner.policies.kyverno.libraries.cluster_data import Collection, Surroundings, Unavailable
+from scanner.policies.kyverno.libraries.cluster_data import ClusterData, Collection, Unavailable
 
 RESOURCE = opaque("resource.Context")
 GVR = opaque("resource.GroupVersionResource")
@@ -23,12 +23,12 @@ _LABELS = map_of(STRING, STRING)
 class ResourceReader(Opaque):
     """The value of `resource`; with a namespace it belongs to a namespaced policy and reads nothing else."""
 
-    __slots__ = ("namespace", "surroundings")
+    __slots__ = ("cluster_data", "namespace")
     TYPE: ClassVar[Type] = RESOURCE
     GO_TYPE: ClassVar[str] = "resource.Context"
 
-    def __init__(self, surroundings: Surroundings, namespace: str = "") -> None:
-        self.surroundings = surroundings
+    def __init__(self, cluster_data: ClusterData, namespace: str = "") -> None:
+        self.cluster_data = cluster_data
         self.namespace = namespace
 
 
@@ -61,23 +61,23 @@ def group_version(api_version: str, failure: str) -> tuple[str, str]:
 
 
 def _get(reader: ResourceReader, api_version: str, plural: str, namespace: str, name: str) -> Value:
-    return reader.surroundings.get(_collection(api_version, plural, "get"), namespace, name)
+    return reader.cluster_data.get(_collection(api_version, plural, "get"), namespace, name)
 
 
 def _get_of(reader: ResourceReader, gvr: GroupVersionResource, namespace: str, name: str) -> Value:
-    return reader.surroundings.get(gvr.collection, namespace, name)
+    return reader.cluster_data.get(gvr.collection, namespace, name)
 
 
 def _list(
     reader: ResourceReader, api_version: str, plural: str, namespace: str, labels: dict[str, str] | None = None
 ) -> Value:
-    return reader.surroundings.list(_collection(api_version, plural, "list"), namespace, labels or {})
+    return reader.cluster_data.list(_collection(api_version, plural, "list"), namespace, labels or {})
 
 
 def _list_of(
     reader: ResourceReader, gvr: GroupVersionResource, namespace: str, labels: dict[str, str] | None = None
 ) -> Value:
-    return reader.surroundings.list(gvr.collection, namespace, labels or {})
+    return reader.cluster_data.list(gvr.collection, namespace, labels or {})
 
 
 def _own_get(reader: ResourceReader, api_version: str, plural: str, name: str) -> Value:
@@ -102,7 +102,7 @@ def _post(*_arguments: Value) -> Value:
 
 def _to_gvr(reader: ResourceReader, api_version: str, kind: str) -> Value:
     group, version = group_version(api_version, "failed to map kind to resource")
-    return GroupVersionResource(reader.surroundings.collection(group, version, kind))
+    return GroupVersionResource(reader.cluster_data.collection(group, version, kind))
 
 
 def _both(name: str, overloads: tuple[Overload, ...]) -> tuple[Function, Function]:
