@@ -25,20 +25,16 @@ from scanner.admission.versions import convert
 from scanner.cel import Decider, Remembering
 from scanner.errors import InvalidManifest, SchemaUnknown, UsageError
 from scanner.model.json import JsonObject, as_text, dig
-from scanner.model.policy import Operation
-from scanner.model.release import release_of
+from scanner.model.policy import Binding, Operation, Policy
+from scanner.model.release import Minor, release_of
 from scanner.model.resource import Kind, Resource, UserInfo, resource_of
-from scanner.policies import manifest
-from scanner.policies.kyverno import bind as kyverno
-from scanner.policies.kyverno import spec
+from scanner.mutate.schema import Schemas
+from scanner.policies.bound_language import BindingContext
+from scanner.policies.documents import PolicyDocuments, Supporting
 from scanner.policies.kyverno.bind import KyvernoContext
-from scanner.policies.kyverno.exceptions import read_exception
-from scanner.policies.mutating import bind as mutating
-from scanner.policies.mutating.bind import NoSchemas
-from scanner.policies.mutating.mutation import Schemas
+from scanner.policies.kyverno.language import Kyverno
+from scanner.policies.language import Language, languages
 from scanner.policies.plan import equivalents
-from scanner.policies.validating import bind as validating
-from scanner.policies.validating.bind import bind
 from scanner.scan.param_table import ParamTable
 
 __all__ = ["Auditor", "InvalidManifest", "InvocationResult", "KyvernoContext", "SchemaUnknown", "Schemas", "UserInfo"]
@@ -82,29 +78,12 @@ class Auditor:
         served = tuple(kinds)
         self._kinds = {(kind.api_version, kind.kind): kind for kind in served}
         self._relabelled = frozenset(relabelled)
-        documents = tuple(policies)
-        changing, checking = _split(
-            (document for document in documents if not spec.is_policy(document)), mutating.LANGUAGE
-        )
-        changing_bindings, checking_bindings = _split(bindings, f"{mutating.LANGUAGE}Binding")
-        self._bound = (
-            *bind(
-                [validating.read_policy(document, source=source, rules=rules) for document in checking],
-                [validating.read_binding(document, source=source) for document in checking_bindings],
-                rules=rules,
-                schemas=schemas,
-            ),
-            *mutating.bind(
-                [mutating.read_policy(document, source=source, rules=rules) for document in changing],
-                [mutating.read_binding(document, source=source) for document in changing_bindings],
-                schemas or NoSchemas(),
-                rules=rules,
-            ),
-            *kyverno.bind(
-                [spec.read_policy(document, source=source) for document in documents if spec.is_policy(document)],
-                [read_exception(document, source=source) for document in exceptions],
-                kyverno_context or KyvernoContext(datetime.now(tz=UTC)),
-            ),
+        now = datetime.now(tz=UTC)
+        spoken = languages(Kyverno(context=kyverno_context or KyvernoContext(now)))
+        nouns = [_read(it, spoken, source, rules) for it in (*policies, *bindings, *exceptions)]
+        around = BindingContext(now=now, rules=rules, schemas=schemas)
+        self._bound = tuple(
+            entry for language in spoken for entry in language.bind(_documents_of(language, nouns), around).bound
         )
         table = ParamTable(served)
         for document in params:
@@ -150,9 +129,21 @@ class Auditor:
                 yield resource_of(other, converted)
 
 
-def _split(documents: Iterable[JsonObject], kind: str) -> tuple[list[JsonObject], list[JsonObject]]:
-    """The documents of a kind of the admissionregistration API, and the others."""
-    found: tuple[list[JsonObject], list[JsonObject]] = ([], [])
-    for document in documents:
-        found[not manifest.is_a(document, kind)].append(document)
-    return found
+def _read(document: JsonObject, spoken: Iterable[Language], source: str, rules: Minor) -> Policy | Binding | Supporting:
+    """The noun of a manifest. Raises UsageError for one of no policy language."""
+    for language in spoken:
+        if language.reads(document):
+            return language.read(document, source=source, namespace="default", rules=rules).content
+    kind, version = as_text(document.get("kind")), as_text(document.get("apiVersion"))
+    raise UsageError(
+        f"{kind or 'a document without kind'} in version {version or '(none)'} is no policy and no binding"
+    )
+
+
+def _documents_of(language: Language, nouns: Iterable[Policy | Binding | Supporting]) -> PolicyDocuments:
+    own = [noun for noun in nouns if noun.language in language.names]
+    return PolicyDocuments(
+        policies=tuple(noun for noun in own if isinstance(noun, Policy)),
+        bindings=tuple(noun for noun in own if isinstance(noun, Binding)),
+        supporting=tuple(noun for noun in own if isinstance(noun, Supporting)),
+    )

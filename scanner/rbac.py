@@ -15,18 +15,15 @@ from typing import Final
 from scanner.admission.dispatch import BoundPolicy
 from scanner.model.outcome import Gap
 from scanner.model.reading import Auditability
-from scanner.model.resource import Kind
-from scanner.policies.kyverno.modes import MODES
+from scanner.model.resource import NAMESPACES, Kind
+from scanner.policies.bound_language import BoundLanguage
 from scanner.policies.plan import plan
-from scanner.policies.validating.bind import bind
 from scanner.policies.webhooks import webhook_kinds
-from scanner.scan.documents import policy_kinds
 from scanner.scan.edges import Cluster
 from scanner.scan.options import Options
 from scanner.scan.param_table import ParamTable
-from scanner.scan.prepare import PreparedScan, prepare
+from scanner.scan.prepare import prepare
 
-_NAMESPACES: Final = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
 _REVIEWS: Final = Kind("authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews", namespaced=False)
 _HOME: Final = "kube-system"
 _ANY_MOMENT: Final = datetime(2000, 1, 1, tzinfo=UTC)
@@ -61,16 +58,16 @@ def needs(cluster: Cluster, options: Options) -> Needs:
     """What a scan with these options needs. Raises like a scan that has not yet begun to judge."""
     seen = prepare(cluster, options, _ANY_MOMENT)
     kinds = cluster.discover().kinds
-    operations, rules = seen.context.operations, seen.context.rules
-    bound = (*bind(seen.rules.policies, seen.rules.bindings, operations, rules), *seen.kyverno)
+    languages, operations = seen.setting.languages, seen.context.operations
+    bound = tuple(entry for language in languages for entry in language.bound)
     wanted = [
         *_documents(kinds, options),
         *_identity(),
         *_namespaces(options.scope.namespaces),
         *_params(kinds, bound, options.scope.namespaces),
         *_authorizer(bound),
-        *_inventory(seen),
-        *_kyverno_configuration(seen, options),
+        *_inventory(languages),
+        *_own(languages),
     ]
     for line in plan(kinds, bound, operations):
         if not seen.listing.left_out(line.kind):
@@ -81,7 +78,7 @@ def needs(cluster: Cluster, options: Options) -> Needs:
 
 def _documents(kinds: tuple[Kind, ...], options: Options) -> Iterator[Need]:
     if options.cluster_policies:
-        for kind in policy_kinds(kinds):
+        for kind in (kind for language in options.languages for kind in language.kinds(kinds)):
             yield from _lists(kind, ("",), "policies and bindings")
     for kind in webhook_kinds(kinds):
         why = "to name the webhooks that a scan does not evaluate"
@@ -90,15 +87,15 @@ def _documents(kinds: tuple[Kind, ...], options: Options) -> Iterator[Need]:
 
 def _identity() -> Iterator[Need]:
     why = "to know the cluster again under another name"
-    yield Need("", _NAMESPACES.plural, "get", _HOME, _HOME, why, optional=True)
+    yield Need("", NAMESPACES.plural, "get", _HOME, _HOME, why, optional=True)
 
 
 def _namespaces(names: tuple[str, ...]) -> Iterator[Need]:
     why = "every object's namespace"
     if not names:
-        yield Need("", _NAMESPACES.plural, "list", why=why)
+        yield Need("", NAMESPACES.plural, "list", why=why)
     for name in names:
-        yield Need("", _NAMESPACES.plural, "get", name, name, why)
+        yield Need("", NAMESPACES.plural, "get", name, name, why)
 
 
 def _params(kinds: tuple[Kind, ...], bound: Iterable[BoundPolicy], within: tuple[str, ...]) -> Iterator[Need]:
@@ -115,18 +112,17 @@ def _authorizer(bound: Iterable[BoundPolicy]) -> Iterator[Need]:
         yield Need(_REVIEWS.group, _REVIEWS.plural, "create", why=why, optional=True)
 
 
-def _inventory(seen: PreparedScan) -> Iterator[Need]:
-    """What the expressions of Kyverno's policies read of the cluster."""
-    for entry in seen.kyverno:
-        for kind, places in seen.inventory.wanted(entry).items() if not entry.reading.reason else ():
+def _inventory(languages: Iterable[BoundLanguage]) -> Iterator[Need]:
+    """What expressions read of the cluster."""
+    for entry, reads in (known for language in languages for known in language.reads()):
+        for kind, places in reads.items() if not entry.reading.reason else ():
             yield from _lists(kind, places, f"expressions of policy {entry.policy.name}")
 
 
-def _kyverno_configuration(seen: PreparedScan, options: Options) -> Iterator[Need]:
-    """The ConfigMap that tells which objects Kyverno's webhook never sees."""
-    asked = options.kyverno_configuration
-    if asked.wanted(seen.rules, MODES[options.kyverno_compat]):
-        yield Need("", "configmaps", "list", asked.place[0], why="the resource filters of Kyverno")
+def _own(languages: Iterable[BoundLanguage]) -> Iterator[Need]:
+    """What languages list for themselves."""
+    for group, plural, namespace, why in (right for language in languages for right in language.rights()):
+        yield Need(group, plural, "list", namespace, why=why)
 
 
 def _lists(kind: Kind, namespaces: Iterable[str], why: str) -> Iterator[Need]:

@@ -19,6 +19,7 @@ from scanner.admission.cost_budget import (
     CostBounds,
     Variables,
 )
+from scanner.admission.plugin import VALIDATING, Plugin
 from scanner.model.outcome import (
     Check,
     CheckKind,
@@ -48,8 +49,9 @@ class Expression:
 class CompiledPolicy:
     """A policy with its expressions compiled, in the policy's order. Never part of a noun, never pickled.
 
-    `excess` says why it was not compiled at all. `watch` sees every activation before an expression does. `written` are all variables as they stand there: of one name, only
-    the last is ever evaluated.
+    `excess` says why it was not compiled at all. `watch` sees every activation before an expression does. `written` are all
+    variables as they stand there: of one name, only the last is ever evaluated. `secret_roots` are the variables of the
+    environment through which expressions may read Secrets other than the object and the param.
     """
 
     policy: Policy
@@ -63,6 +65,8 @@ class CompiledPolicy:
     watch: Callable[[Mapping[str, object]], None] | None = None
     written: tuple[Expression, ...] = ()
     excess: str = ""
+    plugin: Plugin = VALIDATING
+    secret_roots: frozenset[str] = frozenset()
 
     def expressions(self) -> Iterator[tuple[str, Expression]]:
         """Every expression with its path in the manifest, in the order in which they are compiled."""
@@ -111,23 +115,32 @@ class CompiledPolicy:
             case _ as never:
                 assert_never(never)
 
+    def evaluated(self) -> Iterator[Expression]:
+        """What is evaluated for an object that passes every check."""
+        yield from (expression for _, expression in self.conditions)
+        yield from (expression for _, expression, _ in self.validations)
+        yield from self.annotations
+        yield from self.mutations
+
     def message_reads(self, index: int) -> frozenset[tuple[str, ...]]:
         """The access paths of a validation's messageExpression, those of the variables it uses included."""
         message = self.validations[index][2]
         return message.paths if message else frozenset()
 
 
-def compile_policy(policy: Policy, rules: Minor = NEWEST, *, new: bool = False) -> CompiledPolicy:
+def compile_policy(
+    policy: Policy, rules: Minor = NEWEST, plugin: Plugin = VALIDATING, *, new: bool = False
+) -> CompiledPolicy:
     """Compile every expression of a policy; what does not compile is kept as a fault, as a server keeps it.
 
-    `rules` is the Kubernetes release that evaluates. A `new` policy is one that is being written: until the release after,
-    it cannot use what this release adds.
+    `rules` is the Kubernetes release that evaluates, in its `plugin`. A `new` policy is one that is being written: until the
+    release after, it cannot use what this release adds.
     """
     try:
         with _without_collections():
-            return _compiled(policy, rules, new=new)
+            return _compiled(policy, rules, plugin, new=new)
     except cel.TooLarge as why:
-        return too_large(policy, why)
+        return replace(too_large(policy, why), plugin=plugin)
 
 
 @contextmanager
@@ -142,11 +155,11 @@ def _without_collections() -> Iterator[None]:
             gc.enable()
 
 
-def _compiled(policy: Policy, rules: Minor, *, new: bool) -> CompiledPolicy:
+def _compiled(policy: Policy, rules: Minor, plugin: Plugin, *, new: bool) -> CompiledPolicy:
     allowance = Allowance()
     environment = cel.Environment(version=rules, compatible=(rules[0], rules[1] - 1) if new else None)
     environment = environment.extend(cel.PARAMS) if policy.param_kind else environment
-    if new and not policy.mutations and not policy.variables:
+    if new and not plugin.declares_variables and not policy.variables:
         environment = environment.without("variables")
     variables: dict[str, Expression] = {}
     written: list[Expression] = []
@@ -188,6 +201,7 @@ def _compiled(policy: Policy, rules: Minor, *, new: bool) -> CompiledPolicy:
         ),
         checks=checks_of(policy),
         written=tuple(written),
+        plugin=plugin,
     )
     return replace(found, cost_bounds=_cost_bounds(found))
 

@@ -62,7 +62,7 @@ def _conditions(
         value = run(expression, activation, cost_budget)
         if isinstance(value, Fault):
             if value.ends:
-                return errored(compiled.policy, value.text)
+                return errored(compiled, value.text)
             faults[value.text] = None
         elif value is not True:
             unmet = unmet or condition.name
@@ -75,7 +75,7 @@ def _conditions(
     if not faults:
         return None
     text = next(iter(faults)) if len(faults) == 1 else f"[{', '.join(faults)}]"
-    return errored(compiled.policy, text)
+    return errored(compiled, text)
 
 
 def request_of_conditions(request: Request) -> dict[str, object]:

@@ -6,27 +6,23 @@ every policy, binding, param and check is evaluated, and configuration errors de
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from scanner.admission.compiled import CompiledPolicy
 from scanner.admission.context import EvaluationContext, Selection
-from scanner.admission.evaluate import evaluate
+from scanner.admission.evaluator import ADMISSION, Evaluator
 from scanner.admission.match import Target, applies
 from scanner.admission.params import resolve, unserved
 from scanner.admission.request import Request
 from scanner.admission.results import misconfigured
 from scanner.errors import ConfigurationError
 from scanner.model.json import JsonObject, dig, text_map
-from scanner.model.outcome import Check, CheckKind, CheckResult, Passed, Skipped
-from scanner.model.policy import Binding, Invocation, MatchResources, Operation, Policy
+from scanner.model.outcome import Change, Check, CheckKind, CheckResult, Passed, Skipped
+from scanner.model.policy import Binding, Invocation, MatchResources, Operation, Policy, PolicyKey
 from scanner.model.reading import UNKNOWN, Reading
 from scanner.model.resource import Kind, Resource
-
-Evaluator: TypeAlias = Callable[[CompiledPolicy, Request, Resource | None], tuple[CheckResult, ...]]
-"""Every check of a matched invocation; the resource is its param."""
-
 
 Exempts: TypeAlias = Callable[[Resource, Mapping[str, str]], str]
 """What keeps requests for an object in a namespace with some labels from a policy, or an empty string."""
@@ -36,20 +32,24 @@ Exempts: TypeAlias = Callable[[Resource, Mapping[str, str]], str]
 class BoundPolicy:
     """A compiled policy with the bindings that put it into force, ordered by name, and what its expressions read.
 
-    `decide` is how its language judges a request that a binding matches. With a `namespace`, it judges no object outside, but
-    (`leaks`) those in none. With `own_namespace_object` a Namespace that exists is its own namespaceObject. `exempts` is what
-    admission does not ask the policy about.
+    `evaluator` is how its language evaluates a request that a binding matches, `combination` how policies that change objects act
+    together; other policies have none. With a `namespace`, the policy evaluates no object outside, but (with
+    `evaluates_cluster_scoped`) those in none. With `own_namespace_object` a Namespace that exists is its own namespaceObject.
+    `exempts` tells which requests admission keeps from the policy. Without `proves_fixes` not every check is evaluated, and no
+    finding is resolved.
     """
 
     compiled: CompiledPolicy
     bindings: tuple[Binding, ...]
     reading: Reading = UNKNOWN
     requester: frozenset[Check] = frozenset()
-    decide: Evaluator = evaluate
+    evaluator: Evaluator = ADMISSION
+    combination: Combination | None = None
     namespace: str = ""
     evaluates_cluster_scoped: bool = False
     own_namespace_object: bool = False
     exempts: Exempts | None = None
+    proves_fixes: bool = True
 
     def sees(self, namespace: str) -> bool:
         """Whether it judges the objects of a namespace, or those in none."""
@@ -68,10 +68,6 @@ class BoundPolicy:
     def policy(self) -> Policy:
         """The noun."""
         return self.compiled.policy
-
-    def deciding(self, decide: Evaluator) -> BoundPolicy:
-        """The same policy, judged in another way."""
-        return replace(self, decide=decide)
 
 
 def _without_effect(check_result: CheckResult, exempted: str) -> CheckResult:
@@ -96,6 +92,33 @@ class InvocationResult:
     request: Request | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Together:
+    """What several invocations make of one object in the order of their names.
+
+    `undone` tells that they leave it as it is, `order_matters` whether another order ends elsewhere. `refused` is the text with
+    which they refuse it in this order, or else in another.
+    """
+
+    patch: tuple[Change, ...]
+    order_matters: bool
+    undone: bool = False
+    refused: str = ""
+
+
+class Combination(Protocol):
+    """How the policies of a language that change objects act together on one object: each on what others have left."""
+
+    def together(
+        self, acting: Sequence[tuple[BoundPolicy, InvocationResult]], at_rest: Container[PolicyKey] = frozenset()
+    ) -> Together | None:
+        """What all `requests` on an object do to it; None where at most one does anything, and what it does alone.
+
+        Policies `at_rest` are known to leave the stored object as it is, without an error. Raises SchemaUnknown.
+        """
+        ...
+
+
 def judge(
     bound: BoundPolicy, resource: Resource, original: Kind, world: EvaluationContext
 ) -> Iterator[InvocationResult]:
@@ -104,6 +127,19 @@ def judge(
     `resource` is in the kind it was listed in. A policy that wants the object in another of its kinds says nothing
     here: it speaks when the object is listed in that kind.
     """
+    for asked in requests(bound, resource, original, world):
+        if asked.request is None:
+            yield asked
+            continue
+        check_results = bound.evaluator.evaluate(bound.compiled, asked.request, asked.invocation.param)
+        check_results = bound.heard(check_results, resource, world.namespace(resource.namespace))
+        yield InvocationResult(asked.invocation, asked.operation, resource, check_results, asked.request)
+
+
+def requests(
+    bound: BoundPolicy, resource: Resource, original: Kind, world: EvaluationContext
+) -> Iterator[InvocationResult]:
+    """What `judge` asks a policy about an object, not yet evaluated; without a request there is nothing to evaluate."""
     if bound.reading.reason or not bound.sees(resource.namespace):
         return
     for binding in bound.bindings:
@@ -112,7 +148,7 @@ def judge(
         )
         selection = next((found for found in selections if found), None)
         if selection and selection.matched == resource.kind:
-            yield from _invocation_results(bound, binding, selection, resource, world)
+            yield from _requests(bound, binding, selection, resource, world)
 
 
 def select(
@@ -156,13 +192,15 @@ def request_namespace(resource: Resource) -> str:
     return resource.namespace
 
 
-def _invocation_results(
+def _requests(
     bound: BoundPolicy, binding: Binding, selection: Selection, resource: Resource, world: EvaluationContext
 ) -> Iterator[InvocationResult]:
     policy, target = bound.policy, selection.target
 
     def wrong(text: str) -> InvocationResult:
-        return InvocationResult(Invocation(policy, binding), target.operation, resource, (misconfigured(policy, text),))
+        return InvocationResult(
+            Invocation(policy, binding), target.operation, resource, (misconfigured(bound.compiled, text),)
+        )
 
     if selection.fault:
         yield wrong(selection.fault)
@@ -177,9 +215,7 @@ def _invocation_results(
         return
     request = _request(bound, binding, selection, resource, world)
     for param in params:
-        check_results = bound.decide(bound.compiled, request, param)
-        check_results = bound.heard(check_results, resource, world.namespace(resource.namespace))
-        yield InvocationResult(Invocation(policy, binding, param), target.operation, resource, check_results, request)
+        yield InvocationResult(Invocation(policy, binding, param), target.operation, resource, (), request)
 
 
 def _matched(match: MatchResources | None, target: Target) -> Kind | None:

@@ -111,7 +111,7 @@ def _evaluate_within_budget(
 
 def _exhausted(compiled: CompiledPolicy) -> tuple[CheckResult, ...]:
     """The one judgement of an invocation that has run out of its budget: it takes the place of all others."""
-    return (CheckResult(Check(CheckKind.CONFIGURATION), errored(compiled.policy, EXHAUSTED)),)
+    return (CheckResult(Check(CheckKind.CONFIGURATION), errored(compiled, EXHAUSTED)),)
 
 
 def _counted(
@@ -122,7 +122,7 @@ def _counted(
 ) -> Outcome:
     """The outcome of a validation; when the messages have run out of budget, one that passes errs as well."""
     if not isinstance(value, Fault) and isinstance(text, Fault) and text.ends:
-        return errored(compiled.policy, f"failed messageExpression: {text.text}")
+        return errored(compiled, f"failed messageExpression: {text.text}")
     return validation_result(compiled, entry[0], value, lambda: text)
 
 

@@ -24,7 +24,7 @@ from scanner.model.outcome import (
     SkipReason,
     Violated,
 )
-from scanner.model.policy import Policy, Validation
+from scanner.model.policy import Validation
 
 _CODES = {"Unauthorized": 401, "Forbidden": 403, "RequestEntityTooLarge": 413, "Invalid": 422}
 
@@ -44,13 +44,13 @@ def left_out(compiled: CompiledPolicy) -> tuple[CheckResult, ...]:
     return tuple(CheckResult(check, Skipped(SkipReason.NOT_AUDITABLE, compiled.excess)) for check in compiled.checks)
 
 
-def misconfigured(policy: Policy, text: str) -> CheckResult:
-    """The one judgement of an invocation whose configuration is at fault: it denies whatever the actions are."""
+def misconfigured(compiled: CompiledPolicy, text: str) -> CheckResult:
+    """The one result of an invocation whose configuration is at fault: it denies whatever the actions are."""
+    policy, plugin = compiled.policy, compiled.plugin
     denies = policy.failure_policy != "Ignore"
     if policy.failure_policy not in ("Fail", "Ignore"):
         text = f"unrecognized failure policy: '{policy.failure_policy}'"
-    reason, code = ("Forbidden", 403) if policy.mutations else ("Invalid", 422)
-    outcome = Errored(text, would_deny=denies, always=denies, reason=reason, code=code)
+    outcome = Errored(text, would_deny=denies, always=denies, reason=plugin.reason, code=plugin.code)
     return CheckResult(Check(CheckKind.CONFIGURATION), outcome)
 
 
@@ -59,12 +59,10 @@ def is_asked(expression: Expression, activation: Mapping[str, object]) -> bool:
     return "authorizer" in activation or not expression.reads("authorizer")
 
 
-def errored(policy: Policy, text: str, *, always: bool = False) -> Errored:
+def errored(compiled: CompiledPolicy, text: str, *, always: bool = False) -> Errored:
     """Return an error whose effect the failure policy decides; an error that is `always` one denies whatever the actions are."""
-    denies = policy.failure_policy != "Ignore"
-    if policy.mutations:
-        return Errored(text, would_deny=denies, always=denies, code=403)
-    return Errored(text, would_deny=denies, always=always and denies)
+    plugin, denies = compiled.plugin, compiled.policy.failure_policy != "Ignore"
+    return Errored(text, would_deny=denies, always=(always or plugin.always_denies) and denies, code=plugin.code)
 
 
 NOT_ASKED = Skipped(SkipReason.NOT_AUDITABLE, "the expression asks the authorizer")
@@ -89,7 +87,7 @@ def validation_result(
 ) -> Outcome:
     """Return the outcome of one validation from the value of its expression."""
     if isinstance(value, Fault):
-        return errored(compiled.policy, value.text)
+        return errored(compiled, value.text)
     if value is True:
         return Passed()
     reason = validation.reason or "Invalid"
@@ -112,7 +110,7 @@ def written_message(validation: Validation) -> str:
 def annotation_result(compiled: CompiledPolicy, expression: Expression, value: cel.Value | Fault) -> Outcome:
     """Return the outcome of an audit annotation from the value of its expression."""
     if isinstance(value, Fault):
-        return errored(compiled.policy, value.text, always=True)
+        return errored(compiled, value.text, always=True)
     if value is None:
         return Passed()
     if not isinstance(value, str):

@@ -7,16 +7,12 @@ from typing import NamedTuple
 from scanner.admission.compiled import Expression
 from scanner.admission.context import EvaluationContext, Selection
 from scanner.admission.dispatch import BoundPolicy, select
-from scanner.admission.evaluate import evaluate
 from scanner.admission.params import resolve
-from scanner.audit.fast_policy import BindingChoice, evaluated_expressions, reads_namespace
+from scanner.audit.fast_policy import BindingChoice, reads_namespace
 from scanner.audit.redact import reads_data
 from scanner.errors import ConfigurationError
 from scanner.model.policy import Binding, MatchResources, Operation
 from scanner.model.resource import Kind, Resource
-from scanner.policies.kyverno.decide import Decision
-from scanner.policies.mutating.bind import Mutator
-from scanner.policies.validating.wrapped import WrappedEvaluator
 
 
 class Traits(NamedTuple):
@@ -74,11 +70,10 @@ def _meant(
 
 
 def sees_data(policy: tuple[BoundPolicy, Kind]) -> bool:
-    """Whether a policy may see the data of Secrets. Mutations see all there is, and so may exceptions."""
+    """Whether a policy may see the data of Secrets."""
     bound, _ = policy
-    plain = not isinstance(bound.decide, Decision) or bound.decide.is_plain()
     sees = any(reads_data(expression.paths, "object") for _, expression in bound.compiled.expressions())
-    return sees or bool(bound.policy.mutations) or not plain
+    return sees or bound.evaluator.reads_whole_object
 
 
 def _is_plain(bound: BoundPolicy, kind: Kind) -> bool:
@@ -86,35 +81,15 @@ def _is_plain(bound: BoundPolicy, kind: Kind) -> bool:
     compiled, policy = bound.compiled, bound.policy
     narrowings = (policy.match, *(binding.match for binding in bound.bindings))
     return (
-        (is_evaluated_alike(bound, kind) or _is_plain_kyverno(bound) or _is_plain_mutator(bound, kind))
+        bound.evaluator.fast_form(compiled, kind) is not None
         and not bound.reading.reason
         and not bound.namespace
-        and not (policy.param_kind and policy.mutations)
         and all(_looks_at_all(match) for match in narrowings if match is not None)
         and all(expression.program is not None for _, expression in compiled.expressions())
-        and not any(expression.reads("authorizer") for expression in evaluated_expressions(compiled))
+        and not any(expression.reads("authorizer") for expression in compiled.evaluated())
         and not any(_differs(expression) for _, expression in compiled.conditions)
         and not any(expression.reads("namespaceObject") for expression in compiled.annotations)
     )
-
-
-def is_evaluated_alike(bound: BoundPolicy, kind: Kind) -> bool:
-    """Whether `evaluate` alone decides requests for objects of a kind."""
-    if isinstance(bound.decide, WrappedEvaluator):
-        return not bound.decide.differs(bound.compiled, kind)
-    return bound.decide is evaluate
-
-
-def _is_plain_kyverno(bound: BoundPolicy) -> bool:
-    """Whether nothing is excepted from a policy of Kyverno's; its request has the object in it, and is as large."""
-    asked = evaluated_expressions(bound.compiled)
-    decides = isinstance(bound.decide, Decision) and bound.decide.is_plain()
-    return decides and not any(("request",) in expression.paths for expression in asked)
-
-
-def _is_plain_mutator(bound: BoundPolicy, kind: Kind) -> bool:
-    """Whether it can be told of every mutation that it leaves an object as it is."""
-    return isinstance(bound.decide, Mutator) and len(bound.decide.tests(bound.compiled, kind)) > 0
 
 
 def _differs(condition: Expression) -> bool:

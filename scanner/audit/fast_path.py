@@ -160,7 +160,7 @@ class FastPath:
         found = tuple(self.quick(number, namespace) for number in range(len(self._plan.policies)))
         if found not in self._shapes:
             judged = (policy for quick, policy in zip(found, self._plan.policies, strict=True) if quick is None)
-            mutating = (policy for policy in self._plan.policies if policy[0].policy.mutations)
+            mutating = (policy for policy in self._plan.policies if policy[0].combination is not None)
             self._shapes[found] = NamespacePolicies(
                 (quick for quick in found if quick and quick.bindings), judged, mutating
             )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import NamedTuple, TypeAlias
 
@@ -13,13 +13,12 @@ from scanner.admission.context import EvaluationContext
 from scanner.admission.cost_budget import Variables
 from scanner.admission.dispatch import BoundPolicy
 from scanner.admission.evaluate import uncounted
+from scanner.admission.evaluator import FastForm
 from scanner.admission.request import Request, filtered_namespace, request_form
 from scanner.model.outcome import Check, CheckResult
 from scanner.model.policy import Binding, Invocation, Operation
 from scanner.model.resource import Kind, Resource
 from scanner.model.scan import OutcomeName, TallyKey
-from scanner.policies.kyverno.decide import Decision
-from scanner.policies.mutating.bind import Mutator
 
 Inputs: TypeAlias = "dict[str, object]"
 
@@ -86,13 +85,14 @@ class FastPolicy:
     ) -> None:
         """Get the functions of a policy."""
         compiled = bound.compiled
-        asked = tuple(evaluated_expressions(compiled))
+        asked = tuple(compiled.evaluated())
         messages = tuple(message for _, _, message in compiled.validations if message is not None)
         self._compiled = compiled
         self._conditions = tuple(_function(expression) for _, expression in compiled.conditions)
         self._validations = tuple(_function(expression) for _, expression, _ in compiled.validations)
         self._values = tuple(_function(expression) for expression in compiled.annotations)
-        self._mutations = bound.decide.tests(compiled, kind) if isinstance(bound.decide, Mutator) else ()
+        fast = bound.evaluator.fast_form(compiled, kind) or FastForm()
+        self._tests, self._own = fast.tests, fast.own
         read = (path for one in (*asked, *messages) for path in one.paths if path[0] in ("object", "oldObject"))
         self._paths = _outermost(path[1:] for path in read)
         self._ranges = tuple(sorted(compiled.cost_bounds.ranges)) if compiled.cost_bounds else ()
@@ -100,7 +100,6 @@ class FastPolicy:
         self._reads_request = any(expression.reads("request") for expression in asked)
         self._messages_read_request = any(message.reads("request") for message in messages)
         self._user = world.user
-        self._decision = bound.decide if isinstance(bound.decide, Decision) else None
         wants_namespace = reads_namespace(compiled)
         self._whole_namespace = world.namespace(namespace) if namespace and wants_namespace else None
         self._namespace = filtered_namespace(self._whole_namespace)
@@ -115,7 +114,7 @@ class FastPolicy:
         self.operation, self.bindings = chosen.operation, chosen.bindings
         self.invocations = tuple(Invocation(bound.policy, binding, chosen.param) for binding in chosen.bindings)
         self.checks = compiled.checks
-        read_too = (self._reads_request, self._decision is not None, wants_namespace)
+        read_too = (self._reads_request, self._own is not None, wants_namespace)
         self.needs = (chosen.operation, original, *read_too, id(bound) if self._params else None)
 
     def use_fallback(self) -> None:
@@ -126,7 +125,7 @@ class FastPolicy:
 
     def test(self, size: int) -> PassTest:
         """How to tell that an object passes whose JSON text has no more than so many bytes."""
-        asked = (*self._validations, *self._mutations)
+        asked = (*self._validations, *self._tests)
         is_one = len(asked) == 1 and not (self._compiled.variables or self._conditions or self._values)
         holds: Passes = asked[0] if is_one else self._holds
         extent = cel.SizeBound(size / 2, float(size), size / 2)
@@ -136,8 +135,8 @@ class FastPolicy:
 
     def inputs(self, resource: Resource) -> Inputs:
         """What the expressions may name, but the variables; `request` is empty for those who do not read it."""
-        if self._decision is not None:
-            return self._decision.inputs(self.request(resource))
+        if self._own is not None:
+            return self._own.inputs(self.request(resource))
         body = resource.body
         return {
             "object": body,
@@ -152,11 +151,11 @@ class FastPolicy:
         compiled, inputs, extent = self._compiled, held.inputs, held.test.extent
         if extent is not None and not self._is_small(inputs, extent):
             return None
-        if self._decision is not None:
-            return self._decision.check_results(compiled, inputs)
+        if self._own is not None:
+            return self._own.check_results(compiled, inputs)
         if compiled.conditions and (stopped := unmet(compiled, inputs)):
             return stopped
-        if compiled.mutations:
+        if self._tests:
             return None
         for_messages = inputs
         if self._messages_read_request and not self._reads_request:
@@ -220,16 +219,16 @@ class FastPolicy:
         for holds in self._conditions:
             met = holds(inputs)
             if met is not True:
-                return SKIPS if met is False and self._decision is None else False
+                return SKIPS if met is False and self._own is None else False
         for holds in self._validations:
             if holds(inputs) is not True:
                 return False
-        for leaves in self._mutations:
-            if not leaves(inputs):
+        for passes in self._tests:
+            if not passes(inputs):
                 return False
         for value in self._values:
             annotation = value(inputs)
-            if annotation.__class__ is not str and (annotation is not None or self._decision is not None):
+            if annotation.__class__ is not str and (annotation is not None or self._own is not None):
                 return False
         return True
 
@@ -237,14 +236,6 @@ class FastPolicy:
 def reads_namespace(compiled: CompiledPolicy) -> bool:
     """Return whether an expression of the policy reads the Namespace object."""
     return any(expression.reads("namespaceObject") for _, expression in compiled.expressions())
-
-
-def evaluated_expressions(compiled: CompiledPolicy) -> Iterator[Expression]:
-    """What is evaluated for an object that passes."""
-    yield from (expression for _, expression in compiled.conditions)
-    yield from (expression for _, expression, _ in compiled.validations)
-    yield from compiled.annotations
-    yield from compiled.mutations
 
 
 def _function(expression: Expression) -> Passes:

@@ -6,7 +6,7 @@ Objects are decoded, judged by every policy that may match them, and dropped; on
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -16,7 +16,7 @@ import orjson
 
 from scanner.admission.context import EvaluationContext
 from scanner.admission.cost_budget import BudgetUse
-from scanner.admission.dispatch import BoundPolicy, InvocationResult, judge
+from scanner.admission.dispatch import BoundPolicy, Combination, InvocationResult, Together, judge, requests
 from scanner.audit import redact
 from scanner.audit.evidence import Evidence, evidence
 from scanner.audit.fast_path import FastPath, NamespaceCounts
@@ -40,7 +40,6 @@ from scanner.model.outcome import (
 from scanner.model.policy import BindingKey, PolicyKey
 from scanner.model.resource import Kind, Page, Resource, resource_of
 from scanner.model.scan import PageResult, TallyKey
-from scanner.policies.mutating.together import Together, invocations, together
 from scanner.policies.plan import KindPlan
 
 
@@ -136,15 +135,18 @@ class PageEvaluator:
 
     def _drift(self, resource: Resource, mutating: Sequence[tuple[BoundPolicy, Kind]], sheet: _PageTally) -> None:
         """What mutating policies would change, each by itself and all of them together."""
+        if not sheet.changing:
+            return
         try:
             drifts = any(
                 isinstance(it.outcome, WouldChange)
                 for _, invocation_result in sheet.changing
                 for it in invocation_result.check_results
             )
-            joint = _joint(resource, mutating, sheet) if drifts else None
+            joint = _Joint(resource, mutating, sheet)
             for bound, invocation_result in sheet.changing:
-                sheet.findings.extend(self._findings(_joined(invocation_result, joint), bound))
+                found = joint.of(bound.combination) if drifts else None
+                sheet.findings.extend(self._findings(_joined(invocation_result, found), bound))
         except Exception as error:  # noqa: BLE001 - see below
             why = f"internal error while its mutating policies were combined: {type(error).__name__}; please report it"
             sheet.gaps.append(Gap(GapKind.EVALUATION, _where(resource.kind, resource), why))
@@ -153,10 +155,8 @@ class PageEvaluator:
         sheet.last_use.worst = 0.0
         try:
             invocation_results = tuple(judge(bound, resource, original, sheet.world))
-            changing = tuple(
-                (bound, invocation_result) for invocation_result in invocation_results if bound.policy.mutations
-            )
-            judged = () if changing else invocation_results
+            judged = invocation_results if bound.combination is None else ()
+            changing = () if judged else tuple((bound, it) for it in invocation_results)
             findings = tuple(
                 finding for invocation_result in judged for finding in self._findings(invocation_result, bound)
             )
@@ -233,19 +233,35 @@ class PageEvaluator:
         )
 
 
-def _joint(resource: Resource, mutating: Iterable[tuple[BoundPolicy, Kind]], sheet: _PageTally) -> Together | None:
-    """What all policies make of an object that some change: those that leave it alone may not, once others were there."""
-    acting = [
-        (bound, invocation_result)
-        for bound, original in mutating
-        for invocation_result in invocations(bound, resource, original, sheet.world)
-    ]
-    judged = sheet.held | {bound.policy.key for bound, _ in sheet.changing}
-    try:
-        found = together(acting, {bound.policy.key for bound, _ in acting} - judged)
-    except (SchemaUnknown, AuthorizerFailed):
-        return None
-    return found and redact.joint(found, acting)
+class _Joint:
+    """What all policies that act together make of an object that some change, found once."""
+
+    def __init__(self, resource: Resource, mutating: Sequence[tuple[BoundPolicy, Kind]], sheet: _PageTally) -> None:
+        self._resource, self._mutating, self._sheet = resource, mutating, sheet
+        self._found: dict[int, Together | None] = {}
+
+    def of(self, combination: Combination | None) -> Together | None:
+        """Return what the policies of one combination make of it; None where there is nothing to add."""
+        if combination is None:
+            return None
+        if id(combination) not in self._found:
+            self._found[id(combination)] = self._together(combination)
+        return self._found[id(combination)]
+
+    def _together(self, combination: Combination) -> Together | None:
+        """Those that leave the object alone may change it once others were there."""
+        acting = [
+            (bound, asked)
+            for bound, original in self._mutating
+            if bound.combination is combination and not bound.compiled.excess
+            for asked in requests(bound, self._resource, original, self._sheet.world)
+        ]
+        judged = self._sheet.held | {bound.policy.key for bound, _ in self._sheet.changing}
+        try:
+            found = combination.together(acting, {bound.policy.key for bound, _ in acting} - judged)
+        except (SchemaUnknown, AuthorizerFailed):
+            return None
+        return found and redact.joint(found, acting)
 
 
 class _PageTally:

@@ -11,11 +11,10 @@ import json
 import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from typing import assert_never
 
 from scanner.admission.compiled import CompiledPolicy, Expression
-from scanner.admission.dispatch import BoundPolicy, InvocationResult
+from scanner.admission.dispatch import BoundPolicy, InvocationResult, Together
 from scanner.admission.results import written_message
 from scanner.audit.secret_values import HIDDEN, SHORTEST_SECRET, is_secret, without
 from scanner.audit.sensitive_fields import LAST_APPLIED, MASK
@@ -23,8 +22,6 @@ from scanner.audit.taint import carried_texts, documents_of, taint
 from scanner.model.json import Json
 from scanner.model.outcome import Change, Check, CheckKind, Errored, Violated, WouldChange
 from scanner.model.resource import Resource
-from scanner.policies.kyverno.libraries.needs import ANY, needs
-from scanner.policies.mutating.together import Together
 
 WITHHELD = "[redacted: the message reads the data of a Secret]"
 WITHHELD_ERROR = "[redacted: the expression reads the data of a Secret]"
@@ -279,19 +276,8 @@ def _prefix(message: str, check: Check) -> str:
 
 
 def _reads_other_secrets(reads: Iterable[tuple[str, ...]], compiled: CompiledPolicy) -> bool:
-    """Whether an expression may read Secrets beside the object: as Kyverno's can, by name or through the global context."""
-    roots = {path[0] for path in reads}
-    if "globalContext" in roots:
-        return True
-    return "resource" in roots and lists_secrets(tuple(expression.text for _, expression in compiled.expressions()))
-
-
-@lru_cache(maxsize=1024)
-def lists_secrets(texts: tuple[str, ...]) -> bool:
-    """Whether some expression reads Secrets, or what only its evaluation tells."""
-    wanted = {need for text in texts for need in needs(text)}
-    named = {(need.group, need.resource or need.kind) for need in wanted}
-    return bool(named & {("", "secrets"), ("", "Secret"), ("", ANY)})
+    """Whether an expression may read Secrets other than the object and the param."""
+    return any(path[0] in compiled.secret_roots for path in reads)
 
 
 def _reads_secret(reads: Iterable[tuple[str, ...]], invocation_result: InvocationResult) -> bool:

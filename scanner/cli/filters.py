@@ -9,7 +9,7 @@ import typer
 from scanner.errors import UsageError
 
 if TYPE_CHECKING:
-    from scanner.scan.options import KyvernoConfiguration
+    from scanner.policies.kyverno.own_configuration import ConfigurationSource
 
 FLAG = "--kyverno-resource-filters"
 FiltersOption = Annotated[
@@ -28,23 +28,23 @@ FiltersOption = Annotated[
 _FORMS = "write default, none, filters such as [Pod,kube-*,*], or the NAMESPACE/NAME of a ConfigMap"
 
 
-def kyverno_configuration(values: list[str]) -> KyvernoConfiguration:
+def kyverno_configuration(values: list[str]) -> ConfigurationSource:
     """What the flag says about Kyverno's configuration. Raises UsageError for what means nothing, or several things."""
     from scanner.policies.kyverno.configuration import DEFAULT, NOTHING, Configuration, is_filters, parse_filters  # noqa: PLC0415 - nothing is imported before it is needed
-    from scanner.scan.options import KyvernoConfiguration  # noqa: PLC0415
+    from scanner.policies.kyverno.own_configuration import ConfigurationSource  # noqa: PLC0415
 
     if not values:
-        return KyvernoConfiguration()
+        return ConfigurationSource()
     if len(values) > 1 and not all(value == "default" or is_filters(value) for value in values):
         raise UsageError(f"{FLAG}: only default and filters in brackets can be given together; {_FORMS}")
     if values == ["none"]:
-        return KyvernoConfiguration(given=NOTHING)
+        return ConfigurationSource(given=NOTHING)
     namespace, _, name = values[0].partition("/")
     if namespace and name and not set("[/") & {*namespace[:1], *name}:
-        return KyvernoConfiguration((namespace, name))
+        return ConfigurationSource((namespace, name))
     for value in values:
         if value != "default" and not is_filters(value):
             raise UsageError(f"{FLAG} {value}: {_FORMS}")
     given = DEFAULT if "default" in values else Configuration()
     filters = tuple(entry for value in values for entry in parse_filters(value))
-    return KyvernoConfiguration(given=given.with_filters(filters))
+    return ConfigurationSource(given=given.with_filters(filters))

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from scanner.cli.interruption import Interruption
     from scanner.model.resource import Kind, Page, UserInfo
     from scanner.model.scan import ClusterIdentity
-    from scanner.policies.mutating.mutation import Schemas
+    from scanner.mutate.schema import Schemas
     from scanner.scan.edges import Cluster, Discovery
 
 

@@ -145,14 +145,16 @@ def _needed(
 ) -> Needs:
     from scanner.cli.inputs import policy_files  # noqa: PLC0415 - nothing is imported before it is needed
     from scanner.model.scan import Scope  # noqa: PLC0415
+    from scanner.policies.kyverno.language import Kyverno  # noqa: PLC0415
+    from scanner.policies.language import languages  # noqa: PLC0415
     from scanner.rbac import needs  # noqa: PLC0415
     from scanner.scan.options import Options  # noqa: PLC0415
 
     reject_empty({"-n": namespaces, "--skip-kind": skip_kinds})
     manifests, gaps = policy_files(files)
     scope = Scope(namespaces=tuple(namespaces), skip_kinds=tuple(skip_kinds))
-    configuration = kyverno_configuration(kyverno_filters)
-    options = Options(scope, manifests, gaps, cluster_policies, kyverno_configuration=configuration)
+    kyverno = Kyverno(configuration=kyverno_configuration(kyverno_filters))
+    options = Options(scope, manifests, gaps, cluster_policies, languages=languages(kyverno))
     return needs(cluster, options)
 
 

@@ -370,9 +370,17 @@ def _options(
     network: Network | None,
 ) -> Options:
     from scanner.cluster.yaml import load  # noqa: PLC0415 - nothing is imported before it is needed
+    from scanner.policies.kyverno.language import Kyverno  # noqa: PLC0415
+    from scanner.policies.language import languages  # noqa: PLC0415
     from scanner.scan.options import Options  # noqa: PLC0415
 
     manifests, gaps = policy_files(files)
+    kyverno = Kyverno(
+        compat=kyverno_compat.value if kyverno_compat else "",
+        parse=load,
+        network=network,
+        configuration=kyverno_configuration(kyverno_filters),
+    )
     return Options(
         scope=scope,
         manifests=manifests,
@@ -380,10 +388,7 @@ def _options(
         cluster_policies=cluster_policies,
         assume_bound=tuple(assumption(text) for text in assume_bound),
         user=user,
-        kyverno_compat=kyverno_compat.value if kyverno_compat else "",
-        kyverno_configuration=kyverno_configuration(kyverno_filters),
-        parse=load,
-        network=network,
+        languages=languages(kyverno),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from scanner.model.json import JsonObject, as_object, as_text, dig, text_map
 
@@ -33,6 +34,9 @@ class Kind:
         """The URL path under which all objects of this kind are listed."""
         prefix = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
         return f"{prefix}/{self.plural}"
+
+
+NAMESPACES: Final = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
 
 
 @dataclass(frozen=True, slots=True)

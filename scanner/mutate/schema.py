@@ -17,9 +17,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeAlias
+from typing import Final, Literal, Protocol, TypeAlias
 
 from scanner.model.json import EMPTY, Json, JsonObject, as_list, as_object, texts
+from scanner.model.resource import Kind
 
 Scalar: TypeAlias = Literal["string", "boolean", "numeric", "int32", "int64", "untyped", "quantity"]
 _SCALARS: Mapping[str, Scalar] = {
@@ -165,3 +166,23 @@ def _written(shape: JsonObject) -> Atom:
             nullable=frozenset(texts(shape.get("n"))),
         ),
     )
+
+
+class Schemas(Protocol):
+    """Where the merge schemas of kinds are found."""
+
+    def schema(self, kind: Kind) -> Schema | None:
+        """The schema of a kind, or None when none is known."""
+        ...
+
+
+class NoSchemas:
+    """Satisfies `Schemas`, and knows none."""
+
+    def schema(self, kind: Kind) -> Schema | None:
+        """None, whatever the kind is."""
+        del kind
+        return None
+
+
+NO_SCHEMAS: Final = NoSchemas()

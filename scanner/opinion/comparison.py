@@ -17,7 +17,6 @@ from scanner.admission.compiled import CompiledPolicy, Expression
 from scanner.admission.context import EvaluationContext
 from scanner.admission.cost_budget import Variables
 from scanner.admission.dispatch import BoundPolicy, InvocationResult, judge
-from scanner.admission.evaluate import inputs_of
 from scanner.audit.items import decoded, listed
 from scanner.audit.page import PageEvaluator
 from scanner.audit.repeats import RepeatDetector
@@ -28,8 +27,6 @@ from scanner.opinion.engine import Answer, Engine, Ours
 from scanner.opinion.limits import LIMITS, limit_of
 from scanner.opinion.traits import traits_of
 from scanner.opinion.values import same
-from scanner.policies.kyverno.decide import Decision
-from scanner.policies.kyverno.request import with_variables
 from scanner.policies.plan import KindPlan
 
 _MOST_DISAGREEMENTS = 100
@@ -199,9 +196,7 @@ def _activation(invocation_result: InvocationResult, bound: BoundPolicy, kind: C
     request, compiled = invocation_result.request, bound.compiled
     if request is None:
         return {}
-    if isinstance(bound.decide, Decision):
-        return with_variables(compiled, bound.decide.inputs(request))
-    activation = inputs_of(compiled, request, invocation_result.invocation.param, Check(kind))
+    activation = bound.evaluator.inputs(compiled, request, invocation_result.invocation.param, Check(kind))
     variables = activation.get("variables")
     if isinstance(variables, Variables):
         variables.metered = True

@@ -27,6 +27,7 @@ from scanner.parity.compare import SILENCE, Comparison, Difference, compared
 from scanner.parity.copies import changed_paths, copy_of, reads_any
 from scanner.parity.mutations import Expected, compared_update, expected
 from scanner.parity.verdicts import Verdict, verdicts_of
+from scanner.policies.mutating import bind as mutating
 from scanner.policies.mutating.together import invocations
 from scanner.policies.validating.bind import LANGUAGE
 from scanner.scan.prepare import PreparedScan
@@ -178,10 +179,7 @@ class _Replay:
         found = {bound.policy.key: bound for plan in prepared.plans for bound, _ in plan.policies}
         self._bounds = tuple(bound for bound in found.values() if bound.policy.language == LANGUAGE)
         self._compiled = {bound.policy.name: bound.compiled for bound in self._bounds}
-        changing = {
-            bound.policy.key: bound for plan in prepared.plans for bound, _ in plan.policies if bound.policy.mutations
-        }
-        self._mutators = tuple(changing[name] for name in sorted(changing))
+        self._mutators = tuple(found[key] for key in sorted(found) if found[key].policy.language == mutating.LANGUAGE)
 
     def object(self, subject: _Subject) -> None:
         """Replay every verdict about one object."""

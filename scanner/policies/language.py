@@ -1,18 +1,85 @@
-"""A policy of any language, compiled: each language has an environment of its own."""
+"""What a policy language is, and which there are.
+
+A language reads documents into policies, puts them into force, and has an evaluator (`scanner.admission.evaluator`) for what they
+match. Matching, params, findings, history and reports are the same for all languages.
+"""
 
 from __future__ import annotations
 
-from scanner.admission.compiled import CompiledPolicy, compile_policy
-from scanner.model.policy import Policy
+from collections.abc import Iterable
+from typing import Protocol
+
+from scanner.admission.compiled import CompiledPolicy
+from scanner.model.json import JsonObject
+from scanner.model.policy import Action, Binding, Policy, PolicyKey
 from scanner.model.release import Minor
-from scanner.policies.kyverno import compile as kyverno
+from scanner.model.resource import Kind
+from scanner.model.scan import Health
+from scanner.policies.bound_language import BindingContext, BoundLanguage
+from scanner.policies.documents import PolicyDocuments, ReadDocument
+from scanner.policies.kyverno.language import Kyverno
+from scanner.policies.mutating.language import Mutating
+from scanner.policies.validating.language import Validating
 
-_NAMESPACED = "NamespacedValidatingPolicy"
-_KYVERNO = frozenset({"ValidatingPolicy", _NAMESPACED})
+
+class Language(Protocol):
+    """A policy language. Its options are fields of the value that satisfies this."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The `Policy.language` of its policies: the kinds of their manifests."""
+        ...
+
+    @property
+    def needs_bindings(self) -> bool:
+        """Whether a policy is in force only where a binding in a manifest names it."""
+        ...
+
+    @property
+    def single_process(self) -> bool:
+        """Whether only one process may evaluate: for connections that no two processes can share."""
+        ...
+
+    def kinds(self, served: Iterable[Kind]) -> Iterable[Kind]:
+        """The served kinds to list its documents from, each in one version."""
+        ...
+
+    def reads(self, document: JsonObject) -> bool:
+        """Whether a document is one of its policies or bindings, or an object that its policies rely on."""
+        ...
+
+    def read(self, document: JsonObject, *, source: str, namespace: str, rules: Minor) -> ReadDocument:
+        """The noun of a document that it reads; one without a namespace is in `namespace`.
+
+        From a file (`source` is not `cluster`), InvalidManifest when a server of the release would refuse the document.
+        """
+        ...
+
+    def assume_bound(self, policy: Policy, action: Action) -> Binding:
+        """The binding that `--assume-bound` makes up for a policy. Raises UsageError where policies need no binding."""
+        ...
+
+    def generated(self, own: Iterable[Policy], others: Iterable[Policy]) -> Iterable[tuple[PolicyKey, Health]]:
+        """The policies of other languages that a controller generated from its `own`: they would say everything twice."""
+        ...
+
+    def compile(self, policy: Policy, rules: Minor) -> CompiledPolicy:
+        """Compile a policy, as it is written, by the rules of a Kubernetes release."""
+        ...
+
+    def bind(self, documents: PolicyDocuments, context: BindingContext) -> BoundLanguage:
+        """The policies in force."""
+        ...
 
 
-def compiled(policy: Policy, rules: Minor) -> CompiledPolicy:
-    """Compile a policy by the rules of a Kubernetes release; Kyverno's have rules of their own."""
-    if policy.language in _KYVERNO:
-        return kyverno.compile_policy(policy, namespaced=policy.language == _NAMESPACED)
-    return compile_policy(policy, rules)
+def languages(kyverno: Kyverno | None = None) -> tuple[Language, ...]:
+    """Every language, in the order in which their policies are evaluated; `kyverno` has the options of Kyverno's policies."""
+    return (Validating(), Mutating(), kyverno or Kyverno())
+
+
+LANGUAGES = languages()
+
+
+def compiled(policy: Policy, rules: Minor, known: Iterable[Language] = LANGUAGES) -> CompiledPolicy:
+    """Compile a policy of any of some languages, as it is written."""
+    return next(language for language in known if policy.language in language.names).compile(policy, rules)

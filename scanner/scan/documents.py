@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import assert_never
 
 from scanner.errors import InvalidManifest
 from scanner.model.json import JsonObject, as_text, dig
@@ -16,18 +17,10 @@ from scanner.model.release import Minor
 from scanner.model.resource import Kind, Resource
 from scanner.model.scan import Health, HealthKind
 from scanner.policies import manifest
-from scanner.policies.api_validation import Undecodable, unknown_fields
-from scanner.policies.kyverno import spec
-from scanner.policies.kyverno.exceptions import PLURAL, PolicyException, is_exception, read_exception
-from scanner.policies.kyverno.spec import KyvernoPolicy
-from scanner.policies.mutating import bind as mutating
-from scanner.policies.validating import bind as validating
+from scanner.policies.api_validation import Undecodable
+from scanner.policies.documents import ReadDocument, Supporting
+from scanner.policies.language import LANGUAGES, Language
 from scanner.scan.param_table import param_of
-
-ACTIONS = ("Deny", "Warn", "Audit")
-
-
-LANGUAGES = (validating.LANGUAGE, mutating.LANGUAGE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,43 +31,22 @@ class Manifest:
     body: JsonObject
 
 
-def is_policy(document: JsonObject) -> bool:
-    """Whether a document is a policy or a binding of a language that Assay speaks, or what its policies lean on."""
-    ours = any(manifest.is_a(document, kind) for name in LANGUAGES for kind in (name, f"{name}Binding"))
-    return ours or spec.is_policy(document) or is_exception(document) or spec.is_entry(document)
-
-
-def policy_kinds(kinds: Iterable[Kind]) -> Iterator[Kind]:
-    """The kinds to list policies and bindings from, each in the newest version that is served."""
-    for plural in (validating.POLICIES, validating.BINDINGS, mutating.POLICIES, mutating.BINDINGS):
-        served = {kind.version: kind for kind in kinds if (kind.group, kind.plural) == (manifest.GROUP, plural)}
-        newest = next((served[version] for version in manifest.VERSIONS if version in served), None)
-        if newest:
-            yield newest
-    yield from _kyverno_kinds(kinds)
-
-
-def _kyverno_kinds(kinds: Iterable[Kind]) -> Iterator[Kind]:
-    """Kyverno's kinds, as far as the cluster has them, each in the preferred version: all versions have one schema."""
-    wanted = {*((spec.GROUP, plural) for plural in (*spec.PLURALS, PLURAL)), (spec.ENTRIES_GROUP, spec.ENTRIES)}
-    served: dict[tuple[str, str], Kind] = {}
-    for kind in kinds:
-        if (kind.group, kind.plural) in wanted:
-            served.setdefault((kind.group, kind.plural), kind)
-    yield from (served[key] for key in sorted(served))
+def is_policy(document: JsonObject, languages: Iterable[Language] = LANGUAGES) -> bool:
+    """Whether a document is a policy or a binding of some language, or an object that its policies rely on."""
+    return any(language.reads(document) for language in languages)
 
 
 class DocumentReader:
     """Sorts documents into policies, bindings and params; what cannot be used becomes a gap."""
 
-    def __init__(self, kinds: Iterable[Kind], namespace: str, rules: Minor) -> None:
+    def __init__(self, languages: Iterable[Language], kinds: Iterable[Kind], namespace: str, rules: Minor) -> None:
+        """Read documents of some languages by the rules of a Kubernetes release; `namespace` is where others are placed."""
+        self._languages = tuple(languages)
         self._rules = rules
         self.policies: list[Policy] = []
         self.bindings: list[Binding] = []
+        self.supporting: list[Supporting] = []
         self.params: list[Resource] = []
-        self.kyverno: list[KyvernoPolicy] = []
-        self.exceptions: list[PolicyException] = []
-        self.entries: list[JsonObject] = []
         self.gaps: list[Gap] = []
         self.health: list[Health] = []
         self.refused: dict[str, str] = {}
@@ -103,44 +75,27 @@ class DocumentReader:
 
     def _sort(self, document: Manifest) -> None:
         body, source = document.body, document.source
-        if manifest.is_a(body, validating.LANGUAGE):
-            self._policy(validating.read_policy(body, source=source, rules=self._rules), body)
-        elif manifest.is_a(body, mutating.LANGUAGE):
-            self._policy(mutating.read_policy(body, source=source, rules=self._rules), body)
-        elif manifest.is_a(body, f"{validating.LANGUAGE}Binding"):
-            self._binding(validating.read_binding(body, source=source), body)
-        elif manifest.is_a(body, f"{mutating.LANGUAGE}Binding"):
-            self._binding(mutating.read_binding(body, source=source), body)
-        elif not self._of_kyverno(document) and source != "cluster":
+        language = next((language for language in self._languages if language.reads(body)), None)
+        if language is not None:
+            self._take(language.read(body, source=source, namespace=self._namespace, rules=self._rules), source)
+        elif source != "cluster":
             self._param(document)
 
-    def _policy(self, policy: Policy, document: JsonObject) -> None:
-        if self._first("policy", policy.name, policy.source, policy.language):
-            self.policies.append(policy)
-            self.health.extend(_ignored(policy.source, document, policy.name, "", policy.language))
-
-    def _binding(self, binding: Binding, document: JsonObject) -> None:
-        if self._first("binding", binding.name, binding.source, binding.language):
-            self.bindings.append(binding)
-            self.health.extend(_ignored(binding.source, document, binding.policy_name, binding.name, binding.language))
-
-    def _of_kyverno(self, document: Manifest) -> bool:
-        """Take what is Kyverno's, and tell whether it is."""
-        body, source = document.body, document.source
-        if spec.is_policy(body):
-            policy = spec.read_policy(body, source=source, namespace=self._namespace)
-            if self._first("policy", policy.full_name, source, policy.kind):
-                self.kyverno.append(policy)
-        elif is_exception(body):
-            exception = read_exception(body, source=source)
-            if self._first("policy exception", exception.key, source):
-                self.exceptions.append(exception)
-        elif spec.is_entry(body):
-            if self._first("global context entry", as_text(dig(body, "metadata", "name")), source):
-                self.entries.append(body)
-        else:
-            return False
-        return True
+    def _take(self, document: ReadDocument, source: str) -> None:
+        match document.content:
+            case Policy() as policy:
+                if self._first("policy", policy.name, source, policy.language):
+                    self.policies.append(policy)
+                    self.health.extend(_ignored(document, policy.name, "", policy.language))
+            case Binding() as binding:
+                if self._first("binding", binding.name, source, binding.language):
+                    self.bindings.append(binding)
+                    self.health.extend(_ignored(document, binding.policy_name, binding.name, binding.language))
+            case Supporting() as supporting:
+                if self._first(supporting.what, supporting.name, source):
+                    self.supporting.append(supporting)
+            case _ as never:
+                assert_never(never)
 
     def _param(self, document: Manifest) -> None:
         version, name = as_text(document.body.get("apiVersion")), as_text(document.body.get("kind"))
@@ -177,9 +132,8 @@ class DocumentReader:
         return False
 
 
-def _ignored(source: str, document: JsonObject, policy: str, binding: str, language: str) -> Iterator[Health]:
+def _ignored(document: ReadDocument, policy: str, binding: str, language: str) -> Iterator[Health]:
     """The fields of a manifest in a file that its kind does not have, and that the API server drops with a warning."""
-    unknown = unknown_fields(document) if source != "cluster" else ()
-    if unknown:
-        detail = f"the API server ignores unknown fields: {', '.join(unknown)}"
+    if document.ignored:
+        detail = f"the API server ignores unknown fields: {', '.join(document.ignored)}"
         yield Health(HealthKind.NOTE, policy, binding, detail, language)

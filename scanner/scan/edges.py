@@ -23,7 +23,7 @@ from scanner.model.scan import (
     ScanEnd,
     ScanStart,
 )
-from scanner.policies.mutating.mutation import Schemas
+from scanner.mutate.schema import Schemas
 from scanner.policies.plan import KindPlan
 
 

@@ -12,7 +12,7 @@ from scanner.model.resource import Kind, Resource
 from scanner.model.scan import (
     OutOfScope,
 )
-from scanner.policies.kyverno.inventory import Inventory
+from scanner.policies.bound_language import BoundLanguage
 from scanner.policies.webhooks import described, unknown, webhook_kinds
 from scanner.scan.gaps import policy_gap
 from scanner.scan.lists import ScanLists
@@ -45,22 +45,22 @@ def load_params(
         params.put(param)
 
 
-def load_inventory(listing: ScanLists, inventory: Inventory, bound: Iterable[BoundPolicy]) -> Iterator[Gap]:
-    """List what expressions read; a policy that reads what cannot be listed could only be judged wrongly."""
+def load_inventory(listing: ScanLists, language: BoundLanguage) -> Iterator[Gap]:
+    """List what expressions read; a policy that reads what cannot be listed could only be evaluated wrongly."""
     listed: dict[tuple[Kind, str], str] = {}
-    for entry in bound:
-        wanted = [(kind, place) for kind, places in inventory.wanted(entry).items() for place in places]
+    for entry, reads in language.reads():
+        wanted = [(kind, place) for kind, places in reads.items() for place in places]
         for kind, place in wanted if not entry.reading.reason else ():
             if (kind, place) not in listed:
-                listed[kind, place] = _listed(listing, inventory, kind, place)
+                listed[kind, place] = _listed(listing, language, kind, place)
             if why := listed[kind, place]:
                 yield policy_gap(entry, f"it reads {kind.resource}, which could not be listed: {why}")
 
 
-def _listed(listing: ScanLists, inventory: Inventory, kind: Kind, place: str) -> str:
+def _listed(listing: ScanLists, language: BoundLanguage, kind: Kind, place: str) -> str:
     """Why the objects that expressions read could not be listed, or an empty string."""
     try:
-        inventory.put(kind, place, listing.everything(kind, (place,)))
+        language.take(kind, place, listing.everything(kind, (place,)))
     except (ListFailed, ValueError) as error:
         return str(error)
     return ""

@@ -8,22 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Protocol, cast
+from typing import Protocol, cast, get_args
 
 from scanner.admission.dispatch import BoundPolicy
 from scanner.errors import UsageError
-from scanner.model.json import JsonObject, as_list, as_text, dig
 from scanner.model.outcome import Gap
 from scanner.model.policy import Action, Binding, Policy, PolicyKey
 from scanner.model.release import NEWEST, Minor
 from scanner.model.resource import Kind, Resource
 from scanner.model.scan import Health, HealthKind, Scope
-from scanner.policies.kyverno import spec
-from scanner.policies.kyverno.exceptions import PolicyException
-from scanner.policies.kyverno.spec import KyvernoPolicy
-from scanner.policies.mutating import bind as mutating
-from scanner.policies.validating import bind as validating
-from scanner.scan.documents import ACTIONS, LANGUAGES, DocumentReader, Manifest
+from scanner.policies.documents import PolicyDocuments, Supporting
+from scanner.policies.language import Language
+from scanner.scan.documents import DocumentReader, Manifest
 from scanner.scan.param_table import home_namespace
 
 
@@ -40,22 +36,30 @@ class PolicySelection(Protocol):
         """Policies to preview, each with the action of the binding that is made up for it."""
         ...
 
+    @property
+    def languages(self) -> tuple[Language, ...]:
+        """The policy languages that are evaluated."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class PolicySet:
-    """The policies and bindings of a scan, in force or not, and the documents among them that are params.
-
-    `kyverno` are Kyverno's policies, `exceptions` and `entries` their PolicyExceptions and GlobalContextEntries.
-    """
+    """The policies and bindings of a scan, in force or not, what they rely on, and the documents among them that are params."""
 
     policies: tuple[Policy, ...]
     bindings: tuple[Binding, ...]
     params: tuple[Resource, ...]
     gaps: tuple[Gap, ...]
     health: tuple[Health, ...]
-    kyverno: tuple[KyvernoPolicy, ...] = ()
-    exceptions: tuple[PolicyException, ...] = ()
-    entries: tuple[JsonObject, ...] = ()
+    supporting: tuple[Supporting, ...] = ()
+
+    def of(self, language: Language) -> PolicyDocuments:
+        """What one language has to put into force."""
+        return PolicyDocuments(
+            tuple(policy for policy in self.policies if policy.language in language.names),
+            tuple(binding for binding in self.bindings if binding.language in language.names),
+            tuple(document for document in self.supporting if document.language in language.names),
+        )
 
 
 def read_policy_set(
@@ -65,12 +69,14 @@ def read_policy_set(
 
     `rules` is the Kubernetes release that would store them.
     """
-    reader = DocumentReader(kinds, home_namespace(wishes.scope), rules)
+    reader = DocumentReader(wishes.languages, kinds, home_namespace(wishes.scope), rules)
     for document in documents:
         reader.read(document)
     policies = {policy.key: policy for policy in reader.policies}
     assumed = tuple(
-        binding for name, action in wishes.assume_bound for binding in _assumed(name, action, policies, reader)
+        binding
+        for name, action in wishes.assume_bound
+        for binding in _assumed(name, action, policies, reader, wishes.languages)
     )
     bindings = (*reader.bindings, *assumed)
     scope = wishes.scope
@@ -78,12 +84,16 @@ def read_policy_set(
         if not _chosen(name, scope.policies):
             raise UsageError(f"--assume-bound {name}: --policy leaves that policy out; name it there as well")
     if reader.knows_all:
-        names = {*(name for _, name in policies), *(one.full_name for one in reader.kyverno)}
-        _reject_unknown(scope.policies, names, "--policy")
+        _reject_unknown(scope.policies, {name for _, name in policies}, "--policy")
         _reject_unknown(scope.bindings, {binding.name for binding in bindings}, "--binding")
-    kyverno = tuple(p for p in reader.kyverno if _chosen(p.full_name, scope.policies)) if not scope.bindings else ()
-    copies = dict(_copies(policies.values(), kyverno))
-    chosen = tuple(p for p in policies.values() if _chosen(p.name, scope.policies) and p.key not in copies)
+    bindable = frozenset(name for language in wishes.languages if language.needs_bindings for name in language.names)
+    named = tuple(
+        policy
+        for policy in policies.values()
+        if _chosen(policy.name, scope.policies) and (policy.language in bindable or not scope.bindings)
+    )
+    copies = dict(_copies(wishes.languages, named, tuple(policies.values())))
+    chosen = tuple(policy for policy in named if policy.key not in copies)
     wanted = tuple(
         b
         for b in bindings
@@ -91,48 +101,54 @@ def read_policy_set(
         and _chosen(b.policy_name, scope.policies)
         and b.policy_key not in copies
     )
-    joining = (*_unbound(chosen, bindings), *_dangling(wanted, policies)) if reader.knows_all else ()
+    unbound = _unbound((policy for policy in chosen if policy.language in bindable), bindings)
+    joining = (*unbound, *_dangling(wanted, policies)) if reader.knows_all else ()
     return PolicySet(
         policies=tuple(sorted(chosen, key=lambda policy: (policy.name, policy.language))),
         bindings=tuple(sorted(wanted, key=lambda binding: binding.name)),
         params=tuple(reader.params),
         gaps=tuple(reader.gaps),
         health=(*reader.health, *joining, *copies.values()),
-        kyverno=kyverno,
-        exceptions=tuple(reader.exceptions),
-        entries=tuple(reader.entries),
+        supporting=tuple(reader.supporting),
     )
 
 
-def _copies(policies: Iterable[Policy], kyverno: Iterable[KyvernoPolicy]) -> Iterator[tuple[PolicyKey, Health]]:
-    """The admission policies that Kyverno generated from policies of its own that are judged: they would say it twice."""
-    judged = {policy.name for policy in kyverno if policy.kind == spec.CLUSTER_WIDE and not policy.unauditable()}
-    for policy in policies:
-        owners = as_list(dig(policy.manifest, "metadata", "ownerReferences"))
-        names = {as_text(dig(owner, "name")) for owner in owners if dig(owner, "kind") == spec.CLUSTER_WIDE}
-        for name in sorted(names & judged):
-            detail = f"Kyverno generated {policy.language} {policy.name} from it; objects are judged by this one, once"
-            yield policy.key, Health(HealthKind.NOTE, name, "", detail, spec.CLUSTER_WIDE)
+def _copies(
+    languages: Iterable[Language], chosen: Sequence[Policy], policies: Sequence[Policy]
+) -> Iterator[tuple[PolicyKey, Health]]:
+    """The policies that a controller generated from policies of another language that are evaluated."""
+    for language in languages:
+        own = [policy for policy in chosen if policy.language in language.names]
+        yield from language.generated(own, [policy for policy in policies if policy.language not in language.names])
 
 
-def _assumed(name: str, action: str, policies: Mapping[PolicyKey, Policy], reader: DocumentReader) -> Iterator[Binding]:
+def _assumed(
+    name: str,
+    action: str,
+    policies: Mapping[PolicyKey, Policy],
+    reader: DocumentReader,
+    languages: Iterable[Language],
+) -> Iterator[Binding]:
     """The bindings that are made up for the policies of a name, one for each language that has such a policy.
 
     Raises UsageError for what nothing would come of.
     """
-    found = [policies[language, name] for language in LANGUAGES if (language, name) in policies]
+    found = [
+        (language, policies[kind, name])
+        for language in languages
+        for kind in language.names
+        if (kind, name) in policies
+    ]
     if not found and name in reader.refused:
         why = next(gap.why for gap in reader.gaps if gap.where == reader.refused[name])
         raise UsageError(f"--assume-bound {name}: the API would refuse this policy ({reader.refused[name]}): {why}")
     if not found:
         raise UsageError(f"--assume-bound names policy {name}, which is neither in the cluster nor in the policy files")
-    if action not in ACTIONS:
+    if action not in get_args(Action):
         raise UsageError(f"--assume-bound {name}={action}: the action must be Deny, Warn or Audit")
-    for policy in found:
-        if policy.language == mutating.LANGUAGE:
-            yield mutating.assume_bound(policy)
-        else:
-            yield validating.assume_bound(policy, cast("Action", action))
+    bindable = [(language, policy) for language, policy in found if language.needs_bindings]
+    for language, policy in bindable or found:
+        yield language.assume_bound(policy, cast("Action", action))
 
 
 def _reject_unknown(patterns: Iterable[str], names: Iterable[str], flag: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from fnmatch import fnmatchcase
 
@@ -12,9 +12,8 @@ from scanner.admission.dispatch import BoundPolicy
 from scanner.audit.page import PageEvaluator
 from scanner.cel import Decider
 from scanner.errors import ListFailed, UsageError
-from scanner.health import health_before, mutation_order, native_comparisons
+from scanner.health import health_before
 from scanner.model.outcome import Gap, GapKind
-from scanner.model.policy import Policy
 from scanner.model.reading import Auditability
 from scanner.model.resource import Kind, Resource
 from scanner.model.scan import (
@@ -23,19 +22,12 @@ from scanner.model.scan import (
     OutOfScope,
     Scope,
 )
-from scanner.policies.kyverno import bind as kyverno
-from scanner.policies.kyverno import health as kyverno_health
-from scanner.policies.kyverno.bind import KyvernoContext
-from scanner.policies.kyverno.inventory import Inventory
-from scanner.policies.kyverno.modes import MODES
-from scanner.policies.mutating import bind as mutating
+from scanner.policies.bound_language import BindingContext, BoundLanguage
 from scanner.policies.plan import KindPlan, equivalents, lists, plan
-from scanner.policies.validating.bind import bind
 from scanner.scan.context import ScanContext
-from scanner.scan.documents import Manifest, policy_kinds
+from scanner.scan.documents import Manifest
 from scanner.scan.edges import Cluster, Discovery
 from scanner.scan.gaps import policy_gap, policy_label
-from scanner.scan.kyverno_configuration import own_configuration
 from scanner.scan.lists import ScanLists, names_kind, resources_of
 from scanner.scan.load import load_inventory, load_namespaces, load_params, outside_of
 from scanner.scan.options import Options
@@ -54,16 +46,22 @@ def prepare(cluster: Cluster, options: Options, now: datetime, *, ahead: bool = 
     documents = _policy_documents(listing, discovery, options)
     rules = read_policy_set(documents, options, discovery.kinds, identity.release.rules)
     context = ScanContext(identity, options.user or cluster.requester(), options.scope)
-    inventory = Inventory(discovery.kinds, rules.entries, options.parse, options.network)
-    mode = MODES[options.kyverno_compat]
-    own = own_configuration(listing, discovery, rules, context, options)
-    kyverno_context = KyvernoContext(now, mode, inventory, context.operations, own.configuration)
-    kyvernos = kyverno.bind(rules.kyverno, rules.exceptions, kyverno_context)
-    setting = _setting(listing, discovery, rules, context, kyvernos, inventory)
+    around = BindingContext(
+        now=now,
+        rules=context.rules,
+        operations=context.operations,
+        schemas=listing.relay,
+        served=discovery.kinds,
+        user=context.user,
+        params=rules.params,
+        lists=listing,
+    )
+    languages = tuple(language.bind(rules.of(language), around) for language in options.languages)
+    setting = _setting(listing, discovery, rules, context, languages)
     _reject_unknown(options.scope, discovery, setting)
-    setting = replace(setting, outside=(*setting.outside, *own.outside))
-    gaps = (*options.gaps, *discovery.gaps, *rules.gaps, *own.gaps, *setting.gaps)
-    return PreparedScan(context, rules, setting, listing, gaps, kyvernos, inventory)
+    own_gaps = (gap for language in languages for gap in language.gaps)
+    gaps = (*options.gaps, *discovery.gaps, *rules.gaps, *own_gaps, *setting.gaps)
+    return PreparedScan(context, setting, listing, gaps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +69,9 @@ class PreparedScan:
     """A cluster as a scan sees it before it judges the first object."""
 
     context: ScanContext
-    rules: PolicySet
     setting: EvaluationPlan
     listing: ScanLists
     gaps: tuple[Gap, ...]
-    kyverno: tuple[BoundPolicy, ...]
-    inventory: Inventory
 
     @property
     def cluster(self) -> ClusterIdentity:
@@ -104,10 +99,11 @@ class PreparedScan:
 
 @dataclass(frozen=True, slots=True)
 class EvaluationPlan:
-    """Everything that is known before the first object is judged."""
+    """Everything that is known before the first object is evaluated. `bound` are the policies that can be evaluated."""
 
     judge: PageEvaluator
     plans: tuple[KindPlan, ...]
+    languages: tuple[BoundLanguage, ...]
     bound: tuple[BoundPolicy, ...]
     health: tuple[Health, ...]
     gaps: tuple[Gap, ...]
@@ -127,7 +123,7 @@ def _reject_unknown(scope: Scope, discovery: Discovery, setting: EvaluationPlan)
 def _policy_documents(listing: ScanLists, discovery: Discovery, options: Options) -> Iterator[Manifest | Gap]:
     yield from options.manifests
     if options.cluster_policies:
-        for kind in policy_kinds(discovery.kinds):
+        for kind in (kind for language in options.languages for kind in language.kinds(discovery.kinds)):
             try:
                 for resource in listing.everything(kind):
                     yield Manifest("cluster", resource.body)
@@ -141,18 +137,18 @@ def _setting(
     discovery: Discovery,
     rules: PolicySet,
     context: ScanContext,
-    kyvernos: tuple[BoundPolicy, ...],
-    inventory: Inventory,
+    languages: tuple[BoundLanguage, ...],
 ) -> EvaluationPlan:
     kinds = discovery.kinds
     namespaces, trouble = load_namespaces(listing, kinds)
-    listing.expect(lists(kinds, _in_force(rules, kyvernos), context.operations))
-    bound = (*_bound(listing, rules, context), *kyvernos)
+    announced = (policy for language in languages for policy in language.announced())
+    listing.expect(lists(kinds, announced, context.operations))
+    bound = tuple(entry for language in languages for entry in language.bound)
     params = ParamTable(kinds)
     unevaluable = (
         *_unknown_param_kinds(bound, params, discovery),
         *load_params(listing, params, bound, rules),
-        *load_inventory(listing, inventory, kyvernos),
+        *(gap for language in languages for gap in load_inventory(listing, language)),
         *(
             policy_gap(entry, "it needs namespaces, which could not be listed")
             for entry in bound
@@ -171,46 +167,30 @@ def _setting(
         authorizer=_authorizer(listing, evaluable, context),
     )
     judge = PageEvaluator(world, context.scope.exclude_namespaces, by_name=context.files)
-    others = [entry for entry in evaluable if not kyverno_health.is_kyverno(entry)]
-    health = (
-        *rules.health,
-        *health_before(rules.policies, others, kinds, world),
-        *native_comparisons.of_policies(others, kinds),
-        *mutation_order.of_policies(others, kinds, context.rules),
-        *kyverno_health.of_policies(rules.kyverno, kyvernos, kinds),
-    )
     return EvaluationPlan(
         judge=judge,
         plans=plan(kinds, evaluable, context.operations),
+        languages=languages,
         bound=evaluable,
-        health=health,
+        health=(*rules.health, *_health(languages, evaluable, kinds, world)),
         gaps=(*((trouble,) if trouble else ()), *unevaluable),
-        outside=tuple(outside_of(listing, kinds)),
+        outside=(*outside_of(listing, kinds), *(it for language in languages for it in language.outside)),
     )
 
 
-def _in_force(rules: PolicySet, kyvernos: Iterable[BoundPolicy]) -> Iterator[Policy]:
-    """The policies that something binds, not compiled yet."""
-    named = {binding.policy_key for binding in rules.bindings}
-    yield from (policy for policy in rules.policies if policy.key in named)
-    yield from (entry.policy for entry in kyvernos)
-
-
-def _bound(listing: ScanLists, rules: PolicySet, context: ScanContext) -> tuple[BoundPolicy, ...]:
-    """The policies in force, of every language."""
-    checking = [policy for policy in rules.policies if policy.language != mutating.LANGUAGE]
-    changing = [policy for policy in rules.policies if policy.language == mutating.LANGUAGE]
-    of_changing = [binding for binding in rules.bindings if binding.language == mutating.LANGUAGE]
-    bound = bind(
-        checking,
-        [binding for binding in rules.bindings if binding.language != mutating.LANGUAGE],
-        context.operations,
-        context.rules,
-        listing.relay,
-    )
-    if not changing or not of_changing:
-        return bound
-    return (*bound, *mutating.bind(changing, of_changing, listing.relay, context.operations, context.rules))
+def _health(
+    languages: Iterable[BoundLanguage],
+    evaluable: tuple[BoundPolicy, ...],
+    kinds: tuple[Kind, ...],
+    world: EvaluationContext,
+) -> Iterator[Health]:
+    """What is wrong with policies before any object is seen."""
+    for language in languages:
+        own = {id(entry) for entry in language.bound}
+        entries = tuple(entry for entry in evaluable if id(entry) in own)
+        if not language.own_health:
+            yield from health_before((policy for policy, _ in language.recorded()), entries, kinds, world)
+        yield from language.health(entries, kinds)
 
 
 def _authorizer(listing: ScanLists, bound: Iterable[BoundPolicy], context: ScanContext) -> Decider | None:

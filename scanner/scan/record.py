@@ -16,11 +16,11 @@ from scanner.model.resource import Kind, Page
 from scanner.model.scan import (
     Coverage,
     CoverageState,
+    Health,
     PageResult,
     ScanEnd,
     ScanState,
 )
-from scanner.policies.kyverno import health as kyverno_health
 from scanner.policies.plan import KindPlan
 from scanner.scan.edges import Comparison, Progress, Store
 from scanner.scan.lists import ScanLists
@@ -67,8 +67,10 @@ class ScanRecorder:
     def end(self, setting: EvaluationPlan, finished: datetime) -> ScanEnd:
         """What the store is told last."""
         incomplete = bool(self.gaps) or any(_incomplete(entry) for entry in self._coverage)
-        after = health_after(setting.bound, self._counted, self._coverage)
-        health = {*setting.health, *kyverno_health.without_noise(after, setting.bound)}
+        after: Iterable[Health] = health_after(setting.bound, self._counted, self._coverage)
+        for language in setting.languages:
+            after = language.observed(after)
+        health = {*setting.health, *after}
         return ScanEnd(
             finished_at=finished,
             state=ScanState.PARTIAL if incomplete else ScanState.COMPLETE,
@@ -78,9 +80,7 @@ class ScanRecorder:
             outside=setting.outside,
             opinion=self._comparison.opinion() if self._comparison else None,
             evaluated_policies=tuple(
-                entry.policy.key
-                for entry in setting.bound
-                if not entry.reading.reason and not kyverno_health.follows_reports(entry)
+                entry.policy.key for entry in setting.bound if not entry.reading.reason and entry.proves_fixes
             ),
         )
 

@@ -10,14 +10,10 @@ from collections.abc import Callable
 from datetime import datetime
 
 from scanner import __version__
-from scanner.admission.auditability import reading
-from scanner.admission.compiled import compile_policy
-from scanner.admission.dispatch import BoundPolicy
 from scanner.model.scan import (
     Scan,
     ScanStart,
 )
-from scanner.policies.kyverno.bind import AS_WRITTEN
 from scanner.scan.edges import Cluster, Comparison, Progress, Store
 from scanner.scan.options import Options
 from scanner.scan.prepare import PreparedScan, prepare
@@ -50,8 +46,7 @@ def run(
     store.begin(_start(scan_id, started, seen))
     course = ScanRecorder(store, scan_id, progress, comparison)
     course.gaps = [*seen.gaps]
-    # What is asked of the network is asked once in a scan, and over connections that no two processes can share.
-    alone = options.network is not None
+    alone = any(language.single_process for language in options.languages)
     with Workers(
         seen.setting.judge,
         seen.setting.plans,
@@ -66,22 +61,17 @@ def run(
 
 def _start(scan_id: str, started: datetime, seen: PreparedScan) -> ScanStart:
     """What is known when the scan begins: policies that nothing puts into force are read as well."""
-    rules, context = seen.rules, seen.context
-    read = [(policy, reading(compile_policy(policy, context.rules), context.operations)) for policy in rules.policies]
-    read += [(entry.policy, entry.reading) for entry in seen.kyverno if _is_written(entry)]
+    context, languages = seen.context, seen.setting.languages
+    every = (known for language in languages for known in language.recorded())
+    recorded = sorted(every, key=lambda known: (known[0].name, known[0].language))
     return ScanStart(
         id=scan_id,
         cluster=context.cluster,
         started_at=started,
         scope=context.scope,
         tool_version=__version__,
-        policies=(*rules.policies, *(entry.policy for entry in seen.kyverno if _is_written(entry))),
-        bindings=(*rules.bindings, *(binding for entry in seen.kyverno for binding in entry.bindings)),
+        policies=tuple(policy for policy, _ in recorded),
+        bindings=tuple(binding for language in languages for binding in language.bindings),
         requester=context.user,
-        readings={policy.key: found for policy, found in read},
+        readings={policy.key: found for policy, found in recorded},
     )
-
-
-def _is_written(entry: BoundPolicy) -> bool:
-    """Whether this is a policy as it is written, and not a form that autogen gave it."""
-    return all(binding.name == AS_WRITTEN for binding in entry.bindings)

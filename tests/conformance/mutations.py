@@ -16,7 +16,7 @@ from scanner.model.outcome import Errored, WouldChange
 from scanner.model.resource import Kind
 from scanner.mutate.openapi import schemas_of
 from scanner.mutate.operations import Operation, apply, same
-from scanner.policies.mutating.bind import refusal
+from scanner.policies.mutating.evaluator import refusal
 from tests.conformance.cases import Result, folder, load
 from tests.conformance.policies import ADMIN, AllowAdmin
 

@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
+from scanner.admission.dispatch import Together
 from scanner.api import Auditor
 from scanner.cluster.definitions import builtin_kinds
 from scanner.cluster.schemas import KnownSchemas, builtin_schemas
 from scanner.model.json import JsonObject
 from scanner.model.resource import resource_of
-from scanner.policies.mutating.together import Answer, Together, answers, invocations, together
+from scanner.policies.mutating.together import Answer, answers, invocations, together
 from tests.scan.test_drift import binding, config_map, policy
 
 KINDS = builtin_kinds()

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 
 import pytest
 
 from scanner.admission.dispatch import BoundPolicy
 from scanner.api import Auditor
-from scanner.audit.fast_eligibility import is_evaluated_alike
 from scanner.cluster.definitions import builtin_kinds
 from scanner.cluster.schemas import KnownSchemas, builtin_schemas
-from scanner.health import native_comparisons
 from scanner.model.outcome import Errored, Outcome, Passed, Violated
 from scanner.model.release import Minor
 from scanner.model.scan import HealthKind
+from scanner.policies.bound_language import BindingContext
+from scanner.policies.documents import PolicyDocuments
 from scanner.policies.validating.bind import bind, read_binding, read_policy
+from scanner.policies.validating.language import Validating
 from tests.core import documents
 from tests.core.documents import (
     CONFIG_MAPS,
@@ -30,6 +32,7 @@ from tests.core.documents import (
     thing,
 )
 
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 BUILTIN = KnownSchemas(builtin_schemas())
 NOTHING = KnownSchemas({})
 KINDS = (*builtin_kinds(), LIMITS)
@@ -173,9 +176,9 @@ def bound_by(document: Document, rules: Minor = (1, 37), schemas: KnownSchemas =
 
 def details(document: Document, rules: Minor = (1, 37), schemas: KnownSchemas = BUILTIN) -> list[str]:
     """What health says of a policy."""
-    found = list(
-        native_comparisons.of_policies(bound_by(document, rules, schemas), (PODS, CONFIG_MAPS, DEPLOYMENTS, LIMITS))
-    )
+    documents = PolicyDocuments((read_policy(document),), (read_binding(binding()),))
+    language = Validating().bind(documents, BindingContext(NOON, rules, schemas=schemas))
+    found = list(language.health(language.bound, (PODS, CONFIG_MAPS, DEPLOYMENTS, LIMITS)))
     assert {(HealthKind.NOTE, "p", "")} >= {(it.kind, it.policy, it.binding) for it in found}
     return [it.detail for it in found]
 
@@ -214,4 +217,4 @@ def test_a_policy_that_cannot_tell_is_judged_as_ever(text: str, plain: bool) -> 
     """Nearly all policies are; the others are not passed by a shorter way."""
     [entry] = bound_by(policy("p", text))
 
-    assert plain is is_evaluated_alike(entry, PODS)
+    assert plain is (entry.evaluator.fast_form(entry.compiled, PODS) is not None)

@@ -17,7 +17,7 @@ from scanner.cluster.definitions import builtin_kinds
 from scanner.cluster.schemas import KnownSchemas, builtin_schemas
 from scanner.model.json import Json, JsonObject, as_object, as_text, dig
 from scanner.model.outcome import Errored, Violated
-from scanner.policies.mutating.bind import refusal
+from scanner.policies.mutating.evaluator import refusal
 from tests.integration.apiserver import ApiServer
 from tests.integration.made import binding, judged, policy
 from tests.integration.manifests import Violation, apply, dry_run, dry_run_create, violations, wait_until_enforced

@@ -22,8 +22,8 @@ from scanner.model.outcome import Errored, WouldChange
 from scanner.model.resource import Kind
 from scanner.mutate.difference import difference
 from scanner.mutate.operations import Operation, apply
-from scanner.policies.mutating.bind import refusal
-from scanner.policies.mutating.mutation import Schemas
+from scanner.mutate.schema import Schemas
+from scanner.policies.mutating.evaluator import refusal
 from tests.integration.apiserver import ApiServer, running
 from tests.integration.manifests import apply as store
 from tests.mutate.test_custom import SPEC

@@ -21,8 +21,8 @@ from scanner.model.json import JsonObject, as_object, as_text, dig
 from scanner.model.outcome import Errored, WouldChange
 from scanner.model.resource import Kind, UserInfo
 from scanner.mutate.operations import Operation, apply, same
-from scanner.policies.mutating.bind import refusal
-from scanner.policies.mutating.mutation import Schemas
+from scanner.mutate.schema import Schemas
+from scanner.policies.mutating.evaluator import refusal
 from tests.conformance.mutations import agrees
 from tests.integration import examples, mutations
 from tests.integration.apiserver import ApiServer, running

@@ -15,7 +15,9 @@ from scanner.cel import EvaluationError
 from scanner.cluster.destinations import destinations
 from scanner.cluster.http_client import HttpClient
 from scanner.model.scan import OutcomeName
+from scanner.policies.kyverno.language import Kyverno
 from scanner.policies.kyverno.libraries import Call
+from scanner.policies.language import languages
 from scanner.scan.options import Options
 from tests.core.documents import KINDS
 from tests.kyverno.made import pod, policy
@@ -65,7 +67,10 @@ def server() -> Iterator[Heard]:
 
 def judged(*documents: Any, network: HttpClient | None = EVERYWHERE) -> Told:
     """A scan that may ask."""
-    return scanned(FakeCluster((TEAM, *documents), kinds=(*KINDS, *KYVERNO)), Options(network=network))
+    return scanned(
+        FakeCluster((TEAM, *documents), kinds=(*KINDS, *KYVERNO)),
+        Options(languages=languages(Kyverno(network=network))),
+    )
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,12 @@ from scanner.model.outcome import Gap, GapKind
 from scanner.model.resource import Kind
 from scanner.model.scan import HealthKind, OutcomeName, OutOfScope, Scope
 from scanner.policies.kyverno.configuration import DEFAULT, NOTHING
+from scanner.policies.kyverno.language import Kyverno
+from scanner.policies.kyverno.own_configuration import ConfigurationSource
+from scanner.policies.language import languages
 from scanner.rbac import needs
 from scanner.scan.documents import Manifest
-from scanner.scan.options import KyvernoConfiguration, Options
+from scanner.scan.options import Options
 from tests.core.documents import KINDS
 from tests.kyverno.made import deployment, exception, pod, policy
 from tests.scan.fakes import FakeCluster, Told, forbidden, scanned
@@ -37,9 +40,10 @@ SETTINGS = {
 }
 
 
-def _scanned(*documents: Any, refused: Any = None, **options: Any) -> Told:
-    """A scan of a cluster that has Kyverno in it. Policies are listed in the preferred version."""
-    return scanned(FakeCluster([TEAM, *documents], kinds=(*KINDS, *KYVERNO), refused=refused or {}), Options(**options))
+def _scanned(*documents: Any, refused: Any = None, manifests: tuple[Manifest, ...] = (), **options: Any) -> Told:
+    """A scan of a cluster that has Kyverno in it, with Kyverno's options. Policies are listed in the preferred version."""
+    cluster = FakeCluster([TEAM, *documents], kinds=(*KINDS, *KYVERNO), refused=refused or {})
+    return scanned(cluster, Options(manifests=manifests, languages=languages(Kyverno(**options))))
 
 
 def test_the_clusters_own_policies_judge_it() -> None:
@@ -71,13 +75,13 @@ def test_excepted_checks_are_counted_apart() -> None:
 
 def test_in_kyvernos_manner_an_exempted_object_is_skipped() -> None:
     """Nothing is found on it."""
-    told = _scanned(policy("false"), exception(), pod(), kyverno_compat="controller")
+    told = _scanned(policy("false"), exception(), pod(), compat="controller")
     assert ([], 1) == (told.said, told.counted(OutcomeName.SKIPPED))
 
 
 def test_in_kyvernos_manner_nothing_counts_as_fixed() -> None:
     """What was not reached may still be there: the scan does not say that it evaluated the policy."""
-    mode = _scanned(policy("false"), pod(), kyverno_compat="cli")
+    mode = _scanned(policy("false"), pod(), compat="cli")
     admission = _scanned(policy("false"), pod())
     assert (set(), {("ValidatingPolicy", "checks")}) == (
         set(mode.end.evaluated_policies),
@@ -105,8 +109,8 @@ def _sum(told: Told, name: OutcomeName) -> int:
 
 def test_a_policy_that_reads_what_may_not_be_listed_is_a_gap() -> None:
     """It could only be judged wrongly."""
-    none = KyvernoConfiguration(given=NOTHING)
-    told = _scanned(READING, pod(), refused={"configmaps": forbidden("configmaps")}, kyverno_configuration=none)
+    none = ConfigurationSource(given=NOTHING)
+    told = _scanned(READING, pod(), refused={"configmaps": forbidden("configmaps")}, configuration=none)
     (gap,) = told.gaps
     assert ("policy checks (ValidatingPolicy)", []) == (gap.where, told.said)
     assert gap.why == "it reads configmaps, which could not be listed: cannot list configmaps: forbidden"
@@ -254,7 +258,7 @@ def test_in_the_controllers_manner_a_namespaced_policy_sees_what_is_in_no_namesp
     """Kyverno's scan asks the policies of all namespaces about it; no admission request ever would."""
     own = {**policy("false", resources=("namespaces",)), "kind": "NamespacedValidatingPolicy"}
     own["metadata"] = {"name": "checks", "namespace": "team"}
-    told = _scanned(own, kyverno_compat=compat)
+    told = _scanned(own, compat=compat)
     assert expected == [one.policy for one in told.findings]
 
 
@@ -290,11 +294,11 @@ def test_a_policy_that_does_not_compile_is_no_matter_of_a_filter() -> None:
     assert [""] == [it.excepted_by for it in told.findings]
 
 
-@pytest.mark.parametrize("options", [{"kyverno_compat": "controller"}, {"kyverno_compat": "cli"}])
+@pytest.mark.parametrize("options", [{"compat": "controller"}, {"compat": "cli"}])
 def test_kyvernos_reports_know_no_filters(options: Any) -> None:
     """Its scan skips them by default: the ConfigMap is not even read."""
     cluster = FakeCluster([TEAM, PODS_OF_TEAM, policy("false"), pod()], kinds=(*KINDS, *KYVERNO))
-    told = scanned(cluster, Options(**options))
+    told = scanned(cluster, Options(languages=languages(Kyverno(**options))))
     assert ([""], []) == ([it.excepted_by for it in told.findings], [it for it in cluster.listed if "configmaps" in it])
 
 
@@ -323,17 +327,17 @@ HOME_LABELS = {"kubernetes.io/metadata.name": "kyverno"}
 @pytest.mark.parametrize(
     ("expected", "configuration"),
     [
-        ("", KyvernoConfiguration(given=NOTHING)),
-        ("the namespaceSelector of Kyverno's webhooks", KyvernoConfiguration(given=DEFAULT)),
-        ("", KyvernoConfiguration(("team", "other"))),
+        ("", ConfigurationSource(given=NOTHING)),
+        ("the namespaceSelector of Kyverno's webhooks", ConfigurationSource(given=DEFAULT)),
+        ("", ConfigurationSource(("team", "other"))),
     ],
 )
-def test_the_user_knows_better(expected: str, configuration: KyvernoConfiguration) -> None:
+def test_the_user_knows_better(expected: str, configuration: ConfigurationSource) -> None:
     """Filters that are given are used instead of the cluster's, and another ConfigMap if it is named."""
     everything = _configured(resourceFilters="[*/*,*,*]")
     home = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kyverno", "labels": HOME_LABELS}}
     objects = (home, everything, pod(namespace="kyverno"))
-    told = _scanned(policy("false"), *objects, kyverno_configuration=configuration)
+    told = _scanned(policy("false"), *objects, configuration=configuration)
     assert ([expected], ()) == ([it.excepted_by for it in told.findings], told.gaps)
 
 
@@ -380,7 +384,7 @@ def test_the_labels_of_the_namespace_decide_for_the_webhooks_selector() -> None:
 def test_the_config_map_is_among_the_rights_of_a_scan() -> None:
     """Only where some policy of Kyverno's is evaluated as its webhook would."""
     cluster = FakeCluster([TEAM, policy("false"), pod()], kinds=(*KINDS, *KYVERNO))
-    given = Options(kyverno_configuration=KyvernoConfiguration(given=NOTHING))
+    given = Options(languages=languages(Kyverno(configuration=ConfigurationSource(given=NOTHING))))
     assert ("kyverno/configmaps" in _rights(cluster, Options()), "kyverno/configmaps" in _rights(cluster, given)) == (
         True,
         False,

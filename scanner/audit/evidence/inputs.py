@@ -6,10 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from scanner import cel
 from scanner.admission.dispatch import BoundPolicy, InvocationResult
-from scanner.admission.evaluate import inputs_of
 from scanner.model.outcome import Check
-from scanner.policies.kyverno.decide import Decision
-from scanner.policies.kyverno.request import with_variables
 
 Asked = tuple[cel.Program, Mapping[str, object]]
 
@@ -27,6 +24,4 @@ def _inputs(invocation_result: InvocationResult, check: Check, bound: BoundPolic
     request, compiled = invocation_result.request, bound.compiled
     if request is None:
         return {}
-    if isinstance(bound.decide, Decision):
-        return with_variables(compiled, bound.decide.inputs(request))
-    return inputs_of(compiled, request, invocation_result.invocation.param, check)
+    return bound.evaluator.inputs(compiled, request, invocation_result.invocation.param, check)

@@ -16,7 +16,7 @@ from scanner import cel
 from scanner.admission.compiled import CompiledPolicy
 from scanner.admission.dispatch import InvocationResult
 from scanner.audit.evidence.text import cut, said, shown
-from scanner.audit.redact import WITHHELD_ANY, is_plain_error, lists_secrets
+from scanner.audit.redact import WITHHELD_ANY, is_plain_error
 from scanner.audit.secret_values import HIDDEN, is_secret, without
 from scanner.audit.sensitive_fields import Trail, anything_sensitive, is_sensitive, says_secret
 from scanner.cel.explanation.reasons import path_of
@@ -119,10 +119,10 @@ class Discretion:
         root, steps = self._trail(place)
         if root in _AUTHORIZER:
             return not isinstance(outcome, bool)
-        if root not in _OPEN:
+        if root not in _OPEN or root in self._compiled.secret_roots:
             return True
         if root == "resource":
-            return lists_secrets(self._texts)
+            return False
         if any(_meets(place, area) for area in _IDENTITY):
             return True
         document, secret = self._documents.get(root, (None, False))

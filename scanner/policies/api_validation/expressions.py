@@ -11,15 +11,16 @@ from dataclasses import replace
 
 from scanner import cel
 from scanner.admission.compiled import Expression, compile_expression, compile_policy
+from scanner.admission.plugin import VALIDATING, Plugin
 from scanner.cel.values.text import quoted
 from scanner.model.policy import NamedExpression, Policy
 from scanner.model.release import Minor
 from scanner.policies.api_validation.fields import Faults
 
 
-def written(policy: Policy, rules: Minor) -> Faults:
+def written(policy: Policy, rules: Minor, plugin: Plugin = VALIDATING) -> Faults:
     """What is wrong with each expression by the rules of a release, by its path."""
-    compiled = compile_policy(_trimmed(policy), rules, new=True)
+    compiled = compile_policy(_trimmed(policy), rules, plugin, new=True)
     shown = {
         f"spec.auditAnnotations[{index}].valueExpression": annotation.value_expression
         for index, annotation in enumerate(policy.audit_annotations)

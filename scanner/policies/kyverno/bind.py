@@ -45,18 +45,39 @@ class KyvernoContext:
     configuration: Configuration = NOTHING
 
 
+@dataclass(frozen=True, slots=True)
+class BoundForm:
+    """One form of a policy in force: as it is written, or as autogen rewrote it. All forms have one decision in common."""
+
+    policy: KyvernoPolicy
+    decision: Decision
+    bound: BoundPolicy
+
+    @property
+    def binding(self) -> str:
+        """The name of its binding, which tells the forms of a policy apart."""
+        return self.bound.bindings[0].name
+
+
 def bind(
     policies: Iterable[KyvernoPolicy], exceptions: Iterable[PolicyException], kyverno_context: KyvernoContext
 ) -> tuple[BoundPolicy, ...]:
-    """Every variant of every policy, compiled, by name and variant."""
+    """Every form of every policy, compiled, by name and form."""
+    return tuple(form.bound for form in bind_forms(policies, exceptions, kyverno_context))
+
+
+def bind_forms(
+    policies: Iterable[KyvernoPolicy], exceptions: Iterable[PolicyException], kyverno_context: KyvernoContext
+) -> tuple[BoundForm, ...]:
+    """Every form of every policy, compiled, by name and form, with what only Kyverno knows of it."""
     known = tuple(exceptions)
     ordered = sorted(policies, key=lambda policy: (policy.full_name, policy.kind))
-    return tuple(bound for policy in ordered for bound in _bound(policy, concerning(policy, known), kyverno_context))
+    return tuple(form for policy in ordered for form in _forms(policy, concerning(policy, known), kyverno_context))
 
 
-def _bound(
+def _forms(
     policy: KyvernoPolicy, exceptions: tuple[PolicyException, ...], kyverno_context: KyvernoContext
-) -> Iterator[BoundPolicy]:
+) -> Iterator[BoundForm]:
     namespaced = bool(policy.namespace)
     try:
         compiled = tuple((variant, compile_policy(form, namespaced=namespaced)) for variant, form in policy.variants())
@@ -75,7 +96,7 @@ def _bound(
         secret_safe=secret_safe(kyverno_context.cluster_data),
     )
     for variant, form in compiled:
-        yield _variant(policy, variant, form, decision, kyverno_context)
+        yield BoundForm(policy, decision, _variant(policy, variant, form, decision, kyverno_context))
 
 
 def _variant(
@@ -100,10 +121,11 @@ def _variant(
         read,
         requester,
         decision,
-        policy.namespace,
+        namespace=policy.namespace,
         evaluates_cluster_scoped=mode.evaluates_cluster_scoped,
         own_namespace_object=mode.server,
         exempts=_exempts(policy, kyverno_context),
+        proves_fixes=not mode.exempts,
     )
 
 

@@ -17,6 +17,7 @@ from scanner.cel.values.text import quoted
 from scanner.model.policy import NamedExpression, Policy
 from scanner.policies.kyverno import libraries
 from scanner.policies.kyverno.exceptions import PolicyException
+from scanner.policies.kyverno.libraries.needs import reads_secrets
 
 _EMPTY = "ERROR: <input>:1:1: Syntax error: mismatched input '<EOF>'"
 _NO_VARIABLES: Mapping[str, Expression] = {}
@@ -67,7 +68,15 @@ def _compiled_variant(policy: Policy, *, namespaced: bool) -> CompiledPolicy:
         ),
         checks=checks_of(policy),
     )
-    return replace(compiled, cost_bounds=_cost_bounds(compiled))
+    return replace(compiled, cost_bounds=_cost_bounds(compiled), secret_roots=_secret_roots(compiled))
+
+
+def _secret_roots(compiled: CompiledPolicy) -> frozenset[str]:
+    """The variables through which expressions may read Secrets: an entry of the global context may hold any."""
+    expressions = [expression for _, expression in compiled.expressions()]
+    lists = any(expression.reads("resource") for expression in expressions)
+    secrets = lists and reads_secrets(expression.text for expression in expressions)
+    return frozenset({"globalContext", "resource"} if secrets else {"globalContext"})
 
 
 def _cost_bounds(compiled: CompiledPolicy) -> CostBounds:

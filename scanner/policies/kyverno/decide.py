@@ -12,6 +12,7 @@ from datetime import datetime
 
 from scanner import cel
 from scanner.admission.compiled import CompiledPolicy, Expression
+from scanner.admission.evaluator import FastForm, OwnForm
 from scanner.admission.request import Request
 from scanner.admission.results import left_out
 from scanner.model.outcome import (
@@ -26,7 +27,7 @@ from scanner.model.outcome import (
     Violated,
 )
 from scanner.model.policy import AuditAnnotation, NamedExpression, Validation
-from scanner.model.resource import Resource
+from scanner.model.resource import Kind, Resource
 from scanner.policies.kyverno.compile import CompiledException
 from scanner.policies.kyverno.exceptions import PolicyException
 from scanner.policies.kyverno.libraries import Unavailable
@@ -111,7 +112,7 @@ _NO_EXCEPTIONS = _AppliedExceptions()
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """How one policy judges what it matches: see `Bound.decide`. `fault` is why the policy cannot be used at all."""
+    """How one policy evaluates what it matches: see `Evaluator`. `fault` is why the policy cannot be used at all."""
 
     mode: KyvernoMode
     now: datetime
@@ -120,8 +121,9 @@ class Decision:
     fault: str = ""
     secret_safe: Values = field(default_factory=dict)
 
-    def __call__(self, compiled: CompiledPolicy, request: Request, _param: Resource | None) -> tuple[CheckResult, ...]:
-        """Every check of a matched policy; without a param."""
+    def evaluate(self, compiled: CompiledPolicy, request: Request, param: Resource | None) -> tuple[CheckResult, ...]:
+        """Every check of a matched policy; there are no params."""
+        del param
         if compiled.excess:
             return left_out(compiled)
         if self.fault:
@@ -136,11 +138,31 @@ class Decision:
         check_results = self._check_results(compiled, {**values, "exceptions": applied.offered()})
         return check_results if self.mode.exempts else self._noted(check_results, compiled, values, applied)
 
-    def is_plain(self) -> bool:
+    @property
+    def reads_whole_object(self) -> bool:
+        """See Evaluator: what exceptions read is not among the access paths of the policy."""
+        return not self._is_plain()
+
+    def inputs(
+        self, compiled: CompiledPolicy, request: Request, param: Resource | None, check: Check
+    ) -> dict[str, object]:
+        """See Evaluator."""
+        del param, check
+        return with_variables(compiled, self._inputs(request))
+
+    def fast_form(self, compiled: CompiledPolicy, kind: Kind) -> FastForm | None:
+        """See Evaluator: the request has the object in it, and is as large."""
+        del kind
+        reads_request = any(("request",) in expression.paths for expression in compiled.evaluated())
+        return (
+            FastForm(own=OwnForm(self._inputs, self._check_results)) if self._is_plain() and not reads_request else None
+        )
+
+    def _is_plain(self) -> bool:
         """Whether nothing but the expressions decides: what passes them all passes, and simply."""
         return not (self.fault or self.exceptions or self.mode.exempts)
 
-    def inputs(self, request: Request) -> dict[str, object]:
+    def _inputs(self, request: Request) -> dict[str, object]:
         """What the expressions of a plain policy may name, but the variables."""
         return {**activation(request, self.mode, self._library_values(request)), "exceptions": _NO_EXCEPTIONS.offered()}
 
@@ -148,10 +170,6 @@ class Decision:
         """What answers expressions: nobody outside hears of a Secret."""
         is_secret = (request.matched.group, request.matched.plural) == ("", "secrets")
         return {**self.library_values, **self.secret_safe} if is_secret and self.secret_safe else self.library_values
-
-    def check_results(self, compiled: CompiledPolicy, values: Values) -> tuple[CheckResult, ...]:
-        """Every check of a plain policy, where no limit of cost is near; `values` are those of `inputs`."""
-        return self._check_results(compiled, values)
 
     def _applied_exceptions(self, compiled: CompiledPolicy, values: Values) -> _AppliedExceptions:
         """Which exceptions apply. Their errors are the policy's, unless an earlier one exempts the object fully."""

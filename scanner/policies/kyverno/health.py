@@ -14,7 +14,7 @@ from scanner.model.policy import PolicyKey
 from scanner.model.resource import Kind
 from scanner.model.scan import Health, HealthKind
 from scanner.policies import kinds
-from scanner.policies.kyverno.bind import AS_WRITTEN
+from scanner.policies.kyverno.bind import AS_WRITTEN, BoundForm
 from scanner.policies.kyverno.decide import Decision
 from scanner.policies.kyverno.spec import KyvernoPolicy
 
@@ -24,27 +24,13 @@ _UNSCORED = "it is not scored: Kyverno reports its failures as warnings"
 _NO_EFFECT = "spec.webhookConfiguration has no effect on a scan: it is about the webhook alone"
 
 
-def is_kyverno(entry: BoundPolicy) -> bool:
-    """Whether a policy is one of Kyverno's."""
-    return isinstance(entry.decide, Decision)
-
-
-def follows_reports(entry: BoundPolicy) -> bool:
-    """Whether a policy is judged in the manner of Kyverno's reports, which do not ask every check: nothing counts as fixed."""
-    return isinstance(entry.decide, Decision) and entry.decide.mode.exempts
-
-
-def of_policies(
-    policies: Iterable[KyvernoPolicy], bound: Iterable[BoundPolicy], served: tuple[Kind, ...]
-) -> Iterator[Health]:
-    """What can be said before any object is seen."""
-    entries = {entry.policy.key: entry for entry in bound if entry.bindings[0].name == AS_WRITTEN}
-    for policy in policies:
-        entry = entries[policy.key]
-        yield from _of_policy(policy, entry)
-        yield from () if entry.reading.reason else kinds.unresolved(entry, served)
-        if isinstance(entry.decide, Decision):
-            yield from _of_decision(policy.key, entry.decide)
+def of_policies(forms: Iterable[BoundForm], served: tuple[Kind, ...]) -> Iterator[Health]:
+    """What can be said before any object is seen: once of each policy, whatever its forms are."""
+    for form in forms:
+        if form.binding == AS_WRITTEN:
+            yield from _of_policy(form.policy, form.bound)
+            yield from () if form.bound.reading.reason else kinds.unresolved(form.bound, served)
+            yield from _of_decision(form.policy.key, form.decision)
 
 
 def _of_decision(policy: PolicyKey, decision: Decision) -> Iterator[Health]:
@@ -82,22 +68,21 @@ def _of_policy(policy: KyvernoPolicy, entry: BoundPolicy) -> Iterator[Health]:
             yield Health(HealthKind.CONDITION, name, "", detail, language)
 
 
-def without_noise(health: Iterable[Health], bound: Iterable[BoundPolicy]) -> Iterator[Health]:
+def without_noise(health: Iterable[Health], forms: Iterable[BoundForm]) -> Iterator[Health]:
     """Leave out that a form which autogen made matched no object: of a policy it is said when none of its forms did.
 
     What does not compile is said before; that its errors refuse nothing is no matter of its failurePolicy.
     """
-    forms: dict[PolicyKey, set[str]] = {}
+    names: dict[PolicyKey, set[str]] = {}
     broken: set[PolicyKey] = set()
-    for form in bound:
-        if isinstance(form.decide, Decision):
-            forms.setdefault(form.policy.key, set()).update(binding.name for binding in form.bindings)
-            broken |= {form.policy.key} if form.decide.fault else set()
+    for form in forms:
+        names.setdefault(form.policy.key, set()).add(form.binding)
+        broken |= {form.policy.key} if form.decision.fault else set()
     entries = tuple(health)
     idle = {(*entry.policy_key, entry.binding) for entry in entries if entry.kind is HealthKind.NO_OBJECT}
     for entry in entries:
         policy = entry.policy_key
-        own = forms.get(policy, set())
+        own = names.get(policy, set())
         if entry.kind is HealthKind.HIDDEN_ERRORS and policy in broken:
             continue
         if entry.kind is not HealthKind.NO_OBJECT or entry.binding not in own:

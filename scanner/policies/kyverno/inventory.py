@@ -14,18 +14,17 @@ from typing import NamedTuple
 
 import orjson
 
-from scanner.admission.dispatch import BoundPolicy
 from scanner.cel import EvaluationError, Value
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig
 from scanner.model.resource import Kind, Resource
-from scanner.policies.kyverno.decide import Decision
+from scanner.policies.bound_language import Places
+from scanner.policies.kyverno.bind import BoundForm
 from scanner.policies.kyverno.libraries import Call, Collection, Network, NoClusterData, Unavailable
 from scanner.policies.kyverno.libraries.needs import Need, needs
 from scanner.policies.kyverno.libraries.projections import projected
 from scanner.policies.kyverno.request import with_doubles
 
 Parse = Callable[[str], Json]
-Places = Mapping[Kind, tuple[str, ...]]
 _EVERYWHERE = ""
 _FAILED = 400
 _PATH = re.compile(
@@ -61,10 +60,10 @@ class Inventory(NoClusterData):
         """See Surroundings."""
         return self._network is not None
 
-    def wanted(self, entry: BoundPolicy) -> Places:
+    def wanted(self, form: BoundForm) -> Places:
         """The kinds that a policy reads, each with the namespaces to list; the empty one stands for all of them."""
         wanted: dict[Kind, set[str]] = {}
-        for need in _needs(entry):
+        for need in _needs(form):
             for kind, namespace in self._resolved(need):
                 wanted.setdefault(kind, set()).add(namespace if kind.namespaced else _EVERYWHERE)
         return {kind: _places(namespaces) for kind, namespaces in wanted.items()}
@@ -248,11 +247,10 @@ def _decoded(body: bytes) -> Value:
         return None
 
 
-def _needs(entry: BoundPolicy) -> frozenset[Need]:
-    texts = [expression.text for _, expression in entry.compiled.expressions()]
-    if isinstance(entry.decide, Decision):
-        texts += [expression.text for one in entry.decide.exceptions for _, expression in one.conditions]
-    return frozenset(need for text in texts for need in needs(text, entry.namespace))
+def _needs(form: BoundForm) -> frozenset[Need]:
+    texts = [expression.text for _, expression in form.bound.compiled.expressions()]
+    texts += [expression.text for exception in form.decision.exceptions for _, expression in exception.conditions]
+    return frozenset(need for text in texts for need in needs(text, form.bound.namespace))
 
 
 def _places(namespaces: set[str]) -> tuple[str, ...]:

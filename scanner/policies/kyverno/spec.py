@@ -120,6 +120,10 @@ class KyvernoPolicy:
         """Each form in which it is evaluated, as a policy whose constraints name exact versions."""
         return tuple((variant, self._policy(variant)) for variant in variants(as_object(self.document.get("spec"))))
 
+    def written(self) -> Policy:
+        """The policy in its own form."""
+        return self._policy(Variant("", as_object(self.document.get("spec"))))
+
     def _policy(self, variant: Variant) -> Policy:
         read = manifest.read_policy({**self.document, "spec": variant.spec}, language=self.kind, source=self.source)
         match = read.match and replace(read.match, match_policy="Exact")
@@ -175,6 +179,12 @@ def read_policy(document: JsonObject, *, source: str = "cluster", namespace: str
     if faults:
         raise InvalidManifest(faults)
     return policy
+
+
+def policy_of(policy: Policy) -> KyvernoPolicy:
+    """What Kyverno knows of a policy that was read before."""
+    read = read_policy(policy.manifest, namespace=policy.name.rpartition("/")[0])
+    return replace(read, source=policy.source)
 
 
 def unknown_fields(value: Json, known: Schema, path: str) -> Iterator[str]:

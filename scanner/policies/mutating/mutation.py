@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from scanner import cel
 from scanner.admission.compiled import CompiledPolicy, Expression
@@ -34,29 +33,20 @@ from scanner.model.outcome import (
 )
 from scanner.model.policy import Mutation, Policy
 from scanner.model.release import NEWEST, Minor
-from scanner.model.resource import Kind, Resource
+from scanner.model.resource import NAMESPACES, Kind, Resource
 from scanner.mutate.difference import difference
 from scanner.mutate.native import PatchFault
 from scanner.mutate.origin import Data
 from scanner.mutate.patch import configured, patched
-from scanner.mutate.schema import Schema
+from scanner.mutate.schema import Schema, Schemas
 from scanner.mutate.storing import between_passes, stored
 from scanner.mutate.unchanged import is_configured, is_patched
 from scanner.mutate.values import RequestFault
 
-_NAMESPACE = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
 _INTERNAL_ERROR = 500
 _ENDED = "an earlier mutation ends the request"
 _DEEPEST = 100
 _TOO_DEEP = f"what it would change nests more than {_DEEPEST} levels deep, and cannot be recorded"
-
-
-class Schemas(Protocol):
-    """Where the merge schemas of kinds are looked up."""
-
-    def schema(self, kind: Kind) -> Schema | None:
-        """The schema of a kind, or None when none is known."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +180,7 @@ class Run:
         known = [match for match in (self.compiled.policy.match, self.request.narrowing) if match is not None]
         if objects and not all(match.object_selector.matches(labels) for match in known):
             return False
-        is_namespace = self.request.matched.plural == _NAMESPACE.plural
+        is_namespace = self.request.matched.plural == NAMESPACES.plural
         return not is_namespace or all(match.namespace_selector.matches(labels) for match in known)
 
     def between_passes(self, body: JsonObject) -> JsonObject:
@@ -250,7 +240,7 @@ class Run:
         if self.compiled.conditions and self.schema.builtin:
             yield self.schema, body
             yield self.schema, self.request.resource.body
-        namespace = self.schemas.schema(_NAMESPACE)
+        namespace = self.schemas.schema(NAMESPACES)
         if namespace:
             yield namespace, self.request.namespace_object
         schema = self.schemas.schema(self.param.kind) if self.param else None

@@ -18,37 +18,21 @@ from itertools import chain, groupby, permutations, product
 from math import factorial, prod
 from typing import Final, TypeAlias
 
-from scanner.admission.compiled import CompiledPolicy
 from scanner.admission.context import EvaluationContext
-from scanner.admission.dispatch import BoundPolicy, InvocationResult, judge
-from scanner.admission.request import Request
+from scanner.admission.dispatch import BoundPolicy, InvocationResult, Together, requests
 from scanner.cel.stack import with_room
 from scanner.model.json import JsonObject
-from scanner.model.outcome import Change, CheckResult, Errored
+from scanner.model.outcome import CheckResult, Errored
 from scanner.model.policy import Invocation, PolicyKey
 from scanner.model.resource import Kind, Resource
 from scanner.mutate.operations import same
-from scanner.policies.mutating.bind import Mutator, refusal
+from scanner.policies.mutating.evaluator import mutator_of, refusal
 from scanner.policies.mutating.mutation import Run, difference_of, is_deep, run_of
 
 _MOST_ORDERS: Final = 24
 _SEVERAL: Final = 2
 _Order: TypeAlias = tuple[int, ...]
 _Tree: TypeAlias = "int | tuple[_Tree, ...]"
-
-
-@dataclass(frozen=True, slots=True)
-class Together:
-    """What several invocations make of one object in the order of their names.
-
-    `undone` tells that they leave it as it is, `order_matters` whether another order ends elsewhere. `refused` is the text with
-    which they refuse it in this order, or else in another.
-    """
-
-    patch: tuple[Change, ...]
-    order_matters: bool
-    undone: bool = False
-    refused: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +52,9 @@ class Answer:
 def invocations(
     bound: BoundPolicy, resource: Resource, original: Kind, world: EvaluationContext
 ) -> Iterator[InvocationResult]:
-    """What a policy is asked about an object, not yet evaluated."""
-    if isinstance(bound.decide, Mutator) and not bound.compiled.excess:
-        yield from judge(bound.deciding(_not_yet), resource, original, world)
-
-
-def _not_yet(compiled: CompiledPolicy, request: Request, param: Resource | None) -> tuple[CheckResult, ...]:
-    del compiled, request, param
-    return ()
+    """What a policy is asked about an object, not yet evaluated; nothing of a policy that changes no object."""
+    if bound.combination is not None and not bound.compiled.excess:
+        yield from requests(bound, resource, original, world)
 
 
 def together(
@@ -88,6 +67,20 @@ def together(
     if len(invocation_results) < _SEVERAL:
         return None
     return with_room(lambda: _Request(invocation_results, at_rest).together())
+
+
+@dataclass(frozen=True, slots=True)
+class InOneRequest:
+    """Satisfies `Combination`: mutating policies run one after another in one request."""
+
+    def together(
+        self, acting: Sequence[tuple[BoundPolicy, InvocationResult]], at_rest: Container[PolicyKey] = frozenset()
+    ) -> Together | None:
+        """See Combination."""
+        return together(acting, at_rest)
+
+
+IN_ONE_REQUEST: Final = InOneRequest()
 
 
 def answers(invocation_results: Sequence[tuple[BoundPolicy, InvocationResult]]) -> tuple[Answer, ...]:
@@ -266,8 +259,8 @@ def _refusals(check_results: Sequence[CheckResult], invocation: Invocation) -> t
 
 
 def _run(bound: BoundPolicy, invocation_result: InvocationResult) -> Run | None:
-    mutator, request = bound.decide, invocation_result.request
-    if request is None or not isinstance(mutator, Mutator):
+    mutator, request = mutator_of(bound), invocation_result.request
+    if request is None or mutator is None:
         return None
     return run_of(bound.compiled, request, invocation_result.invocation.param, mutator.schemas, mutator.rules)
 

@@ -10,25 +10,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Final, Protocol, TypeAlias, cast
+from typing import Final, TypeAlias, cast
 
 from scanner.admission.compiled import CompiledPolicy
-from scanner.admission.evaluate import evaluate
+from scanner.admission.evaluate import evaluate, inputs_of
+from scanner.admission.evaluator import FastForm
 from scanner.admission.request import Request
 from scanner.cel import DYN, STRING, Difference, Environment, Struct, Type, Value, wrapper_differences
 from scanner.cel.checking.env import ADMISSION, AUTHORIZATION, PARAMS
 from scanner.cel.types.type_system import BOOL, INT, list_of, map_of, object_type
 from scanner.cel.values.wrapped_values import wrapping
 from scanner.model.json import Json
-from scanner.model.outcome import CheckResult
+from scanner.model.outcome import Check, CheckResult
 from scanner.model.release import Minor
-from scanner.model.resource import Kind, Resource
+from scanner.model.resource import NAMESPACES, Kind, Resource
 from scanner.mutate.goread import same_quantity
 from scanner.mutate.origin import Data
-from scanner.mutate.schema import Atom, MapType, Schema
+from scanner.mutate.schema import Atom, MapType, Schema, Schemas
 
 _SCALARS: Final = {"string": STRING, "boolean": BOOL, "int32": INT, "int64": INT}
-_NAMESPACES: Final = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
 _DEEPEST: Final = 40
 _STRUCTURE: Final = "struct type "
 _REQUEST: Final = "struct type v1.AdmissionRequest"
@@ -37,16 +37,10 @@ _REQUEST: Final = "struct type v1.AdmissionRequest"
 Differences: TypeAlias = Mapping[str, tuple[Difference, ...]]
 
 
-class Schemas(Protocol):
-    """Where the schemas of kinds are looked up."""
-
-    def schema(self, kind: Kind) -> Schema | None:
-        """The schema of a kind, or None when none is known."""
-        ...
-
-
 class WrappedEvaluator:
-    """Judges requests as from 1.37 on."""
+    """Evaluates requests as from 1.37 on."""
+
+    reads_whole_object = False
 
     def __init__(self, schemas: Schemas, rules: Minor) -> None:
         """Tell native kinds by their schemas."""
@@ -55,13 +49,23 @@ class WrappedEvaluator:
         self._typed: dict[Kind, _Typed] = {}
         self._told: dict[tuple[int, Kind], Differences] = {}
 
-    def __call__(self, compiled: CompiledPolicy, request: Request, param: Resource | None) -> tuple[CheckResult, ...]:
-        """Every check of a matched invocation."""
+    def evaluate(self, compiled: CompiledPolicy, request: Request, param: Resource | None) -> tuple[CheckResult, ...]:
+        """See Evaluator."""
         if not self.differs(compiled, request.matched):
             return evaluate(compiled, request, param)
-        watch = _Watch(self._of(request.matched), self._of(_NAMESPACES), request.resource.body)
+        watch = _Watch(self._of(request.matched), self._of(NAMESPACES), request.resource.body)
         with wrapping(watch.holds, watch):
             return evaluate(replace(compiled, watch=watch.see), request, param)
+
+    def inputs(
+        self, compiled: CompiledPolicy, request: Request, param: Resource | None, check: Check
+    ) -> dict[str, object]:
+        """See Evaluator."""
+        return inputs_of(compiled, request, param, check)
+
+    def fast_form(self, compiled: CompiledPolicy, kind: Kind) -> FastForm | None:
+        """See Evaluator: generated functions know nothing of wrapped values."""
+        return None if self.differs(compiled, kind) else FastForm()
 
     def differs(self, compiled: CompiledPolicy, kind: Kind) -> bool:
         """Whether some expression could tell that objects of a kind are wrapped, or the rest of the request."""

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from scanner.cel import Answer, Decider, Question
 from scanner.errors import AssayError, AuthorizerFailed
 from scanner.model.resource import Kind
-from scanner.mutate.schema import Schema
-from scanner.policies.mutating.mutation import Schemas
+from scanner.mutate.schema import Schema, Schemas
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from scanner.model.json import Json, JsonObject
 from scanner.model.resource import Kind
-from scanner.mutate.schema import Schema
-from scanner.policies.mutating.mutation import Schemas
+from scanner.mutate.schema import Schema, Schemas
 
 
 def absent_fields(schemas: Schemas, kind: Kind, document: JsonObject) -> Mapping[str, tuple[str, ...]]:

@@ -16,11 +16,10 @@ from scanner.model.scan import Health, HealthKind
 from scanner.policies.validating.wrapped import WrappedEvaluator
 
 
-def of_policies(bound: Iterable[BoundPolicy], kinds: tuple[Kind, ...]) -> Iterator[Health]:
-    """An entry for each expression that could be answered otherwise; none before 1.37."""
+def of_policies(bound: Iterable[BoundPolicy], evaluator: WrappedEvaluator, kinds: tuple[Kind, ...]) -> Iterator[Health]:
+    """An entry for each expression that could be answered otherwise."""
     for entry in bound:
-        if isinstance(entry.decide, WrappedEvaluator):
-            yield from _of_policy(entry, entry.decide, (kind for kind in kinds if _matches(entry.policy, kind)))
+        yield from _of_policy(entry, evaluator, (kind for kind in kinds if _matches(entry.policy, kind)))
 
 
 def _matches(policy: Policy, kind: Kind) -> bool:

@@ -20,7 +20,7 @@ from scanner.model.scan import Health, HealthKind
 
 def of_policies(bound: Iterable[BoundPolicy], kinds: tuple[Kind, ...], rules: Minor) -> Iterator[Health]:
     """A note for each policy that sees the object in either form; none before 1.37."""
-    changing = [entry for entry in bound if entry.policy.mutations] if WRAPPED_OBJECTS.holds(rules) else []
+    changing = tuple(bound) if WRAPPED_OBJECTS.holds(rules) else ()
     conditional = [entry.policy for entry in changing if entry.policy.match_conditions]
     for entry in changing:
         policy = entry.policy

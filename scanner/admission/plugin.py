@@ -1,0 +1,28 @@
+"""What differs between the admission plugins of kube-apiserver that evaluate policies.
+
+Source of truth: `validating.dispatcher` and `mutating.dispatcher` of kube-apiserver 1.36, and the validation of new policies.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """How a plugin answers errors, and what it declares.
+
+    `reason` is that of a policy whose configuration is at fault, `code` the HTTP status of every error. With `always_denies` an
+    error that failurePolicy does not ignore denies whatever the actions are. With `declares_variables` a new policy without
+    variables may name `variables` all the same.
+    """
+
+    reason: str
+    code: int
+    always_denies: bool
+    declares_variables: bool
+
+
+VALIDATING: Final = Plugin("Invalid", 422, always_denies=False, declares_variables=False)
+MUTATING: Final = Plugin("Forbidden", 403, always_denies=True, declares_variables=True)

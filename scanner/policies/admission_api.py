@@ -1,0 +1,213 @@
+"""What the policy kinds of the admission API have in common: lists, manifests, bindings, and policies joined to them.
+
+Source of truth: `admissionregistration.k8s.io` of Kubernetes 1.36, `ValidatingAdmissionPolicy` and `MutatingAdmissionPolicy`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from scanner.admission.auditability import reading
+from scanner.admission.compiled import CompiledPolicy, compile_policy
+from scanner.admission.dispatch import BoundPolicy, Combination
+from scanner.admission.evaluator import Evaluator
+from scanner.admission.plugin import Plugin
+from scanner.errors import InvalidManifest
+from scanner.model.json import EMPTY, JsonObject
+from scanner.model.policy import Action, Binding, Operation, Policy, PolicyKey
+from scanner.model.reading import Auditability, Reading
+from scanner.model.release import NEWEST, Minor
+from scanner.model.resource import Kind
+from scanner.model.scan import Health
+from scanner.policies import api_validation, manifest
+from scanner.policies.api_validation import Faults
+from scanner.policies.bound_language import BindingContext, BoundLanguage
+from scanner.policies.documents import PolicyDocuments, ReadDocument
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyKind:
+    """One of the policy kinds, and its bindings: how the API names, validates and stores them.
+
+    `language` is the kind of the policies, `policies` and `bindings` are plurals. The faults are those for which the API refuses a
+    manifest.
+    """
+
+    language: str
+    policies: str
+    bindings: str
+    plugin: Plugin
+    policy_faults: Callable[[JsonObject, Faults], tuple[str, ...]]
+    binding_faults: Callable[[JsonObject], tuple[str, ...]]
+
+    def kinds(self, served: Iterable[Kind]) -> Iterator[Kind]:
+        """The kinds to list, each in the newest version that is served."""
+        known = tuple(served)
+        for plural in (self.policies, self.bindings):
+            versions = {kind.version: kind for kind in known if (kind.group, kind.plural) == (manifest.GROUP, plural)}
+            newest = next((versions[version] for version in manifest.VERSIONS if version in versions), None)
+            if newest:
+                yield newest
+
+    def reads(self, document: JsonObject) -> bool:
+        """Whether a document is a policy of the kind, or a binding."""
+        return manifest.is_a(document, self.language) or self.is_binding(document)
+
+    def is_binding(self, document: JsonObject) -> bool:
+        """Whether a document is a binding."""
+        return manifest.is_a(document, f"{self.language}Binding")
+
+    def read_policy(self, document: JsonObject, *, source: str = "cluster", rules: Minor = NEWEST) -> Policy:
+        """The policy of a manifest.
+
+        From a file (`source` is not `cluster`), InvalidManifest when the API would refuse it.
+        """
+        if source == "cluster":
+            return manifest.read_policy(document, language=self.language, source=source)
+        taken = api_validation.decoded(document)
+        policy = manifest.read_policy(taken, language=self.language, source=source)
+        _reject(self.policy_faults(taken, api_validation.written(policy, rules, self.plugin)))
+        return policy
+
+    def read_binding(self, document: JsonObject, *, source: str = "cluster") -> Binding:
+        """The binding of a manifest, with the same promise as `read_policy`."""
+        if source == "cluster":
+            return manifest.read_binding(document, language=self.language, source=source)
+        taken = api_validation.decoded(document)
+        _reject(self.binding_faults(taken))
+        return manifest.read_binding(taken, language=self.language, source=source)
+
+    def assume_bound(self, policy: Policy, *actions: Action) -> Binding:
+        """The binding that `--assume-bound` makes up: the whole policy, without a param."""
+        return Binding(
+            language=self.language,
+            name=f"assumed:{policy.name}",
+            policy_name=policy.name,
+            param_ref=None,
+            match=None,
+            actions=actions,
+            manifest=EMPTY,
+            digest="",
+            source="--assume-bound",
+            assumed=True,
+        )
+
+    def compile(self, policy: Policy, rules: Minor) -> CompiledPolicy:
+        """Compile a policy by the rules of a Kubernetes release."""
+        return compile_policy(policy, rules, self.plugin)
+
+    def bind(
+        self,
+        policies: Sequence[Policy],
+        bindings: Sequence[Binding],
+        operations: tuple[Operation, ...],
+        rules: Minor,
+        evaluator: Evaluator,
+        combination: Combination | None = None,
+    ) -> tuple[BoundPolicy, ...]:
+        """Policies that some binding puts into force, compiled, ordered by name."""
+        joined = {policy.key: [binding for binding in bindings if binding.joins(policy)] for policy in policies}
+        return tuple(
+            bound_policy(self.compile(policy, rules), joined[policy.key], operations, evaluator, combination)
+            for policy in sorted(policies, key=lambda policy: policy.name)
+            if joined[policy.key]
+        )
+
+
+def _reject(faults: tuple[str, ...]) -> None:
+    """The server tells the same fault once (`ErrorList.ToAggregate`)."""
+    if faults:
+        raise InvalidManifest(tuple(dict.fromkeys(faults)))
+
+
+def bound_policy(
+    compiled: CompiledPolicy,
+    bindings: Iterable[Binding],
+    operations: tuple[Operation, ...],
+    evaluator: Evaluator,
+    combination: Combination | None = None,
+) -> BoundPolicy:
+    """Return a compiled policy with its bindings, to be evaluated for requests of some operations."""
+    read = reading(compiled, operations)
+    requester = frozenset(it.check for it in read.checks if Auditability.REQUESTER in it.classes)
+    ordered = tuple(sorted(bindings, key=lambda binding: binding.name))
+    return BoundPolicy(compiled, ordered, read, requester, evaluator, combination)
+
+
+class BoundByApi(BoundLanguage):
+    """The policies of one kind of the admission API, joined to their bindings."""
+
+    def __init__(self, api: PolicyKind, documents: PolicyDocuments, context: BindingContext) -> None:
+        """Compile nothing yet."""
+        self.api, self.documents, self.context = api, documents, context
+
+    @property
+    def bindings(self) -> tuple[Binding, ...]:
+        """See BoundLanguage."""
+        return self.documents.bindings
+
+    def announced(self) -> Iterator[Policy]:
+        """See BoundLanguage."""
+        named = {binding.policy_key for binding in self.documents.bindings}
+        yield from (policy for policy in self.documents.policies if policy.key in named)
+
+    def recorded(self) -> Iterator[tuple[Policy, Reading]]:
+        """See BoundLanguage."""
+        yield from self._recorded
+
+    @cached_property
+    def _recorded(self) -> tuple[tuple[Policy, Reading], ...]:
+        known = {entry.policy.key: entry.reading for entry in self.bound}
+        return tuple((policy, known.get(policy.key) or self._reading(policy)) for policy in self.documents.policies)
+
+    def _reading(self, policy: Policy) -> Reading:
+        return reading(self.api.compile(policy, self.context.rules), self.context.operations)
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionLanguage:
+    """What `Language` asks of one policy kind of the admission API."""
+
+    api: PolicyKind
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """See Language."""
+        return (self.api.language,)
+
+    @property
+    def needs_bindings(self) -> bool:
+        """See Language."""
+        return True
+
+    @property
+    def single_process(self) -> bool:
+        """See Language."""
+        return False
+
+    def kinds(self, served: Iterable[Kind]) -> Iterator[Kind]:
+        """See Language."""
+        return self.api.kinds(served)
+
+    def reads(self, document: JsonObject) -> bool:
+        """See Language."""
+        return self.api.reads(document)
+
+    def read(self, document: JsonObject, *, source: str, namespace: str, rules: Minor) -> ReadDocument:
+        """See Language: neither policies nor bindings are in a namespace."""
+        del namespace
+        ignored = api_validation.unknown_fields(document) if source != "cluster" else ()
+        if self.api.is_binding(document):
+            return ReadDocument(self.api.read_binding(document, source=source), ignored)
+        return ReadDocument(self.api.read_policy(document, source=source, rules=rules), ignored)
+
+    def generated(self, own: Iterable[Policy], others: Iterable[Policy]) -> Iterator[tuple[PolicyKey, Health]]:
+        """See Language: the API server generates no policies."""
+        del own, others
+        yield from ()
+
+    def compile(self, policy: Policy, rules: Minor) -> CompiledPolicy:
+        """See Language."""
+        return self.api.compile(policy, rules)

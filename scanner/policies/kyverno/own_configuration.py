@@ -1,0 +1,76 @@
+"""Kyverno's own configuration, by which its webhook filters requests: read from its ConfigMap, or given by the user."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import chain
+
+from scanner.errors import ListFailed
+from scanner.model.json import JsonObject
+from scanner.model.outcome import Gap, GapKind
+from scanner.model.scan import OutOfScope
+from scanner.policies.bound_language import BindingContext, ListRight
+from scanner.policies.kyverno import configuration
+from scanner.policies.kyverno.configuration import Configuration
+from scanner.policies.kyverno.modes import KyvernoMode
+from scanner.policies.kyverno.spec import KyvernoPolicy
+
+_OF_KYVERNO = "KyvernoConfiguration"
+_UNFILTERED = "Kyverno's resource filters are not known, and objects that they exempt count like all others"
+_NAME_THEM = "Name the filters with --kyverno-resource-filters"
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigurationSource:
+    """Where Kyverno's configuration is: in a ConfigMap (namespace and name), or `given` by the user."""
+
+    place: tuple[str, str] = (configuration.NAMESPACE, configuration.NAME)
+    given: Configuration | None = None
+
+    def wanted(self, policies: Iterable[KyvernoPolicy], mode: KyvernoMode) -> bool:
+        """Whether a scan has to read the ConfigMap: only Kyverno's webhook asks it."""
+        return self.given is None and mode.server and any(not policy.unauditable() for policy in policies)
+
+    def right(self) -> ListRight:
+        """What reading the ConfigMap takes."""
+        return ListRight("", "configmaps", self.place[0], "the resource filters of Kyverno")
+
+
+@dataclass(frozen=True, slots=True)
+class OwnConfiguration:
+    """Kyverno's configuration, and what a scan does not know of it."""
+
+    configuration: Configuration = configuration.NOTHING
+    gaps: tuple[Gap, ...] = ()
+    outside: tuple[OutOfScope, ...] = ()
+
+
+def own_configuration(source: ConfigurationSource, context: BindingContext, *, wanted: bool) -> OwnConfiguration:
+    """The configuration by which Kyverno's webhook filters requests, read from the cluster where that is `wanted`."""
+    if not wanted:
+        return OwnConfiguration(source.given or configuration.NOTHING)
+    where = "/".join(source.place)
+    try:
+        found = _config_map(source.place, context)
+    except (ListFailed, ValueError) as error:
+        return OwnConfiguration(
+            gaps=(Gap(GapKind.LIST, f"ConfigMap {where}", f"{_UNFILTERED}: {error}. {_NAME_THEM}"),)
+        )
+    if found is None:
+        why = f"there is no such ConfigMap: {_UNFILTERED}. {_NAME_THEM}"
+        return OwnConfiguration(outside=(OutOfScope(_OF_KYVERNO, where, why),))
+    own = configuration.configuration_of(found)
+    user = context.user.username
+    excluded = own.excludes(context.user)
+    why = f"{excluded}: Kyverno admits every request of {user}; its policies are evaluated as for other users"
+    return OwnConfiguration(own, outside=(OutOfScope(_OF_KYVERNO, where, why),) if excluded else ())
+
+
+def _config_map(place: tuple[str, str], context: BindingContext) -> JsonObject | None:
+    """The ConfigMap of a namespace and name, from policy files or from the cluster."""
+    kinds = (it for it in context.served if (it.group, it.version, it.plural) == ("", "v1", "configmaps"))
+    kind = next(kinds, None)
+    given = (it for it in context.params if (it.kind.group, it.kind.plural) == ("", "configmaps"))
+    listed = context.lists.everything(kind, (place[0],)) if kind and context.lists else iter(())
+    return next((it.body for it in chain(given, listed) if (it.namespace, it.name) == place), None)

@@ -1,0 +1,93 @@
+"""How mutating policies evaluate a request, and when the fast path can tell that they leave an object as it is.
+
+Source of truth: `mutating.dispatcher` of kube-apiserver 1.36.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from scanner import cel
+from scanner.admission.compiled import CompiledPolicy, Expression
+from scanner.admission.dispatch import BoundPolicy
+from scanner.admission.evaluate import inputs_of
+from scanner.admission.evaluator import FastForm, PassTest
+from scanner.admission.request import Request
+from scanner.cel.releases import WRAPPED_OBJECTS
+from scanner.cel.stack import with_room
+from scanner.model.json import JsonObject
+from scanner.model.outcome import Check, CheckResult
+from scanner.model.policy import Invocation, Mutation
+from scanner.model.release import Minor
+from scanner.model.resource import Kind, Resource
+from scanner.mutate.schema import Schema, Schemas
+from scanner.mutate.unchanged import Holds, holds
+from scanner.policies.mutating.mutation import is_left, predict
+
+_OF_THE_POLICY = "failed to configure policy: "
+
+
+@dataclass(frozen=True, slots=True)
+class Mutator:
+    """How mutating policies evaluate a request: by the schemas of a cluster and the rules of a Kubernetes release."""
+
+    schemas: Schemas
+    rules: Minor
+    reads_whole_object: bool = True
+
+    def evaluate(self, compiled: CompiledPolicy, request: Request, param: Resource | None) -> tuple[CheckResult, ...]:
+        """Every mutation of a matched invocation. Raises SchemaUnknown."""
+        return with_room(lambda: predict(compiled, request, param, self.schemas, self.rules)).check_results
+
+    def inputs(
+        self, compiled: CompiledPolicy, request: Request, param: Resource | None, check: Check
+    ) -> dict[str, object]:
+        """See Evaluator."""
+        return inputs_of(compiled, request, param, check)
+
+    def fast_form(self, compiled: CompiledPolicy, kind: Kind) -> FastForm | None:
+        """See Evaluator: an object passes that every mutation leaves as it is."""
+        schema = self.schemas.schema(kind)
+        if schema is None or WRAPPED_OBJECTS.holds(self.rules) or compiled.policy.param_kind or not compiled.mutations:
+            return None
+        if any(expression.program is None or expression.reads("namespaceObject") for expression in compiled.mutations):
+            return None
+        pairs = zip(compiled.policy.mutations, compiled.mutations, strict=True)
+        return FastForm(tuple(_leaves(mutation, expression, schema) for mutation, expression in pairs))
+
+
+def mutator_of(bound: BoundPolicy) -> Mutator | None:
+    """The evaluator of a mutating policy, with what only this language knows of it; None for other policies."""
+    return bound.evaluator if isinstance(bound.evaluator, Mutator) else None
+
+
+def _leaves(mutation: Mutation, expression: Expression, schema: Schema) -> PassTest:
+    program = expression.program
+    if program is None:
+        raise TypeError
+    evaluate = program.evaluate
+    if not program.reads and mutation.patch_type == "ApplyConfiguration":
+        return _Constant(schema, program)
+    return lambda given: is_left(mutation, schema, cast("JsonObject", given["object"]), evaluate(given))
+
+
+class _Constant:
+    """A mutation that says the same of every object."""
+
+    def __init__(self, schema: Schema, program: cel.Program) -> None:
+        self._schema, self._program = schema, program
+        self._holds: Holds | None = None
+
+    def __call__(self, given: Mapping[str, object]) -> bool:
+        if self._holds is None:
+            self._holds = holds(self._schema, self._program.evaluate(given))
+        return self._holds(given["object"])
+
+
+def refusal(invocation: Invocation, message: str) -> str:
+    """The message with which the API server refuses a request because of a mutation that failed."""
+    if message.startswith(_OF_THE_POLICY):
+        return f'policy "{invocation.policy.name}" denied request: {message}'
+    return f"policy '{invocation.policy.name}' with binding '{invocation.binding.name}' denied request: {message}"
