@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from scanner.model.json import JsonObject
+from scanner.model.json import EMPTY, JsonObject
 from scanner.model.resource import Resource
 from scanner.model.selector import Selector
 
@@ -150,6 +150,13 @@ class Binding:
     digest: str
     source: str = "cluster"
     assumed: bool = False
+
+    @classmethod
+    def unwritten(
+        cls, policy: Policy, name: str, actions: tuple[Action, ...], source: str, *, assumed: bool = False
+    ) -> Binding:
+        """A binding that stands in no manifest: to all that a policy matches, without a param."""
+        return cls(policy.language, name, policy.name, None, None, actions, EMPTY, "", source, assumed)
 
     @property
     def key(self) -> BindingKey:

@@ -15,7 +15,7 @@ from scanner.admission.dispatch import BoundPolicy, Combination
 from scanner.admission.evaluator import Evaluator
 from scanner.admission.plugin import Plugin
 from scanner.errors import InvalidManifest
-from scanner.model.json import EMPTY, JsonObject
+from scanner.model.json import JsonObject
 from scanner.model.policy import Action, Binding, Operation, Policy, PolicyKey
 from scanner.model.reading import Auditability, Reading
 from scanner.model.release import NEWEST, Minor
@@ -81,18 +81,7 @@ class PolicyKind:
 
     def assume_bound(self, policy: Policy, *actions: Action) -> Binding:
         """The binding that `--assume-bound` makes up: the whole policy, without a param."""
-        return Binding(
-            language=self.language,
-            name=f"assumed:{policy.name}",
-            policy_name=policy.name,
-            param_ref=None,
-            match=None,
-            actions=actions,
-            manifest=EMPTY,
-            digest="",
-            source="--assume-bound",
-            assumed=True,
-        )
+        return Binding.unwritten(policy, f"assumed:{policy.name}", actions, "--assume-bound", assumed=True)
 
     def compile(self, policy: Policy, rules: Minor) -> CompiledPolicy:
         """Compile a policy by the rules of a Kubernetes release."""

@@ -59,7 +59,9 @@ class ListRight(NamedTuple):
 
 
 class BoundLanguage(ABC):
-    """The policies of one language in force. What is not overridden is right for policies that read the object alone.
+    """The policies of one language in force.
+
+    What is not overridden is right for policies that need no binding in a manifest and read nothing but the object.
 
     With `own_health`, `health` says all that there is to say before objects are seen; otherwise it adds to what is said of
     policies of every language: expressions that do not compile, params that are missing, bindings that repeat others.
@@ -76,13 +78,13 @@ class BoundLanguage(ABC):
         """The policies in force, compiled when first asked for."""
 
     @property
-    @abstractmethod
     def bindings(self) -> tuple[Binding, ...]:
         """The bindings to record, those that put nothing into force included."""
+        return tuple(binding for entry in self.bound for binding in entry.bindings)
 
-    @abstractmethod
     def recorded(self) -> Iterator[tuple[Policy, Reading]]:
         """The policies to record, in force or not, and what their expressions read."""
+        yield from ((entry.policy, entry.reading) for entry in self.bound)
 
     def announced(self) -> Iterator[Policy]:
         """The policies in force, as far as they are known before they are compiled: they tell what will be listed."""

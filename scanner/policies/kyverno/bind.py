@@ -13,7 +13,6 @@ from scanner.admission.auditability import AUDITABLE, reading
 from scanner.admission.compiled import CompiledPolicy, too_large
 from scanner.admission.dispatch import BoundPolicy, Exempts
 from scanner.cel import Timestamp, TooLarge
-from scanner.model.json import EMPTY
 from scanner.model.policy import Binding, MatchResources, Operation, Policy, Rule
 from scanner.model.reading import Auditability
 from scanner.model.selector import EVERYTHING
@@ -114,10 +113,11 @@ def _variant(
         read = replace(read, reason=reason, classes=(*classes, Auditability.OPERATIONS))
     match = None if read.reason else _match(compiled.policy, mode)
     form = replace(compiled, policy=replace(compiled.policy, match=match))
+    name = f"autogen-{variant.name}" if variant.name else AS_WRITTEN
     requester = frozenset(it.check for it in read.checks if Auditability.REQUESTER in it.classes)
     return BoundPolicy(
         form,
-        (_binding(policy, variant),),
+        (Binding.unwritten(form.policy, name, policy.enforced, policy.source),),
         read,
         requester,
         decision,
@@ -153,20 +153,6 @@ def _match(policy: Policy, mode: KyvernoMode) -> MatchResources | None:
 def _creating(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
     """The rules as far as they are about a CREATE."""
     return tuple(replace(rule, operations=("CREATE",)) for rule in rules if {"*", "CREATE"} & set(rule.operations))
-
-
-def _binding(policy: KyvernoPolicy, variant: Variant) -> Binding:
-    return Binding(
-        language=policy.kind,
-        name=f"autogen-{variant.name}" if variant.name else AS_WRITTEN,
-        policy_name=policy.full_name,
-        param_ref=None,
-        match=None,
-        actions=policy.enforced,
-        manifest=EMPTY,
-        digest="",
-        source=policy.source,
-    )
 
 
 def _timestamp(moment: datetime) -> Timestamp:

@@ -146,11 +146,6 @@ class BoundKyverno(BoundLanguage):
         """See BoundLanguage."""
         return tuple(form.bound for form in self._forms)
 
-    @property
-    def bindings(self) -> tuple[Binding, ...]:
-        """See BoundLanguage: they stand in no manifest."""
-        return tuple(binding for entry in self.bound for binding in entry.bindings)
-
     def recorded(self) -> Iterator[tuple[Policy, Reading]]:
         """See BoundLanguage: a policy as it is written, and not the forms that autogen gave it."""
         for entry in self.bound:
