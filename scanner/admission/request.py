@@ -103,19 +103,14 @@ def request_form(operation: Operation, matched: Kind, original: Kind, user: User
 
     `uid`, `object` and `oldObject` are there, never filled and not declared: only `dyn(request)` reaches them.
     """
-    extra = {key: list(values) for key, values in user.extra}
-    user_info = {"username": user.username, "uid": user.uid, "groups": list(user.groups), "extra": extra}
     options = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions"}[operation]
     before = {
         "uid": "",
-        "kind": _group_version_kind(matched),
-        "resource": group_version_resource(matched),
-        "requestKind": _group_version_kind(original),
-        "requestResource": group_version_resource(original),
+        **kinds_of_request(matched, original),
     }
     after = {
         "operation": operation,
-        "userInfo": {key: value for key, value in user_info.items() if value},
+        "userInfo": user_info(user),
         "object": None,
         "oldObject": None,
         "dryRun": True,
@@ -128,6 +123,23 @@ def request_map(request: Request) -> dict[str, object]:
     """`request` as an expression sees it."""
     form = request_form(request.operation, request.matched, request.original, request.user)
     return form.filled(request.resource.name, request.namespace)
+
+
+def kinds_of_request(matched: Kind, original: Kind) -> dict[str, object]:
+    """The keys of `request` that name kinds: the one that is evaluated, and the one that was asked for."""
+    return {
+        "kind": _group_version_kind(matched),
+        "resource": group_version_resource(matched),
+        "requestKind": _group_version_kind(original),
+        "requestResource": group_version_resource(original),
+    }
+
+
+def user_info(user: UserInfo) -> dict[str, object]:
+    """`request.userInfo`: what is empty is no key."""
+    extra = {key: list(values) for key, values in user.extra}
+    known = {"username": user.username, "uid": user.uid, "groups": list(user.groups), "extra": extra}
+    return {key: value for key, value in known.items() if value}
 
 
 def _group_version_kind(kind: Kind) -> dict[str, str]:

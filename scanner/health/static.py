@@ -24,7 +24,7 @@ _UNASKED = (
 def health_before(
     policies: Iterable[Policy], bound: Iterable[BoundPolicy], served: tuple[Kind, ...], world: EvaluationContext
 ) -> Iterator[Health]:
-    """What the server says of all policies, and what is wrong with those that are in force."""
+    """Which policies are being deleted, and what is wrong with those that are in force."""
     for policy in policies:
         yield from status.of_policy(policy)
     for entry in bound:

@@ -1,62 +1,30 @@
-"""What the server itself says of a policy: its type check, its conditions, its end.
+"""What the metadata of a policy or a binding tells of its end.
 
-Source of truth: `status` of ValidatingAdmissionPolicy; no other policy has an `observedGeneration`, and
-MutatingAdmissionPolicy has no status at all. kube-controller-manager checks the types of the version that
-`observedGeneration` names; its warnings are about the policy as it is only when that is the current generation.
+Source of truth: `metadata.deletionTimestamp`; the server evaluates an object until its last finalizer is gone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from scanner.model.json import JsonObject, as_list, as_text, dig
-from scanner.model.policy import VALIDATING, Binding, Policy
+from scanner.model.json import JsonObject, dig
+from scanner.model.policy import Binding, Policy
 from scanner.model.scan import Health, HealthKind
 
 _LEAVING = "it is being deleted, and the server evaluates it until it is gone"
 
 
 def of_policy(policy: Policy) -> Iterator[Health]:
-    """What the status of a policy says about it."""
-    name = policy.name
-    if _stale(policy):
-        yield Health(HealthKind.STALE_STATUS, name, "", _generations(policy.manifest), policy.language)
-    else:
-        warnings = as_list(dig(policy.manifest, "status", "typeChecking", "expressionWarnings"))
-        for item in warnings:
-            where, warning = as_text(dig(item, "fieldRef")), as_text(dig(item, "warning")).strip()
-            yield Health(HealthKind.TYPE_WARNING, name, "", f"{where}: {warning}", policy.language)
-    for item in as_list(dig(policy.manifest, "status", "conditions")):
-        if as_text(dig(item, "status")) != "True":
-            said = ": ".join(filter(None, (as_text(dig(item, "reason")), as_text(dig(item, "message")))))
-            what = f"{as_text(dig(item, 'type'))} is {as_text(dig(item, 'status')) or 'not known'}"
-            yield Health(HealthKind.CONDITION, name, "", f"{what} ({said})" if said else what, policy.language)
+    """A note for a policy that is being deleted."""
     if _deleting(policy.manifest):
-        yield Health(HealthKind.NOTE, name, "", _LEAVING, policy.language)
+        yield Health(HealthKind.NOTE, policy.name, "", _LEAVING, policy.language)
 
 
 def of_binding(binding: Binding) -> Iterator[Health]:
-    """What the metadata of a binding says about it."""
+    """A note for a binding that is being deleted."""
     if _deleting(binding.manifest):
         yield Health(HealthKind.NOTE, binding.policy_name, binding.name, _LEAVING, binding.language)
 
 
 def _deleting(manifest: JsonObject) -> bool:
     return dig(manifest, "metadata", "deletionTimestamp") is not None
-
-
-def _stale(policy: Policy) -> bool:
-    """Whether the status is about another generation; a file that was never on a server has neither."""
-    if policy.language != VALIDATING:
-        return False
-    generation = dig(policy.manifest, "metadata", "generation")
-    observed = dig(policy.manifest, "status", "observedGeneration")
-    return isinstance(generation, int) and observed != generation
-
-
-def _generations(manifest: JsonObject) -> str:
-    generation = dig(manifest, "metadata", "generation")
-    observed = dig(manifest, "status", "observedGeneration")
-    if not isinstance(observed, int):
-        return f"no controller has checked its types yet (its generation is {generation}): is kube-controller-manager well?"
-    return f"its types were checked as of generation {observed}, and it is at {generation}: the warnings are not shown"

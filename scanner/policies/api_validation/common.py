@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeAlias
 
-from scanner.model.json import Json, JsonObject, as_text, dig
+from scanner.model.json import Json, JsonObject, as_list, as_text, dig
 from scanner.policies.api_validation import names
 from scanner.policies.api_validation.fields import (
     Faults,
@@ -16,17 +17,50 @@ from scanner.policies.api_validation.fields import (
     needed_choice,
     required,
 )
-from scanner.policies.api_validation.matching import selector_faults
+from scanner.policies.api_validation.matching import match_faults, selector_faults
+from scanner.policies.api_validation.metadata import metadata_faults
 
 _MOST_CONDITIONS = 64
+OfMatch: TypeAlias = Callable[[str, Json], Iterator[str]]
+"""What else is wrong with match constraints at a path."""
 
 
-def failure_policy_faults(spec: Json) -> Iterator[str]:
+def nothing_else(path: str, match: Json) -> Iterator[str]:
+    """Satisfies `OfMatch`."""
+    del path, match
+    yield from ()
+
+
+def shared_policy_faults(document: JsonObject, expressions: Faults, of_match: OfMatch = nothing_else) -> Iterator[str]:
+    """What is wrong with the fields that policies of both kinds have, in the order of the API."""
+    spec = dig(document, "spec")
+    match = dig(spec, "matchConstraints")
+    yield from metadata_faults(document)
+    yield from _failure_policy_faults(spec)
+    yield from _param_kind_faults(dig(spec, "paramKind"))
+    yield from match_faults("spec.matchConstraints", match, rules_needed=True)
+    yield from of_match("spec.matchConstraints", match)
+    yield from _condition_faults(as_list(dig(spec, "matchConditions")), expressions)
+    yield from _variable_faults(as_list(dig(spec, "variables")), expressions)
+
+
+def shared_binding_faults(document: JsonObject, of_match: OfMatch = nothing_else) -> Iterator[str]:
+    """What is wrong with the fields that bindings of both kinds have, in the order of the API."""
+    spec = dig(document, "spec")
+    match = dig(spec, "matchResources")
+    yield from metadata_faults(document)
+    yield from _policy_name_faults(spec)
+    yield from _param_ref_faults(document, dig(spec, "paramRef"))
+    yield from match_faults("spec.matchResources", match, rules_needed=False)
+    yield from of_match("spec.matchResources", match)
+
+
+def _failure_policy_faults(spec: Json) -> Iterator[str]:
     """What is wrong with the failure policy."""
     return choice("spec.failurePolicy", dig(spec, "failurePolicy"), ("Fail", "Ignore"))
 
 
-def param_kind_faults(value: Json) -> Iterator[str]:
+def _param_kind_faults(value: Json) -> Iterator[str]:
     """What is wrong with the kind of the params."""
     if value is None:
         return
@@ -52,7 +86,7 @@ def _group_version_faults(path: str, value: str) -> Iterator[str]:
             yield invalid(path, value, "version must be specified")
 
 
-def condition_faults(conditions: Sequence[Json], expressions: Faults) -> Iterator[str]:
+def _condition_faults(conditions: Sequence[Json], expressions: Faults) -> Iterator[str]:
     """What is wrong with match conditions."""
     path = "spec.matchConditions"
     if len(conditions) > _MOST_CONDITIONS:
@@ -70,7 +104,7 @@ def condition_faults(conditions: Sequence[Json], expressions: Faults) -> Iterato
         known.add(name)
 
 
-def variable_faults(variables: Sequence[Json], expressions: Faults) -> Iterator[str]:
+def _variable_faults(variables: Sequence[Json], expressions: Faults) -> Iterator[str]:
     """What is wrong with variables. Two of one name are not: each has to compile, and the last one counts."""
     for index, item in enumerate(variables):
         where, name = f"spec.variables[{index}]", as_text(dig(item, "name"))
@@ -89,13 +123,13 @@ def expression_faults(path: str, item: Json, expressions: Faults, missing: str =
         yield fault
 
 
-def policy_name_faults(spec: Json) -> Iterator[str]:
+def _policy_name_faults(spec: Json) -> Iterator[str]:
     """What is wrong with the name of the policy that a binding is for."""
     name = as_text(dig(spec, "policyName"))
     yield from each("spec.policyName", name, names.subdomain(name)) if name else [required("spec.policyName")]
 
 
-def param_ref_faults(document: JsonObject, value: Json) -> Iterator[str]:
+def _param_ref_faults(document: JsonObject, value: Json) -> Iterator[str]:
     """What is wrong with the reference to params."""
     if value is None:
         return

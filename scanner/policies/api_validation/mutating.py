@@ -5,18 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from scanner.model.json import Json, JsonObject, as_list, as_text, dig, texts
-from scanner.policies.api_validation.common import (
-    condition_faults,
-    expression_faults,
-    failure_policy_faults,
-    param_kind_faults,
-    param_ref_faults,
-    policy_name_faults,
-    variable_faults,
-)
+from scanner.policies.api_validation.common import expression_faults, shared_binding_faults, shared_policy_faults
 from scanner.policies.api_validation.fields import Faults, choice, invalid, needed_choice, required
-from scanner.policies.api_validation.matching import match_faults
-from scanner.policies.api_validation.metadata import metadata_faults
 
 _BODIES = {"ApplyConfiguration": "applyConfiguration", "JSONPatch": "jsonPatch"}
 _WRITES = ("*", "CONNECT", "CREATE", "UPDATE")
@@ -26,13 +16,7 @@ def mutating_policy_faults(document: JsonObject, expressions: Faults) -> tuple[s
     """Field errors of a policy; empty when it would be stored."""
     spec = dig(document, "spec")
     return (
-        *metadata_faults(document),
-        *failure_policy_faults(spec),
-        *param_kind_faults(dig(spec, "paramKind")),
-        *match_faults("spec.matchConstraints", dig(spec, "matchConstraints"), rules_needed=True),
-        *_operation_faults("spec.matchConstraints", dig(spec, "matchConstraints")),
-        *condition_faults(as_list(dig(spec, "matchConditions")), expressions),
-        *variable_faults(as_list(dig(spec, "variables")), expressions),
+        *shared_policy_faults(document, expressions, _operation_faults),
         *_mutation_faults(as_list(dig(spec, "mutations")), expressions),
         *needed_choice("spec.reinvocationPolicy", as_text(dig(spec, "reinvocationPolicy")), ("IfNeeded", "Never")),
     )
@@ -40,14 +24,7 @@ def mutating_policy_faults(document: JsonObject, expressions: Faults) -> tuple[s
 
 def mutating_binding_faults(document: JsonObject) -> tuple[str, ...]:
     """Field errors of a binding; empty when it would be stored."""
-    spec = dig(document, "spec")
-    return (
-        *metadata_faults(document),
-        *policy_name_faults(spec),
-        *param_ref_faults(document, dig(spec, "paramRef")),
-        *match_faults("spec.matchResources", dig(spec, "matchResources"), rules_needed=False),
-        *_operation_faults("spec.matchResources", dig(spec, "matchResources")),
-    )
+    return tuple(shared_binding_faults(document, _operation_faults))
 
 
 def _operation_faults(path: str, match: Json) -> Iterator[str]:

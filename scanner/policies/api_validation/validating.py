@@ -6,15 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from scanner.model.json import Json, JsonObject, as_list, as_text, dig, texts
 from scanner.policies.api_validation import names
-from scanner.policies.api_validation.common import (
-    condition_faults,
-    expression_faults,
-    failure_policy_faults,
-    param_kind_faults,
-    param_ref_faults,
-    policy_name_faults,
-    variable_faults,
-)
+from scanner.policies.api_validation.common import expression_faults, shared_binding_faults, shared_policy_faults
 from scanner.policies.api_validation.fields import (
     Faults,
     choice,
@@ -25,8 +17,6 @@ from scanner.policies.api_validation.fields import (
     required,
     unsupported,
 )
-from scanner.policies.api_validation.matching import match_faults
-from scanner.policies.api_validation.metadata import metadata_faults
 
 _ACTIONS = ("Audit", "Deny", "Warn")
 _REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge")
@@ -36,28 +26,13 @@ _LONGEST_VALUE = 5120
 
 def policy_faults(document: JsonObject, expressions: Faults) -> tuple[str, ...]:
     """Field errors of a policy; empty when it would be stored."""
-    spec = dig(document, "spec")
-    return (
-        *metadata_faults(document),
-        *failure_policy_faults(spec),
-        *param_kind_faults(dig(spec, "paramKind")),
-        *match_faults("spec.matchConstraints", dig(spec, "matchConstraints"), rules_needed=True),
-        *condition_faults(as_list(dig(spec, "matchConditions")), expressions),
-        *variable_faults(as_list(dig(spec, "variables")), expressions),
-        *_check_faults(document, expressions),
-    )
+    return (*shared_policy_faults(document, expressions), *_check_faults(document, expressions))
 
 
 def binding_faults(document: JsonObject) -> tuple[str, ...]:
     """Field errors of a binding; empty when it would be stored."""
-    spec = dig(document, "spec")
-    return (
-        *metadata_faults(document),
-        *policy_name_faults(spec),
-        *param_ref_faults(document, dig(spec, "paramRef")),
-        *match_faults("spec.matchResources", dig(spec, "matchResources"), rules_needed=False),
-        *_action_faults(texts(dig(spec, "validationActions"))),
-    )
+    actions = texts(dig(document, "spec", "validationActions"))
+    return (*shared_binding_faults(document), *_action_faults(actions))
 
 
 def _check_faults(document: JsonObject, expressions: Faults) -> Iterator[str]:

@@ -10,9 +10,8 @@ from collections.abc import Iterable, Mapping
 
 from scanner import cel
 from scanner.admission.compiled import CompiledPolicy, Expression
-from scanner.admission.request import Request
+from scanner.admission.request import Request, kinds_of_request, user_info
 from scanner.model.json import Json, JsonObject
-from scanner.model.resource import Kind
 from scanner.policies.kyverno.modes import KyvernoMode
 
 _REPLACED = ("UPDATE", "DELETE")
@@ -33,32 +32,18 @@ def activation(request: Request, mode: KyvernoMode, library_values: Mapping[str,
 
 
 def _request_map(request: Request, body: Json, mode: KyvernoMode) -> dict[str, object]:
-    user = request.user
-    extra = {key: list(values) for key, values in user.extra}
-    user_info = {"username": user.username, "uid": user.uid, "groups": list(user.groups), "extra": extra}
     namespace = request.namespace if mode.server else request.resource.namespace
     named = {"name": request.resource.name, "namespace": namespace}
     return {
-        "kind": _kind(request.matched),
-        "resource": _resource(request.matched),
-        "requestKind": _kind(request.original),
-        "requestResource": _resource(request.original),
+        **kinds_of_request(request.matched, request.original),
         **{key: value for key, value in named.items() if value},
         "operation": request.operation,
-        "userInfo": {key: value for key, value in user_info.items() if value},
+        "userInfo": user_info(request.user),
         "object": None if request.operation == "DELETE" else body,
         "oldObject": body if request.operation in _REPLACED else None,
         "dryRun": False,
         "options": None,
     }
-
-
-def _kind(kind: Kind) -> dict[str, str]:
-    return {"group": kind.group, "version": kind.version, "kind": kind.kind}
-
-
-def _resource(kind: Kind) -> dict[str, str]:
-    return {"group": kind.group, "version": kind.version, "resource": kind.plural}
 
 
 def doubled(value: JsonObject) -> JsonObject:

@@ -15,7 +15,7 @@ from scanner.model.scan import Health
 from scanner.policies.admission_api import AdmissionLanguage, BoundByApi, PolicyKind
 from scanner.policies.bound_language import BindingContext
 from scanner.policies.documents import PolicyDocuments
-from scanner.policies.validating import native_comparisons
+from scanner.policies.validating import native_comparisons, status
 from scanner.policies.validating.bind import API
 from scanner.policies.validating.wrapped import WrappedEvaluator
 
@@ -51,6 +51,8 @@ class BoundValidating(BoundByApi):
         return self.api.bind(given.policies, given.bindings, context.operations, context.rules, evaluator)
 
     def health(self, evaluable: tuple[BoundPolicy, ...], served: tuple[Kind, ...]) -> Iterator[Health]:
-        """See BoundLanguage."""
+        """See BoundLanguage: what the server reports of every policy, and what 1.37 may answer otherwise."""
+        for policy in self.documents.policies:
+            yield from status.of_policy(policy)
         if self._wrapped is not None:
             yield from native_comparisons.of_policies(evaluable, self._wrapped, served)
