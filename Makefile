@@ -9,6 +9,11 @@ ONLY ?=
 OBJECTS ?= 20000,100000
 ROUNDS ?= 5
 
+# uv trusts the certificates of the system, as pip does: a proxy that inspects TLS has its own certificate there.
+# Older releases of uv read the second name.
+export UV_SYSTEM_CERTS ?= 1
+export UV_NATIVE_TLS ?= 1
+
 .PHONY: help setup demo test check lint format types layers conformance bench apiserver oracle fuzz nightly releases clean
 
 help: ## what can be made
