@@ -14,7 +14,7 @@ ROUNDS ?= 5
 export UV_SYSTEM_CERTS ?= 1
 export UV_NATIVE_TLS ?= 1
 
-.PHONY: help setup demo test check lint format types layers conformance bench apiserver oracle fuzz nightly releases clean
+.PHONY: help setup demo docs picture test check lint format types layers conformance bench apiserver oracle fuzz nightly releases clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 16
@@ -33,6 +33,14 @@ $(VENV)/.ready: uv.lock pyproject.toml | $(BIN)/uv
 
 demo: setup ## scan the example cluster in two states and write its report
 	@$(BIN)/python examples/demo.py
+
+docs: setup ## the documentation as a site in build/docs; a broken link fails; writes docs/cli.md from the help texts
+	@$(BIN)/python -m scripts.generate_cli_reference
+	@$(BIN)/mkdocs build --strict --quiet
+	@echo "build/docs/index.html"
+
+picture: demo ## take the picture of the README anew; needs Chromium
+	@$(BIN)/python -m scripts.take_picture
 
 test: setup ## the whole test suite; says what it skipped and how to enable it
 	@$(BIN)/python -m pytest -n auto --dist loadscope -q
