@@ -4,6 +4,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+TESTS ?=
 CASES ?=
 ONLY ?=
 OBJECTS ?= 20000,100000
@@ -14,7 +15,7 @@ ROUNDS ?= 5
 export UV_SYSTEM_CERTS ?= 1
 export UV_NATIVE_TLS ?= 1
 
-.PHONY: help setup demo docs picture test check lint format types layers conformance bench apiserver oracle fuzz nightly releases clean
+.PHONY: help setup demo docs picture test coverage check lint format types layers conformance bench apiserver oracle fuzz nightly releases clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 16
@@ -44,6 +45,13 @@ picture: demo ## take the picture of the README anew; needs Chromium
 
 test: setup ## the whole test suite; says what it skipped and how to enable it
 	@$(BIN)/python -m pytest -n auto --dist loadscope -q
+
+coverage: setup ## the share of scanner/ that the tests execute: make coverage [TESTS=tests/cel]; pages in build/coverage
+	@$(BIN)/coverage erase
+	@$(BIN)/coverage run -m pytest -n auto --dist loadscope -q --hypothesis-profile=ci $(TESTS) # measuring is slow: no deadlines
+	@$(BIN)/coverage combine --quiet
+	@$(BIN)/coverage html --quiet
+	@$(BIN)/coverage report --skip-covered --sort=cover | tail -n 20
 
 check: lint types layers test ## what CI runs
 
@@ -89,4 +97,4 @@ apiserver: ## build kube-apiserver and etcd for the integration tests; prints KU
 	@.ci/apiserver
 
 clean: ## remove what was built
-	@rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage*
