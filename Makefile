@@ -51,7 +51,7 @@ coverage: setup ## the share of scanner/ that the tests execute: make coverage [
 	@$(BIN)/coverage run -m pytest -n auto --dist loadscope -q --hypothesis-profile=ci $(TESTS) # measuring is slow: no deadlines
 	@$(BIN)/coverage combine --quiet
 	@$(BIN)/coverage html --quiet
-	@$(BIN)/coverage report --skip-covered --sort=cover | tail -n 20
+	@$(BIN)/coverage report --skip-covered --sort=-cover | tail -n 20
 
 check: lint types layers test ## what CI runs
 
