@@ -52,7 +52,7 @@ def _section(arguments: tuple[str, ...], text: str) -> str:
 
 def _help(arguments: tuple[str, ...], home: Path) -> str:
     environment = {"PATH": os.environ["PATH"], "HOME": str(home), **_TERMINAL}
-    command = [_ASSAY, *arguments, "--help"]
+    command: list[str | Path] = [_ASSAY, *arguments, "--help"]
     done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment, cwd=home)  # noqa: S603 - our own command
     return "\n".join(line.rstrip() for line in done.stdout.strip("\n").splitlines())
 

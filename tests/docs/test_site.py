@@ -19,7 +19,7 @@ MKDOCS = Path(sys.executable).with_name("mkdocs")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site, built as `make docs` builds it: a warning fails the build."""
     folder = tmp_path_factory.mktemp("site")
-    command = [MKDOCS, "build", "--strict", "--quiet", "--site-dir", folder]
+    command: list[str | Path] = [MKDOCS, "build", "--strict", "--quiet", "--site-dir", folder]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
     assert (0, "") == (done.returncode, done.stderr)
     return folder
