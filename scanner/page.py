@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -23,7 +24,7 @@ from scanner.budget import Strain
 from scanner.cel.depth import with_room
 from scanner.errors import AuthorizerFailed, SchemaUnknown
 from scanner.evidence import Evidence, evidence
-from scanner.model.json import Json, as_object
+from scanner.model.json import Json, JsonObject, as_object
 from scanner.model.outcome import (
     Check,
     CheckKind,
@@ -43,9 +44,9 @@ from scanner.model.policy import BindingKey, Invocation, PolicyKey
 from scanner.model.resource import Kind, Page, Resource, resource_of
 from scanner.model.scan import OutcomeName, PageResult, TallyKey
 from scanner.plan import KindPlan
-from scanner.policies.together import Together, invocations, together
+from scanner.policies.together import Together, together
 from scanner.policies.validating import Bound, Ruling, World, judge
-from scanner.sieve import Held, Mesh, Sieve
+from scanner.sieve import Held, Mesh, Mutating, Sieve
 
 # Where an integer of JSON may begin; the digits within a checksum are none.
 _LONG_NUMBER = re.compile(rb"(?:^|[\s:,\[-])[0-9]{19}")
@@ -139,7 +140,7 @@ class Judge:
         mesh.rule(quick, ((judgement.check, counted_as(judgement)) for judgement in judgements))
         return True
 
-    def _drift(self, resource: Resource, mutating: Sequence[tuple[Bound, Kind]], sheet: _Sheet) -> None:
+    def _drift(self, resource: Resource, mutating: Sequence[Mutating], sheet: _Sheet) -> None:
         """What mutating policies would change, each by itself and all of them together."""
         try:
             drifts = any(
@@ -218,19 +219,52 @@ class Judge:
         )
 
 
-def _joint(resource: Resource, mutating: Iterable[tuple[Bound, Kind]], sheet: _Sheet) -> Together | None:
+def _joint(resource: Resource, mutating: Sequence[Mutating], sheet: _Sheet) -> Together | None:
     """What all policies make of an object that some change: those that leave it alone may not, once others were there."""
+    changing: defaultdict[PolicyKey, list[Ruling]] = defaultdict(list)
+    for bound, ruling in sheet.changing:
+        changing[bound.policy.key].append(ruling)
     acting = [
-        (bound, ruling)
-        for bound, original in mutating
-        for ruling in invocations(bound, resource, original, sheet.world)
+        (it.bound, ruling)
+        for it in mutating
+        for ruling in changing.get(it.bound.policy.key) or it.rulings(resource, sheet.world)
     ]
-    judged = sheet.held | {bound.policy.key for bound, _ in sheet.changing}
     try:
-        found = together(acting, {bound.policy.key for bound, _ in acting} - judged)
+        found = together(acting, _Resting(resource, mutating, sheet.held | changing.keys()))
     except (SchemaUnknown, AuthorizerFailed):
         return None
     return found and redact.joint(found, acting)
+
+
+class _Resting:
+    """Which policies leave an object as it is: as it is stored, those but the `judged`; as others have made it, the quick tell."""
+
+    def __init__(self, resource: Resource, mutating: Sequence[Mutating], judged: AbstractSet[PolicyKey]) -> None:
+        self._resource, self._judged = resource, judged
+        self._quicks = {it.bound.policy.key: it.quick for it in mutating}
+        self._sizes: dict[int, int] = {}
+
+    def __call__(self, bound: Bound, body: JsonObject) -> bool:
+        key, resource = bound.policy.key, self._resource
+        if body is resource.body:
+            return key not in self._judged
+        quick = self._quicks[key]
+        return quick is not None and quick.leaves(resource, body, self._size(body))
+
+    def _size(self, body: JsonObject) -> int:
+        """The power of two above the sizes of both objects."""
+        if id(body) not in self._sizes:
+            size = max(_size_of(body), _size_of(self._resource.body))
+            self._sizes[id(body)] = 1 << size.bit_length()
+        return self._sizes[id(body)]
+
+
+def _size_of(body: JsonObject) -> int:
+    """The bytes of an object as JSON; more than there can be, when it is none that can be written."""
+    try:
+        return len(orjson.dumps(body))
+    except TypeError:
+        return sys.maxsize
 
 
 class _Sheet:

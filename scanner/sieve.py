@@ -18,6 +18,7 @@ from scanner import cel
 from scanner.budget import Variables
 from scanner.errors import ConfigurationError
 from scanner.evaluate import CompiledPolicy, Expression, Request, filtered_namespace, request_form, uncounted, unmet
+from scanner.model.json import JsonObject
 from scanner.model.outcome import Check, Judgement
 from scanner.model.policy import Binding, BindingKey, Invocation, MatchResources, Operation
 from scanner.model.resource import Kind, Resource
@@ -26,7 +27,8 @@ from scanner.params import resolve
 from scanner.plan import KindPlan
 from scanner.policies.kyverno.decide import Decision
 from scanner.policies.mutating import Mutator
-from scanner.policies.validating import Bound, Selection, World, select
+from scanner.policies.together import can_act, invocations
+from scanner.policies.validating import Bound, Ruling, Selection, World, select
 from scanner.redact import reads_data
 
 Inputs: TypeAlias = "dict[str, object]"
@@ -64,6 +66,21 @@ class _Skip:
 _SKIPS = _Skip()
 
 
+class Mutating(NamedTuple):
+    """A policy that may change objects, and its quick way, if it has any."""
+
+    bound: Bound
+    original: Kind
+    quick: Quick | None
+
+    def rulings(self, resource: Resource, world: World) -> Iterable[Ruling]:
+        """What it is asked about an object, not yet evaluated."""
+        if self.quick is None:
+            return invocations(self.bound, resource, self.original, world)
+        request = self.quick.request(resource)
+        return [Ruling(it, self.quick.operation, resource, (), request) for it in self.quick.invocations]
+
+
 class Shape:
     """The policies for the objects of a namespace: those with a quick way, and those for the judge.
 
@@ -71,7 +88,7 @@ class Shape:
     """
 
     def __init__(
-        self, quicks: Iterable[Quick], judged: Iterable[tuple[Bound, Kind]], mutating: Iterable[tuple[Bound, Kind]] = ()
+        self, quicks: Iterable[Quick], judged: Iterable[tuple[Bound, Kind]], mutating: Iterable[Mutating] = ()
     ) -> None:
         """Put policies together that look at the same inputs: those are made once for an object.
 
@@ -194,8 +211,13 @@ class Sieve:
     def _shape(self, namespace: str) -> Shape:
         found = tuple(self.quick(number, namespace) for number in range(len(self._plan.policies)))
         if found not in self._shapes:
-            judged = (policy for quick, policy in zip(found, self._plan.policies, strict=True) if quick is None)
-            mutating = (policy for policy in self._plan.policies if policy[0].policy.mutations)
+            policies = [(*policy, quick) for policy, quick in zip(self._plan.policies, found, strict=True)]
+            judged = ((bound, original) for bound, original, quick in policies if quick is None)
+            mutating = (
+                Mutating(bound, original, quick)
+                for bound, original, quick in policies
+                if can_act(bound) and (quick is None or quick.bindings)
+            )
             self._shapes[found] = Shape((quick for quick in found if quick and quick.bindings), judged, mutating)
         return self._shapes[found]
 
@@ -284,6 +306,7 @@ class Quick:
         self._paths = _outermost(path[1:] for path in read)
         self._ranges = tuple(sorted(compiled.outlay.ranges)) if compiled.outlay else ()
         self._answers: dict[tuple[object, ...], bool] = {}
+        self._tests: dict[int, Test] = {}
         self._reads_request = any(expression.reads("request") for expression in asked)
         self._messages_read_request = any(message.reads("request") for message in messages)
         self._user = world.user
@@ -310,6 +333,7 @@ class Quick:
         self._conditions = tuple(_evaluating(expression) for _, expression in self._compiled.conditions)
         self._validations = tuple(_evaluating(expression) for _, expression, _ in self._compiled.validations)
         self._values = tuple(map(_evaluating, self._compiled.annotations))
+        self._tests.clear()
 
     def test(self, size: int) -> Test:
         """How to tell that an object passes whose JSON text has no more than so many bytes."""
@@ -320,6 +344,20 @@ class Quick:
         if self._fits(extent):
             return Test(holds, self, None)
         return Test(partial(self._is_small_and_holds, holds, extent), self, extent)
+
+    def leaves(self, resource: Resource, current: JsonObject, size: int) -> bool:
+        """Whether it is known to leave what others have made of an object as it is.
+
+        Neither that nor the object has a JSON text of more than so many bytes; what has to be measured is not known.
+        """
+        test = self._tests.get(size) or self._tests.setdefault(size, self.test(size))
+        if test.extent is not None:
+            return False
+        try:
+            answer = test.passes({**self.inputs(resource), "object": current})
+        except Exception:  # noqa: BLE001 - whatever it is, it is met again where it can be said
+            return False
+        return answer is True or answer is _SKIPS
 
     def inputs(self, resource: Resource) -> Inputs:
         """What the expressions may name, but the variables; `request` is empty for those who do not read it."""

@@ -113,19 +113,21 @@ class _Walk:
         self._known, self._parts = known, known.parts
 
     def value(self, ref: Json, value: Json) -> Json:
-        if isinstance(value, dict):
-            return self._part(ref, value) if type(ref) is int else self._object(self._known.type_of(ref), value)
+        if not isinstance(value, dict | list):
+            return value
+        of = self._known.type_of(ref)
         if isinstance(value, list):
-            element = self._known.type_of(ref).element
-            return value if element is None else self._list(element, value)
-        return value
+            return value if of.element is None else self._list(of.element, value)
+        if of.rule is None and of.others is None and of.fields.keys().isdisjoint(value):
+            return value
+        return self._part(ref, of, value) if type(ref) is int else self._object(of, value)
 
-    def _part(self, number: int, value: JsonObject) -> Json:
+    def _part(self, number: int, of: _Type, value: JsonObject) -> Json:
         key = (number, id(value))
         known = self._parts.get(key)
         if known is not None and known[0] is value:
             return known[1]
-        found = self._object(self._known.type_of(number), value)
+        found = self._object(of, value)
         self._parts[key] = value, found
         if found is not value and isinstance(found, dict):
             # Rules come to an end: what they have made of a struct they leave as it is.
@@ -135,10 +137,11 @@ class _Walk:
     def _object(self, of: _Type, value: JsonObject) -> JsonObject:
         rule, fields, others, _ = of
         found = rule(value) if rule else value
+        visited = fields if others is None else {**dict.fromkeys(found, others), **fields}
         changed: dict[str, Json] = {}
-        for name, one in found.items() if fields or others is not None else ():
-            ref = fields.get(name, others)
-            if ref is not None:
+        for name, ref in visited.items():
+            if ref is not None and name in found:
+                one = found[name]
                 after = self.value(ref, one)
                 if after is not one:
                     changed[name] = after

@@ -12,7 +12,7 @@ that did anything in one of these.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, groupby, permutations, product
 from math import factorial, prod
@@ -22,7 +22,7 @@ from scanner.cel.depth import with_room
 from scanner.evaluate import CompiledPolicy, Request
 from scanner.model.json import JsonObject
 from scanner.model.outcome import Change, Errored, Judgement
-from scanner.model.policy import Invocation, PolicyKey
+from scanner.model.policy import Invocation
 from scanner.model.resource import Kind, Resource
 from scanner.mutate.operations import same
 from scanner.policies.mutating import Mutator, refusal
@@ -32,6 +32,8 @@ from scanner.policies.validating import Bound, Ruling, World, judge
 _MOST_ORDERS: Final = 24
 _SEVERAL: Final = 2
 _Order: TypeAlias = tuple[int, ...]
+AtRest: TypeAlias = Callable[[Bound, JsonObject], bool]
+"""Returns True for a policy that is known to leave an object, as others have made it, as it is, and without an error."""
 _Tree: TypeAlias = "int | tuple[_Tree, ...]"
 
 
@@ -63,9 +65,14 @@ class Answer:
         return same(self.after, other.after)
 
 
+def can_act(bound: Bound) -> bool:
+    """Whether a policy may do anything to objects that it matches."""
+    return isinstance(bound.decide, Mutator) and not bound.compiled.excess
+
+
 def invocations(bound: Bound, resource: Resource, original: Kind, world: World) -> Iterator[Ruling]:
     """What a policy is asked about an object, not yet evaluated."""
-    if isinstance(bound.decide, Mutator) and not bound.compiled.excess:
+    if can_act(bound):
         yield from judge(bound.deciding(_not_yet), resource, original, world)
 
 
@@ -74,10 +81,14 @@ def _not_yet(compiled: CompiledPolicy, request: Request, param: Resource | None)
     return ()
 
 
-def together(rulings: Sequence[tuple[Bound, Ruling]], at_rest: Container[PolicyKey] = frozenset()) -> Together | None:
+def _is_unknown(_bound: Bound, _body: JsonObject) -> bool:
+    return False
+
+
+def together(rulings: Sequence[tuple[Bound, Ruling]], at_rest: AtRest = _is_unknown) -> Together | None:
     """What all invocations on an object do to it; None where at most one does anything, and what it does alone.
 
-    Policies `at_rest` are known to leave the stored object as it is, without an error. Raises SchemaUnknown.
+    Those that are not `at_rest` are evaluated. Raises SchemaUnknown.
     """
     if len(rulings) < _SEVERAL:
         return None
@@ -113,8 +124,9 @@ class _Passed:
 class _Request:
     """One request, in any order of its invocations; what an invocation makes of an object is found out once."""
 
-    def __init__(self, rulings: Sequence[tuple[Bound, Ruling]], at_rest: Container[PolicyKey] = frozenset()) -> None:
+    def __init__(self, rulings: Sequence[tuple[Bound, Ruling]], at_rest: AtRest = _is_unknown) -> None:
         self._rulings = tuple(rulings)
+        self._at_rest = at_rest
         self._stored = rulings[0][1].resource.body
         self._runs = [_run(bound, ruling) for bound, ruling in rulings]
         self._misconfigured = [
@@ -124,13 +136,7 @@ class _Request:
             for text in _refusals(ruling.judgements, ruling.invocation)
         ]
         self._objects = [self._stored]
-        # Whether conditions held matters only to a policy that may run again.
-        at_rest_here = _Made(runs=True, after=self._stored)
-        self._made: dict[tuple[int, int], _Made] = {
-            (index, id(self._stored)): at_rest_here
-            for index, (bound, _) in enumerate(rulings)
-            if bound.policy.reinvocation_policy != "IfNeeded" and bound.policy.key in at_rest
-        }
+        self._made: dict[tuple[int, int], _Made] = {}
         self._kept: dict[int, JsonObject] = {}
         self._active: set[int] = set()
 
@@ -203,9 +209,12 @@ class _Request:
         return self._made[key]
 
     def _make(self, index: int, body: JsonObject) -> _Made:
-        run = self._runs[index]
+        bound, run = self._rulings[index][0], self._runs[index]
         if run is None:
             return _Made(runs=False, after=body)
+        # Whether conditions hold matters only to a policy that may run again.
+        if bound.policy.reinvocation_policy != "IfNeeded" and self._at_rest(bound, body):
+            return _Made(runs=True, after=body)
         invocation = self._rulings[index][1].invocation
         if stopped := run.conditions(body):
             return _Made(runs=False, after=body, refusals=_refusals(stopped, invocation))
