@@ -159,5 +159,5 @@ def _texts(document: Json) -> Iterator[str]:
             if isinstance(item, str):
                 if (hidden or is_sensitive(value, key, trail)) and not (is_variable and len(item) < _SHORTEST_ENV):
                     yield item
-            elif not isinstance(item, int | float | None):
+            elif item and not isinstance(item, int | float):
                 waiting.append((item, (*trail, key), hidden or is_sensitive(value, key, trail)))

@@ -191,8 +191,10 @@ class Run:
 
     def _selects(self, body: JsonObject, *, objects: bool = True) -> bool:
         """Whether policy and binding select an object by its labels; those of a Namespace are its namespace's, too."""
-        labels = text_map(dig(body, "metadata", "labels"))
         known = [match for match in (self.compiled.policy.match, self.request.narrowing) if match is not None]
+        if all(match.object_selector.empty and match.namespace_selector.empty for match in known):
+            return True
+        labels = text_map(dig(body, "metadata", "labels"))
         if objects and not all(match.object_selector.matches(labels) for match in known):
             return False
         is_namespace = self.request.matched.plural == _NAMESPACE.plural
