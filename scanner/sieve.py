@@ -49,14 +49,10 @@ class Test(NamedTuple):
 
 
 class Held(NamedTuple):
-    """A policy that an object does not simply pass, and what its expressions may name.
-
-    `skips`: only because a match condition is false, so that nothing is asked.
-    """
+    """A policy that an object does not simply pass, and what its expressions may name."""
 
     test: Test
     inputs: Inputs
-    skips: bool = False
 
 
 class _Skip:
@@ -104,8 +100,11 @@ class Shape:
         self.quicks = tuple(quick for group in self._groups for quick in group)
         self.judged = tuple(judged)
 
-    def held_back(self, resource: Resource, size: int) -> list[Held]:
-        """The quick ones that an object whose JSON text has so many bytes does not simply pass."""
+    def held_back(self, resource: Resource, size: int, skipped: Counter[Quick]) -> list[Held]:
+        """The quick ones that an object whose JSON text has so many bytes does not simply pass.
+
+        Those that ask nothing, because a match condition is false, are counted as `skipped`.
+        """
         groups = self._tests.get(size.bit_length())
         if groups is None:
             groups = self._tests[size.bit_length()] = self._of_size(1 << size.bit_length())
@@ -113,14 +112,16 @@ class Shape:
         for made, tests in groups:
             inputs = made(resource)
             for test in tests:
-                answer = None
                 try:
                     answer = test[0](inputs)
                     if answer is True:
                         continue
+                    if answer is _SKIPS:
+                        skipped[test[1]] += 1
+                        continue
                 except Exception:  # noqa: BLE001 - whatever it is, it is met again where it can be said
                     self._raise(test.quick)
-                held.append(Held(test, inputs, skips=answer is _SKIPS))
+                held.append(Held(test, inputs))
         return held
 
     def _raise(self, quick: Quick) -> None:
@@ -152,14 +153,9 @@ class Mesh:
     def held_back(self, resource: Resource, size: int) -> list[Held]:
         """See `Shape.held_back`, without those whose conditions are false. All others are counted as passed."""
         self._seen += 1
-        held = []
-        for one in self.shape.held_back(resource, size):
-            quick = one.test.quick
-            self._held[quick] += 1
-            if one.skips:
-                self._skipped[quick] += 1
-            else:
-                held.append(one)
+        held = self.shape.held_back(resource, size, self._skipped)
+        for one in held:
+            self._held[one.test.quick] += 1
         return held
 
     def rule(self, quick: Quick, outcomes: Iterable[tuple[Check, OutcomeName]]) -> None:
@@ -171,7 +167,8 @@ class Mesh:
     def empty_into(self, tallies: Counter[TallyKey], matched: Counter[BindingKey], kind: Kind) -> None:
         """Add what was counted: outcomes, and the objects that each binding matched."""
         for quick in self.shape.quicks:
-            passed, skipped = self._seen - self._held[quick], self._skipped[quick]
+            skipped = self._skipped[quick]
+            passed = self._seen - self._held[quick] - skipped
             counts = [(check, OutcomeName.PASSED, passed) for check in quick.checks] if passed else []
             counts += [(check, OutcomeName.SKIPPED, skipped) for check in quick.checks] if skipped else []
             counts += [(check, name, number) for (one, check, name), number in self._others.items() if one is quick]
@@ -339,7 +336,8 @@ class Quick:
         """How to tell that an object passes whose JSON text has no more than so many bytes."""
         asked = (*self._validations, *self._mutations)
         is_one = len(asked) == 1 and not (self._compiled.variables or self._conditions or self._values)
-        holds: Passes = asked[0] if is_one else self._holds
+        several = self._holds if self._compiled.variables else self._all_hold
+        holds: Passes = asked[0] if is_one else several
         extent = cel.Extent(size / 2, float(size), size / 2)
         if self._fits(extent):
             return Test(holds, self, None)
@@ -437,8 +435,6 @@ class Quick:
         )
 
     def _holds(self, inputs: Inputs) -> object:
-        if not self._compiled.variables:
-            return self._all_hold(inputs)
         return self._all_hold({**inputs, "variables": Variables(self._compiled.variables, inputs)})
 
     def _all_hold(self, inputs: Inputs) -> object:

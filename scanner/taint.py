@@ -15,7 +15,7 @@ from scanner import cel
 from scanner.evaluate import CompiledPolicy, Expression
 from scanner.model.json import Json
 from scanner.policies.validating import Ruling
-from scanner.telltale import Trail, anything_sensitive, is_sensitive, items
+from scanner.telltale import Trail, anything_sensitive, is_sensitive, is_telling, items
 
 Documents: TypeAlias = "Mapping[str, Json]"
 _Path: TypeAlias = "tuple[str, ...]"
@@ -156,8 +156,9 @@ def _texts(document: Json) -> Iterator[str]:
         value, trail, hidden = waiting.pop()
         is_variable = trail[-2:-1] == ("env",)
         for key, item in items(value):
-            if isinstance(item, str):
-                if (hidden or is_sensitive(value, key, trail)) and not (is_variable and len(item) < _SHORTEST_ENV):
-                    yield item
-            elif item and not isinstance(item, int | float):
-                waiting.append((item, (*trail, key), hidden or is_sensitive(value, key, trail)))
+            hides = hidden or (is_telling(key) and is_sensitive(value, key, trail))
+            if not isinstance(item, str):
+                if item and not isinstance(item, int | float):
+                    waiting.append((item, (*trail, key), hides))
+            elif hides and not (is_variable and len(item) < _SHORTEST_ENV):
+                yield item

@@ -29,6 +29,7 @@ _SPELLED_OUT = (
     re.compile(r"(?P<kept>-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL),
 )
 _DATA = ("data", "stringData")
+_TELLING = frozenset({LAST_APPLIED, *_DATA, "value"})
 _VARIABLES = ("env", "httpHeaders")
 _MOST_LOOKED_AT = 100_000
 _NAMES = 4096
@@ -41,7 +42,7 @@ def is_sensitive(container: object, key: object, trail: Trail | None) -> bool:
 
     Without a trail it is not known where the list or map stands: then its shape must do.
     """
-    if not isinstance(container, _MAPPINGS) or not isinstance(key, str):
+    if not is_telling(key) or not isinstance(container, _MAPPINGS) or not isinstance(key, str):
         return False
     if key == LAST_APPLIED or key == "stringData":  # noqa: PLR1714 - two reasons
         return True
@@ -50,6 +51,12 @@ def is_sensitive(container: object, key: object, trail: Trail | None) -> bool:
     if key == "value" and (_is_variable(container, trail) or says_secret(str(container.get("name", "")))):
         return True
     return says_secret(key) and isinstance(container.get(key), str)
+
+
+@lru_cache(maxsize=_NAMES)
+def is_telling(key: object) -> bool:
+    """Whether what is under a key may be sensitive: under any other it never is."""
+    return isinstance(key, str) and (key in _TELLING or says_secret(key))
 
 
 @lru_cache(maxsize=_NAMES)
