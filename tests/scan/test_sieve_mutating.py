@@ -9,16 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scanner.admission.context import EvaluationContext
+from scanner.admission.dispatch import judge
+from scanner.audit.fast_path import FastPath
+from scanner.audit.page import PageEvaluator
 from scanner.cluster.schemas import KnownSchemas, builtin_schemas
 from scanner.model.policy import Binding, Policy
 from scanner.model.resource import Kind, UserInfo, resource_of
-from scanner.page import Judge
-from scanner.plan import equivalents, plan
-from scanner.policies.mutating import bind, read_binding, read_policy
-from scanner.policies.together import invocations, together
-from scanner.policies.validating import World, judge
-from scanner.sieve import Sieve
-from scanner.sources import ParamTable
+from scanner.policies.mutating.bind import bind, read_binding, read_policy
+from scanner.policies.mutating.together import invocations, together
+from scanner.policies.plan import equivalents, plan
+from scanner.scan.param_table import ParamTable
 from tests.core.documents import KINDS
 from tests.scan.test_drift import binding, config_map, policy
 from tests.scan.test_sieve import Closed, facts, page
@@ -36,10 +37,10 @@ def judged(policies: list[dict[str, Any]], items: list[dict[str, Any]], *, kind:
         KnownSchemas(builtin_schemas()),
         rules=(1, 36),
     )
-    world = World(ParamTable(KINDS), SPACES, equivalents=equivalents(KINDS), user=UserInfo("auditor"))
+    world = EvaluationContext(ParamTable(KINDS), SPACES, equivalents=equivalents(KINDS), user=UserInfo("auditor"))
     (chosen,) = (one for one in plan(KINDS, bound) if one.kind == kind)
-    sieves: dict[Kind, Sieve] = {} if sifted else {kind: Closed(world, chosen)}
-    return Judge(world, by_name=True, sieves=sieves).page(page(kind, items), chosen)
+    sieves: dict[Kind, FastPath] = {} if sifted else {kind: Closed(world, chosen)}
+    return PageEvaluator(world, by_name=True, sieves=sieves).page(page(kind, items), chosen)
 
 
 def agree(policies: list[dict[str, Any]], items: list[dict[str, Any]], kind: Kind = MAPS) -> None:
@@ -134,7 +135,7 @@ def test_what_was_found_of_each_policy_alone_makes_no_difference_to_all_together
 ) -> None:
     """Together they begin with the passes that were run alone, where the requests are the same."""
     bound = bind(*read(made), KnownSchemas(builtin_schemas()), rules=(1, 36))
-    world = World(ParamTable(KINDS), SPACES, equivalents=equivalents(KINDS), user=UserInfo("auditor"))
+    world = EvaluationContext(ParamTable(KINDS), SPACES, equivalents=equivalents(KINDS), user=UserInfo("auditor"))
     resource = resource_of(MAPS, config_map("m0", **fields))
     fresh = [(one, ruling) for one in bound for ruling in invocations(one, resource, MAPS, world)]
     evaluated = [(one, ruling) for one in bound for ruling in judge(one, resource, MAPS, world)]
