@@ -6,7 +6,7 @@ every policy, binding, param and check is evaluated, and configuration errors de
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias
 
@@ -20,7 +20,7 @@ from scanner.admission.results import misconfigured
 from scanner.errors import ConfigurationError
 from scanner.model.json import JsonObject, dig, text_map
 from scanner.model.outcome import Change, Check, CheckKind, CheckResult, Passed, Skipped
-from scanner.model.policy import Binding, Invocation, MatchResources, Operation, Policy, PolicyKey
+from scanner.model.policy import Binding, Invocation, MatchResources, Operation, Policy
 from scanner.model.reading import UNKNOWN, Reading
 from scanner.model.resource import Kind, Resource
 
@@ -65,6 +65,11 @@ class BoundPolicy:
         return tuple(_without_effect(it, exempted) for it in check_results) if exempted else check_results
 
     @property
+    def may_change_objects(self) -> bool:
+        """Whether it is one of those that change objects, and compiled."""
+        return self.combination is not None and not self.compiled.excess
+
+    @property
     def policy(self) -> Policy:
         """The noun."""
         return self.compiled.policy
@@ -106,15 +111,17 @@ class Together:
     refused: str = ""
 
 
+AtRest: TypeAlias = Callable[[BoundPolicy, JsonObject], bool]
+"""Returns True for a policy that is known to leave an object, as others have made it, as it is, and without an error."""
+
+
 class Combination(Protocol):
     """How the policies of a language that change objects act together on one object: each on what others have left."""
 
-    def together(
-        self, acting: Sequence[tuple[BoundPolicy, InvocationResult]], at_rest: Container[PolicyKey] = frozenset()
-    ) -> Together | None:
+    def together(self, acting: Sequence[tuple[BoundPolicy, InvocationResult]], at_rest: AtRest) -> Together | None:
         """What all `requests` on an object do to it; None where at most one does anything, and what it does alone.
 
-        Policies `at_rest` are known to leave the stored object as it is, without an error. Raises SchemaUnknown.
+        Those that are not `at_rest` are evaluated. Raises SchemaUnknown.
         """
         ...
 

@@ -15,7 +15,7 @@ from scanner.admission.request import Request
 from scanner.model.outcome import Check, CheckResult
 from scanner.model.resource import Kind, Resource
 
-PassTest: TypeAlias = Callable[[Mapping[str, object]], bool]
+ObjectTest: TypeAlias = Callable[[Mapping[str, object]], bool]
 """Returns True for the inputs of an object that simply passes."""
 
 
@@ -39,7 +39,7 @@ class FastForm:
     expressions see what the admission API shows them, and decide as there.
     """
 
-    tests: tuple[PassTest, ...] = ()
+    tests: tuple[ObjectTest, ...] = ()
     own: OwnForm | None = None
 
 

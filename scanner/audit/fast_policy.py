@@ -15,6 +15,7 @@ from scanner.admission.dispatch import BoundPolicy
 from scanner.admission.evaluate import uncounted
 from scanner.admission.evaluator import FastForm
 from scanner.admission.request import Request, filtered_namespace, request_form
+from scanner.model.json import JsonObject
 from scanner.model.outcome import Check, CheckResult
 from scanner.model.policy import Binding, Invocation, Operation
 from scanner.model.resource import Kind, Resource
@@ -40,14 +41,10 @@ class PassTest(NamedTuple):
 
 
 class NotPassed(NamedTuple):
-    """A policy that an object does not simply pass, and what its expressions may name.
-
-    `skips`: only because a match condition is false, so that nothing is asked.
-    """
+    """A policy that an object does not simply pass, and what its expressions may name."""
 
     test: PassTest
     inputs: Inputs
-    skips: bool = False
 
 
 class _Skip:
@@ -92,11 +89,12 @@ class FastPolicy:
         self._validations = tuple(_function(expression) for _, expression, _ in compiled.validations)
         self._values = tuple(_function(expression) for expression in compiled.annotations)
         fast = bound.evaluator.fast_form(compiled, kind) or FastForm()
-        self._tests, self._own = fast.tests, fast.own
+        self._further_tests, self._own = fast.tests, fast.own
         read = (path for one in (*asked, *messages) for path in one.paths if path[0] in ("object", "oldObject"))
         self._paths = _outermost(path[1:] for path in read)
         self._ranges = tuple(sorted(compiled.cost_bounds.ranges)) if compiled.cost_bounds else ()
         self._answers: dict[tuple[object, ...], bool] = {}
+        self._tests: dict[int, PassTest] = {}
         self._reads_request = any(expression.reads("request") for expression in asked)
         self._messages_read_request = any(message.reads("request") for message in messages)
         self._user = world.user
@@ -122,16 +120,32 @@ class FastPolicy:
         self._conditions = tuple(_evaluating(expression) for _, expression in self._compiled.conditions)
         self._validations = tuple(_evaluating(expression) for _, expression, _ in self._compiled.validations)
         self._values = tuple(map(_evaluating, self._compiled.annotations))
+        self._tests.clear()
 
     def test(self, size: int) -> PassTest:
         """How to tell that an object passes whose JSON text has no more than so many bytes."""
-        asked = (*self._validations, *self._tests)
+        asked = (*self._validations, *self._further_tests)
         is_one = len(asked) == 1 and not (self._compiled.variables or self._conditions or self._values)
-        holds: Passes = asked[0] if is_one else self._holds
+        several = self._holds if self._compiled.variables else self._all_hold
+        holds: Passes = asked[0] if is_one else several
         extent = cel.SizeBound(size / 2, float(size), size / 2)
         if self._fits(extent):
             return PassTest(holds, self, None)
         return PassTest(partial(self._is_small_and_holds, holds, extent), self, extent)
+
+    def leaves(self, resource: Resource, current: JsonObject, size: int) -> bool:
+        """Whether it is known to leave what others have made of an object as it is.
+
+        Neither that nor the object has a JSON text of more than so many bytes; what has to be measured is not known.
+        """
+        test = self._tests.get(size) or self._tests.setdefault(size, self.test(size))
+        if test.extent is not None:
+            return False
+        try:
+            answer = test.passes({**self.inputs(resource), "object": current})
+        except Exception:  # noqa: BLE001 - whatever it is, it is met again where it can be said
+            return False
+        return answer is True or answer is SKIPS
 
     def inputs(self, resource: Resource) -> Inputs:
         """What the expressions may name, but the variables; `request` is empty for those who do not read it."""
@@ -155,7 +169,7 @@ class FastPolicy:
             return self._own.check_results(compiled, inputs)
         if compiled.conditions and (stopped := unmet(compiled, inputs)):
             return stopped
-        if self._tests:
+        if self._further_tests:
             return None
         for_messages = inputs
         if self._messages_read_request and not self._reads_request:
@@ -211,8 +225,6 @@ class FastPolicy:
         )
 
     def _holds(self, inputs: Inputs) -> object:
-        if not self._compiled.variables:
-            return self._all_hold(inputs)
         return self._all_hold({**inputs, "variables": Variables(self._compiled.variables, inputs)})
 
     def _all_hold(self, inputs: Inputs) -> object:
@@ -223,7 +235,7 @@ class FastPolicy:
         for holds in self._validations:
             if holds(inputs) is not True:
                 return False
-        for passes in self._tests:
+        for passes in self._further_tests:
             if not passes(inputs):
                 return False
         for value in self._values:

@@ -5,7 +5,8 @@ Objects are decoded, judged by every policy that may match them, and dropped; on
 
 from __future__ import annotations
 
-from collections import Counter
+import sys
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
@@ -16,16 +17,16 @@ import orjson
 
 from scanner.admission.context import EvaluationContext
 from scanner.admission.cost_budget import BudgetUse
-from scanner.admission.dispatch import BoundPolicy, Combination, InvocationResult, Together, judge, requests
+from scanner.admission.dispatch import BoundPolicy, Combination, InvocationResult, Together, judge
 from scanner.audit import redact
 from scanner.audit.evidence import Evidence, evidence
-from scanner.audit.fast_path import FastPath, NamespaceCounts
+from scanner.audit.fast_path import FastPath, MutatingPolicy, NamespaceCounts
 from scanner.audit.fast_policy import NotPassed
 from scanner.audit.findings import denies, fingerprint
 from scanner.audit.items import decoded, item_fault, listed, may_have_long_numbers
 from scanner.audit.tally import counted_as, tally_key
 from scanner.errors import AuthorizerFailed, SchemaUnknown
-from scanner.model.json import Json, as_object
+from scanner.model.json import Json, JsonObject, as_object
 from scanner.model.outcome import (
     CheckResult,
     Errored,
@@ -133,7 +134,7 @@ class PageEvaluator:
         mesh.rule(quick, ((check_result.check, counted_as(check_result)) for check_result in check_results))
         return True
 
-    def _drift(self, resource: Resource, mutating: Sequence[tuple[BoundPolicy, Kind]], sheet: _PageTally) -> None:
+    def _drift(self, resource: Resource, mutating: Sequence[MutatingPolicy], sheet: _PageTally) -> None:
         """What mutating policies would change, each by itself and all of them together."""
         if not sheet.changing:
             return
@@ -236,7 +237,7 @@ class PageEvaluator:
 class _Joint:
     """What all policies that act together make of an object that some change, found once."""
 
-    def __init__(self, resource: Resource, mutating: Sequence[tuple[BoundPolicy, Kind]], sheet: _PageTally) -> None:
+    def __init__(self, resource: Resource, mutating: Sequence[MutatingPolicy], sheet: _PageTally) -> None:
         self._resource, self._mutating, self._sheet = resource, mutating, sheet
         self._found: dict[int, Together | None] = {}
 
@@ -250,18 +251,53 @@ class _Joint:
 
     def _together(self, combination: Combination) -> Together | None:
         """Those that leave the object alone may change it once others were there."""
+        changing: defaultdict[PolicyKey, list[InvocationResult]] = defaultdict(list)
+        for bound, invocation_result in self._sheet.changing:
+            changing[bound.policy.key].append(invocation_result)
+        mutating = [policy for policy in self._mutating if policy.bound.combination is combination]
         acting = [
-            (bound, asked)
-            for bound, original in self._mutating
-            if bound.combination is combination and not bound.compiled.excess
-            for asked in requests(bound, self._resource, original, self._sheet.world)
+            (policy.bound, invocation_result)
+            for policy in mutating
+            for invocation_result in changing.get(policy.bound.policy.key)
+            or policy.invocations(self._resource, self._sheet.world)
         ]
-        judged = self._sheet.held | {bound.policy.key for bound, _ in self._sheet.changing}
+        resting = _Resting(self._resource, mutating, self._sheet.held | changing.keys())
         try:
-            found = combination.together(acting, {bound.policy.key for bound, _ in acting} - judged)
+            found = combination.together(acting, resting)
         except (SchemaUnknown, AuthorizerFailed):
             return None
         return found and redact.joint(found, acting)
+
+
+class _Resting:
+    """Which policies leave an object as it is: as it is stored, those but the `judged`; as others have made it, the quick tell."""
+
+    def __init__(self, resource: Resource, mutating: Sequence[MutatingPolicy], judged: AbstractSet[PolicyKey]) -> None:
+        self._resource, self._judged = resource, judged
+        self._quicks = {it.bound.policy.key: it.quick for it in mutating}
+        self._sizes: dict[int, int] = {}
+
+    def __call__(self, bound: BoundPolicy, body: JsonObject) -> bool:
+        key, resource = bound.policy.key, self._resource
+        if body is resource.body:
+            return key not in self._judged
+        quick = self._quicks[key]
+        return quick is not None and quick.leaves(resource, body, self._size(body))
+
+    def _size(self, body: JsonObject) -> int:
+        """The power of two above the sizes of both objects."""
+        if id(body) not in self._sizes:
+            size = max(_size_of(body), _size_of(self._resource.body))
+            self._sizes[id(body)] = 1 << size.bit_length()
+        return self._sizes[id(body)]
+
+
+def _size_of(body: JsonObject) -> int:
+    """The bytes of an object as JSON; more than there can be, when it is none that can be written."""
+    try:
+        return len(orjson.dumps(body))
+    except TypeError:
+        return sys.maxsize
 
 
 class _PageTally:

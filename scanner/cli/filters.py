@@ -30,8 +30,8 @@ _FORMS = "write default, none, filters such as [Pod,kube-*,*], or the NAMESPACE/
 
 def kyverno_configuration(values: list[str]) -> ConfigurationSource:
     """What the flag says about Kyverno's configuration. Raises UsageError for what means nothing, or several things."""
-    from scanner.policies.kyverno.configuration import DEFAULT, NOTHING, Configuration, is_filters, parse_filters  # noqa: PLC0415 - nothing is imported before it is needed
-    from scanner.policies.kyverno.own_configuration import ConfigurationSource  # noqa: PLC0415
+    from scanner.policies.kyverno.configuration import DEFAULT, NOTHING, Configuration, is_filters, parse_filters
+    from scanner.policies.kyverno.own_configuration import ConfigurationSource
 
     if not values:
         return ConfigurationSource()

@@ -11,9 +11,10 @@ from scanner.cluster.files import SnapshotCluster
 from scanner.model.scan import OutcomeName, ScanState, Scope
 from scanner.policies.language import LANGUAGES, Language
 from scanner.scan.options import Options
+from scanner.scan.run import run
 from tests.core.documents import binding, namespace, pod, policy
 from tests.policies.required_label import KIND, RequiredLabels
-from tests.scan.fakes import Told, scanned
+from tests.scan.fakes import NOON, FakeStore, Told
 
 WITH_LABELS: tuple[Language, ...] = (*LANGUAGES, RequiredLabels())
 OWNED = {"apiVersion": "labels.example.com/v1", "kind": KIND, "metadata": {"name": "owned"}, "spec": {"label": "team"}}
@@ -27,7 +28,10 @@ def scan_of(folder: Path, languages: tuple[Language, ...]) -> Told:
         (folder / name).mkdir()
         (folder / name / "all.yaml").write_text(yaml.safe_dump_all(documents))
     manifests, gaps = policy_files([folder / "policies"])
-    return scanned(SnapshotCluster([folder / "objects"]), Options(Scope(), manifests, gaps, languages=languages))
+    options = Options(Scope(), manifests, gaps, languages=languages)
+    store = FakeStore()
+    scan = run(SnapshotCluster([folder / "objects"]), store, options, scan_id="s1", clock=lambda: NOON)
+    return Told(scan, store.starts[0], store.ends[0], tuple(store.pages))
 
 
 def test_a_new_language_finds_beside_the_others(tmp_path: Path) -> None:

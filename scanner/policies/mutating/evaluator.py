@@ -13,7 +13,7 @@ from scanner import cel
 from scanner.admission.compiled import CompiledPolicy, Expression
 from scanner.admission.dispatch import BoundPolicy
 from scanner.admission.evaluate import inputs_of
-from scanner.admission.evaluator import FastForm, PassTest
+from scanner.admission.evaluator import FastForm, ObjectTest
 from scanner.admission.request import Request
 from scanner.cel.releases import WRAPPED_OBJECTS
 from scanner.cel.stack import with_room
@@ -23,8 +23,8 @@ from scanner.model.policy import Invocation, Mutation
 from scanner.model.release import Minor
 from scanner.model.resource import Kind, Resource
 from scanner.mutate.schema import Schema, Schemas
-from scanner.mutate.unchanged import Holds, holds
-from scanner.policies.mutating.mutation import is_left, predict
+from scanner.mutate.unchanged import Holds, holds, is_configured, is_patched
+from scanner.policies.mutating.mutation import predict
 
 _OF_THE_POLICY = "failed to configure policy: "
 
@@ -63,14 +63,16 @@ def mutator_of(bound: BoundPolicy) -> Mutator | None:
     return bound.evaluator if isinstance(bound.evaluator, Mutator) else None
 
 
-def _leaves(mutation: Mutation, expression: Expression, schema: Schema) -> PassTest:
+def _leaves(mutation: Mutation, expression: Expression, schema: Schema) -> ObjectTest:
     program = expression.program
     if program is None:
         raise TypeError
     evaluate = program.evaluate
     if not program.reads and mutation.patch_type == "ApplyConfiguration":
         return _Constant(schema, program)
-    return lambda given: is_left(mutation, schema, cast("JsonObject", given["object"]), evaluate(given))
+    if mutation.patch_type == "JSONPatch":
+        return lambda given: is_patched(cast("JsonObject", given["object"]), evaluate(given))
+    return lambda given: is_configured(schema, cast("JsonObject", given["object"]), evaluate(given))
 
 
 class _Constant:
