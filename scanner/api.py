@@ -33,7 +33,7 @@ from scanner.policies.bound_language import BindingContext
 from scanner.policies.documents import PolicyDocuments, Supporting
 from scanner.policies.kyverno.bind import KyvernoContext
 from scanner.policies.kyverno.language import Kyverno
-from scanner.policies.language import Language, languages
+from scanner.policies.language import Language, with_options
 from scanner.policies.plan import equivalents
 from scanner.scan.param_table import ParamTable
 
@@ -43,15 +43,16 @@ __all__ = ["Auditor", "InvalidManifest", "InvocationResult", "KyvernoContext", "
 class Auditor:
     """Policies in force, ready to judge objects one at a time.
 
-    `policies` and `bindings` are manifests of any served version; with `validate` they are first held to what the API
-    would store (InvalidManifest). `kinds` is what the cluster serves. A namespace that is not given exists with its
+    `policies` and `bindings` are manifests of any policy language and served version (UsageError for other documents); with
+    `validate` they are first held to what the API would store (InvalidManifest). `kinds` is what the cluster serves. A namespace that is not given exists with its
     name label only, unless `strict_namespaces`: then an object in it is judged as in a missing namespace. A policy that
     wants an object in another version gets it there when that takes no server; `relabelled` names the groups of custom
     resources whose versions differ in apiVersion alone. `authorizer` answers what expressions ask about permissions; the
     same question is asked once. `kubernetes_version` (`1.36`, `v1.36.2`) chooses the rules: by default the newest known.
     Mutating policies and their bindings may be among the others; `schemas` tells them how the objects of a kind are merged,
     and without the schema of its kind an object raises SchemaUnknown. So may Kyverno's validating policies be; `exceptions` are
-    their PolicyExceptions, and `circumstances` say in whose manner they judge, when, and what they can read of the cluster.
+    their PolicyExceptions, and `kyverno_context` tells in which mode they are evaluated, at what time, and what they can read of the
+    cluster.
     """
 
     def __init__(
@@ -79,11 +80,13 @@ class Auditor:
         self._kinds = {(kind.api_version, kind.kind): kind for kind in served}
         self._relabelled = frozenset(relabelled)
         now = datetime.now(tz=UTC)
-        spoken = languages(Kyverno(context=kyverno_context or KyvernoContext(now)))
-        nouns = [_read(it, spoken, source, rules) for it in (*policies, *bindings, *exceptions)]
+        policy_languages = with_options(Kyverno(context=kyverno_context or KyvernoContext(now)))
+        nouns = [_read(it, policy_languages, source, rules) for it in (*policies, *bindings, *exceptions)]
         around = BindingContext(now=now, rules=rules, schemas=schemas)
         self._bound = tuple(
-            entry for language in spoken for entry in language.bind(_documents_of(language, nouns), around).bound
+            entry
+            for language in policy_languages
+            for entry in language.bind(_documents_of(language, nouns), around).bound
         )
         table = ParamTable(served)
         for document in params:
@@ -129,9 +132,11 @@ class Auditor:
                 yield resource_of(other, converted)
 
 
-def _read(document: JsonObject, spoken: Iterable[Language], source: str, rules: Minor) -> Policy | Binding | Supporting:
+def _read(
+    document: JsonObject, languages: Iterable[Language], source: str, rules: Minor
+) -> Policy | Binding | Supporting:
     """The noun of a manifest. Raises UsageError for one of no policy language."""
-    for language in spoken:
+    for language in languages:
         if language.reads(document):
             return language.read(document, source=source, namespace="default", rules=rules).content
     kind, version = as_text(document.get("kind")), as_text(document.get("apiVersion"))

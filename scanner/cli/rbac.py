@@ -146,7 +146,7 @@ def _needed(
     from scanner.cli.inputs import policy_files
     from scanner.model.scan import Scope
     from scanner.policies.kyverno.language import Kyverno
-    from scanner.policies.language import languages
+    from scanner.policies.language import with_options
     from scanner.rbac import needs
     from scanner.scan.options import Options
 
@@ -154,7 +154,7 @@ def _needed(
     manifests, gaps = policy_files(files)
     scope = Scope(namespaces=tuple(namespaces), skip_kinds=tuple(skip_kinds))
     kyverno = Kyverno(configuration=kyverno_configuration(kyverno_filters))
-    options = Options(scope, manifests, gaps, cluster_policies, languages=languages(kyverno))
+    options = Options(scope, manifests, gaps, cluster_policies, languages=with_options(kyverno))
     return needs(cluster, options)
 
 

@@ -371,7 +371,7 @@ def _options(
 ) -> Options:
     from scanner.cluster.yaml import load
     from scanner.policies.kyverno.language import Kyverno
-    from scanner.policies.language import languages
+    from scanner.policies.language import with_options
     from scanner.scan.options import Options
 
     manifests, gaps = policy_files(files)
@@ -388,7 +388,7 @@ def _options(
         cluster_policies=cluster_policies,
         assume_bound=tuple(assumption(text) for text in assume_bound),
         user=user,
-        languages=languages(kyverno),
+        languages=with_options(kyverno),
     )
 
 

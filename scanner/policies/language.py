@@ -7,9 +7,10 @@ match. Matching, params, findings, history and reports are the same for all lang
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Protocol
+from typing import Final, Protocol
 
 from scanner.admission.compiled import CompiledPolicy
+from scanner.errors import UsageError
 from scanner.model.json import JsonObject
 from scanner.model.policy import Action, Binding, Policy, PolicyKey
 from scanner.model.release import Minor
@@ -72,14 +73,22 @@ class Language(Protocol):
         ...
 
 
-def languages(kyverno: Kyverno | None = None) -> tuple[Language, ...]:
-    """Every language, in the order in which their policies are evaluated; `kyverno` has the options of Kyverno's policies."""
-    return (Validating(), Mutating(), kyverno or Kyverno())
+LANGUAGES: Final[tuple[Language, ...]] = (
+    Validating(),
+    Mutating(),
+    Kyverno(),
+)
+"""Every language, in the order in which policies are evaluated."""
 
 
-LANGUAGES = languages()
+def with_options(configured: Language) -> tuple[Language, ...]:
+    """Every language, one of them with the options of the user."""
+    return tuple(configured if language.names == configured.names else language for language in LANGUAGES)
 
 
 def compiled(policy: Policy, rules: Minor, known: Iterable[Language] = LANGUAGES) -> CompiledPolicy:
-    """Compile a policy of any of some languages, as it is written."""
-    return next(language for language in known if policy.language in language.names).compile(policy, rules)
+    """Compile a policy of any of some languages, as it is written. Raises UsageError for a language that is not among them."""
+    for language in known:
+        if policy.language in language.names:
+            return language.compile(policy, rules)
+    raise UsageError(f"policy {policy.name}: {policy.language} is no policy language that this version evaluates")

@@ -17,7 +17,7 @@ from scanner.cluster.http_client import HttpClient
 from scanner.model.scan import OutcomeName
 from scanner.policies.kyverno.language import Kyverno
 from scanner.policies.kyverno.libraries import Call
-from scanner.policies.language import languages
+from scanner.policies.language import with_options
 from scanner.scan.options import Options
 from tests.core.documents import KINDS
 from tests.kyverno.made import pod, policy
@@ -69,7 +69,7 @@ def judged(*documents: Any, network: HttpClient | None = EVERYWHERE) -> Told:
     """A scan that may ask."""
     return scanned(
         FakeCluster((TEAM, *documents), kinds=(*KINDS, *KYVERNO)),
-        Options(languages=languages(Kyverno(network=network))),
+        Options(languages=with_options(Kyverno(network=network))),
     )
 
 

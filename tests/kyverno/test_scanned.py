@@ -14,7 +14,7 @@ from scanner.model.scan import HealthKind, OutcomeName, OutOfScope, Scope
 from scanner.policies.kyverno.configuration import DEFAULT, NOTHING
 from scanner.policies.kyverno.language import Kyverno
 from scanner.policies.kyverno.own_configuration import ConfigurationSource
-from scanner.policies.language import languages
+from scanner.policies.language import with_options
 from scanner.rbac import needs
 from scanner.scan.documents import Manifest
 from scanner.scan.options import Options
@@ -43,7 +43,7 @@ SETTINGS = {
 def _scanned(*documents: Any, refused: Any = None, manifests: tuple[Manifest, ...] = (), **options: Any) -> Told:
     """A scan of a cluster that has Kyverno in it, with Kyverno's options. Policies are listed in the preferred version."""
     cluster = FakeCluster([TEAM, *documents], kinds=(*KINDS, *KYVERNO), refused=refused or {})
-    return scanned(cluster, Options(manifests=manifests, languages=languages(Kyverno(**options))))
+    return scanned(cluster, Options(manifests=manifests, languages=with_options(Kyverno(**options))))
 
 
 def test_the_clusters_own_policies_judge_it() -> None:
@@ -298,7 +298,7 @@ def test_a_policy_that_does_not_compile_is_no_matter_of_a_filter() -> None:
 def test_kyvernos_reports_know_no_filters(options: Any) -> None:
     """Its scan skips them by default: the ConfigMap is not even read."""
     cluster = FakeCluster([TEAM, PODS_OF_TEAM, policy("false"), pod()], kinds=(*KINDS, *KYVERNO))
-    told = scanned(cluster, Options(languages=languages(Kyverno(**options))))
+    told = scanned(cluster, Options(languages=with_options(Kyverno(**options))))
     assert ([""], []) == ([it.excepted_by for it in told.findings], [it for it in cluster.listed if "configmaps" in it])
 
 
@@ -384,7 +384,7 @@ def test_the_labels_of_the_namespace_decide_for_the_webhooks_selector() -> None:
 def test_the_config_map_is_among_the_rights_of_a_scan() -> None:
     """Only where some policy of Kyverno's is evaluated as its webhook would."""
     cluster = FakeCluster([TEAM, policy("false"), pod()], kinds=(*KINDS, *KYVERNO))
-    given = Options(languages=languages(Kyverno(configuration=ConfigurationSource(given=NOTHING))))
+    given = Options(languages=with_options(Kyverno(configuration=ConfigurationSource(given=NOTHING))))
     assert ("kyverno/configmaps" in _rights(cluster, Options()), "kyverno/configmaps" in _rights(cluster, given)) == (
         True,
         False,

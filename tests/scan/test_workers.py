@@ -21,7 +21,7 @@ from scanner.model.outcome import Gap, GapKind
 from scanner.model.resource import Page
 from scanner.model.scan import CoverageState, OutcomeName, PageResult, ScanState
 from scanner.policies.kyverno.language import Kyverno
-from scanner.policies.language import languages
+from scanner.policies.language import with_options
 from scanner.policies.plan import KindPlan
 from scanner.scan.options import Options
 from scanner.scan.run import run
@@ -107,7 +107,7 @@ def test_whoever_may_ask_the_network_judges_alone() -> None:
 
     for network in (None, Nowhere()):
         store = Watching()
-        options = Options(languages=languages(Kyverno(network=network)))
+        options = Options(languages=with_options(Kyverno(network=network)))
         run(FakeCluster(documents()), store, options, scan_id="s1", clock=lambda: NOON, workers=2)
     pages = len(alone) // 2
     assert ([2] * pages, [0] * pages) == (alone[:pages], alone[pages:])

@@ -121,8 +121,6 @@ class Discretion:
             return not isinstance(outcome, bool)
         if root not in _OPEN or root in self._compiled.secret_roots:
             return True
-        if root == "resource":
-            return False
         if any(_meets(place, area) for area in _IDENTITY):
             return True
         document, secret = self._documents.get(root, (None, False))

@@ -1,0 +1,89 @@
+"""The table of policy languages: every document and every policy belongs to one of them at most."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from scanner.api import Auditor
+from scanner.errors import UsageError
+from scanner.model.policy import Policy
+from scanner.model.release import NEWEST
+from scanner.policies.kyverno.language import Kyverno
+from scanner.policies.language import LANGUAGES, compiled, with_options
+from scanner.scan.documents import Manifest
+from scanner.scan.options import Options
+from tests.core.documents import KINDS, binding, pod, policy
+from tests.kyverno.made import exception
+from tests.kyverno.made import policy as kyverno_policy
+from tests.scan import test_drift as mutating
+from tests.scan.fakes import FakeCluster, scanned
+
+DOCUMENTS: tuple[Any, ...] = (
+    policy(),
+    binding(),
+    mutating.policy("m", "Object{}"),
+    mutating.binding("m"),
+    kyverno_policy("true"),
+    exception(),
+)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document["kind"])
+def test_each_document_has_one_language(document: Any) -> None:
+    """So that the order of the table decides nothing."""
+    assert 1 == sum(language.reads(document) for language in LANGUAGES)
+
+
+def test_no_language_reads_an_object() -> None:
+    """Objects are what policies are about, or params."""
+    assert [False, False, False] == [language.reads(pod()) for language in LANGUAGES]
+
+
+def test_no_two_languages_have_a_name_in_common() -> None:
+    """History, counts and pages go by language and name."""
+    names = [name for language in LANGUAGES for name in language.names]
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document["kind"])
+def test_a_policy_bears_a_name_of_its_language(document: Any) -> None:
+    """By which the language is found again, for a policy as for a binding."""
+    for language in LANGUAGES:
+        if language.reads(document):
+            read = language.read(document, source="cluster", namespace="default", rules=NEWEST)
+            assert read.content.language in language.names
+
+
+def test_a_policy_is_compiled_by_its_own_language() -> None:
+    """Kyverno's libraries are declared for Kyverno's policies alone."""
+    reads = "resource.Get('v1', 'configmaps', 'team', 'a') == {}"
+    faults = [_fault(document) for document in (kyverno_policy(reads), policy("p", reads))]
+    assert [True, False] == [not fault for fault in faults]
+
+
+def _fault(document: Any) -> str:
+    language = next(language for language in LANGUAGES if language.reads(document))
+    read = language.read(document, source="cluster", namespace="default", rules=NEWEST).content
+    assert isinstance(read, Policy)
+    return next(expression.fault for _, expression in compiled(read, NEWEST).expressions())
+
+
+def test_options_reach_their_language_alone() -> None:
+    """The others stay as they are, in their places."""
+    kyverno = Kyverno(compat="controller")
+    assert (*LANGUAGES[:2], kyverno) == with_options(kyverno)
+
+
+def test_a_policy_that_needs_no_binding_cannot_be_assumed_bound() -> None:
+    """It is evaluated already, and the message tells so."""
+    options = Options(manifests=(Manifest("p.yaml", kyverno_policy("true")),), assume_bound=(("checks", "Deny"),))
+    with pytest.raises(UsageError, match="checks: a ValidatingPolicy needs no binding, and is in force already"):
+        scanned(FakeCluster(), options)
+
+
+def test_an_auditor_takes_no_document_of_no_language() -> None:
+    """A pod among the policies is a mistake, and not a policy that matches nothing."""
+    with pytest.raises(UsageError, match="Pod in version v1 is no policy and no binding"):
+        Auditor(policies=[pod()], bindings=[], kinds=KINDS)
