@@ -14,7 +14,10 @@ from tests.integration.fuzz.compare import Compared, compared
 CASE = Case((), UserInfo("tester"), "", "")
 NO_PORT = 'Gadget.fuzz.example.com "empty" is invalid: spec.port: Invalid value: "{0}": spec.port in body must be of type integer,string: "{0}"'
 NO_POLICY = 'HorizontalPodAutoscaler.autoscaling "scale" is invalid: spec.behavior.{}: Required value: must specify at least one Policy'
-UNLIKE = {"kind": "Job", "metadata": {}}
+NO_FIELD = (
+    'CustomResourceDefinition.apiextensions.k8s.io "gadgets" is invalid: {}: Forbidden: dependencies is not supported]'
+)
+UNLIKE: JsonObject = {"kind": "Job", "metadata": {}}
 
 
 def differing(where: str, operation: Operation, theirs: Outcome) -> Compared:
@@ -38,6 +41,8 @@ def labelled(**labels: str) -> Made:
             differing("HorizontalPodAutoscaler/scale", "UPDATE", Refused(422, NO_POLICY.format("scaleUp.policies"))),
         ),
         (False, differing("HorizontalPodAutoscaler/scale", "UPDATE", Refused(422, NO_POLICY.format("scaleUp.other")))),
+        (True, differing("CustomResourceDefinition/gadgets", "UPDATE", Refused(422, NO_FIELD.format("[spec")))),
+        (False, differing("CustomResourceDefinition/gadgets", "UPDATE", Refused(500, NO_FIELD.format("[spec")))),
         (True, differing("Job/once", "CREATE", labelled(**{"controller-uid": "6ec2"}))),
         (False, differing("Job/once", "UPDATE", labelled(**{"controller-uid": "6ec2"}))),
         (False, differing("Pod/once", "CREATE", labelled(**{"controller-uid": "6ec2"}))),

@@ -107,7 +107,7 @@ EXPLAINED: tuple[Refusal | Content, ...] = (
     Refusal(
         "an empty map, which is not stored, is refused where no map may be",
         422,
-        r"CustomResourceDefinition\S* .* is not supported$",
+        r"CustomResourceDefinition\S* .* is not supported\]?$",
         always=True,
     ),
     Refusal(
