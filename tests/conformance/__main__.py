@@ -50,7 +50,7 @@ def score(results: Iterable[Result], report: Path) -> Score:
     """Add up the comparisons of one file and write down what differs."""
     cases = right = text = skipped = cost = 0
     metered = False
-    differences = []
+    differences: list[dict[str, object]] = []
     for result in results:
         cases += 1
         right += result.right
