@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks import recordings
 from benchmarks.corpus import forget
 from benchmarks.measured import ROUNDS, say
-from scanner.evaluate import CompiledPolicy, compile_policy
+from scanner.admission.compiled import CompiledPolicy, compile_policy
 from scanner.model.policy import Policy
 from scanner.policies.manifest import read_policy
 

@@ -10,8 +10,9 @@ from typing import Any
 
 from benchmarks import recordings
 from scanner import cel
+from scanner.admission.compiled import CompiledPolicy, compile_policy
+from scanner.admission.request import Request, request_map
 from scanner.cel.functions import quantity, regex
-from scanner.evaluate import CompiledPolicy, Request, compile_policy, request_map
 from scanner.model.resource import Kind, UserInfo, resource_of
 from scanner.policies.manifest import read_policy
 

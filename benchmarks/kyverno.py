@@ -10,15 +10,17 @@ import orjson
 
 from benchmarks.measured import ROUNDS, say
 from benchmarks.policies import policies
+from scanner.admission.context import EvaluationContext
+from scanner.admission.dispatch import BoundPolicy
+from scanner.audit.page import PageEvaluator
 from scanner.cluster.definitions import builtin_kinds
 from scanner.model.resource import Kind, Page
-from scanner.page import Judge
-from scanner.plan import KindPlan, equivalents, plan
 from scanner.policies.kyverno import bind as kyverno
-from scanner.policies.kyverno.bind import Circumstances
+from scanner.policies.kyverno.bind import KyvernoContext
 from scanner.policies.kyverno.spec import read_policy as read_kyverno
-from scanner.policies.validating import Bound, World, bind, read_binding, read_policy
-from scanner.sources import ParamTable
+from scanner.policies.plan import KindPlan, equivalents, plan
+from scanner.policies.validating.bind import bind, read_binding, read_policy
+from scanner.scan.param_table import ParamTable
 
 _GOAL = 1.2
 _PAGE = 500
@@ -45,8 +47,8 @@ def against_admission() -> None:
     admission = [one for one in documents if one["kind"] == "ValidatingAdmissionPolicy"]
     bindings = [one for one in documents if one not in admission]
     theirs = _judge(bind([read_policy(one) for one in admission], [read_binding(one) for one in bindings]))
-    circumstances = Circumstances(datetime.now(UTC))
-    ours = _judge(kyverno.bind([read_kyverno(_as_kyverno(one)) for one in admission], (), circumstances))
+    kyverno_context = KyvernoContext(datetime.now(UTC))
+    ours = _judge(kyverno.bind([read_kyverno(_as_kyverno(one)) for one in admission], (), kyverno_context))
     page = _page()
     rounds = [(_seconds(ours, page), _seconds(theirs, page)) for _ in range(ROUNDS)]
     mine, other = (sorted(times)[ROUNDS // 2] for times in zip(*rounds, strict=True))
@@ -64,11 +66,11 @@ def _as_kyverno(policy: Any) -> Any:
     return {**policy, "apiVersion": "policies.kyverno.io/v1", "kind": "ValidatingPolicy", "spec": spec}
 
 
-def _judge(bound: tuple[Bound, ...]) -> tuple[Judge, KindPlan]:
+def _judge(bound: tuple[BoundPolicy, ...]) -> tuple[PageEvaluator, KindPlan]:
     kinds = builtin_kinds()
-    world = World(params=ParamTable(kinds), namespaces={"team": _TEAM}, equivalents=equivalents(kinds))
+    world = EvaluationContext(params=ParamTable(kinds), namespaces={"team": _TEAM}, equivalents=equivalents(kinds))
     (chosen,) = (one for one in plan(kinds, bound) if one.kind == _PODS)
-    return Judge(world), chosen
+    return PageEvaluator(world), chosen
 
 
 def _page() -> bytes:
@@ -85,7 +87,7 @@ def _page() -> bytes:
     return orjson.dumps({"items": pods})
 
 
-def _seconds(side: tuple[Judge, KindPlan], page: bytes) -> float:
+def _seconds(side: tuple[PageEvaluator, KindPlan], page: bytes) -> float:
     judge, chosen = side
     started = time.perf_counter()
     for number in range(_PAGES):

@@ -66,7 +66,7 @@ class Live:
             "-o", "json", "-q", *os.environ.get("FLAGS", "").split(),
         ]  # fmt: skip
 
-    def bare(self) -> list[str]:
+    def without_param(self) -> list[str]:
         """The command of the bare client, for the lists that the scan makes."""
         token = self.home / "token"
         token.write_text(self.server.token)

@@ -15,7 +15,7 @@ def main() -> None:
         with filled(size) as live:
             scans, bares = [], []
             for _ in range(rounds()):
-                bares.append(live.timed(live.bare()))
+                bares.append(live.timed(live.without_param()))
                 scans.append(live.timed(live.scan()))
             print(f"{size:,}: {live.described()}")
             print(f"  scan {median(scans):.2f} s {[f'{it:.2f}' for it in scans]}")

@@ -28,8 +28,10 @@ from scanner.cluster.schemas import KnownSchemas, builtin_schemas
 from scanner.model.json import Json, JsonObject, as_object, as_text
 from scanner.model.resource import Kind, Page, UserInfo
 from scanner.model.scan import ClusterIdentity, Scan
-from scanner.scan import Discovery, Options, run
-from scanner.sources import Manifest
+from scanner.scan.documents import Manifest
+from scanner.scan.edges import Discovery
+from scanner.scan.options import Options
+from scanner.scan.run import run
 from scanner.store import open_store
 
 _GOAL = 1.3

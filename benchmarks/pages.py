@@ -13,13 +13,14 @@ import orjson
 
 from benchmarks.corpus import recorded
 from benchmarks.measured import ROUNDS, conclude, say
+from scanner.admission.context import EvaluationContext
+from scanner.audit.page import PageEvaluator
 from scanner.cluster.definitions import builtin_kinds
 from scanner.model.resource import Kind, Page, UserInfo
-from scanner.page import Judge
-from scanner.plan import KindPlan, equivalents, plan
-from scanner.policies.validating import World, bind, read_binding, read_policy
-from scanner.sources import ParamTable
-from scanner.workers.process import settle
+from scanner.policies.plan import KindPlan, equivalents, plan
+from scanner.policies.validating.bind import bind, read_binding, read_policy
+from scanner.scan.param_table import ParamTable
+from scanner.scan.workers.process import settle
 
 _GOAL = 1.6
 _PAGE = 500
@@ -43,7 +44,7 @@ def _named(document: Any, number: int) -> Any:
 
 
 @cache
-def judge() -> tuple[Judge, KindPlan]:
+def judge() -> tuple[PageEvaluator, KindPlan]:
     """Eighteen complete policies, each with its binding, ready to judge pages."""
     cases = [case for case in recorded()["cases"] if case["name"] not in _NAMED]
     policies = [read_policy(_policy(case)) for case in cases]
@@ -51,14 +52,14 @@ def judge() -> tuple[Judge, KindPlan]:
     kinds = builtin_kinds()
     bound = bind(policies, bindings)
     names = {as_namespace(document) for document in recorded()["objects"]}
-    world = World(
+    world = EvaluationContext(
         params=ParamTable(kinds),
         namespaces={name: {"metadata": {"name": name, "labels": {"env": "prod"}}} for name in names},
         equivalents=equivalents(kinds),
         user=UserInfo("auditor", groups=("system:authenticated",)),
     )
     (chosen,) = (one for one in plan(kinds, bound) if one.kind == _KIND)
-    return Judge(world), chosen
+    return PageEvaluator(world), chosen
 
 
 def as_namespace(document: Any) -> str:

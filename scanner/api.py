@@ -17,27 +17,31 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
+from scanner.admission.auditability import AUDITABLE
+from scanner.admission.context import EvaluationContext
+from scanner.admission.dispatch import InvocationResult, judge
+from scanner.admission.match import exempt
+from scanner.admission.versions import convert
 from scanner.cel import Decider, Remembering
-from scanner.convert import convert
 from scanner.errors import InvalidManifest, SchemaUnknown, UsageError
-from scanner.match import exempt
 from scanner.model.json import JsonObject, as_text, dig
 from scanner.model.policy import Operation
 from scanner.model.release import release_of
 from scanner.model.resource import Kind, Resource, UserInfo, resource_of
-from scanner.plan import equivalents
-from scanner.policies import manifest, mutating, validating
+from scanner.policies import manifest
 from scanner.policies.kyverno import bind as kyverno
 from scanner.policies.kyverno import spec
-from scanner.policies.kyverno.bind import Circumstances
+from scanner.policies.kyverno.bind import KyvernoContext
 from scanner.policies.kyverno.exceptions import read_exception
-from scanner.policies.mutating import NoSchemas
-from scanner.policies.mutation import Schemas
-from scanner.policies.reading import AUDITABLE
-from scanner.policies.validating import Ruling, World, bind, judge
-from scanner.sources import ParamTable
+from scanner.policies.mutating import bind as mutating
+from scanner.policies.mutating.bind import NoSchemas
+from scanner.policies.mutating.mutation import Schemas
+from scanner.policies.plan import equivalents
+from scanner.policies.validating import bind as validating
+from scanner.policies.validating.bind import bind
+from scanner.scan.param_table import ParamTable
 
-__all__ = ["Auditor", "Circumstances", "InvalidManifest", "Ruling", "SchemaUnknown", "Schemas", "UserInfo"]
+__all__ = ["Auditor", "InvalidManifest", "InvocationResult", "KyvernoContext", "SchemaUnknown", "Schemas", "UserInfo"]
 
 
 class Auditor:
@@ -70,7 +74,7 @@ class Auditor:
         kubernetes_version: str = "",
         schemas: Schemas | None = None,
         exceptions: Iterable[JsonObject] = (),
-        circumstances: Circumstances | None = None,
+        kyverno_context: KyvernoContext | None = None,
     ) -> None:
         source = "document" if validate else "cluster"
         self.release = release_of(kubernetes_version)
@@ -99,13 +103,13 @@ class Auditor:
             *kyverno.bind(
                 [spec.read_policy(document, source=source) for document in documents if spec.is_policy(document)],
                 [read_exception(document, source=source) for document in exceptions],
-                circumstances or Circumstances(datetime.now(tz=UTC)),
+                kyverno_context or KyvernoContext(datetime.now(tz=UTC)),
             ),
         )
         table = ParamTable(served)
         for document in params:
             table.add(document)
-        self._world = World(
+        self._world = EvaluationContext(
             params=table,
             namespaces={as_text(dig(document, "metadata", "name")): document for document in namespaces},
             implied_namespaces=not strict_namespaces,
@@ -114,7 +118,7 @@ class Auditor:
             authorizer=authorizer and Remembering(authorizer),
         )
 
-    def evaluate(self, document: JsonObject, *, operation: Operation | None = None) -> tuple[Ruling, ...]:
+    def evaluate(self, document: JsonObject, *, operation: Operation | None = None) -> tuple[InvocationResult, ...]:
         """What every policy in force says about one object, by policy, binding and param.
 
         `operation` is CREATE, UPDATE (one that changes nothing), or by default the first of these that a rule names.
@@ -129,7 +133,12 @@ class Auditor:
         world = self._world.on((operation,)) if operation else self._world.on(AUDITABLE)
         views = tuple(self._views(document, kind))
         asked = [bound for bound in self._bound if not exempt(kind, static=bound.policy.static)]
-        return tuple(ruling for bound in asked for resource in views for ruling in judge(bound, resource, kind, world))
+        return tuple(
+            invocation_result
+            for bound in asked
+            for resource in views
+            for invocation_result in judge(bound, resource, kind, world)
+        )
 
     def _views(self, document: JsonObject, kind: Kind) -> Iterator[Resource]:
         """The object in each of its kinds."""

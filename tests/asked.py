@@ -16,7 +16,7 @@ from scanner.model.json import JsonObject
 from scanner.model.outcome import Errored, Violated
 from scanner.model.release import minor_of
 from scanner.model.resource import Kind, UserInfo
-from scanner.policies.validating import read_policy
+from scanner.policies.validating.bind import read_policy
 
 ACCEPTED = "accepted"
 ALLOWED = "allowed"
@@ -68,8 +68,12 @@ def about_object(
         authorizer=AllowAll(),
         kubernetes_version=version,
     )
-    rulings = auditor.evaluate(document, operation="CREATE")
-    outcomes = [judgement.outcome for ruling in rulings for judgement in ruling.judgements]
+    invocation_results = auditor.evaluate(document, operation="CREATE")
+    outcomes = [
+        check_result.outcome
+        for invocation_result in invocation_results
+        for check_result in invocation_result.check_results
+    ]
     denied = [one for one in outcomes if isinstance(one, Violated) or (isinstance(one, Errored) and one.would_deny)]
     return denied[0].message if denied else ALLOWED
 

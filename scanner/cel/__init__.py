@@ -4,32 +4,44 @@
 well, and `Program.bound(extents)` what that can be at most. Refusals and run-time errors carry the texts of kube-apiserver.
 """
 
-from scanner.cel.cost import PER_CALL_LIMIT
-from scanner.cel.depths import ELEMENTS, SHAPE
-from scanner.cel.env import AUTHORIZATION, PARAMS, Environment
-from scanner.cel.errors import CompileError, CostExceeded, EvaluationError, TooLarge
-from scanner.cel.extent import (
+from scanner.cel.analysis.deep_reads import ELEMENTS, SHAPE
+from scanner.cel.analysis.flows import Flow, followed
+from scanner.cel.analysis.wrapper_differences import Difference, wrapper_differences
+from scanner.cel.checking.env import AUTHORIZATION, PARAMS, Environment
+from scanner.cel.checking.patches import JSON_PATCH, OBJECT, PATCH_LIST, for_patches
+from scanner.cel.cost.extent import (
     BOUNDLESS,
     LARGEST_SIZE,
     NOTHING,
-    Extent,
+    SizeBound,
     entries_at,
     extent_of_document,
     extent_of_size,
     size_of_document,
     widest_of,
 )
-from scanner.cel.flows import Flow, followed
+from scanner.cel.cost.prices import PER_CALL_LIMIT
+from scanner.cel.errors import CompileError, CostExceeded, EvaluationError, TooLarge
+from scanner.cel.explanation.outline import Part, outline
+from scanner.cel.explanation.places import Place
+from scanner.cel.explanation.reasons import Explanation, Reason, explain
 from scanner.cel.functions.authorizer import Answer, Authorizer, Decider, Question, Remembering, Subject
-from scanner.cel.made import Making, Notes, noting
-from scanner.cel.parser import LARGEST
-from scanner.cel.patches import JSON_PATCH, OBJECT, PATCH_LIST, for_patches
-from scanner.cel.places import Place
 from scanner.cel.program import Measured, Program, compile
-from scanner.cel.reasons import Explanation, Reason
-from scanner.cel.type_system import BOOL, DYN, NULL, STRING, Type
-from scanner.cel.values import Duration, KeyedMap, Lazy, Message, Optional, Struct, Timestamp, UInt, Value, type_name
-from scanner.cel.wrapped import Told, telling
+from scanner.cel.syntax.parser import LARGEST
+from scanner.cel.types.type_system import BOOL, DYN, NULL, STRING, Type
+from scanner.cel.values.list_kinds import Making, Notes, noting
+from scanner.cel.values.values import (
+    Duration,
+    KeyedMap,
+    Lazy,
+    Message,
+    Optional,
+    Struct,
+    Timestamp,
+    UInt,
+    Value,
+    type_name,
+)
 
 __all__ = [
     "AUTHORIZATION",
@@ -53,11 +65,11 @@ __all__ = [
     "CompileError",
     "CostExceeded",
     "Decider",
+    "Difference",
     "Duration",
     "Environment",
     "EvaluationError",
     "Explanation",
-    "Extent",
     "Flow",
     "KeyedMap",
     "Lazy",
@@ -66,28 +78,31 @@ __all__ = [
     "Message",
     "Notes",
     "Optional",
+    "Part",
     "Place",
     "Program",
     "Question",
     "Reason",
     "Remembering",
+    "SizeBound",
     "Struct",
     "Subject",
     "Timestamp",
-    "Told",
     "TooLarge",
     "Type",
     "UInt",
     "Value",
     "compile",
     "entries_at",
+    "explain",
     "extent_of_document",
     "extent_of_size",
     "followed",
     "for_patches",
     "noting",
+    "outline",
     "size_of_document",
-    "telling",
     "type_name",
     "widest_of",
+    "wrapper_differences",
 ]

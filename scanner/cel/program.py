@@ -2,52 +2,41 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from scanner.cel import (
-    bounds,
-    depths,
-    exact,
-    fast,
-    flows,
-    inspection,
-    metered,
-    notes,
-    parser,
-    reads,
-    reasons,
-    salvage,
-    syntax,
-)
-from scanner.cel.checker import check
-from scanner.cel.cost import PER_CALL_LIMIT
-from scanner.cel.depth import with_room
+from scanner.cel.analysis import deep_reads, flows, reads
+from scanner.cel.analysis.analysis import Analysis
+from scanner.cel.analysis.constants import fold
+from scanner.cel.checking.checker import check
+from scanner.cel.checking.validators import validate
+from scanner.cel.cost import bounds, metered
+from scanner.cel.cost.meter import Meter
+from scanner.cel.cost.prices import PER_CALL_LIMIT
 from scanner.cel.errors import CompileError, CostExceeded, EvaluationError, InstantiationError, Interrupted, TooLarge
-from scanner.cel.folding import fold
-from scanner.cel.frame import MISSING
-from scanner.cel.lexer import UnknownCharacter
-from scanner.cel.meter import Meter
-from scanner.cel.parser import NotInGrammar, TooDeep
+from scanner.cel.evaluation import exact
+from scanner.cel.evaluation.frame import MISSING
+from scanner.cel.generation import fast
 from scanner.cel.releases import KNOWN_BACKQUOTES, RESULT_TYPES, TYPED_PAIRS
-from scanner.cel.source import NOWHERE, Issue, Source
-from scanner.cel.telling import telling
-from scanner.cel.type_system import is_untyped
-from scanner.cel.validators import validate
+from scanner.cel.stack import with_room
+from scanner.cel.syntax import error_recovery, parser, syntax_errors
+from scanner.cel.syntax.lexer import UnknownCharacter
+from scanner.cel.syntax.parser import NotInGrammar, TooDeep
+from scanner.cel.syntax.source import NOWHERE, Issue, Source
+from scanner.cel.types.type_system import is_untyped
+from scanner.cel.values.exact_only import exact_only
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from scanner.cel.bounds import Bound
-    from scanner.cel.checker import Checked
-    from scanner.cel.env import Environment
-    from scanner.cel.extent import Extent
-    from scanner.cel.folding import Folded
-    from scanner.cel.tree import Node
-    from scanner.cel.type_system import Type
-    from scanner.cel.values import Value
+    from scanner.cel.checking.checker import Checked
+    from scanner.cel.checking.env import Environment
+    from scanner.cel.cost.bounds import Bound
+    from scanner.cel.cost.extent import SizeBound
+    from scanner.cel.syntax.tree import Node
+    from scanner.cel.types.type_system import Type
+    from scanner.cel.values.values import Value
 
 
 _UNTYPED = "unexpected compilation error: missing type conversion to proto: "
@@ -55,16 +44,6 @@ _LARGEST_TYPE = 300
 """Ours; what one expression can nest by itself has less."""
 _WORTH_GENERATING = 3
 """How often an expression is evaluated by closures before its function is generated: many are never evaluated again."""
-
-
-@dataclass(frozen=True, slots=True)
-class Analysis:
-    """A well-typed tree and what is known about it before evaluation."""
-
-    root: Node
-    checked: Checked
-    folded: Folded
-    environment: Environment
 
 
 class Measured(NamedTuple):
@@ -82,17 +61,16 @@ class Program:
     """
 
     __slots__ = (
-        "_analysis",
         "_evaluated",
         "_fast",
         "_function",
         "_is_absorbing",
         "_is_generated",
         "_metered",
-        "_noting",
         "_planned",
         "_room",
         "_watch",
+        "analysis",
         "reads",
         "result_type",
         "size",
@@ -105,7 +83,7 @@ class Program:
         self.result_type: Type = checked.types[root.id]
         self.reads = reads.paths(root, checked, frozenset(name for name, _ in declared))
         self.size = len(checked.types)
-        self._analysis = analysis
+        self.analysis = analysis
         self._evaluated = 0
         self._fast: fast.Fast | None = None
         self._function: fast.Fast | None = None
@@ -113,13 +91,12 @@ class Program:
         self._is_generated = False
         self._watch = fast.Watch(None)
         self._metered: metered.Planned | None = None
-        self._noting: notes.Noting | None = None
         self._planned = planned
         self._room: list[Value] = [None] * (planned.size - len(planned.roots))
 
     def evaluate(self, activation: Mapping[str, object]) -> Value:
         """Return the value for these variables; raise `EvaluationError` with upstream's text."""
-        if telling():
+        if exact_only():
             return self.evaluate_exactly(activation)
         if self._fast is not None:
             try:
@@ -139,7 +116,7 @@ class Program:
         """
         if not self._is_generated:
             self._is_generated = True
-            analysis = self._analysis
+            analysis = self.analysis
             self._function = fast.build(
                 self.text, analysis.root, analysis.checked, analysis.folded, analysis.environment
             )
@@ -158,40 +135,24 @@ class Program:
 
     def absorbing(self) -> fast.Fast | None:
         """Return the absorbing form of the generated function; None where there is no other than the usual one."""
-        analysis = self._analysis
+        analysis = self.analysis
         return fast.build(
             self.text, analysis.root, analysis.checked, analysis.folded, analysis.environment, absorbing=True
         )
 
-    def explain(
-        self, activation: Mapping[str, object], variables: Mapping[str, Program] | None = None
-    ) -> reasons.Explanation:
-        """Return what decided an evaluation; `variables` are the programs of the policy's variables."""
-        return reasons.explain(self, activation, variables or {})
-
-    def depths(self) -> frozenset[depths.Path]:
+    def depths(self) -> frozenset[deep_reads.Path]:
         """Return the paths that the expression reads, through loops."""
-        declared = frozenset(name for name, _ in self._analysis.environment.variables)
-        return depths.depths(self._analysis.root, self._analysis.checked, declared)
+        declared = frozenset(name for name, _ in self.analysis.environment.variables)
+        return deep_reads.depths(self.analysis.root, self.analysis.checked, declared)
 
     def flow(self) -> flows.Flow:
         """Return what the expression hands on, and what it computes something from."""
-        declared = frozenset(name for name, _ in self._analysis.environment.variables)
-        return flows.flow(self._analysis.root, self._analysis.checked, declared)
-
-    def noting(self) -> notes.Noting:
-        """Return the closures that note what each part comes to."""
-        if self._noting is None:
-            self._noting = notes.Noting(self._analysis)
-        return self._noting
-
-    def parts(self) -> tuple[inspection.Part, ...]:
-        """Return the tree with its types, parents first, as people read it."""
-        return tuple(inspection.parts(self._analysis))
+        declared = frozenset(name for name, _ in self.analysis.environment.variables)
+        return flows.flow(self.analysis.root, self.analysis.checked, declared)
 
     def python(self) -> str:
         """Return the generated function as people read it; empty when there is none."""
-        analysis = self._analysis
+        analysis = self.analysis
         return fast.python_of(self.text, analysis.root, analysis.checked, analysis.folded, analysis.environment)
 
     def evaluate_exactly(self, activation: Mapping[str, object]) -> Value:
@@ -217,23 +178,25 @@ class Program:
         except EvaluationError as error:
             return Measured(error, meter.cost)
 
-    def bound(self, extents: Mapping[str, Extent], lengths: Mapping[reads.Path, float] = MappingProxyType({})) -> Bound:
+    def bound(
+        self, extents: Mapping[str, SizeBound], lengths: Mapping[reads.Path, float] = MappingProxyType({})
+    ) -> Bound:
         """Return what an evaluation costs at most, and what is in its value, when this much is in what it reads.
 
         What `extents` does not name may be anything, and `lengths` are those of `ranges`, as far as they are known.
         An evaluation whose bound is within the limits need not be measured.
         """
-        analysis = self._analysis
+        analysis = self.analysis
         return with_room(lambda: bounds.bound(analysis.root, analysis.checked, analysis.folded, extents, lengths))
 
     @property
     def ranges(self) -> frozenset[reads.Path]:
         """The paths into `object` and `oldObject` that loops run over."""
-        return bounds.ranges(self._analysis.root, self._analysis.checked)
+        return bounds.ranges(self.analysis.root, self.analysis.checked)
 
     def count(self, activation: Mapping[str, object], limit: int = PER_CALL_LIMIT) -> Meter:
         """Return a meter that has counted an evaluation, to its end or until it stopped."""
-        planned, analysis = self._metered, self._analysis
+        planned, analysis = self._metered, self.analysis
         if planned is None:
             planned = with_room(
                 lambda: metered.plan(analysis.root, analysis.checked, analysis.folded, analysis.environment)
@@ -288,10 +251,10 @@ def _parse(source: Source, env: Environment) -> Node:
 
 
 def _syntax_issues(text: str, env: Environment) -> list[Issue]:
-    tree, issues = syntax.explain(text, quotes=KNOWN_BACKQUOTES.holds(env.version))
+    tree, issues = syntax_errors.explain(text, quotes=KNOWN_BACKQUOTES.holds(env.version))
     if tree is None:
         return issues
-    return [*issues, *salvage.complaints(tree, parser.Parser([], env.version, env.features, env.macros))]
+    return [*issues, *error_recovery.complaints(tree, parser.Parser([], env.version, env.features, env.macros))]
 
 
 def _failed(source: Source, issues: list[Issue]) -> CompileError:

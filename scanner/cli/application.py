@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from scanner.cli import db, explain, policies, rbac, report, scan, scans, test, verify_parity, version
-from scanner.cli.grouped import Grouped
+from scanner.cli.help_format import Grouped
 
 EPILOG = (
     "Exit codes: 0 done and complete · 1 a gate failed · 2 usage or configuration · 3 the scan is incomplete · "

@@ -39,10 +39,10 @@ def command(
     ] = False,
 ) -> None:
     """Say in plain words what a policy asks and what it found, or what a finding means."""
-    from scanner.cli import show  # noqa: PLC0415 - nothing is imported before it is needed
+    from scanner.cli import terminal  # noqa: PLC0415 - nothing is imported before it is needed
 
     with existing(db) as store:
-        show.text(_lines(store, what, cluster_name or None, python=python))
+        terminal.text(_lines(store, what, cluster_name or None, python=python))
 
 
 def _lines(store: SqlReader, what: str, cluster: str | None, *, python: bool) -> Iterator[str]:
@@ -87,7 +87,7 @@ def _policy(entry: PolicyRecord, record: ScanRecord) -> Iterator[str]:
 
 def _python(policy: Policy, rules: Minor) -> Iterator[str]:
     """What is evaluated for most objects; where it raises, the exact evaluator decides."""
-    from scanner.policies.languages import compiled  # noqa: PLC0415 - nothing is imported before it is needed
+    from scanner.policies.language import compiled  # noqa: PLC0415 - nothing is imported before it is needed
 
     for place, expression in compiled(policy, rules).expressions():
         yield f"# {place}"
@@ -100,11 +100,12 @@ def _python(policy: Policy, rules: Minor) -> Iterator[str]:
 
 
 def _inspected(program: Program) -> Iterator[str]:
+    from scanner.cel import outline  # noqa: PLC0415 - nothing is imported before it is needed
     from scanner.report.words import cut  # noqa: PLC0415 - nothing is imported before it is needed
 
     reads = ", ".join(".".join(path) for path in sorted(program.reads))
     yield f"# reads {reads or 'nothing'}"
-    for part in program.parts():
+    for part in outline(program):
         constant = ", constant" if part.constant else ""
         yield f"# {'  ' * part.depth}{cut(part.text)}: {part.type}{constant}"
     yield from program.python().splitlines() or ["# only the exact evaluator evaluates this"]

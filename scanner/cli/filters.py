@@ -9,7 +9,7 @@ import typer
 from scanner.errors import UsageError
 
 if TYPE_CHECKING:
-    from scanner.scan import KyvernoConfiguration
+    from scanner.scan.options import KyvernoConfiguration
 
 FLAG = "--kyverno-resource-filters"
 FiltersOption = Annotated[
@@ -31,7 +31,7 @@ _FORMS = "write default, none, filters such as [Pod,kube-*,*], or the NAMESPACE/
 def kyverno_configuration(values: list[str]) -> KyvernoConfiguration:
     """What the flag says about Kyverno's configuration. Raises UsageError for what means nothing, or several things."""
     from scanner.policies.kyverno.configuration import DEFAULT, NOTHING, Configuration, is_filters, parse_filters  # noqa: PLC0415 - nothing is imported before it is needed
-    from scanner.scan import KyvernoConfiguration  # noqa: PLC0415
+    from scanner.scan.options import KyvernoConfiguration  # noqa: PLC0415
 
     if not values:
         return KyvernoConfiguration()

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from scanner.cli.database import ClusterNameOption, DbOption, existing
-from scanner.cli.show import table
+from scanner.cli.terminal import table
 
 if TYPE_CHECKING:
     from scanner.model.policy import Binding

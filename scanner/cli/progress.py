@@ -10,8 +10,8 @@ from shutil import get_terminal_size
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
 
-from scanner.cli.show import visible
 from scanner.cli.spelled import steer
+from scanner.cli.terminal import visible
 
 if TYPE_CHECKING:
     from scanner.model.scan import Coverage

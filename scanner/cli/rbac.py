@@ -14,7 +14,7 @@ from scanner.cli.values import reject_empty
 
 if TYPE_CHECKING:
     from scanner.cluster.live import LiveCluster
-    from scanner.needs import Need, Needs
+    from scanner.rbac import Need, Needs
 
 _INCOMPLETE = 3
 _EPILOG = "Exit codes: 0 nothing will be missing · 2 usage · 3 a scan would be incomplete · 4 could not run."
@@ -110,7 +110,7 @@ def generate(
     """Print the roles that a scan needs: exactly the kinds, params and namespaces of the policies that are bound now."""
     import yaml  # noqa: PLC0415 - nothing is imported before it is needed
 
-    from scanner.cli.show import text  # noqa: PLC0415
+    from scanner.cli.terminal import text  # noqa: PLC0415
     from scanner.cluster.rights import roles  # noqa: PLC0415
 
     cluster = _connected(kubeconfig, context, as_user, as_groups)
@@ -145,8 +145,8 @@ def _needed(
 ) -> Needs:
     from scanner.cli.inputs import policy_files  # noqa: PLC0415 - nothing is imported before it is needed
     from scanner.model.scan import Scope  # noqa: PLC0415
-    from scanner.needs import needs  # noqa: PLC0415
-    from scanner.scan import Options  # noqa: PLC0415
+    from scanner.rbac import needs  # noqa: PLC0415
+    from scanner.scan.options import Options  # noqa: PLC0415
 
     reject_empty({"-n": namespaces, "--skip-kind": skip_kinds})
     manifests, gaps = policy_files(files)
@@ -157,7 +157,7 @@ def _needed(
 
 
 def _show_table(answered: list[tuple[Need, bool]]) -> None:
-    from scanner.cli.show import table, text  # noqa: PLC0415 - nothing is imported before it is needed
+    from scanner.cli.terminal import table, text  # noqa: PLC0415 - nothing is imported before it is needed
 
     table(
         ("ALLOWED", "VERB", "RESOURCE", "WHERE", "WHAT FOR"),
@@ -170,7 +170,7 @@ def _show_table(answered: list[tuple[Need, bool]]) -> None:
 def _show_json(answered: list[tuple[Need, bool]], needed: Needs, *, complete: bool) -> None:
     import orjson  # noqa: PLC0415 - nothing is imported before it is needed
 
-    from scanner.cli.show import text  # noqa: PLC0415
+    from scanner.cli.terminal import text  # noqa: PLC0415
 
     rights = [
         {"group": it.group, "resource": it.resource, "verb": it.verb, "namespace": it.namespace, "name": it.name}

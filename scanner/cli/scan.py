@@ -29,11 +29,11 @@ from scanner.cli.filters import FLAG, FiltersOption, kyverno_configuration
 from scanner.cli.gates import FailOn, failed
 from scanner.cli.inputs import files_as_cluster, policies_among, policy_files, reject_stdin_twice
 from scanner.cli.interruption import Interruption
-from scanner.cli.named import Named
+from scanner.cli.named_cluster import NamedCluster
 from scanner.cli.opinion import SampleOption, SecondOpinionOption, second_opinion
 from scanner.cli.progress import Progress
 from scanner.cli.report import HtmlOption, Output, OutputOption
-from scanner.cli.requested import (
+from scanner.cli.simulated_request import (
     ExtraOption,
     GroupsOption,
     Operation,
@@ -47,11 +47,12 @@ from scanner.errors import UsageError
 from scanner.model.scan import ScanState, Scope
 
 if TYPE_CHECKING:
-    from scanner.cel.kyverno import Network
     from scanner.model.resource import UserInfo
     from scanner.model.scan import Scan, ScanRecord
     from scanner.opinion.comparison import Comparison
-    from scanner.scan import Cluster, Options
+    from scanner.policies.kyverno.libraries import Network
+    from scanner.scan.edges import Cluster
+    from scanner.scan.options import Options
     from scanner.store import SqlStore
 
 EPILOG = (
@@ -317,7 +318,7 @@ def command(
         cluster = connection.cluster()
     with Progress(quiet=quiet, verbose=verbose) as progress, opened(db) as store, Interruption() as interruption:
         with second_opinion(engine, sample) as comparison:
-            named = Named(cluster, cluster_name, interruption)
+            named = NamedCluster(cluster, cluster_name, interruption)
             scan = _run(named, store, options, progress, workers, comparison)
         interruption.recorded()
         record = store.record(scan.id)
@@ -369,7 +370,7 @@ def _options(
     network: Network | None,
 ) -> Options:
     from scanner.cluster.yaml import load  # noqa: PLC0415 - nothing is imported before it is needed
-    from scanner.scan import Options  # noqa: PLC0415
+    from scanner.scan.options import Options  # noqa: PLC0415
 
     manifests, gaps = policy_files(files)
     return Options(
@@ -388,9 +389,9 @@ def _options(
 
 def _network(allowed: list[str]) -> Network:
     from scanner.cluster.destinations import destinations  # noqa: PLC0415 - nothing is imported before it is needed
-    from scanner.cluster.outside import Outside  # noqa: PLC0415
+    from scanner.cluster.http_client import HttpClient  # noqa: PLC0415
 
-    return Outside(destinations(allowed))
+    return HttpClient(destinations(allowed))
 
 
 def _from_files(source: list[Path], options: Options, name: str, version: str) -> tuple[Cluster, Options]:
@@ -403,15 +404,15 @@ def _from_files(source: list[Path], options: Options, name: str, version: str) -
 
 
 def _run(
-    cluster: Named,
+    cluster: NamedCluster,
     store: SqlStore,
     options: Options,
     progress: Progress,
     workers: int | None,
     comparison: Comparison | None,
 ) -> Scan:
-    from scanner.scan import run  # noqa: PLC0415 - nothing is imported before it is needed
-    from scanner.workers import LITTLE, cores, return_freed_memory  # noqa: PLC0415
+    from scanner.scan.run import run  # noqa: PLC0415 - nothing is imported before it is needed
+    from scanner.scan.workers import LITTLE, cores, return_freed_memory  # noqa: PLC0415
 
     return_freed_memory()
     identity = cluster.identity()
@@ -427,7 +428,7 @@ def _run(
         clock=lambda: datetime.now(UTC),
         progress=progress,
         workers=workers or cores(),
-        little=0 if workers else LITTLE,
+        fork_after_bytes=0 if workers else LITTLE,
         comparison=comparison,
     )
     progress.finish()

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from scanner.cli.database import DbOption, existing
-from scanner.cli.show import table
+from scanner.cli.terminal import table
 
 
 def command(

@@ -6,7 +6,7 @@ import io
 import sys
 from typing import TextIO
 
-from scanner.cli.show import visible
+from scanner.cli.terminal import visible
 
 
 class Spelled(io.TextIOWrapper):

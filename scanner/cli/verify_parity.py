@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from scanner.cli.progress import Progress
-from scanner.cli.requested import Operation
+from scanner.cli.simulated_request import Operation
 from scanner.cli.values import reject_empty, seconds
 from scanner.model.scan import Scope
 
@@ -130,16 +130,17 @@ def _live(
 
 def _verified(cluster: LiveCluster, scope: Scope, sample: int, seed: int, progress: Progress) -> Parity:
     from scanner.parity import verify  # noqa: PLC0415 - nothing is imported before it is needed
-    from scanner.scan import Options, outlook  # noqa: PLC0415
+    from scanner.scan.options import Options  # noqa: PLC0415
+    from scanner.scan.prepare import prepare  # noqa: PLC0415
 
-    seen = outlook(cluster, Options(scope=scope), datetime.now(UTC))
+    seen = prepare(cluster, Options(scope=scope), datetime.now(UTC))
     progress.say(f"Writing up to {sample:,} objects of {seen.cluster.name} as dry runs; nothing is changed")
     return verify(seen, cluster.dry_runs(), sample=sample, seed=seed)
 
 
 def _show(parity: Parity, output: Form) -> None:
     from scanner.cli.output import standard_output  # noqa: PLC0415 - nothing is imported before it is needed
-    from scanner.cli.show import text  # noqa: PLC0415
+    from scanner.cli.terminal import text  # noqa: PLC0415
     from scanner.report.parity import json_of, lines_of  # noqa: PLC0415
 
     if output is Form.TABLE:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from scanner.cluster.plain import Entries, plain_account, plain_kubeconfig
+from scanner.cluster.simple_kubeconfig import Entries, plain_account, plain_kubeconfig
 from scanner.errors import ClusterError
 from scanner.model.json import Json, as_list, as_text, dig, texts
 

@@ -15,7 +15,7 @@ from scanner.model.json import Json, JsonObject, as_list, as_text, dig, texts
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.release import Minor, minor_of
 from scanner.model.resource import Kind
-from scanner.scan import Discovery
+from scanner.scan.edges import Discovery
 
 ACCEPT: Final = (
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,"

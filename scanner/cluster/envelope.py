@@ -16,7 +16,7 @@ from typing import Final
 
 import msgspec
 
-from scanner.cel.depth import with_room
+from scanner.cel.stack import with_room
 from scanner.model.resource import Kind
 
 _QUOTED: Final = 100

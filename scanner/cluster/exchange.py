@@ -24,7 +24,7 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import ConnectTimeoutError, NameResolutionError, NewConnectionError
 from urllib3.util import Timeout
 
-from scanner.cluster.patience import Deadline
+from scanner.cluster.limits import Deadline
 
 MOST: Final = 64 << 20
 """Bytes that an answer may have, uncompressed. A page of 500 objects has 5 MB as a rule; one object has 3 MB at most, by default."""

@@ -17,13 +17,13 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Final, NoReturn
 
+from scanner.audit.repeats import RepeatDetector
 from scanner.cluster.envelope import Envelope, envelope
-from scanner.cluster.patience import Watch
+from scanner.cluster.limits import Watch
 from scanner.cluster.session import Answer, AnswerTooLarge, Session, Unanswered
 from scanner.errors import ClusterError, ListFailed
 from scanner.model.json import as_text, dig
 from scanner.model.resource import Kind, Page
-from scanner.seen import Seen
 
 _GONE: Final = 410
 _DOUBTS: Final = 2
@@ -81,7 +81,7 @@ class PagedList:
         self._tokens = {""}
         self._version = ""
         self._seam = ""
-        self._seen = Seen()
+        self._seen = RepeatDetector()
         self._announced: int | None = None
         self._begun_again = False
         self._expiries = 0
@@ -97,7 +97,7 @@ class PagedList:
         if self._ended:
             raise StopIteration
         started = self._clock()
-        data, read, seam = self._certain()
+        data, read, inconsistency = self._certain()
         self._number += 1
         self._version, self._seam = read.resource_version, ""
         self._doubts = self._expiries = 0
@@ -107,7 +107,7 @@ class PagedList:
         self._seen.add(read.names)
         self._ended = not read.token
         self._limit = min(self._limit * 2, self._most)
-        return Page(self._kind, self._number, data, read.resource_version, self._clock() - started, seam)
+        return Page(self._kind, self._number, data, read.resource_version, self._clock() - started, inconsistency)
 
     def _certain(self) -> tuple[bytes, Envelope, str]:
         """The bytes of a page of this list, what it states, and why it shows no one moment with the pages before it.
@@ -212,7 +212,7 @@ class PagedList:
         expired = f"the list expired after page {self._number}"
         token = as_text(dig(answer.body(), "metadata", "continue"))
         self._expiries += 1
-        self._announced, self._seen = None, Seen()
+        self._announced, self._seen = None, RepeatDetector()
         if self._expiries > _EXPIRIES or (self._begun_again and not token):
             self._fail(f"{expired}: {answer.message()}. Scan again when the server is less busy")
         if token:

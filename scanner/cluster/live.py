@@ -14,21 +14,21 @@ from urllib.parse import quote
 
 from scanner.cel import Decider
 from scanner.cluster import discovery
-from scanner.cluster.ahead import Ahead, Wanted
 from scanner.cluster.authorizer import Reviewer, may_ask
 from scanner.cluster.dryrun import DryRuns
 from scanner.cluster.labels import parse_selector
+from scanner.cluster.limits import RateLimiter, Watch
 from scanner.cluster.lists import PagedList
 from scanner.cluster.openapi import ServedSchemas, list_kind
-from scanner.cluster.patience import Pace, Watch
+from scanner.cluster.prefetch import Prefetcher, Wanted
 from scanner.cluster.rights import allowed
 from scanner.cluster.session import Answer, Session, Unanswered
 from scanner.errors import ClusterError, ListFailed
 from scanner.model.json import JsonObject, as_object, as_text, dig, texts
 from scanner.model.resource import Kind, Page, UserInfo
 from scanner.model.scan import ClusterIdentity
-from scanner.needs import Need
-from scanner.scan import Discovery
+from scanner.rbac import Need
+from scanner.scan.edges import Discovery
 
 CHUNK_SIZE: Final = 500
 _OK: Final = 200
@@ -69,7 +69,7 @@ class LiveCluster:
         """
         self._chunk_size = chunk_size
         self._kind_timeout = kind_timeout
-        self._ahead = Ahead(self._list, concurrency)
+        self._ahead = Prefetcher(self._list, concurrency)
         self._requester: UserInfo | None = None
         self._server_version = ""
         self._list_kinds: dict[Kind, str] = {}
@@ -79,7 +79,7 @@ class LiveCluster:
             as_user=as_user,
             as_groups=as_groups,
             request_timeout=request_timeout,
-            pace=Pace(qps, burst, sleep=sleep),
+            pace=RateLimiter(qps, burst, sleep=sleep),
             sleep=sleep,
         )
 

@@ -17,9 +17,9 @@ from urllib.parse import urlencode
 import orjson
 
 from scanner.cel import EvaluationError, Value
-from scanner.cel.kyverno import Unavailable
-from scanner.cel.kyverno.images import Image, parse
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig
+from scanner.policies.kyverno.libraries import Unavailable
+from scanner.policies.kyverno.libraries.images import Image, parse
 from scanner.policies.kyverno.request import with_doubles
 
 _FAILED: Final = "failed to get image data"

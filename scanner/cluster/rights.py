@@ -13,7 +13,7 @@ from typing import Final
 from scanner.cluster.session import Session, Unanswered
 from scanner.errors import ClusterError, UsageError
 from scanner.model.json import Json, JsonObject, dig
-from scanner.needs import Need
+from scanner.rbac import Need
 
 _AUTHORIZATION: Final = "authorization.k8s.io/v1"
 _REVIEWS: Final = f"/apis/{_AUTHORIZATION}/selfsubjectaccessreviews"

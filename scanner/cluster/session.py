@@ -30,7 +30,7 @@ from urllib3.util import Retry
 from scanner import __version__
 from scanner.cluster.credentials import Credentials, load_credentials
 from scanner.cluster.exchange import MOST, Received, TooLarge, fetch
-from scanner.cluster.patience import ATTEMPTS, Deadline, Pace, Watch, another, patience, pause_before
+from scanner.cluster.limits import ATTEMPTS, Deadline, RateLimiter, Watch, another, patience, pause_before
 from scanner.cluster.transport import encoding_for, pool_for, timeout_for, without_password
 from scanner.errors import UsageError
 from scanner.model.json import Json, JsonObject, as_object, as_text
@@ -115,7 +115,7 @@ class Session:
         as_user: str = "",
         as_groups: tuple[str, ...] = (),
         request_timeout: float | None = None,
-        pace: Pace | None = None,
+        pace: RateLimiter | None = None,
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -126,7 +126,7 @@ class Session:
         self._as_user = as_user or self._login.credentials.as_user
         self._as_groups = as_groups or self._login.credentials.as_groups
         self._seconds = request_timeout or None
-        self._pace = pace or Pace(0, 0)
+        self._pace = pace or RateLimiter(0, 0)
         self._sleep = sleep
         self._clock = clock
         self._lock = Lock()

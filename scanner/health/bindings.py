@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import permutations
 
+from scanner.admission.dispatch import BoundPolicy
 from scanner.model.policy import Binding, MatchResources, ParamRef, Policy
 from scanner.model.scan import Health, HealthKind
-from scanner.policies.validating import Bound
 
 
-def redundant(entry: Bound) -> Iterator[Health]:
+def redundant(entry: BoundPolicy) -> Iterator[Health]:
     """Bindings that add nothing to another one; of two that say the same, the later by name."""
     real = [binding for binding in entry.bindings if not binding.assumed]
     for one, other in permutations(real, 2):

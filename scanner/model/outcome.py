@@ -166,7 +166,7 @@ Outcome: TypeAlias = Passed | Violated | WouldChange | Errored | Skipped
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class CheckResult:
     """The outcome of one check. An invocation that was matched yields exactly one per check.
 
     `excepted_by` names the policy exceptions that keep this outcome from having any effect, after what keeps requests for the

@@ -88,7 +88,7 @@ class Page:
     data: bytes
     resource_version: str = ""
     seconds: float = 0.0
-    seam: str = ""
+    inconsistency: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -174,7 +174,7 @@ class Health:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Outside:
+class OutOfScope:
     """Something of the cluster that decides about requests as well, but that a scan does not evaluate."""
 
     kind: str
@@ -214,8 +214,8 @@ class PageResult:
     gaps: tuple[Gap, ...] = ()
     identities: tuple[str, ...] = ()
     repeated: int = 0
-    strained: dict[PolicyKey, float] = field(default_factory=dict)
-    bare: dict[BindingKey, int] = field(default_factory=dict)
+    budget_use: dict[PolicyKey, float] = field(default_factory=dict)
+    without_param: dict[BindingKey, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +243,7 @@ class ScanEnd:
     health: tuple[Health, ...]
     gaps: tuple[Gap, ...]
     evaluated_policies: tuple[PolicyKey, ...]
-    outside: tuple[Outside, ...] = ()
+    outside: tuple[OutOfScope, ...] = ()
     opinion: Opinion | None = None
 
 
@@ -298,5 +298,5 @@ class ScanRecord:
     findings: Callable[[], Iterator[StoredFinding]]
     resolved: Callable[[], Iterator[StoredFinding]]
     unchecked: int = 0
-    outside: tuple[Outside, ...] = ()
+    outside: tuple[OutOfScope, ...] = ()
     opinion: Opinion | None = None

@@ -6,7 +6,7 @@ Source of truth: the strict JSON serializer of apimachinery, which reads the res
 
 from __future__ import annotations
 
-from scanner.cel.text import quoted
+from scanner.cel.values.text import quoted
 from scanner.model.json import EMPTY, Json, JsonObject, as_text
 from scanner.mutate import goread
 from scanner.mutate.goread import BadBytes, Malformed, Mismatch, word

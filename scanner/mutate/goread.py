@@ -12,7 +12,7 @@ import orjson
 
 from scanner.cel.errors import EvaluationError
 from scanner.cel.functions.quantity import compare, parse
-from scanner.cel.text import printed_double
+from scanner.cel.values.text import printed_double
 from scanner.model.json import Json
 from scanner.mutate import gotimes
 from scanner.mutate.gotypes import Plain, Special

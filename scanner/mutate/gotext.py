@@ -8,8 +8,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from scanner import cel
-from scanner.cel.runtime import printed
-from scanner.cel.text import quoted
+from scanner.cel.values.runtime import printed
+from scanner.cel.values.text import quoted
 
 _SECOND = 10**9
 _UNITS = ((1, "ns"), (10**3, "µs"), (10**6, "ms"))

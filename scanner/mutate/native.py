@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from typing import TypeAlias, assert_never, cast
 
 from scanner import cel
-from scanner.cel import prototext
-from scanner.cel.runtime import go_type, printed
-from scanner.cel.text import quoted
+from scanner.cel.protobuf import prototext
+from scanner.cel.values.runtime import go_type, printed
+from scanner.cel.values.text import quoted
 from scanner.mutate import gotext
 from scanner.mutate.origin import Data
 

@@ -12,7 +12,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from scanner.cel.text import quoted
+from scanner.cel.values.text import quoted
 from scanner.mutate.native import PatchFault
 
 Node: TypeAlias = "bool | int | float | str | list[Node] | dict[str, Node] | None"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from scanner.cel.text import printed_double, quoted
+from scanner.cel.values.text import printed_double, quoted
 from scanner.model.json import Json
 from scanner.mutate.schema import ListType, Schema
 

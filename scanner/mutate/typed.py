@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from scanner.cel.text import printed_double, quoted
+from scanner.cel.values.text import printed_double, quoted
 from scanner.model.json import Json
 from scanner.mutate.native import Foreign, NilList, go_text
 from scanner.mutate.paths import BadElement, element_key

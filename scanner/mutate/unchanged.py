@@ -1,6 +1,6 @@
 """The ordinary mutation, which changes nothing: an object that holds already what a patch says.
 
-Deciding that takes no copy and no merge. These answers may only be yes where the whole way (`patch.configured`, `patch.patched`)
+WrappedEvaluator that takes no copy and no merge. These answers may only be yes where the whole way (`patch.configured`, `patch.patched`)
 would leave the object as it is, without a fault; no says only that it has to be gone.
 """
 

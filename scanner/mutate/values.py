@@ -12,8 +12,8 @@ import math
 from typing import cast
 
 from scanner import cel
-from scanner.cel.conversions import to_string
-from scanner.cel.runtime import rewrapped
+from scanner.cel.values.conversions import to_string
+from scanner.cel.values.runtime import rewrapped
 from scanner.mutate.native import Foreign, ForeignKey, PatchFault, misnamed, native_object
 from scanner.mutate.operations import Node
 from scanner.mutate.origin import Data

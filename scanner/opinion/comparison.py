@@ -13,8 +13,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
-from scanner.budget import Variables
-from scanner.evaluate import CompiledPolicy, Expression, inputs_of
+from scanner.admission.compiled import CompiledPolicy, Expression
+from scanner.admission.context import EvaluationContext
+from scanner.admission.cost_budget import Variables
+from scanner.admission.dispatch import BoundPolicy, InvocationResult, judge
+from scanner.admission.evaluate import inputs_of
+from scanner.audit.items import decoded, listed
+from scanner.audit.page import PageEvaluator
+from scanner.audit.repeats import RepeatDetector
 from scanner.model.opinion import Disagreement, Limited, Opinion
 from scanner.model.outcome import Check, CheckKind
 from scanner.model.resource import Kind, Page, Resource, resource_of
@@ -22,12 +28,9 @@ from scanner.opinion.engine import Answer, Engine, Ours
 from scanner.opinion.limits import LIMITS, limit_of
 from scanner.opinion.traits import traits_of
 from scanner.opinion.values import same
-from scanner.page import Judge, decoded, listed
-from scanner.plan import KindPlan
 from scanner.policies.kyverno.decide import Decision
 from scanner.policies.kyverno.request import with_variables
-from scanner.policies.validating import Bound, Ruling, World, judge
-from scanner.seen import Seen
+from scanner.policies.plan import KindPlan
 
 _MOST_DISAGREEMENTS = 100
 _KINDS = {
@@ -63,9 +66,9 @@ class Comparison:
         self._name = name
         self._percent = percent
         self._tally = _Tally()
-        self._seen = Seen()
+        self._seen = RepeatDetector()
 
-    def page(self, page: Page, plan: KindPlan, judging: Judge) -> None:
+    def page(self, page: Page, plan: KindPlan, judging: PageEvaluator) -> None:
         """Compare on the objects of a page that are in the sample. Whatever goes wrong here is no trouble of the scan's."""
         for resource in _objects(page, judging):
             identity = (_identity(resource),)
@@ -75,25 +78,25 @@ class Comparison:
                 for bound, original in plan.policies:
                     self._object(resource, bound, original, judging.world)
 
-    def _object(self, resource: Resource, bound: Bound, original: Kind, world: World) -> None:
+    def _object(self, resource: Resource, bound: BoundPolicy, original: Kind, world: EvaluationContext) -> None:
         # Whatever judging raises has been met, and recorded, where the object was judged.
         with suppress(Exception):
-            for ruling in judge(bound, resource, original, world):
-                self._ruling(ruling, bound)
+            for invocation_result in judge(bound, resource, original, world):
+                self._invocation_result(invocation_result, bound)
 
-    def _ruling(self, ruling: Ruling, bound: Bound) -> None:
+    def _invocation_result(self, invocation_result: InvocationResult, bound: BoundPolicy) -> None:
         """Compare all expressions of a policy that matched."""
-        if ruling.request is None:
+        if invocation_result.request is None:
             return
         for kind, expressions in _by_kind(bound.compiled):
-            activation = _activation(ruling, bound, kind)
+            activation = _activation(invocation_result, bound, kind)
             names = frozenset(name for _, one in expressions for name in _variables(one, bound.compiled))
             self._ours.show(activation, names)
             self._theirs.show(activation, names)
             for place, expression in expressions:
-                self._compare(ruling, place, expression)
+                self._compare(invocation_result, place, expression)
 
-    def _compare(self, ruling: Ruling, place: str, expression: Expression) -> None:
+    def _compare(self, invocation_result: InvocationResult, place: str, expression: Expression) -> None:
         ours, theirs = self._ours.ask(expression), self._theirs.ask(expression)
         tally, text = self._tally, expression.text
         tally.evaluations += 1
@@ -106,7 +109,7 @@ class Comparison:
             tally.limited[limit.name] += 1
             tally.limited_expressions.setdefault(limit.name, {})[text] = None
             return
-        policy = ruling.invocation.policy
+        policy = invocation_result.invocation.policy
         key = policy.language, policy.name, place
         tally.disagreed[key] += 1
         tally.first.setdefault(
@@ -117,7 +120,7 @@ class Comparison:
                 place=place,
                 expression=text,
                 evaluations=0,
-                object=_named(ruling.resource),
+                object=_named(invocation_result.resource),
                 ours=_told(ours),
                 theirs=_told(theirs),
             ),
@@ -158,7 +161,7 @@ def _identity(resource: Resource) -> str:
     return resource.uid or f"{kind.group}/{kind.kind}/{resource.namespace}/{resource.name}"
 
 
-def _objects(page: Page, judging: Judge) -> Iterator[Resource]:
+def _objects(page: Page, judging: PageEvaluator) -> Iterator[Resource]:
     """The objects of a page that were judged; what cannot be read has been recorded as a gap."""
     try:
         items = listed(page)
@@ -192,13 +195,13 @@ def _by_kind(compiled: CompiledPolicy) -> Iterator[tuple[CheckKind, list[tuple[s
     yield from found.items()
 
 
-def _activation(ruling: Ruling, bound: Bound, kind: CheckKind) -> Mapping[str, object]:
-    request, compiled = ruling.request, bound.compiled
+def _activation(invocation_result: InvocationResult, bound: BoundPolicy, kind: CheckKind) -> Mapping[str, object]:
+    request, compiled = invocation_result.request, bound.compiled
     if request is None:
         return {}
     if isinstance(bound.decide, Decision):
         return with_variables(compiled, bound.decide.inputs(request))
-    activation = inputs_of(compiled, request, ruling.invocation.param, Check(kind))
+    activation = inputs_of(compiled, request, invocation_result.invocation.param, Check(kind))
     variables = activation.get("variables")
     if isinstance(variables, Variables):
         variables.metered = True

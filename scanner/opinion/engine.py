@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from scanner.admission.compiled import Expression
 from scanner.cel import EvaluationError
-from scanner.evaluate import Expression
 from scanner.opinion.values import Inexpressible, tagged
 
 Kind = Literal["value", "error", "refused", "crash", "silent", "unsayable"]

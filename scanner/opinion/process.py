@@ -14,8 +14,8 @@ import time
 from collections.abc import Mapping
 from typing import Any, Self
 
+from scanner.admission.compiled import Expression
 from scanner.cel import EvaluationError, Lazy, Value
-from scanner.evaluate import Expression
 from scanner.opinion.engine import Answer
 from scanner.opinion.values import Inexpressible, tagged
 

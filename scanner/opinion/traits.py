@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from scanner.cel import parser
-from scanner.cel.depth import with_room
-from scanner.cel.tree import Call, Comprehension, Identifier, ListLiteral, MapLiteral, Node, StructLiteral, walk
+from scanner.cel.stack import with_room
+from scanner.cel.syntax import parser
+from scanner.cel.syntax.tree import Call, Comprehension, Identifier, ListLiteral, MapLiteral, Node, StructLiteral, walk
 from scanner.model.release import NEWEST
 
 _STANDARD = frozenset(

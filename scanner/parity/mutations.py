@@ -10,8 +10,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from scanner import redact
-from scanner.masking import is_secret
+from scanner.admission.dispatch import BoundPolicy, InvocationResult
+from scanner.audit import redact
+from scanner.audit.secret_values import is_secret
 from scanner.model.json import Json, JsonObject, as_object
 from scanner.model.resource import Resource
 from scanner.mutate.difference import difference
@@ -19,8 +20,7 @@ from scanner.mutate.operations import same
 from scanner.mutate.values import CONNECTION_ENDS
 from scanner.parity.answers import Said, aside_of, refusal_of
 from scanner.parity.compare import OTHER_REFUSAL, SILENCE, Comparison, Difference
-from scanner.policies.together import Answer, answers
-from scanner.policies.validating import Bound, Ruling
+from scanner.policies.mutating.together import Answer, answers
 
 ORDER: Final = "mutating policies fight over the object, and a server runs them in an order of its own"
 _BOOKKEEPING: Final = ("managedFields", "resourceVersion", "generation")
@@ -69,13 +69,17 @@ class Expected:
         return not all(answer.is_like(self.answers[0]) for answer in self.answers)
 
 
-def expected(invocations: Iterable[tuple[Bound, Ruling]]) -> Expected | None:
+def expected(invocations: Iterable[tuple[BoundPolicy, InvocationResult]]) -> Expected | None:
     """What an update should come to; None when no mutating policy acts on the object. Raises SchemaUnknown."""
-    acting = [(bound, ruling) for bound, ruling in invocations if ruling.request or ruling.judgements]
+    acting = [
+        (bound, invocation_result)
+        for bound, invocation_result in invocations
+        if invocation_result.request or invocation_result.check_results
+    ]
     if not acting:
         return None
     names = ", ".join(dict.fromkeys(bound.policy.name for bound, _ in acting))
-    secretive = redact.may_tell_secrets((bound.compiled, ruling) for bound, ruling in acting)
+    secretive = redact.may_tell_secrets((bound.compiled, invocation_result) for bound, invocation_result in acting)
     return Expected(names, acting[0][1].resource, answers(acting), secretive)
 
 

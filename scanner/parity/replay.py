@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
-from scanner import redact
+from scanner.admission.compiled import CompiledPolicy
+from scanner.admission.dispatch import BoundPolicy, InvocationResult, judge
+from scanner.admission.match import could_match
+from scanner.audit import redact
 from scanner.errors import ListFailed, SchemaUnknown
-from scanner.evaluate import CompiledPolicy
-from scanner.match import could_match
 from scanner.model.json import JsonObject
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.policy import Operation
@@ -26,9 +27,9 @@ from scanner.parity.compare import SILENCE, Comparison, Difference, compared
 from scanner.parity.copies import changed_paths, copy_of, reads_any
 from scanner.parity.mutations import Expected, compared_update, expected
 from scanner.parity.verdicts import Verdict, verdicts_of
-from scanner.policies.together import invocations
-from scanner.policies.validating import LANGUAGE, Bound, Ruling, judge
-from scanner.scan import Outlook
+from scanner.policies.mutating.together import invocations
+from scanner.policies.validating.bind import LANGUAGE
+from scanner.scan.prepare import PreparedScan
 
 _MUTATED: Final = "admission changes what the policy reads before policies see it"
 _BLIND: Final = "Assay could not evaluate the policy"
@@ -104,14 +105,16 @@ class _Subject:
 Progress = Callable[[Parity], None]
 
 
-def verify(outlook: Outlook, writer: Writer, *, sample: int, seed: int, progress: Progress = lambda _: None) -> Parity:
+def verify(
+    prepared: PreparedScan, writer: Writer, *, sample: int, seed: int, progress: Progress = lambda _: None
+) -> Parity:
     """Replay the verdicts about `sample` objects, chosen evenly among the kinds that policies match.
 
     Raises ClusterError. The same `seed` chooses the same objects of the same cluster.
     """
-    parity = Parity(outlook.cluster, outlook.world.user.username, gaps=list(outlook.gaps))
-    replay = _Replay(outlook, writer, parity)
-    for subject in _sampled(outlook, writer, parity, sample, random.Random(seed)):  # noqa: S311 - a sample, no secret
+    parity = Parity(prepared.cluster, prepared.world.user.username, gaps=list(prepared.gaps))
+    replay = _Replay(prepared, writer, parity)
+    for subject in _sampled(prepared, writer, parity, sample, random.Random(seed)):  # noqa: S311 - a sample, no secret
         parity.objects += 1
         replay.object(subject)
         progress(parity)
@@ -119,14 +122,14 @@ def verify(outlook: Outlook, writer: Writer, *, sample: int, seed: int, progress
 
 
 def _sampled(
-    outlook: Outlook, writer: Writer, parity: Parity, sample: int, chance: random.Random
+    prepared: PreparedScan, writer: Writer, parity: Parity, sample: int, chance: random.Random
 ) -> Iterator[_Subject]:
     """As many objects as wanted, in turn from each kind; objects of one kind are equally likely."""
-    kinds = dict.fromkeys(original for plan in outlook.plans for _, original in plan.policies)
+    kinds = dict.fromkeys(original for plan in prepared.plans for _, original in plan.policies)
     for kind in filter(writer.foreign, kinds):
         parity.left_out.append(_FOREIGN.format(kind.resource))
     own = sorted(kind for kind in kinds if not writer.foreign(kind))
-    reservoirs = [_reservoir(outlook, kind, parity, sample, chance) for kind in own]
+    reservoirs = [_reservoir(prepared, kind, parity, sample, chance) for kind in own]
     chosen = 0
     for turn in range(sample):
         for reservoir in reservoirs:
@@ -135,10 +138,10 @@ def _sampled(
                 yield reservoir[turn]
 
 
-def _reservoir(outlook: Outlook, kind: Kind, parity: Parity, size: int, chance: random.Random) -> list[_Subject]:
+def _reservoir(prepared: PreparedScan, kind: Kind, parity: Parity, size: int, chance: random.Random) -> list[_Subject]:
     kept: list[_Subject] = []
     try:
-        for count, resource in enumerate(outlook.objects(kind), start=1):
+        for count, resource in enumerate(prepared.objects(kind), start=1):
             subject = _Subject(kind, resource.namespace, resource.name)
             if len(kept) < size:
                 kept.append(subject)
@@ -167,16 +170,16 @@ class _Attempt:
 class _Replay:
     """Writes one object after another, and adds up."""
 
-    def __init__(self, outlook: Outlook, writer: Writer, parity: Parity) -> None:
-        self._world = outlook.world
+    def __init__(self, prepared: PreparedScan, writer: Writer, parity: Parity) -> None:
+        self._world = prepared.world
         self._writer = writer
         self._parity = parity
-        self._seen = frozenset(plan.kind for plan in outlook.plans)
-        found = {bound.policy.key: bound for plan in outlook.plans for bound, _ in plan.policies}
+        self._seen = frozenset(plan.kind for plan in prepared.plans)
+        found = {bound.policy.key: bound for plan in prepared.plans for bound, _ in plan.policies}
         self._bounds = tuple(bound for bound in found.values() if bound.policy.language == LANGUAGE)
         self._compiled = {bound.policy.name: bound.compiled for bound in self._bounds}
         changing = {
-            bound.policy.key: bound for plan in outlook.plans for bound, _ in plan.policies if bound.policy.mutations
+            bound.policy.key: bound for plan in prepared.plans for bound, _ in plan.policies if bound.policy.mutations
         }
         self._mutators = tuple(changing[name] for name in sorted(changing))
 
@@ -223,9 +226,9 @@ class _Replay:
         world = self._world.on(("UPDATE",))
         try:
             return expected(
-                (bound, ruling)
+                (bound, invocation_result)
                 for bound in self._mutators
-                for ruling in invocations(bound, resource, subject.kind, world)
+                for invocation_result in invocations(bound, resource, subject.kind, world)
             )
         except SchemaUnknown as error:
             gap = Gap(GapKind.EVALUATION, f"{subject.kind.api_version}/{subject.kind.kind}", str(error))
@@ -249,8 +252,8 @@ class _Replay:
     def _attempt(self, subject: _Subject, operation: Operation, resources: Mapping[Kind, Resource]) -> _Attempt:
         if not resources:
             return _Attempt(aside=Aside(GONE, stale=True))
-        rulings = self._rulings(subject, operation, resources)
-        verdicts = verdicts_of(rulings, self._compiled)
+        invocation_results = self._invocation_results(subject, operation, resources)
+        verdicts = verdicts_of(invocation_results, self._compiled)
         said = self._said(subject, operation, resources[subject.kind])
         self._parity.writes += 1
         aside = aside_of(said, operation, subject.kind.resource)
@@ -258,14 +261,14 @@ class _Replay:
             return _Attempt(verdicts, aside=aside)
         comparison = compared(verdicts, said)
         if comparison.differences:
-            self._explain(comparison, said, resources[subject.kind], rulings)
+            self._explain(comparison, said, resources[subject.kind], invocation_results)
         return _Attempt(verdicts, comparison)
 
-    def _rulings(
+    def _invocation_results(
         self, subject: _Subject, operation: Operation, resources: Mapping[Kind, Resource]
-    ) -> tuple[Ruling, ...]:
+    ) -> tuple[InvocationResult, ...]:
         world = self._world.on((operation,))
-        found: list[Ruling] = []
+        found: list[InvocationResult] = []
         for bound in self._bounds:
             try:
                 for resource in resources.values():
@@ -286,12 +289,17 @@ class _Replay:
             return self._writer.create(subject.kind, copy_of(subject.kind, resource.body))
         return self._writer.update(subject.kind, resource.body)
 
-    def _explain(self, comparison: Comparison, said: Said, sent: Resource, rulings: Sequence[Ruling]) -> None:
+    def _explain(
+        self, comparison: Comparison, said: Said, sent: Resource, invocation_results: Sequence[InvocationResult]
+    ) -> None:
         """Take out what admission itself explains, and every secret from what is left."""
         after = self._after_admission(said, sent)
         changed = changed_paths(sent.body, after) if after else ()
-        params = tuple(ruling.invocation.param for ruling in rulings)
-        asked = ((self._compiled[ruling.invocation.policy.name], ruling) for ruling in rulings)
+        params = tuple(invocation_result.invocation.param for invocation_result in invocation_results)
+        asked = (
+            (self._compiled[invocation_result.invocation.policy.name], invocation_result)
+            for invocation_result in invocation_results
+        )
         secretive = redact.may_tell_secrets(asked)
         blind = {gap.where.removeprefix("policy ") for gap in self._parity.gaps if gap.where.startswith("policy ")}
         left = []
@@ -327,7 +335,7 @@ class _Replay:
             parity.missing[aside.permission] += 1
 
 
-def _named(bound: Bound, operation: Operation, kinds: tuple[Kind, ...]) -> bool:
+def _named(bound: BoundPolicy, operation: Operation, kinds: tuple[Kind, ...]) -> bool:
     """Whether some rule names the operation for one of these kinds."""
     rules = bound.policy.match.rules if bound.policy.match else ()
     return not rules or any(could_match(rule, kind, (operation,)) for rule in rules for kind in kinds)

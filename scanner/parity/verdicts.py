@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from scanner import redact
-from scanner.evaluate import CompiledPolicy
-from scanner.model.outcome import Check, CheckKind, Errored, Judgement, Passed, Skipped, SkipReason, Violated
+from scanner.admission.compiled import CompiledPolicy
+from scanner.admission.dispatch import InvocationResult
+from scanner.audit import redact
+from scanner.model.outcome import Check, CheckKind, CheckResult, Errored, Passed, Skipped, SkipReason, Violated
 from scanner.parity.copies import made_anew, reads_any
-from scanner.policies.validating import Ruling
 
 AUDIT: Final = "only the audit log tells what a binding without Deny and Warn decides"
 ANNOTATION: Final = "only the audit log tells the value of an audit annotation"
@@ -44,50 +44,52 @@ class Verdict:
         return self.policy, self.binding
 
 
-def verdicts_of(rulings: Iterable[Ruling], compiled: Mapping[str, CompiledPolicy]) -> tuple[Verdict, ...]:
+def verdicts_of(
+    invocation_results: Iterable[InvocationResult], compiled: Mapping[str, CompiledPolicy]
+) -> tuple[Verdict, ...]:
     """Every judgement of some rulings; `compiled` has their policies by name."""
     return tuple(
-        _verdict(ruling, judgement, compiled[ruling.invocation.policy.name])
-        for ruling in rulings
-        for judgement in ruling.judgements
+        _verdict(invocation_result, check_result, compiled[invocation_result.invocation.policy.name])
+        for invocation_result in invocation_results
+        for check_result in invocation_result.check_results
     )
 
 
-def _verdict(ruling: Ruling, judgement: Judgement, compiled: CompiledPolicy) -> Verdict:
-    binding, outcome = ruling.invocation.binding, judgement.outcome
+def _verdict(invocation_result: InvocationResult, check_result: CheckResult, compiled: CompiledPolicy) -> Verdict:
+    binding, outcome = invocation_result.invocation.binding, check_result.outcome
     text, shown, always = "", "", False
     if isinstance(outcome, Violated) or (isinstance(outcome, Errored) and outcome.would_deny):
-        text, shown = outcome.message, redact.safe(outcome, judgement.check, ruling, compiled).message
+        text, shown = outcome.message, redact.safe(outcome, check_result.check, invocation_result, compiled).message
         always = isinstance(outcome, Errored) and outcome.always
     return Verdict(
-        policy=ruling.invocation.policy.name,
+        policy=invocation_result.invocation.policy.name,
         binding="" if text.startswith("failed to configure policy: ") and always else binding.name,
-        check=judgement.check,
+        check=check_result.check,
         text=text,
         shown=shown,
         warns="Warn" in binding.actions and not always,
         denies=always or "Deny" in binding.actions,
-        unseen=_unseen(ruling, judgement, compiled),
+        unseen=_unseen(invocation_result, check_result, compiled),
     )
 
 
-def _unseen(ruling: Ruling, judgement: Judgement, compiled: CompiledPolicy) -> str:
+def _unseen(invocation_result: InvocationResult, check_result: CheckResult, compiled: CompiledPolicy) -> str:
     """Why no client can notice a judgement, or an empty string."""
-    outcome = judgement.outcome
+    outcome = check_result.outcome
     if isinstance(outcome, Skipped) and outcome.reason is SkipReason.NOT_AUDITABLE:
         return f"Assay did not decide: {outcome.detail}"
     if isinstance(outcome, Errored) and outcome.always:
-        return _anew(ruling, judgement.check, compiled)
-    if isinstance(outcome, Passed) and judgement.check.kind is CheckKind.AUDIT_ANNOTATION:
+        return _anew(invocation_result, check_result.check, compiled)
+    if isinstance(outcome, Passed) and check_result.check.kind is CheckKind.AUDIT_ANNOTATION:
         return ANNOTATION
-    heard = {"Deny", "Warn"} & set(ruling.invocation.binding.actions)
-    return _anew(ruling, judgement.check, compiled) if heard else AUDIT
+    heard = {"Deny", "Warn"} & set(invocation_result.invocation.binding.actions)
+    return _anew(invocation_result, check_result.check, compiled) if heard else AUDIT
 
 
-def _anew(ruling: Ruling, check: Check, compiled: CompiledPolicy) -> str:
-    if ruling.operation != "CREATE" or check.kind is CheckKind.CONFIGURATION:
+def _anew(invocation_result: InvocationResult, check: Check, compiled: CompiledPolicy) -> str:
+    if invocation_result.operation != "CREATE" or check.kind is CheckKind.CONFIGURATION:
         return ""
-    anew = made_anew(ruling.resource.kind, ruling.resource.body)
+    anew = made_anew(invocation_result.resource.kind, invocation_result.resource.body)
     return ANEW if reads_any(_reads(check, compiled), anew) else ""
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from scanner.model.json import as_list, as_text, dig
 from scanner.model.resource import Kind, Resource
-from scanner.model.scan import Outside
+from scanner.model.scan import OutOfScope
 from scanner.policies import manifest
 
 _PLURALS = ("validatingwebhookconfigurations", "mutatingwebhookconfigurations")
@@ -24,15 +24,15 @@ def webhook_kinds(kinds: Iterable[Kind]) -> Iterator[Kind]:
         yield from [served[version] for version in manifest.VERSIONS if version in served][:1]
 
 
-def described(configuration: Resource) -> Outside:
+def described(configuration: Resource) -> OutOfScope:
     """One configuration, by the names of its webhooks."""
     names = [as_text(dig(item, "name")) for item in as_list(configuration.body.get("webhooks"))]
     shown = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
     number = f"{len(names)} webhook{'' if len(names) == 1 else 's'}"
     why = f"{number} ({shown}): what a program decides is not written in the API" if names else "it has no webhook"
-    return Outside(configuration.kind.kind, configuration.name, why)
+    return OutOfScope(configuration.kind.kind, configuration.name, why)
 
 
-def unknown(kind: Kind, why: str) -> Outside:
+def unknown(kind: Kind, why: str) -> OutOfScope:
     """What stands for configurations that could not be listed."""
-    return Outside(kind.kind, "", f"whether there are any is not known: {why}")
+    return OutOfScope(kind.kind, "", f"whether there are any is not known: {why}")

@@ -14,7 +14,7 @@ from datetime import datetime
 from scanner.model.opinion import Opinion
 from scanner.model.outcome import Check, CheckKind, Gap
 from scanner.model.policy import PolicyKey
-from scanner.model.scan import ClusterIdentity, Health, Outside, ScanRecord, ScanState, StoredFinding
+from scanner.model.scan import ClusterIdentity, Health, OutOfScope, ScanRecord, ScanState, StoredFinding
 from scanner.report.by_namespace import NamespaceSection, namespaces_of
 from scanner.report.by_policy import PolicySection, policies_of, policy_set_digest
 from scanner.report.counts import Counts, FindingCounts, census_of, counts_by, finding_counts
@@ -101,7 +101,7 @@ class Document:
     namespaces: tuple[NamespaceSection, ...]
     gaps: tuple[Gap, ...]
     health: tuple[Health, ...]
-    outside: tuple[Outside, ...]
+    outside: tuple[OutOfScope, ...]
     requester_checks: frozenset[tuple[PolicyKey, Check]]
     findings: Callable[[], Iterator[StoredFinding]]
     resolved: Callable[[], Iterator[StoredFinding]]

@@ -32,7 +32,7 @@ from sqlalchemy import (
 
 from scanner.errors import StoreError
 from scanner.store.address import Address
-from scanner.store.trouble import told
+from scanner.store.store_errors import told
 
 if TYPE_CHECKING:
     from psycopg import Cursor

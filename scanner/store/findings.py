@@ -17,11 +17,11 @@ from scanner.model.evidence import NO_EVIDENCE, Evidence
 from scanner.model.outcome import Check, CheckKind, Errored, Finding, Violated, WouldChange
 from scanner.model.policy import Action, Operation
 from scanner.model.scan import StoredFinding
-from scanner.store.bits import Numbers
 from scanner.store.drift import drift_of
 from scanner.store.engine import among
 from scanner.store.evidence import evidence_of
 from scanner.store.interning import CHUNK, chunks
+from scanner.store.row_ids import RowIdSet
 from scanner.store.tables import CHECKS, EVIDENCE, FINDINGS, KINDS, SCANS, VERDICTS
 
 PREVIEW: Final = "preview"
@@ -97,7 +97,7 @@ def select_findings() -> Select[*tuple[Any, ...]]:
     return select(*own, *check, KINDS.c.api_version, KINDS.c.kind).select_from(joined)
 
 
-def seen_by(connection: Connection, cluster: int, revision: int, unchecked: Numbers) -> Iterator[StoredFinding]:
+def seen_by(connection: Connection, cluster: int, revision: int, unchecked: RowIdSet) -> Iterator[StoredFinding]:
     """What the scan of a revision saw, in order, as it looked then."""
     covers = (FINDINGS.c.cluster == cluster) & (FINDINGS.c.since <= revision) & (FINDINGS.c.until > revision)
     times = times_of(connection, cluster)
@@ -110,7 +110,7 @@ def resolved_by(connection: Connection, cluster: int, revision: int) -> Iterator
     # Only a row that ended in a fix says when it was seen last; one that ended in a change goes on in another row.
     ended = (FINDINGS.c.cluster == cluster) & (FINDINGS.c.until == revision) & FINDINGS.c.last_seen.is_not(None)
     times = times_of(connection, cluster)
-    for row, finding in _streamed(connection, ended, without=Numbers()):
+    for row, finding in _streamed(connection, ended, without=RowIdSet()):
         yield resolved(row, finding, times)
 
 
@@ -162,7 +162,7 @@ def with_findings(connection: Connection, rows: Iterable[FindingRow]) -> list[tu
 
 
 def _streamed(
-    connection: Connection, chosen: ColumnElement[bool], *, without: Numbers
+    connection: Connection, chosen: ColumnElement[bool], *, without: RowIdSet
 ) -> Iterator[tuple[FindingRow, Finding]]:
     ordered = select_findings().where(chosen).order_by(*_ORDER).execution_options(yield_per=CHUNK)
     with connection.execute(ordered) as result:

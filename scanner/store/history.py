@@ -16,15 +16,15 @@ from scanner.model.outcome import GapKind
 from scanner.model.policy import BindingKey
 from scanner.model.scan import Scope
 from scanner.store import codec
-from scanner.store.bits import Numbers
 from scanner.store.engine import Value, among, insert_rows
-from scanner.store.fixes import Missing, Sight
 from scanner.store.interning import CHUNK, Interned, chunks
 from scanner.store.packing import StagedPage
-from scanner.store.seen import last_seen, merged_scans, open_findings
+from scanner.store.resolution import Reach, UnseenFinding
+from scanner.store.row_ids import RowIdSet
+from scanner.store.sightings import last_seen, merged_scans, open_findings
 from scanner.store.tables import CHECKS, EVIDENCE, FINDINGS, GAPS, KINDS, OPEN, SCANS, TALLIES, VERDICTS
 
-_Look: TypeAlias = tuple[int, int, int, str, str, str, str, int | None]
+_FindingContent: TypeAlias = tuple[int, int, int, str, str, str, str, int | None]
 _COLUMNS = (
     *("id", "cluster", "fingerprint", "since", "until", "event", "first", "reopened"),
     *("check", "verdict", "kind", "namespace", "name", "uid", "resource_version", "evidence"),
@@ -46,7 +46,7 @@ class Asked(NamedTuple):
     requester: str
 
 
-class _LastWord(NamedTuple):
+class _LatestRow(NamedTuple):
     id: int
     fingerprint: bytes
     since: int
@@ -63,7 +63,7 @@ class _LastWord(NamedTuple):
     evidence: int | None
 
 
-_LAST_WORDS = select(*(FINDINGS.c[name] for name in _LastWord._fields)).where(FINDINGS.c.superseded.is_(None))
+_LAST_WORDS = select(*(FINDINGS.c[name] for name in _LatestRow._fields)).where(FINDINGS.c.superseded.is_(None))
 
 
 @dataclass
@@ -90,12 +90,12 @@ class History:
         self.checks = Interned(connection, CHECKS)
         self.kinds = Interned(connection, KINDS)
         self.changes = Changes()
-        self.unchecked = Numbers()
+        self.unchecked = RowIdSet()
         self._verdicts = Interned(connection, VERDICTS)
         self._evidence = Interned(connection, EVIDENCE)
         self._connection = connection
         self._place = place
-        self._seen = Numbers()
+        self._seen = RowIdSet()
         self._next = (connection.execute(select(func.max(FINDINGS.c.id))).scalar() or 0) + 1
 
     def see(self, page: StagedPage, checks: Sequence[int], kinds: Sequence[int]) -> None:
@@ -103,8 +103,8 @@ class History:
         verdicts = self._verdicts.ids(page.verdicts)
         evidence = [None, *self._evidence.ids(page.evidence[1:])]
         assumed = {place for place, key in enumerate(page.checks) if (key[-1], *key[:2]) in self._previews}
-        looks: list[tuple[bytes, _Look]] = []
-        previews: dict[bytes, _Look] = {}
+        looks: list[tuple[bytes, _FindingContent]] = []
+        previews: dict[bytes, _FindingContent] = {}
         for item in page.sightings:
             numbers = checks[item[1]], verdicts[item[2]], kinds[item[3]]
             key, look = bytes.fromhex(item[0]), (*numbers, *item[4:8], evidence[item[8]])
@@ -117,7 +117,7 @@ class History:
             portion = dict(reversed(looks[start : start + CHUNK]))
             self._merge(portion, self._last_words(list(portion)))
 
-    def _preview(self, looks: dict[bytes, _Look]) -> None:
+    def _preview(self, looks: dict[bytes, _FindingContent]) -> None:
         """Write down what assumed bindings found."""
         fresh = {key: look for key, look in looks.items() if key not in self._previewed}
         self._previewed.update(fresh)
@@ -126,7 +126,7 @@ class History:
         ended = [(*row[:4], now + 1, *row[5:]) for row in rows]
         insert_rows(self._connection, FINDINGS, (*_COLUMNS, "superseded"), ended)
 
-    def resolve(self, sight: Sight, asked: Asked) -> None:
+    def resolve(self, sight: Reach, asked: Asked) -> None:
         """Close what is open, was not seen, and would have been seen; note the rest as unchecked."""
         now = self._place.revision
         # What was merged since this scan began is news: this scan may have looked before it happened.
@@ -172,11 +172,11 @@ class History:
         wanted = select(GAPS.c.where).join(SCANS).where(scan, GAPS.c.kind == GapKind.DOCUMENT.value)
         return frozenset(self._connection.execute(wanted).scalars())
 
-    def _last_words(self, keys: list[bytes]) -> dict[bytes, _LastWord]:
+    def _last_words(self, keys: list[bytes]) -> dict[bytes, _LatestRow]:
         chosen = (FINDINGS.c.cluster == self._place.cluster) & among(self._connection, FINDINGS.c.fingerprint, keys)
-        return {bytes(row[1]): _LastWord(*row) for row in self._connection.execute(_LAST_WORDS.where(chosen))}
+        return {bytes(row[1]): _LatestRow(*row) for row in self._connection.execute(_LAST_WORDS.where(chosen))}
 
-    def _merge(self, looks: dict[bytes, _Look], before: dict[bytes, _LastWord]) -> None:
+    def _merge(self, looks: dict[bytes, _FindingContent], before: dict[bytes, _LatestRow]) -> None:
         rows: list[tuple[Value, ...]] = []
         changed: list[int] = []
         reopened: list[int] = []
@@ -200,7 +200,7 @@ class History:
         self._update(reopened, superseded=self._place.revision)
         insert_rows(self._connection, FINDINGS, _COLUMNS, rows)
 
-    def _row(self, key: bytes, look: _Look, event: str, first: int, reopened: int) -> tuple[Value, ...]:
+    def _row(self, key: bytes, look: _FindingContent, event: str, first: int, reopened: int) -> tuple[Value, ...]:
         number = self._next
         self._next += 1
         self._see(number)
@@ -210,7 +210,7 @@ class History:
         self._seen.add(number)
         self.changes.findings += 1
 
-    def _missing(self) -> Iterator[tuple[int, int, Missing]]:
+    def _missing(self) -> Iterator[tuple[int, int, UnseenFinding]]:
         """The open findings that this scan did not see: number, since, and what they are about."""
         numbers = self._connection.execute(open_findings(self._place.cluster)).scalars()
         described = (
@@ -223,7 +223,7 @@ class History:
             for number, since, *about in self._connection.execute(
                 described.where(among(self._connection, FINDINGS.c.id, portion))
             ):
-                yield number, since, Missing(*about)
+                yield number, since, UnseenFinding(*about)
 
     def _update(self, numbers: Sequence[int], **values: int) -> None:
         for portion in chunks(numbers):

@@ -11,10 +11,10 @@ from sqlalchemy import Connection, select
 
 from scanner.model.outcome import Gap
 from scanner.model.policy import BindingKey, PolicyKey
-from scanner.model.scan import Coverage, Health, Outside, ScanEnd
+from scanner.model.scan import Coverage, Health, OutOfScope, ScanEnd
 from scanner.store.engine import insert_rows
-from scanner.store.lines import Lines, insert_lines, lines_of, share_lines
 from scanner.store.packing import StagedPage, clean
+from scanner.store.shared_rows import Lines, insert_lines, lines_of, share_lines
 from scanner.store.tables import (
     COVERAGE,
     GAPS,
@@ -70,7 +70,7 @@ class Ledger:
         return [matched[language, policy] for language, policy in connection.execute(mine).all()]
 
 
-def _line(noun: Coverage | Health | Gap | Outside) -> dict[str, str | int]:
+def _line(noun: Coverage | Health | Gap | OutOfScope) -> dict[str, str | int]:
     """The columns of these tables are the fields of their nouns."""
     values = ((item.name, getattr(noun, item.name)) for item in fields(noun))
     return {name: clean(str(value)) if isinstance(value, str) else value for name, value in values}

@@ -25,9 +25,9 @@ from scanner.store.findings import (
     times_of,
     with_findings,
 )
-from scanner.store.lines import policies_of
 from scanner.store.scans import USABLE, scan_of, select_scans
-from scanner.store.seen import last_seen
+from scanner.store.shared_rows import policies_of
+from scanner.store.sightings import last_seen
 from scanner.store.tables import CLUSTERS, FINDINGS, OPEN, POLICIES, SCAN_POLICIES, SCANS
 
 _LAST = re.compile(r"last(?:~(\d{1,9}))?")

@@ -21,7 +21,7 @@ from scanner.model.scan import (
     Health,
     HealthKind,
     OutcomeName,
-    Outside,
+    OutOfScope,
     PolicyRecord,
     Scan,
     ScanRecord,
@@ -31,10 +31,11 @@ from scanner.model.scan import (
 )
 from scanner.store import codec
 from scanner.store.address import Address
-from scanner.store.bits import unpacked
 from scanner.store.findings import resolved_by, seen_by
-from scanner.store.lines import Lines, lines_of, read_lines
+from scanner.store.row_ids import unpacked
 from scanner.store.scans import Abandoned, abandoned, as_it_is, scan_of, select_scans
+from scanner.store.shared_rows import Lines, lines_of, read_lines
+from scanner.store.store_errors import told
 from scanner.store.tables import (
     BINDINGS,
     CHECKS,
@@ -50,7 +51,6 @@ from scanner.store.tables import (
     TALLIES,
     UNCHECKED,
 )
-from scanner.store.trouble import told
 
 _ACTIONS: tuple[Action, ...] = ("Deny", "Warn", "Audit")
 
@@ -86,7 +86,7 @@ def record(engine: Engine, address: Address, scan_id: str, now: datetime) -> Sca
             findings=_streaming(engine, address, place, _seen),
             resolved=_streaming(engine, address, place, _resolved),
             unchecked=place.unchecked,
-            outside=tuple(Outside(*line) for line in read_lines(connection, OUTSIDE, of.outside)),
+            outside=tuple(OutOfScope(*line) for line in read_lines(connection, OUTSIDE, of.outside)),
             opinion=codec.from_text(Opinion, place.opinion) if place.opinion else None,
         )
 

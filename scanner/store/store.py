@@ -19,7 +19,7 @@ from scanner.store.engine import create_file, engine_for, reading_engine_for, wr
 from scanner.store.packing import clean
 from scanner.store.scans import abandoned, as_it_is, give_up
 from scanner.store.schema import check, migrate, prepare
-from scanner.store.trouble import told
+from scanner.store.store_errors import told
 
 Clock = Callable[[], datetime]
 
@@ -91,7 +91,7 @@ class SqlReader:
 
 
 class SqlStore(SqlReader):
-    """Satisfies the Protocol `Store` of `scanner.scan`, and reads back what was stored."""
+    """Satisfies the Protocol `Store` of `scanner.scan.run`, and reads back what was stored."""
 
     def begin(self, start: ScanStart) -> None:
         """Record that a scan runs, with the policies and bindings it uses; mark the scans failed that have died."""

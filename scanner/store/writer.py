@@ -1,6 +1,6 @@
 """Writing a scan: begin, a page at a time into staging, and one closing transaction that makes it history.
 
-Source of truth: the Protocol `Store` in `scanner.scan`. Each function is one transaction.
+Source of truth: the Protocol `Store` in `scanner.scan.run`. Each function is one transaction.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from scanner.model.resource import UserInfo
 from scanner.model.scan import ClusterIdentity, PageResult, Scan, ScanEnd, ScanStart, ScanState, Scope
 from scanner.store import codec
 from scanner.store.engine import writing, writing_history
-from scanner.store.fixes import sight_of
 from scanner.store.history import Asked, History, Place
 from scanner.store.interning import Interned
 from scanner.store.ledger import Ledger
-from scanner.store.lines import NOBODYS, Line, Lines, lines_of, share_lines
 from scanner.store.owner import this_process
 from scanner.store.packing import Key, StagedPage, clean, pack, unpack
+from scanner.store.resolution import sight_of
 from scanner.store.scans import scan_of, select_scans
-from scanner.store.seen import open_findings
+from scanner.store.shared_rows import NOBODYS, Line, Lines, lines_of, share_lines
+from scanner.store.sightings import open_findings
 from scanner.store.tables import (
     BINDINGS,
     CHECKS,

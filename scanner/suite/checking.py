@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from scanner.api import Auditor, Circumstances, Ruling, Schemas
+from scanner.api import Auditor, InvocationResult, KyvernoContext, Schemas
 from scanner.model.json import Json, JsonObject, as_text, dig
-from scanner.model.outcome import Errored, Judgement, Passed, Skipped, SkipReason, Violated, WouldChange
+from scanner.model.outcome import CheckResult, Errored, Passed, Skipped, SkipReason, Violated, WouldChange
 from scanner.model.policy import Operation
 from scanner.model.resource import Kind
-from scanner.policies.kyverno.manner import ADMISSION, CLI
+from scanner.policies.kyverno.modes import ADMISSION, CLI
 from scanner.policies.kyverno.result import result_of
 from scanner.policies.kyverno.spec import KyvernoPolicy, is_policy, read_policy
 from scanner.suite.form import Expectation, Suite
@@ -82,8 +82,8 @@ class _Court:
         self._kyverno: Mapping[tuple[str, str], KyvernoPolicy] = {(one.kind, one.full_name): one for one in kyverno}
         table = {(kind.api_version, kind.kind): kind for kind in served}
         given = Given(table, suite.given, suite.images, suite.answers, suite.entries, parse)
-        manner = replace(CLI, creates=False) if loads else ADMISSION
-        self._circumstances = Circumstances(now, manner, given, ("CREATE", "UPDATE", "DELETE"))
+        mode = replace(CLI, create_only=False) if loads else ADMISSION
+        self._circumstances = KyvernoContext(now, mode, given, ("CREATE", "UPDATE", "DELETE"))
         self._suite, self._policies, self._kinds, self._schemas = suite, policies, served, schemas
         self._auditors: dict[bool, Auditor] = {}
 
@@ -101,44 +101,48 @@ class _Court:
                 user=self._suite.user,
                 schemas=self._schemas,
                 exceptions=self._suite.exceptions,
-                circumstances=self._circumstances,
+                kyverno_context=self._circumstances,
             )
         return self._auditors[deletes]
 
     def said(self, expectation: Expectation, name: str) -> Iterator[Said]:
         """What the policy says about the objects of a name; about all objects when nothing is called so."""
-        namespace, _, bare = name.rpartition("/")
-        named = [one for one in self._objects if bare in ("", dig(one, "metadata", "name"))]
+        namespace, _, without_param = name.rpartition("/")
+        named = [one for one in self._objects if without_param in ("", dig(one, "metadata", "name"))]
         chosen = [one for one in named if namespace in ("", dig(one, "metadata", "namespace"))]
         for document in chosen or self._objects:
             yield from self._about(document, expectation)
 
     def _about(self, document: JsonObject, expectation: Expectation) -> Iterator[Said]:
-        rulings = [
-            ruling
-            for ruling in self._auditor(expectation.operation).evaluate(document, operation=expectation.operation)
-            if _short(ruling.invocation.policy.name) == _short(expectation.policy)
+        invocation_results = [
+            invocation_result
+            for invocation_result in self._auditor(expectation.operation).evaluate(
+                document, operation=expectation.operation
+            )
+            if _short(invocation_result.invocation.policy.name) == _short(expectation.policy)
         ]
-        yield from map(self._word, rulings) if rulings else (Said(NOT_MATCHED),)
+        yield from map(self._word, invocation_results) if invocation_results else (Said(NOT_MATCHED),)
 
-    def _word(self, ruling: Ruling) -> Said:
-        form = ruling.invocation.policy
-        excepted = next((one.excepted_by for one in ruling.judgements if one.excepted_by), "")
+    def _word(self, invocation_result: InvocationResult) -> Said:
+        form = invocation_result.invocation.policy
+        excepted = next((one.excepted_by for one in invocation_result.check_results if one.excepted_by), "")
         policy = self._kyverno.get((form.language, form.name))
         if policy is not None and not (excepted and not self._loads):
-            result = result_of(policy, form, ruling.judgements)
+            result = result_of(policy, form, invocation_result.check_results)
             return Said(result.status, result.message)
         if excepted:
             return Said("skip", f"excepted by {excepted}")
-        return next((said for said in map(_said, ruling.judgements) if said.status != "pass"), Said("pass"))
+        return next(
+            (said for said in map(_said, invocation_result.check_results) if said.status != "pass"), Said("pass")
+        )
 
 
 def _short(name: str) -> str:
     return name.rpartition("/")[2]
 
 
-def _said(judgement: Judgement) -> Said:
-    match judgement.outcome:
+def _said(check_result: CheckResult) -> Said:
+    match check_result.outcome:
         case Passed() | WouldChange():
             return Said("pass")
         case Violated(message=message):

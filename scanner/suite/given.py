@@ -9,16 +9,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from scanner.cel import EvaluationError, Value
-from scanner.cel.kyverno import Alone, Call, Collection
 from scanner.model.json import Json, JsonObject, as_object, as_text, dig
 from scanner.model.resource import Kind
+from scanner.policies.kyverno.libraries import Call, Collection, NoClusterData
 from scanner.policies.kyverno.request import with_doubles
 
 _OK = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Given(Alone):
+class Given(NoClusterData):
     """The answers. `parse` reads YAML."""
 
     kinds: Mapping[tuple[str, str], Kind]

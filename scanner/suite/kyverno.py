@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping
 from typing import cast
 
 from scanner.cel import EvaluationError
-from scanner.cel.kyverno.projections import projected
 from scanner.errors import UsageError
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig, texts
 from scanner.model.policy import Operation
 from scanner.model.resource import UserInfo
 from scanner.policies.kyverno.exceptions import is_exception
+from scanner.policies.kyverno.libraries.projections import projected
 from scanner.policies.kyverno.request import with_doubles
 from scanner.policies.kyverno.spec import is_policy
 from scanner.policies.manifest import GROUP

@@ -9,16 +9,16 @@ import pytest
 
 from benchmarks.objects import Made, namespaces, objects
 from benchmarks.policies import policies
+from scanner.admission.dispatch import InvocationResult
 from scanner.api import Auditor
 from scanner.cluster.definitions import builtin_kinds
 from scanner.model.outcome import Errored, Passed, Violated
-from scanner.policies.validating import Ruling
 
 COUNT = 600
 
 
 @pytest.fixture(scope="module")
-def rulings() -> list[Ruling]:
+def invocation_results() -> list[InvocationResult]:
     """What the policies say about some of the objects."""
     documents = list(policies())
     auditor = Auditor(
@@ -28,7 +28,7 @@ def rulings() -> list[Ruling]:
         kinds=builtin_kinds(),
         validate=True,
     )
-    return [ruling for made in objects(COUNT) for ruling in auditor.evaluate(made.body)]
+    return [invocation_result for made in objects(COUNT) for invocation_result in auditor.evaluate(made.body)]
 
 
 def written(made: Made) -> bytes:
@@ -42,9 +42,13 @@ def test_the_same_seed_makes_the_same_objects() -> None:
     assert [*map(written, objects(50))] != [*map(written, objects(50, seed=2))]
 
 
-def test_one_evaluation_in_a_hundred_fails(rulings: list[Ruling]) -> None:
+def test_one_evaluation_in_a_hundred_fails(invocation_results: list[InvocationResult]) -> None:
     """That is what the goal speaks of; none ends in an error."""
-    outcomes = [judgement.outcome for ruling in rulings for judgement in ruling.judgements]
+    outcomes = [
+        check_result.outcome
+        for invocation_result in invocation_results
+        for check_result in invocation_result.check_results
+    ]
     violated = sum(isinstance(outcome, Violated) for outcome in outcomes)
     assert len(outcomes) > 5 * COUNT
     assert 0.005 < violated / len(outcomes) < 0.02
@@ -52,11 +56,11 @@ def test_one_evaluation_in_a_hundred_fails(rulings: list[Ruling]) -> None:
     assert any(isinstance(outcome, Passed) for outcome in outcomes)
 
 
-def test_every_policy_matches_something(rulings: list[Ruling]) -> None:
+def test_every_policy_matches_something(invocation_results: list[InvocationResult]) -> None:
     """More than forty of them, none of which is idle."""
     names = {str(it["kind"]) + str(it["metadata"]) for it in policies() if it["kind"] == "ValidatingAdmissionPolicy"}
     assert len(names) > 40
-    assert len(names) == len({ruling.invocation.policy.name for ruling in rulings})
+    assert len(names) == len({invocation_result.invocation.policy.name for invocation_result in invocation_results})
 
 
 def test_objects_are_as_large_as_real_ones() -> None:

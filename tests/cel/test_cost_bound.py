@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scanner.admission.compiled import CompiledPolicy
 from scanner.cel import (
     DYN,
     NOTHING,
     CompileError,
     Environment,
     EvaluationError,
-    Extent,
+    SizeBound,
     compile,
     entries_at,
     extent_of_document,
@@ -23,7 +24,6 @@ from scanner.cel import (
     size_of_document,
     widest_of,
 )
-from scanner.evaluate import CompiledPolicy
 from tests.cel.measuring import ACTIVATION, ENVIRONMENT
 from tests.cel.test_cost_core import CASES as CORE
 from tests.cel.test_cost_libraries import CASES as LIBRARIES
@@ -36,7 +36,7 @@ ROOTS = ("object", "oldObject", "params", "request", "namespaceObject")
 CONTAINERS = "object.spec.template.spec.containers"
 
 
-def extents_of(activation: dict[str, Any], *, narrow: bool) -> dict[str, Extent]:
+def extents_of(activation: dict[str, Any], *, narrow: bool) -> dict[str, SizeBound]:
     """How much there is in everything that an expression may read."""
     found = {"authorizer": NOTHING, "authorizer.requestResource": NOTHING}
     for root in ROOTS:
@@ -47,7 +47,7 @@ def extents_of(activation: dict[str, Any], *, narrow: bool) -> dict[str, Extent]
 
 
 def bound_with(
-    policy: CompiledPolicy, program: Any, extents: dict[str, Extent], base: dict[str, Any] | None = None
+    policy: CompiledPolicy, program: Any, extents: dict[str, SizeBound], base: dict[str, Any] | None = None
 ) -> float:
     """The bound of an expression and of all the variables of its policy; with `base`, the lists in it are counted."""
     total = 0.0
@@ -88,7 +88,7 @@ def test_no_expression_costs_more_than_its_bound(seed: int) -> None:
     for document in objects(chance, 3):
         base = activation_of(document)
         activation = policy.activation(base, metered=True)
-        cost = program.measure(activation).cost + activation["variables"].owed()  # type: ignore[attr-defined]
+        cost = program.measure(activation).cost + activation["variables"].unpaid_cost()  # type: ignore[attr-defined]
         narrow = bound_with(policy, program, extents_of(base, narrow=True))
         wide = bound_with(policy, program, extents_of(base, narrow=False))
         counted = bound_with(policy, program, extents_of(base, narrow=False), base)
@@ -185,5 +185,5 @@ def test_known_lengths_make_loops_cheap(text: str, knows: bool) -> None:  # noqa
 def test_what_cannot_be_bounded_has_to_be_counted(text: str) -> None:
     """A number from the document, or something of unknown size, can cost anything."""
     environment = Environment().extend((("params", DYN),))
-    extents = {"object": Extent(10.0, 100.0, 10.0)}
+    extents = {"object": SizeBound(10.0, 100.0, 10.0)}
     assert compile(text, environment).bound(extents).cost > 1_000_000

@@ -18,8 +18,8 @@ from scanner.cel import (
     extent_of_document,
     size_of_document,
 )
+from scanner.cel.cost.meter import LONGEST_LIST, LONGEST_TEXT, MOST_WORK, Meter
 from scanner.cel.errors import Interrupted
-from scanner.cel.meter import LONGEST_LIST, LONGEST_TEXT, MOST_WORK, Meter
 from tests.cel.measuring import ACTIVATION, ENVIRONMENT, measured
 
 LONG = {"spec": {"numbers": [*range(350_000)], "text": "a" * 1_000_000, "pairs": [[1, 2]] * 100_000}}
@@ -109,7 +109,7 @@ def test_work_has_a_limit() -> None:
     """Whatever it costs, an evaluation that does too much ends."""
     meter = Meter()
     with pytest.raises(Interrupted, match="operation interrupted"):
-        meter.labour(MOST_WORK)
+        meter.add_work(MOST_WORK)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 
 from scanner.cel import BOOL, Environment, EvaluationError, Lazy, Program, Value, compile
 from scanner.cel.errors import Interrupted
-from scanner.cel.fast import Watch
+from scanner.cel.generation.fast import Watch
 
 ENVIRONMENT = Environment()
 

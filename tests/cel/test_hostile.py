@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from scanner import cel
-from scanner.cel.depth import with_room
+from scanner.cel.stack import with_room
 
 SECONDS = 60.0
 """Far more than any of these takes, on a machine that does other things too."""

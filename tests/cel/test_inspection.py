@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scanner.cel import Environment, compile
+from scanner.cel import Environment, compile, outline
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ from scanner.cel import Environment, compile
 )  # fmt: skip
 def test_the_tree_of_an_expression(text: str, lines: list[str]) -> None:
     """Parents first, with types; macros as they are written, constants in one piece."""
-    parts = compile(text, Environment()).parts()
+    parts = outline(compile(text, Environment()))
     shown = [f"{'  ' * one.depth}{one.text}: {one.type}{' constant' if one.constant else ''}" for one in parts]
     assert lines == shown
 
@@ -31,4 +31,4 @@ def test_the_tree_of_an_expression(text: str, lines: list[str]) -> None:
 def test_a_deep_tree_is_no_recursion() -> None:
     """A part for every operator, as deep as the grammar allows."""
     deep = "object.x" + " + object.x" * 200
-    assert 401 == len(compile(deep, Environment()).parts())
+    assert 401 == len(outline(compile(deep, Environment())))

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 import pytest
 
 from scanner.cel import CompileError, EvaluationError, Timestamp, Value, compile
-from scanner.cel.kyverno import Alone, Collection, Unavailable, environment, receivers
+from scanner.policies.kyverno.libraries import Collection, NoClusterData, Unavailable, environment, library_values
 
 NOW = Timestamp(1_700_000_000 * 10**9)
 DIGEST = "sha256:" + "0123456789abcdef" * 4
 OBJECT = {"spec": {"number": 1, "list": [1, 2]}, "metadata": {"name": "x"}}
 
 
-class Cluster(Alone):
+class Cluster(NoClusterData):
     """A cluster with one ConfigMap, one entry of the global context, and one known image."""
 
     def get(self, collection: Collection, namespace: str, name: str, /) -> Value:
@@ -42,7 +42,7 @@ class Cluster(Alone):
 def evaluated(text: str, *, namespace: str = "") -> Value:
     """The value of an expression."""
     activation = {
-        **receivers(Cluster(), NOW, namespace),
+        **library_values(Cluster(), NOW, namespace),
         "object": OBJECT,
         "oldObject": {},
         "request": {"userInfo": {}},

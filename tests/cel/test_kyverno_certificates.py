@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scanner.cel import EvaluationError, Value, compile
-from scanner.cel.kyverno import environment
-from scanner.cel.kyverno.certificates import LIBRARY
+from scanner.policies.kyverno.libraries import environment
+from scanner.policies.kyverno.libraries.certificates import LIBRARY
 
 CERTIFICATE = """-----BEGIN CERTIFICATE-----
 MIICsDCCAhmgAwIBAgIBBTANBgkqhkiG9w0BAQsFADAtMQswCQYDVQQGEwJERTEM

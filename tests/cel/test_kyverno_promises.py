@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from scanner.cel import EvaluationError, Value, compile
 from scanner.cel.functions.declaration import Overload
-from scanner.cel.kyverno import Alone, environment, receivers
-from scanner.cel.type_system import BYTES, DOUBLE, DURATION, DYN, INT, LIST, STRING, TIMESTAMP, UINT, Type
-from scanner.cel.values import Duration, Timestamp, UInt
+from scanner.cel.types.type_system import BYTES, DOUBLE, DURATION, DYN, INT, LIST, STRING, TIMESTAMP, UINT, Type
+from scanner.cel.values.values import Duration, Timestamp, UInt
+from scanner.policies.kyverno.libraries import NoClusterData, environment, library_values
 
 # No halves of characters: neither the API nor JSON lets any in.
 WHOLE = st.characters(codec="utf-8")
@@ -60,7 +60,7 @@ def test_any_arguments_give_a_value_or_an_error(overload: Overload, data: st.Dat
 
 
 def _value(text: str, it: Value) -> Value:
-    activation = {**receivers(Alone(), Timestamp(0)), "object": it}
+    activation = {**library_values(NoClusterData(), Timestamp(0)), "object": it}
     return compile(text, ENVIRONMENT).evaluate(activation)
 
 

@@ -7,17 +7,9 @@ from __future__ import annotations
 
 import pytest
 
-from scanner.cel import (
-    BOOL,
-    CompileError,
-    Environment,
-    EvaluationError,
-    Message,
-    compile,
-    telling,
-)
-from scanner.cel.messages import MESSAGES
-from scanner.cel.natives import wrapping
+from scanner.cel import BOOL, CompileError, Environment, EvaluationError, Message, compile, wrapper_differences
+from scanner.cel.protobuf.messages import MESSAGES
+from scanner.cel.values.wrapped_values import wrapping
 from tests.cel.measuring import ACTIVATION, ENVIRONMENT, OBJECT, cost_of
 
 COSTS: tuple[tuple[str, int], ...] = (
@@ -185,4 +177,6 @@ def test_wrapped_values_are_no_json_from_1_37_on() -> None:
 )
 def test_messages_of_what_is_read_can_tell(text: str, told: tuple[str, ...]) -> None:
     """Where a message is given a list or map of the request, 1.37 may answer otherwise."""
-    assert told == tuple(it.text for it in telling(text, Environment(version=(1, 37)))[1] if "protobuf" in it.text)
+    assert told == tuple(
+        it.text for it in wrapper_differences(text, Environment(version=(1, 37)))[1] if "protobuf" in it.text
+    )

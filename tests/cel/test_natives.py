@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from scanner import cel
-from scanner.cel.natives import wrapping
+from scanner.cel.values.wrapped_values import wrapping
 
 OBJECT: dict[str, Any] = {"spec": {"list": [{"name": "a"}, {"name": "b"}], "labels": {"x": "y"}}}
 

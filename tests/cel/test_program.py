@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from scanner.cel import BOOL, NULL, STRING, CompileError, Environment, EvaluationError, Lazy, Value, compile
-from scanner.cel.env import AUTHORIZATION, PARAMS
-from scanner.cel.type_system import INT
+from scanner.cel.checking.env import AUTHORIZATION, PARAMS
+from scanner.cel.types.type_system import INT
 
 ENVIRONMENT = Environment()
 OBJECT = {

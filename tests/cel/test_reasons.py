@@ -6,10 +6,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scanner.budget import Variables
-from scanner.cel import AUTHORIZATION, PARAMS, Answer, Authorizer, Environment, Program, Question, Subject, compile
-from scanner.cel.reasons import MOST_REASONS, Explanation
-from scanner.evaluate import Expression
+from scanner.admission.compiled import Expression
+from scanner.admission.cost_budget import Variables
+from scanner.cel import (
+    AUTHORIZATION,
+    PARAMS,
+    Answer,
+    Authorizer,
+    Environment,
+    Program,
+    Question,
+    Subject,
+    compile,
+    explain,
+)
+from scanner.cel.explanation.reasons import MOST_REASONS, Explanation
 
 CONTAINERS = [
     {"name": "app", "image": "registry.example.com/app:1", "limits": {"memory": "1Gi"}},
@@ -51,7 +62,7 @@ def explained(text: str, activation: dict[str, object] | None = None, **variable
         environment = environment.with_variable(name, programs[name].result_type)
     known = {"object": OBJECT, "params": {"data": {"max": 3}}, "namespaceObject": None, **(activation or {})}
     known["variables"] = Variables({name: Expression("", program) for name, program in programs.items()}, known)
-    return compile(text, environment).explain(known, programs)
+    return explain(compile(text, environment), known, programs)
 
 
 def reasons(text: str, activation: dict[str, object] | None = None, **variables: str) -> list[tuple[str, object, str]]:
@@ -329,7 +340,7 @@ def test_the_authorizer_shows_only_its_answers() -> None:
     """What the authorizer is says nothing; what it was asked does."""
     asked = "authorizer.group('').resource('pods').check('create').allowed()"
     authorizer = Authorizer(NobodyMay(), Subject("jane", (), "", ()))
-    found = compile(asked, Environment().extend(AUTHORIZATION)).explain({"authorizer": authorizer}).reasons
+    found = explain(compile(asked, Environment().extend(AUTHORIZATION)), {"authorizer": authorizer}).reasons
     assert [(asked, False, frozenset({("authorizer",)}))] == [(it.text, it.outcome, it.reads) for it in found]
 
 
@@ -338,6 +349,6 @@ def test_an_explanation_agrees_with_the_evaluation(limit: int, numbers: list[int
     """The outcome is that of the program, and each path leads to the value that it is told with."""
     program = compile(f"object.n.all(x, x < {limit}) && size(object.n) > 2", Environment())
     activation = {"object": {"n": numbers}}
-    found = program.explain(activation)
+    found = explain(program, activation)
     assert program.evaluate(activation) is found.outcome
     assert all(numbers[int(it.place[2])] == it.outcome for it in found.reasons if it.text == "x")

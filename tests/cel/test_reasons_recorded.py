@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from scanner import cel
-from scanner.budget import Variables
-from scanner.cel.values import Optional
+from scanner.admission.cost_budget import Variables
+from scanner.cel.values.values import Optional
 from tests.conformance.cases import RECORDED, load, parameters
 from tests.conformance.expressions import activation_for, compiled
 
@@ -30,7 +30,7 @@ def _explained(data: Any) -> Iterator[tuple[str, Mapping[str, object], object, c
             activation = dict(inputs)
             activation["variables"] = Variables(policy.variables, activation)
             programs = {name: it.program for name, it in policy.variables.items() if it.program}
-            yield case["expr"], activation, _outcome(program, activation), program.explain(activation, programs)
+            yield case["expr"], activation, _outcome(program, activation), cel.explain(program, activation, programs)
 
 
 def _outcome(program: Any, activation: Mapping[str, object]) -> object:

@@ -6,8 +6,9 @@ import random
 
 import pytest
 
-from scanner.cel import CompileError, parser
-from scanner.cel.unparse import unparse
+from scanner.cel import CompileError
+from scanner.cel.syntax import parser
+from scanner.cel.syntax.unparse import unparse
 from tests.oracle import ours
 from tests.oracle.grammar import Generator
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import pytest
 
 from scanner import cel
-from scanner.cel.env import ADMISSION
-from scanner.cel.type_system import INT, list_of, map_of, object_type
+from scanner.cel.checking.env import ADMISSION
+from scanner.cel.types.type_system import INT, list_of, map_of, object_type
 
 CONTAINER, SPEC, META, ROOT = (object_type(name) for name in ("Container", "Spec", "Meta", "Root"))
 TYPES = {
@@ -39,7 +39,7 @@ TYPED = cel.Environment(variables=VARIABLES, version=(1, 37), structs=Types())
 
 def found(text: str) -> tuple[str, ...]:
     """What in an expression could tell."""
-    return tuple(told.text for told in cel.telling(text, TYPED)[1])
+    return tuple(told.text for told in cel.wrapper_differences(text, TYPED)[1])
 
 
 @pytest.mark.parametrize(
@@ -100,10 +100,10 @@ def test_what_could_not(text: str) -> None:
 
 def test_a_variable_has_the_type_of_its_expression() -> None:
     """What it hands on is still what it was read from."""
-    type_, _ = cel.telling("object.spec", TYPED)
+    type_, _ = cel.wrapper_differences("object.spec", TYPED)
     environment = replace(TYPED, composed=TYPED.composed.declaring("spec", type_))
 
-    assert (cel.Told("object == int"),) == cel.telling("variables.spec == 1", environment)[1]
+    assert (cel.Difference("object == int"),) == cel.wrapper_differences("variables.spec == 1", environment)[1]
 
 
 @pytest.mark.parametrize(
@@ -116,10 +116,10 @@ def test_a_variable_has_the_type_of_its_expression() -> None:
 )
 def test_what_an_evaluation_with_wrapped_values_may_not_answer(text: str) -> None:
     """Structures are compared by what they mean, which for what is free-form in them are the bytes that the server read."""
-    assert [False] == [told.evaluated for told in cel.telling(text, TYPED)[1]]
+    assert [False] == [told.evaluated for told in cel.wrapper_differences(text, TYPED)[1]]
 
 
 @pytest.mark.parametrize("text", ["object.spec == {'replicas': 1, 'containers': 2}", "[object.spec] + [1] == [1, 1]"])
 def test_errors_between_elements_are_answered(text: str) -> None:
     """A structure and a sum of lists let an error between two of their values count."""
-    assert [True] == [told.evaluated for told in cel.telling(text, TYPED)[1]]
+    assert [True] == [told.evaluated for told in cel.wrapper_differences(text, TYPED)[1]]

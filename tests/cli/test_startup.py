@@ -23,7 +23,7 @@ HEAVY = (
     "scanner.cel",
     "scanner.cluster",
     "scanner.report",
-    "scanner.scan",
+    "scanner.scan.run",
     "scanner.store",
 )
 

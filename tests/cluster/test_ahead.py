@@ -9,7 +9,7 @@ from itertools import islice
 
 import pytest
 
-from scanner.cluster.ahead import Ahead, Wanted
+from scanner.cluster.prefetch import Prefetcher, Wanted
 from scanner.errors import ListFailed
 from scanner.model.resource import Kind, Page
 
@@ -73,7 +73,7 @@ def read(pages: Iterator[Page]) -> list[tuple[str, int]]:
 def test_pages_come_in_the_order_of_the_lists(concurrency: int) -> None:
     """However many lists are on their way, the reader sees what it would have seen without."""
     source = Source()
-    ahead = Ahead(source.begin, concurrency)
+    ahead = Prefetcher(source.begin, concurrency)
     ahead.expect(WANTED)
     assert [(kind.kind, number) for kind in KINDS for number in (1, 2, 3)] == [
         page for wanted in WANTED for page in read(ahead.pages(wanted))
@@ -84,7 +84,7 @@ def test_pages_come_in_the_order_of_the_lists(concurrency: int) -> None:
 def test_what_is_in_flight_is_bounded() -> None:
     """Of each of two lists one page comes ahead, and of the list that is read two; nothing else is asked for."""
     source = Source()
-    ahead = Ahead(source.begin, 2)
+    ahead = Prefetcher(source.begin, 2)
     ahead.expect(WANTED)
     assert eventually(lambda: len(source.made) == 2)
     time.sleep(0.1)
@@ -100,7 +100,7 @@ def test_what_is_in_flight_is_bounded() -> None:
 def test_the_next_list_begins_when_one_was_read() -> None:
     """A list makes room when its last page was taken."""
     source = Source()
-    ahead = Ahead(source.begin, 2)
+    ahead = Prefetcher(source.begin, 2)
     ahead.expect(WANTED)
     read(ahead.pages(WANTED[0]))
     assert WANTED[:3] == source.begun
@@ -110,7 +110,7 @@ def test_the_next_list_begins_when_one_was_read() -> None:
 def test_a_list_that_breaks_off_fails_where_it_is_read() -> None:
     """The pages before the failure come first, and the other lists are not touched."""
     source = Source(broken=KINDS[0])
-    ahead = Ahead(source.begin, 3)
+    ahead = Prefetcher(source.begin, 3)
     ahead.expect(WANTED)
     pages = ahead.pages(WANTED[0])
     assert 1 == next(pages).number
@@ -123,7 +123,7 @@ def test_a_list_that_breaks_off_fails_where_it_is_read() -> None:
 def test_an_unexpected_list_is_fetched_when_it_is_read() -> None:
     """Namespaces and params are read without having been announced."""
     source = Source()
-    ahead = Ahead(source.begin, 2)
+    ahead = Prefetcher(source.begin, 2)
     assert [("Kind5", 1), ("Kind5", 2), ("Kind5", 3)] == read(ahead.pages(WANTED[5]))
     assert {threading.current_thread()} == source.threads
 
@@ -131,7 +131,7 @@ def test_an_unexpected_list_is_fetched_when_it_is_read() -> None:
 def test_a_reader_who_leaves_stops_the_thread() -> None:
     """Nobody waits for ever with a page that nobody takes."""
     source = Source()
-    ahead = Ahead(source.begin, 1)
+    ahead = Prefetcher(source.begin, 1)
     ahead.expect(WANTED[:1])
     pages = ahead.pages(WANTED[0])
     next(pages)
@@ -142,7 +142,7 @@ def test_a_reader_who_leaves_stops_the_thread() -> None:
 def test_after_an_interrupt_nothing_more_is_asked_for() -> None:
     """Whoever ends a scan does not want the next list."""
     source = Source()
-    ahead = Ahead(source.begin, 1)
+    ahead = Prefetcher(source.begin, 1)
     ahead.expect(WANTED)
     pages = ahead.pages(WANTED[0])
     next(pages)
@@ -155,7 +155,7 @@ def test_after_an_interrupt_nothing_more_is_asked_for() -> None:
 def test_what_is_on_its_way_is_not_asked_for_again() -> None:
     """Once the policies are known better, lists that nobody wants any more end, and the others go on."""
     source = Source()
-    ahead = Ahead(source.begin, 3)
+    ahead = Prefetcher(source.begin, 3)
     ahead.expect(WANTED[:3])
     ahead.expect(WANTED[1:])
     pages = [page for wanted in WANTED[1:] for page in read(ahead.pages(wanted))]
@@ -166,7 +166,7 @@ def test_what_is_on_its_way_is_not_asked_for_again() -> None:
 def test_what_is_expected_anew_replaces_what_was() -> None:
     """Threads of lists that nobody will read end."""
     source = Source()
-    ahead = Ahead(source.begin, 6)
+    ahead = Prefetcher(source.begin, 6)
     ahead.expect(WANTED)
     assert eventually(lambda: len(source.threads) == 6)
     ahead.expect(())
@@ -177,7 +177,7 @@ def test_what_is_expected_anew_replaces_what_was() -> None:
 def test_while_it_is_paused_no_thread_runs(taken: int) -> None:
     """The process may be forked then; afterwards every page comes, once and in its order."""
     source = Source()
-    ahead = Ahead(source.begin, 3)
+    ahead = Prefetcher(source.begin, 3)
     ahead.expect(WANTED)
     first = ahead.pages(WANTED[0])
     pages = [(page.kind.kind, page.number) for page in islice(first, taken)]
@@ -193,7 +193,7 @@ def test_while_it_is_paused_no_thread_runs(taken: int) -> None:
 def test_lists_that_nobody_wants_any_more_are_waited_for_too() -> None:
     """A thread that was stopped may still be waiting for its last page."""
     slow = Slow()
-    ahead = Ahead(slow.begin, 1)
+    ahead = Prefetcher(slow.begin, 1)
     ahead.expect(WANTED[:1])
     assert slow.asked.wait(10)
     ahead.expect(())
@@ -206,7 +206,7 @@ def test_lists_that_nobody_wants_any_more_are_waited_for_too() -> None:
 def test_a_failure_that_came_while_paused_reaches_the_reader() -> None:
     """What was on its way when the pause began is not lost, and is not asked for again."""
     slow = Slow(ListFailed("failed", "it broke off"))
-    ahead = Ahead(slow.begin, 1)
+    ahead = Prefetcher(slow.begin, 1)
     ahead.expect(WANTED[:1])
     assert slow.asked.wait(10)
     threading.Timer(0.05, slow.answer.set).start()

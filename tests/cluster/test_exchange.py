@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from scanner.cluster.exchange import addresses_of
-from scanner.cluster.patience import Deadline
+from scanner.cluster.limits import Deadline
 from scanner.cluster.session import AnswerTooLarge, Session, Unanswered
 from tests.cluster.server import FakeApi, Reply
 

@@ -64,7 +64,7 @@ def test_a_page_is_the_bytes_that_came(api: FakeApi, cluster: LiveCluster) -> No
     body = b'{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"42"},"items":[ %b ]}' % item
     api.says("/api/v1/pods", Reply(body))
     [page] = cluster.pages(PODS)
-    assert (PODS, 1, body, "42", "") == (page.kind, page.number, page.data, page.resource_version, page.seam)
+    assert (PODS, 1, body, "42", "") == (page.kind, page.number, page.data, page.resource_version, page.inconsistency)
     assert 0 < page.seconds < 10
 
 
@@ -209,7 +209,7 @@ def test_an_expired_list_goes_on_with_the_fresh_token(api: FakeApi, cluster: Liv
     api.says("/api/v1/pods", listing("Pod", "a", token="old"), RESUMED, listing("Pod", "b", version="9"))
     pages = list(cluster.pages(PODS))
     assert [["a"], ["b"]] == names(iter(pages))
-    assert ["", "the list expired after page 1 and went on at a later moment"] == [page.seam for page in pages]
+    assert ["", "the list expired after page 1 and went on at a later moment"] == [page.inconsistency for page in pages]
     assert ["7", "9"] == [page.resource_version for page in pages]
     assert ["old", "fresh"] == [r.query["continue"] for r in api.asked_for("/api/v1/pods")[1:]]
 
@@ -221,7 +221,7 @@ def test_an_expired_list_without_a_token_begins_again(api: FakeApi, cluster: Liv
     )
     pages = list(cluster.pages(PODS))
     assert [(1, ["a"]), (2, ["a"]), (3, ["b"])] == list(zip([1, 2, 3], names(iter(pages)), strict=True))
-    assert ["", "the list expired after page 1 and was begun again", ""] == [page.seam for page in pages]
+    assert ["", "the list expired after page 1 and was begun again", ""] == [page.inconsistency for page in pages]
 
 
 def test_a_list_begins_again_once_only(api: FakeApi, cluster: LiveCluster) -> None:
@@ -248,7 +248,9 @@ def test_a_server_that_only_offers_tokens_does_not_hold_the_scan(api: FakeApi, c
 def test_pages_of_different_moments_are_noticed(api: FakeApi, cluster: LiveCluster) -> None:
     """All pages of a list have one resource version; a server that breaks this is found out."""
     api.says("/api/v1/pods", listing("Pod", "a", token="t"), listing("Pod", "b", version="8"))
-    assert ["", "page 2 shows resource version 8, those before it 7"] == [page.seam for page in cluster.pages(PODS)]
+    assert ["", "page 2 shows resource version 8, those before it 7"] == [
+        page.inconsistency for page in cluster.pages(PODS)
+    ]
 
 
 # A server that repeats itself, or stops short
@@ -335,21 +337,21 @@ def test_announcements_begin_anew_where_the_list_goes_on_later(api: FakeApi, clu
         announcing("c", "d", token="t2", remaining=1),
         announcing("e"),
     )
-    seams = [page.seam for page in cluster.pages(PODS)]
-    assert ["", "the list expired after page 1 and went on at a later moment", ""] == seams
+    inconsistencies = [page.inconsistency for page in cluster.pages(PODS)]
+    assert ["", "the list expired after page 1 and went on at a later moment", ""] == inconsistencies
 
 
 def test_a_selector_leaves_out_what_is_counted(api: FakeApi, cluster: LiveCluster) -> None:
     """A server that counts all the same announces more than will come."""
     api.says("/api/v1/pods", announcing("a", token="t1", remaining=5), announcing("b"))
-    assert ["", ""] == [page.seam for page in cluster.pages(PODS, selector="app=web")]
+    assert ["", ""] == [page.inconsistency for page in cluster.pages(PODS, selector="app=web")]
 
 
 def test_a_page_may_be_smaller_where_nothing_is_announced(api: FakeApi, cluster: LiveCluster) -> None:
     """The API only says that a token asks for more."""
     api.says("/api/v1/pods", listing("Pod", "a", token="t1"), listing("Pod", token="t2"), listing("Pod", "b"))
     assert [("", 1), ("", 0), ("", 1)] == [
-        (page.seam, len(orjson.loads(page.data)["items"])) for page in cluster.pages(PODS)
+        (page.inconsistency, len(orjson.loads(page.data)["items"])) for page in cluster.pages(PODS)
     ]
 
 
@@ -357,12 +359,12 @@ def test_a_page_may_be_smaller_where_nothing_is_announced(api: FakeApi, cluster:
     ("kind", "seams"), [(COMPUTED, [""]), (PODS, ["page 1 names no resource version"])], ids=["computed", "stored"]
 )
 def test_lists_of_computed_objects_name_no_moment(
-    api: FakeApi, cluster: LiveCluster, kind: Kind, seams: list[str]
+    api: FakeApi, cluster: LiveCluster, kind: Kind, inconsistencies: list[str]
 ) -> None:
     """Nothing of component statuses is stored; of everything else the moment must be known."""
     items = [{"metadata": {"name": "scheduler", **({"namespace": "a"} if kind.namespaced else {})}}]
     api.says(kind.path, Reply({"kind": f"{kind.kind}List", "apiVersion": "v1", "metadata": {}, "items": items}))
-    assert seams == [page.seam for page in cluster.pages(kind)]
+    assert inconsistencies == [page.inconsistency for page in cluster.pages(kind)]
 
 
 WIDGETS = Kind("x.io", "v1", "Widget", "widgets", namespaced=True)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scanner.cluster.patience import ATTEMPTS, Deadline, Pace, Watch, another, patience, pause_before
+from scanner.cluster.limits import ATTEMPTS, Deadline, RateLimiter, Watch, another, patience, pause_before
 
 
 class Clock:
@@ -29,7 +29,7 @@ class Clock:
 def test_no_more_requests_than_the_pace_allows(qps: float, burst: int, pauses: list[float]) -> None:
     """In any stretch of time there are at most the burst, and as many more as the rate gives for that time."""
     clock = Clock()
-    pace = Pace(qps, burst, sleep=clock.sleep, clock=clock)
+    pace = RateLimiter(qps, burst, sleep=clock.sleep, clock=clock)
     sent = []
     for pause in pauses:
         clock.sleep(pause)
@@ -43,7 +43,7 @@ def test_no_more_requests_than_the_pace_allows(qps: float, burst: int, pauses: l
 def test_a_burst_does_not_wait() -> None:
     """The first requests go out at once, the next as far apart as the rate says."""
     clock = Clock()
-    pace = Pace(10, 3, sleep=clock.sleep, clock=clock)
+    pace = RateLimiter(10, 3, sleep=clock.sleep, clock=clock)
     moments = [(pace.wait(), clock.now)[1] for _ in range(6)]
     assert [0, 0, 0, 0.1, 0.2, 0.3] == pytest.approx(moments)
 
@@ -51,7 +51,7 @@ def test_a_burst_does_not_wait() -> None:
 def test_without_a_rate_nobody_waits() -> None:
     """--qps 0 is no limit."""
     clock = Clock()
-    pace = Pace(0, 1, sleep=clock.sleep, clock=clock)
+    pace = RateLimiter(0, 1, sleep=clock.sleep, clock=clock)
     for _ in range(1000):
         pace.wait()
     assert 0 == clock.now

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from kubernetes import client, config
 
-from scanner.cluster import plain
+from scanner.cluster import simple_kubeconfig
 from scanner.cluster.credentials import load_credentials
-from scanner.cluster.plain import Settings, plain_account, plain_kubeconfig
+from scanner.cluster.simple_kubeconfig import Settings, plain_account, plain_kubeconfig
 from scanner.model.json import Json
 from tests.cluster.server import FakeApi, Reply
 
@@ -137,7 +137,7 @@ def test_a_pods_account_is_read_again_every_minute(
     assert ("https://[fd00::1]:443", "Bearer first") == (settings.host, settings.api_key["BearerToken"])
     (tmp_path / "token").write_text("second")
     moments = iter([0.0, 59.0, 61.0, 61.0])
-    refresh = plain._rereading(tmp_path / "token", lambda: next(moments))
+    refresh = simple_kubeconfig._rereading(tmp_path / "token", lambda: next(moments))
     refresh(settings)
     assert "Bearer first" == settings.api_key["BearerToken"]
     refresh(settings)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from scanner.cluster.definitions import builtin_kinds
+from scanner.cluster.files import SnapshotCluster
 from scanner.cluster.schemas import KnownSchemas, builtin_schemas
-from scanner.cluster.snapshot import SnapshotCluster
 from scanner.model.resource import Kind
 from scanner.mutate.openapi import schemas_of
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from scanner.cluster.snapshot import PAGE_SIZE, SnapshotCluster
+from scanner.cluster.files import PAGE_SIZE, SnapshotCluster
 from scanner.errors import ListFailed, UsageError
 from scanner.model.json import Json
 from scanner.model.resource import Kind, Page, UserInfo

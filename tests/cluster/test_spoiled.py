@@ -22,7 +22,8 @@ from hypothesis import strategies as st
 from scanner.cluster.live import LiveCluster
 from scanner.errors import ClusterError
 from scanner.model.json import as_list, as_text, dig
-from scanner.scan import Options, run
+from scanner.scan.options import Options
+from scanner.scan.run import run
 from scanner.store import SqlStore, open_store
 from tests.cli.conftest import Assay, assay, home  # noqa: F401 - fixtures
 from tests.cluster.served import (
@@ -329,7 +330,7 @@ def test_a_page_that_is_too_large_is_asked_for_in_smaller_pieces(api: FakeApi, t
     api.spoil(MAPS.path, lambda reply, asked: padded(reply, asked) if int(asked.query["limit"]) > 2 else reply, second)
     cluster = LiveCluster(kubeconfig=api.kubeconfig(tmp_path), chunk_size=4)
     pages = list(cluster.pages(MAPS))
-    assert [""] * len(pages) == [page.seam for page in pages]
+    assert [""] * len(pages) == [page.inconsistency for page in pages]
     asked = [(it.query.get("continue", ""), it.query["limit"]) for it in api.asked_for(MAPS.path)]
     assert [("", "4"), ("4", "4"), ("4", "1"), ("5", "2"), ("7", "4"), ("7", "1"), ("8", "2")] == asked
 
@@ -348,7 +349,7 @@ def test_what_passes_leaves_no_trace(api: FakeApi, tmp_path: Path, fault: Fault)
     serve(api)
     api.spoil(MAPS.path, fault.how, lambda number: number == 1)
     pages = list(LiveCluster(kubeconfig=api.kubeconfig(tmp_path), chunk_size=PAGE).pages(MAPS))
-    assert (3, [""] * 3) == (len(pages), [page.seam for page in pages])
+    assert (3, [""] * 3) == (len(pages), [page.inconsistency for page in pages])
 
 
 SPOILS: dict[str, list[Spoil]] = {

@@ -61,8 +61,8 @@ def _judged(case: Any, validation: Any, data: Any, release: str, kinds: Any) -> 
         kubernetes_version=release,
         schemas=KnownSchemas(builtin_schemas()) if case["native"] else None,
     )
-    (ruling,) = auditor.evaluate(data["objects"][case["object"]], operation="CREATE")
-    match ruling.judgements[0].outcome:
+    (invocation_result,) = auditor.evaluate(data["objects"][case["object"]], operation="CREATE")
+    match invocation_result.check_results[0].outcome:
         case Passed():
             return {"value": True}
         case Violated(message=message) if case["kind"] == "value":

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from scanner import cel
-from scanner.budget import Variables
-from scanner.evaluate import CompiledPolicy, Request, compile_policy, request_map
+from scanner.admission.compiled import CompiledPolicy, compile_policy
+from scanner.admission.cost_budget import Variables
+from scanner.admission.request import Request, request_map
 from scanner.model.resource import Kind, UserInfo, resource_of
 from scanner.policies.manifest import read_policy
 from tests.conformance.cases import Result
@@ -78,7 +79,7 @@ def _evaluated(
     metered = policy.activation(activation, metered=True)
     measured = program.measure(metered)
     variables = metered["variables"]
-    cost = measured.cost + (variables.owed() if isinstance(variables, Variables) else 0)
+    cost = measured.cost + (variables.unpaid_cost() if isinstance(variables, Variables) else 0)
     if isinstance(measured.outcome, cel.EvaluationError):
         return {"error": f"expression '{text}' resulted in error: {measured.outcome}", "cost": cost}
     return {"type": cel.type_name(measured.outcome), "value": measured.outcome, "cost": cost}

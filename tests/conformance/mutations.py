@@ -8,13 +8,13 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from scanner.api import Auditor, InvalidManifest, Ruling
+from scanner.api import Auditor, InvalidManifest, InvocationResult
 from scanner.cluster.definitions import builtin_kinds
 from scanner.cluster.schemas import KnownSchemas, builtin_schemas, custom_schemas
 from scanner.model.outcome import Errored, WouldChange
 from scanner.model.resource import Kind
 from scanner.mutate.operations import Operation, apply, same
-from scanner.policies.mutating import refusal
+from scanner.policies.mutating.bind import refusal
 from tests.conformance.cases import RECORDED, Result
 from tests.conformance.policies import ADMIN, AllowAdmin
 
@@ -62,14 +62,14 @@ def _auditor(case: Any, data: Any, known: KnownSchemas) -> Auditor:
     )
 
 
-def actual(rulings: tuple[Ruling, ...], before: Any) -> dict[str, Any]:
+def actual(invocation_results: tuple[InvocationResult, ...], before: Any) -> dict[str, Any]:
     """The object after the patches of all mutations, or the first refusal."""
     after = before
-    for ruling in rulings:
-        for judgement in ruling.judgements:
-            match judgement.outcome:
+    for invocation_result in invocation_results:
+        for check_result in invocation_result.check_results:
+            match check_result.outcome:
                 case Errored(would_deny=True) as error:
-                    text = error.message if error.code == 500 else refusal(ruling.invocation, error.message)
+                    text = error.message if error.code == 500 else refusal(invocation_result.invocation, error.message)
                     return {"denied": {"code": error.code, "reason": error.reason, "message": text}}
                 case WouldChange(patch=patch):
                     after = apply([Operation(one.op, one.path, one.value) for one in patch], after)

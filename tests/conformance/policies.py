@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from scanner.api import Auditor, InvalidManifest, Ruling
+from scanner.api import Auditor, InvalidManifest, InvocationResult
 from scanner.cel import Answer, Question
 from scanner.cluster.definitions import builtin_kinds, definition_of
 from scanner.model.outcome import CheckKind, Errored, Passed, Violated
@@ -57,13 +57,13 @@ def compare_policies(data: Any) -> Iterator[Result]:
         yield Result(right, expected == actual, sorted(expected - actual), sorted(actual - expected), case["object"])
 
 
-def _failures(rulings: tuple[Ruling, ...]) -> Iterator[tuple[str, str, int, str]]:
-    for ruling in rulings:
-        for judgement in ruling.judgements:
-            match judgement.outcome:
+def _failures(invocation_results: tuple[InvocationResult, ...]) -> Iterator[tuple[str, str, int, str]]:
+    for invocation_result in invocation_results:
+        for check_result in invocation_result.check_results:
+            match check_result.outcome:
                 case Violated(message=message) | Errored(message=message, would_deny=True, always=False):
-                    names = ruling.invocation.policy.name, ruling.invocation.binding.name
-                    yield (*names, judgement.check.index, message)
+                    names = invocation_result.invocation.policy.name, invocation_result.invocation.binding.name
+                    yield (*names, check_result.check.index, message)
                 case _:
                     pass
 
@@ -111,20 +111,20 @@ def _recorded(result: Any) -> dict[str, object]:
     return report
 
 
-def _reported(rulings: tuple[Ruling, ...]) -> dict[str, object]:
+def _reported(invocation_results: tuple[InvocationResult, ...]) -> dict[str, object]:
     failures: Counter[tuple[int, str]] = Counter()
     annotations: dict[str, list[str]] = {}
     denied = ""
-    for ruling in rulings:
-        policy = ruling.invocation.policy
-        for judgement in ruling.judgements:
-            match judgement.outcome:
+    for invocation_result in invocation_results:
+        policy = invocation_result.invocation.policy
+        for check_result in invocation_result.check_results:
+            match check_result.outcome:
                 case Errored(message=message, always=True):
                     denied = denied or message
                 case Violated(message=message) | Errored(message=message, would_deny=True):
-                    failures[judgement.check.index, message] += 1
-                case Passed(annotation=value) if value and judgement.check.kind is CheckKind.AUDIT_ANNOTATION:
-                    key = f"{policy.name}/{policy.audit_annotations[judgement.check.index].key}"
+                    failures[check_result.check.index, message] += 1
+                case Passed(annotation=value) if value and check_result.check.kind is CheckKind.AUDIT_ANNOTATION:
+                    key = f"{policy.name}/{policy.audit_annotations[check_result.check.index].key}"
                     values = annotations.setdefault(key, [])
                     values.extend([value] if value not in values else [])
                 case _:
@@ -233,9 +233,9 @@ def kinds_of(objects: Any) -> Iterator[Kind]:
             yield Kind(group, version, key[1], f"{key[1].lower()}s", namespaced="namespace" in document["metadata"])
 
 
-def _value(rulings: tuple[Ruling, ...], kind: str) -> object:
-    (ruling,) = rulings
-    match ruling.judgements[0].outcome:
+def _value(invocation_results: tuple[InvocationResult, ...], kind: str) -> object:
+    (invocation_result,) = invocation_results
+    match invocation_result.check_results[0].outcome:
         case Passed():
             return {"value": True}
         case Violated(message=message) if kind == "value":

@@ -16,14 +16,14 @@ from typing import Any
 
 import pytest
 
-from scanner.api import Auditor, Circumstances, Ruling
-from scanner.cel.kyverno import Alone
+from scanner.api import Auditor, InvocationResult, KyvernoContext
 from scanner.cluster.definitions import builtin_kinds
 from scanner.cluster.schemas import KnownSchemas, builtin_schemas, custom_schemas
 from scanner.model.resource import Kind, resource_of
 from scanner.mutate.operations import same
 from scanner.policies.kyverno.configuration import DEFAULT
-from scanner.policies.together import answers, invocations
+from scanner.policies.kyverno.libraries import NoClusterData
+from scanner.policies.mutating.together import answers, invocations
 from tests import asked
 from tests.conformance.cases import folder, load
 from tests.conformance.mutations import actual
@@ -99,9 +99,9 @@ def binding(policy: str) -> Any:
     return {"apiVersion": version, "kind": kind, "metadata": {"name": policy}, "spec": {"policyName": policy}}
 
 
-def assert_answer(expected: str, before: Any, rulings: tuple[Ruling, ...]) -> None:
+def assert_answer(expected: str, before: Any, invocation_results: tuple[InvocationResult, ...]) -> None:
     """Assert that an answer is the recorded one, as far as the record goes."""
-    answer = answer_of(before, rulings)
+    answer = answer_of(before, invocation_results)
     if expected.startswith("200 changed ") and not is_cut(expected):
         assert as_read(expected) == as_read(answer)
     else:
@@ -124,9 +124,9 @@ def value_in(text: str) -> Any:
     return ast.literal_eval(text) if text.startswith(("[", "{")) else text
 
 
-def answer_of(before: Any, rulings: tuple[Ruling, ...]) -> str:
+def answer_of(before: Any, invocation_results: tuple[InvocationResult, ...]) -> str:
     """What becomes of an object, in the form of the record."""
-    match actual(rulings, before):
+    match actual(invocation_results, before):
         case {"denied": denied}:
             return f"{denied['code']} {denied['message']}"
         case {"object": after}:
@@ -191,7 +191,10 @@ def kyverno_says(case: Any) -> tuple[str, str, str]:
         namespaces=[document] if document["kind"] == "Namespace" else [],
         kinds=KINDS,
         exceptions=[case["exception"]] if "exception" in case else [],
-        circumstances=Circumstances(NOW, surroundings=Alone(), configuration=DEFAULT),
+        kyverno_context=KyvernoContext(NOW, cluster_data=NoClusterData(), configuration=DEFAULT),
     )
-    ((judgement,),) = (ruling.judgements for ruling in judge.evaluate(document, operation=case.get("operation")))
-    return type(judgement.outcome).__name__, getattr(judgement.outcome, "message", ""), judgement.excepted_by
+    ((check_result,),) = (
+        invocation_result.check_results
+        for invocation_result in judge.evaluate(document, operation=case.get("operation"))
+    )
+    return type(check_result.outcome).__name__, getattr(check_result.outcome, "message", ""), check_result.excepted_by

@@ -12,7 +12,8 @@ from typing import Any, ClassVar
 import pytest
 
 from scanner import cel
-from scanner.evaluate import CompiledPolicy, Request, compile_policy, filtered_namespace, request_map
+from scanner.admission.compiled import CompiledPolicy, compile_policy
+from scanner.admission.request import Request, filtered_namespace, request_map
 from scanner.model.json import JsonObject, as_object, as_text, dig
 from scanner.model.resource import Kind, resource_of
 from scanner.policies.manifest import read_policy

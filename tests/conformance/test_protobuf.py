@@ -32,8 +32,8 @@ def judged(policy: Any, binding: Any, document: Any, release: str) -> Any:
     auditor = Auditor(
         policies=[policy], bindings=[binding], namespaces=[NAMESPACE], kinds=kinds, kubernetes_version=release
     )
-    (ruling,) = auditor.evaluate(document, operation="CREATE")
-    return ruling.judgements[0].outcome
+    (invocation_result,) = auditor.evaluate(document, operation="CREATE")
+    return invocation_result.check_results[0].outcome
 
 
 @pytest.mark.parametrize("release", RELEASES)

@@ -72,5 +72,5 @@ def test_what_the_api_would_refuse_is_refused_on_request() -> None:
 
 def test_an_object_may_be_asked_about_either_operation() -> None:
     """A policy that names only CREATE has nothing to say about an UPDATE."""
-    assert ["CREATE"] == [ruling.operation for ruling in auditor().evaluate(pod("web"))]
+    assert ["CREATE"] == [invocation_result.operation for invocation_result in auditor().evaluate(pod("web"))]
     assert () == auditor().evaluate(pod("web"), operation="UPDATE")

@@ -56,8 +56,8 @@ def auditor(spec: dict[str, Any], clerk: Clerk | None) -> Auditor:
 
 def outcome(spec: dict[str, Any], clerk: Clerk | None) -> Outcome:
     """The outcome of the policy's first check on a pod."""
-    (ruling,) = auditor(spec, clerk).evaluate(POD)
-    return ruling.judgements[0].outcome
+    (invocation_result,) = auditor(spec, clerk).evaluate(POD)
+    return invocation_result.check_results[0].outcome
 
 
 @pytest.mark.parametrize(

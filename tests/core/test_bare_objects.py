@@ -65,8 +65,8 @@ def outcomes(mutation: dict[str, Any], operation: Any) -> Iterator[tuple[Any, Ou
         schemas=KnownSchemas(builtin_schemas()),
     )
     for document in objects():
-        for ruling in auditor.evaluate(document, operation=operation):
-            yield document, ruling.judgements[0].outcome
+        for invocation_result in auditor.evaluate(document, operation=operation):
+            yield document, invocation_result.check_results[0].outcome
 
 
 @pytest.mark.parametrize("operation", ["CREATE", "UPDATE"])
@@ -121,8 +121,10 @@ def test_a_default_that_depends_on_another_member_was_set_before_the_mutation(pa
         kinds=builtin_kinds(),
         schemas=KnownSchemas(builtin_schemas()),
     )
-    (ruling,) = auditor.evaluate({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "bare"}, "spec": LIMITED})
-    outcome = ruling.judgements[0].outcome
+    (invocation_result,) = auditor.evaluate(
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "bare"}, "spec": LIMITED}
+    )
+    outcome = invocation_result.check_results[0].outcome
 
     assert isinstance(outcome, WouldChange)
     assert [path] == _paths(outcome)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scanner.convert import convert
+from scanner.admission.versions import convert
 from scanner.model.resource import Kind
 
 V1 = Kind("autoscaling", "v1", "HorizontalPodAutoscaler", "horizontalpodautoscalers", namespaced=True)

@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
-from scanner.model.outcome import CheckKind, Errored, Judgement, Outcome, Passed, Skipped, SkipReason, Violated
+from scanner.admission.context import EvaluationContext
+from scanner.admission.dispatch import InvocationResult, judge
+from scanner.model.outcome import CheckKind, CheckResult, Errored, Outcome, Passed, Skipped, SkipReason, Violated
 from scanner.model.resource import resource_of
-from scanner.policies.validating import Ruling, World, bind, judge, read_binding, read_policy
-from scanner.sources import ParamTable
+from scanner.policies.validating.bind import bind, read_binding, read_policy
+from scanner.scan.param_table import ParamTable
 from tests.core import documents
 from tests.core.documents import CONFIG_MAPS, KINDS, PODS, Document, namespace, pod, thing
 
@@ -21,7 +23,9 @@ SHOP = namespace("shop", team="a") | {"spec": {"finalizers": ["kubernetes"]}}
 CONFIG = {"apiVersion": "v1", "kind": "ConfigMap"}
 
 
-def rulings(spec: Document, binding: Document | None = None, *params: Document, **world: Any) -> list[Ruling]:
+def invocation_results(
+    spec: Document, binding: Document | None = None, *params: Document, **world: Any
+) -> list[InvocationResult]:
     """What a policy on pods says about a pod, under one binding."""
     table = ParamTable(KINDS)
     for param in params:
@@ -30,20 +34,20 @@ def rulings(spec: Document, binding: Document | None = None, *params: Document, 
         [read_policy(documents.policy("p", **spec))], [read_binding(binding or documents.binding("b", "p", "Audit"))]
     )
     given = {"namespaces": {"shop": SHOP}, **world}
-    return list(judge(bound[0], resource_of(PODS, POD), PODS, World(table, **given)))
+    return list(judge(bound[0], resource_of(PODS, POD), PODS, EvaluationContext(table, **given)))
 
 
-def judgements(**spec: Any) -> tuple[Judgement, ...]:
+def check_results(**spec: Any) -> tuple[CheckResult, ...]:
     """The judgements of the only ruling."""
-    (ruling,) = rulings({"validations": [], **spec})
-    return ruling.judgements
+    (invocation_result,) = invocation_results({"validations": [], **spec})
+    return invocation_result.check_results
 
 
 def outcome(**validation: Any) -> Outcome:
     """The outcome of one validation."""
     spec = {key: validation.pop(key) for key in ("failurePolicy", "variables") if key in validation}
-    (judgement,) = judgements(validations=[validation], **spec)
-    return judgement.outcome
+    (check_result,) = check_results(validations=[validation], **spec)
+    return check_result.outcome
 
 
 def test_true_passes_and_anything_else_does_not() -> None:
@@ -136,7 +140,7 @@ def test_nothing_short_circuits() -> None:
     """Every validation and every annotation has its outcome, also after a failure."""
     validations = [{"expression": text} for text in ("false", "object.none", "true", "object.spec.none == 1")]
     annotations = [{"key": "k", "valueExpression": "'v'"}]
-    found = judgements(validations=validations, auditAnnotations=annotations)
+    found = check_results(validations=validations, auditAnnotations=annotations)
     assert [Violated, Errored, Passed, Errored, Passed] == [type(it.outcome) for it in found]
     assert [0, 1, 2, 3, 0] == [it.check.index for it in found]
 
@@ -161,7 +165,7 @@ def test_nothing_short_circuits() -> None:
 def test_match_conditions(conditions: list[str], expected: type[Outcome]) -> None:
     """One that is false beats every error; they see variables, and no namespace."""
     named = [{"name": f"c{index}", "expression": text} for index, text in enumerate(conditions)]
-    found = judgements(
+    found = check_results(
         validations=[{"expression": "false"}],
         matchConditions=named,
         variables=[{"name": "yes", "expression": "true"}],
@@ -171,7 +175,7 @@ def test_match_conditions(conditions: list[str], expected: type[Outcome]) -> Non
 
 def test_a_false_condition_skips_every_check() -> None:
     """And is named."""
-    found = judgements(
+    found = check_results(
         validations=[{"expression": "false"}] * 2,
         auditAnnotations=[{"key": "k", "valueExpression": "'v'"}],
         matchConditions=[{"name": "never", "expression": "false"}],
@@ -183,13 +187,13 @@ def test_erring_conditions_speak_for_the_whole_policy() -> None:
     """Different errors are listed in brackets, equal ones once."""
     texts = ("object.a == 1", "object.b == 1", "object.a == 1")
     conditions = [{"name": f"c{index}", "expression": text} for index, text in enumerate(texts)]
-    (found,) = judgements(validations=[{"expression": "true"}] * 2, matchConditions=conditions)
+    (found,) = check_results(validations=[{"expression": "true"}] * 2, matchConditions=conditions)
     errors = [f"expression 'object.{key} == 1' resulted in error: no such key: {key}" for key in "ab"]
     assert (CheckKind.CONDITIONS, Errored(f"[{', '.join(errors)}]", would_deny=True)) == (
         found.check.kind,
         found.outcome,
     )
-    (ignored,) = judgements(
+    (ignored,) = check_results(
         validations=[{"expression": "true"}], matchConditions=conditions[:1], failurePolicy="Ignore"
     )
     assert Errored(errors[0], would_deny=False) == ignored.outcome
@@ -283,13 +287,13 @@ def test_variables_that_nobody_can_read(name: str, *, readable: bool) -> None:
 )
 def test_audit_annotations(expression: str, expected: Outcome) -> None:
     """Published when they are not blank, cut at 10240 bytes; an error refuses whatever the actions are."""
-    (found,) = judgements(auditAnnotations=[{"key": "k", "valueExpression": expression}])
+    (found,) = check_results(auditAnnotations=[{"key": "k", "valueExpression": expression}])
     assert expected == found.outcome
 
 
 def test_failing_annotations_are_left_out_where_the_failure_policy_says_so() -> None:
     """The error is kept all the same."""
-    (found,) = judgements(
+    (found,) = check_results(
         auditAnnotations=[{"key": "k", "valueExpression": "string(object.none)"}], failurePolicy="Ignore"
     )
     assert (False, False) == (found.outcome.would_deny, found.outcome.always)  # type: ignore[union-attr]
@@ -307,8 +311,8 @@ def test_failing_annotations_are_left_out_where_the_failure_policy_says_so() -> 
 def test_validations_see_a_part_of_the_namespace(expression: str, expected: type[Outcome]) -> None:
     """Without what only the server needs."""
     full = SHOP | {"metadata": {**SHOP["metadata"], "managedFields": [{"manager": "x"}]}}
-    (ruling,) = rulings({"validations": [{"expression": expression}]}, namespaces={"shop": full})
-    assert expected is type(ruling.judgements[0].outcome)
+    (invocation_result,) = invocation_results({"validations": [{"expression": expression}]}, namespaces={"shop": full})
+    assert expected is type(invocation_result.check_results[0].outcome)
 
 
 def bound_to(**reference: Any) -> Document:
@@ -322,9 +326,9 @@ def test_every_param_is_an_evaluation_of_its_own() -> None:
         thing(CONFIG_MAPS, name, "shop", metadata={"labels": {"a": "b"}}, data={"n": name}) for name in ("y", "x")
     ]
     spec = {"paramKind": CONFIG, "validations": [{"expression": "params.data.n == 'x'"}]}
-    found = rulings(spec, bound_to(selector={"matchLabels": {"a": "b"}}), *params)
+    found = invocation_results(spec, bound_to(selector={"matchLabels": {"a": "b"}}), *params)
     assert [("x", Passed), ("y", Violated)] == [
-        (it.invocation.param and it.invocation.param.name, type(it.judgements[0].outcome)) for it in found
+        (it.invocation.param and it.invocation.param.name, type(it.check_results[0].outcome)) for it in found
     ]
 
 
@@ -371,48 +375,52 @@ def test_every_param_is_an_evaluation_of_its_own() -> None:
 )
 def test_a_configuration_error_denies_whatever_the_actions_are(spec: Document, reference: Document, text: str) -> None:
     """The binding only audits; one judgement speaks for the whole invocation."""
-    (ruling,) = rulings({"validations": [{"expression": "true"}], **spec}, bound_to(**reference))
+    (invocation_result,) = invocation_results({"validations": [{"expression": "true"}], **spec}, bound_to(**reference))
     assert [(CheckKind.CONFIGURATION, Errored(text, would_deny=True, always=True))] == [
-        (it.check.kind, it.outcome) for it in ruling.judgements
+        (it.check.kind, it.outcome) for it in invocation_result.check_results
     ]
 
 
 def test_a_configuration_error_is_let_pass_where_the_failure_policy_says_so() -> None:
     """The server drops it silently; it is kept here as an error that admits."""
     spec = {"paramKind": CONFIG, "failurePolicy": "Ignore", "validations": [{"expression": "true"}]}
-    (ruling,) = rulings(spec, bound_to(name="none"))
+    (invocation_result,) = invocation_results(spec, bound_to(name="none"))
     assert [(False, False)] == [
         (it.outcome.would_deny, it.outcome.always)  # type: ignore[union-attr]
-        for it in ruling.judgements
+        for it in invocation_result.check_results
     ]
 
 
 def test_a_failure_policy_that_nobody_knows_denies_in_its_own_words() -> None:
     """The API refuses it; a store that was written to behind its back may hold it."""
     spec = {"paramKind": CONFIG, "failurePolicy": "Perhaps", "validations": [{"expression": "true"}]}
-    (ruling,) = rulings(spec, bound_to(name="none"))
+    (invocation_result,) = invocation_results(spec, bound_to(name="none"))
     assert [Errored("unrecognized failure policy: 'Perhaps'", would_deny=True, always=True)] == [
-        it.outcome for it in ruling.judgements
+        it.outcome for it in invocation_result.check_results
     ]
 
 
 def test_a_missing_param_that_is_allowed_evaluates_nothing() -> None:
     """Not even audit annotations; the match is told all the same."""
     spec = {"paramKind": CONFIG, "auditAnnotations": [{"key": "k", "valueExpression": "'v'"}]}
-    (ruling,) = rulings({"validations": [], **spec}, bound_to(name="none", parameterNotFoundAction="Allow"))
-    assert () == ruling.judgements
+    (invocation_result,) = invocation_results(
+        {"validations": [], **spec}, bound_to(name="none", parameterNotFoundAction="Allow")
+    )
+    assert () == invocation_result.check_results
 
 
 def test_without_a_reference_params_is_null() -> None:
     """Which is not the same as a param that is missing."""
     spec = {"paramKind": CONFIG, "validations": [{"expression": "params == null"}]}
-    (ruling,) = rulings(spec)
-    assert Passed() == ruling.judgements[0].outcome
+    (invocation_result,) = invocation_results(spec)
+    assert Passed() == invocation_result.check_results[0].outcome
 
 
 def test_a_policy_without_a_kind_of_params_ignores_the_reference() -> None:
     """`params` is not even declared."""
-    (ruling,) = rulings({"validations": [{"expression": "params == null"}]}, bound_to(name="none"))
-    (found,) = ruling.judgements
+    (invocation_result,) = invocation_results(
+        {"validations": [{"expression": "params == null"}]}, bound_to(name="none")
+    )
+    (found,) = invocation_result.check_results
     assert isinstance(found.outcome, Errored)
     assert "undeclared reference to 'params'" in found.outcome.message

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from scanner.evidence import MOST
-from scanner.evidence.discretion import WITHHELD
+from scanner.audit.evidence import MOST
+from scanner.audit.evidence.redaction import WITHHELD
+from scanner.audit.redact import LAST_APPLIED, MASK
 from scanner.model.evidence import Evidence, Reason
-from scanner.redact import LAST_APPLIED, MASK
 from tests.core.documents import (
     CONFIG_MAPS,
     DEPLOYMENTS,

@@ -20,9 +20,9 @@ def outcome(variables: list[str], validation: str) -> Outcome:
     auditor = Auditor(
         policies=[policy("p", validation, variables=declared)], bindings=[binding("b", "p")], kinds=builtin_kinds()
     )
-    [ruling] = auditor.evaluate(pod())
-    [judgement] = ruling.judgements
-    return judgement.outcome
+    [invocation_result] = auditor.evaluate(pod())
+    [check_result] = invocation_result.check_results
+    return check_result.outcome
 
 
 def chain(first: str, then: str) -> list[str]:

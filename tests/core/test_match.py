@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from scanner.admission.match import Target, applies, could_match, exempt
 from scanner.errors import ConfigurationError
-from scanner.match import Target, applies, could_match, exempt
 from scanner.model.policy import MatchResources, Operation, Rule
 from scanner.model.resource import Kind
 from scanner.model.selector import EVERYTHING, Requirement, Selector

@@ -62,8 +62,8 @@ def outcome(
         kubernetes_version=release,
         **{"schemas": KnownSchemas(builtin_schemas()), **more},
     )
-    (ruling,) = auditor.evaluate(document)
-    return ruling.judgements[0].outcome
+    (invocation_result,) = auditor.evaluate(document)
+    return invocation_result.check_results[0].outcome
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_params_of_built_in_kinds_have_neither_version_nor_kind() -> None:
         kinds=builtin_kinds(),
         schemas=KnownSchemas(builtin_schemas()),
     )
-    found = auditor.evaluate(CONFIG_MAP)[0].judgements[0].outcome
+    found = auditor.evaluate(CONFIG_MAP)[0].check_results[0].outcome
 
     assert isinstance(found, Errored)
     assert "no such key: kind" in found.message
@@ -187,8 +187,8 @@ def changed(manifest: dict[str, Any], document: Any, bound: dict[str, Any] | Non
     auditor = Auditor(
         policies=[manifest], bindings=[binding], kinds=builtin_kinds(), schemas=KnownSchemas(builtin_schemas())
     )
-    (ruling,) = auditor.evaluate(document)
-    found = [one.outcome for one in ruling.judgements if isinstance(one.outcome, WouldChange)]
+    (invocation_result,) = auditor.evaluate(document)
+    found = [one.outcome for one in invocation_result.check_results if isinstance(one.outcome, WouldChange)]
     steps = [Operation(change.op, change.path, change.value) for one in found for change in one.patch]  # type: ignore[arg-type]
     return apply(steps, document), all(one.converges for one in found)  # type: ignore[arg-type]
 

@@ -8,15 +8,18 @@ from typing import Any
 import orjson
 import pytest
 
+from scanner.admission.context import EvaluationContext
+from scanner.admission.params import ParamSource
+from scanner.audit.findings import denies, fingerprint
+from scanner.audit.items import decode
+from scanner.audit.page import PageEvaluator
 from scanner.model.outcome import Check, CheckKind, Errored, GapKind, Violated
 from scanner.model.policy import VALIDATING, Invocation
 from scanner.model.resource import Kind, Page, Resource, resource_of
 from scanner.model.scan import PageResult
-from scanner.page import Judge, decode, denies, fingerprint
-from scanner.params import ParamSource
-from scanner.plan import plan
-from scanner.policies.validating import World, bind, read_binding, read_policy
-from scanner.sources import ParamTable
+from scanner.policies.plan import plan
+from scanner.policies.validating.bind import bind, read_binding, read_policy
+from scanner.scan.param_table import ParamTable
 from tests.core import documents
 from tests.core.documents import KINDS, PODS, Document, namespace, pod
 
@@ -33,7 +36,7 @@ def judged(*items: Any, policy: Document | None = None, **world: Any) -> PageRes
     given = {"params": ParamTable(KINDS), "namespaces": {"default": namespace("default")}, **world}
     document = policy or documents.policy("p", "object.spec.x == 1")
     bound = bind([read_policy(document)], [read_binding(documents.binding())])
-    return Judge(World(**given)).page(a_page(*items), plan(KINDS, bound)[0])
+    return PageEvaluator(EvaluationContext(**given)).page(a_page(*items), plan(KINDS, bound)[0])
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from scanner.admission.params import resolve, unserved
 from scanner.errors import ConfigurationError
 from scanner.model.policy import Binding, ParamKind, Policy
 from scanner.model.resource import Kind, Resource, resource_of
-from scanner.params import resolve, unserved
 from scanner.policies.manifest import read_binding, read_policy
 from tests.core import documents
 from tests.core.documents import CONFIG_MAPS, LIMITS, thing

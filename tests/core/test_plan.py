@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
+from scanner.admission.auditability import unauditable
+from scanner.admission.dispatch import BoundPolicy
 from scanner.model.policy import Policy
 from scanner.model.resource import Kind
-from scanner.plan import equivalents, families, plan
-from scanner.policies.reading import unauditable
-from scanner.policies.validating import Bound, bind, read_binding, read_policy
+from scanner.policies.plan import equivalents, families, plan
+from scanner.policies.validating.bind import bind, read_binding, read_policy
 from tests.core import documents
 from tests.core.documents import (
     DEPLOYMENTS,
@@ -32,7 +33,7 @@ def with_rules(*rules: Document, name: str = "p", **match: Any) -> Policy:
     return read_policy(documents.policy(name, "true", matchConstraints={"resourceRules": list(rules), **match}))
 
 
-def bound(*policies: Policy) -> tuple[Bound, ...]:
+def bound(*policies: Policy) -> tuple[BoundPolicy, ...]:
     """Policies that are in force."""
     return bind(policies, [read_binding(documents.binding(f"{it.name}-b", it.name)) for it in policies])
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from scanner.evaluate import compile_policy
+from scanner.admission.auditability import reading
+from scanner.admission.compiled import compile_policy
 from scanner.model.outcome import Check, CheckKind
 from scanner.model.reading import Auditability, Reading
-from scanner.policies.reading import reading
-from scanner.policies.validating import read_policy
+from scanner.policies.validating.bind import read_policy
 from tests.core import documents
 from tests.core.documents import rule
 

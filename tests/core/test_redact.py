@@ -10,13 +10,14 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
+from scanner.admission.context import EvaluationContext
+from scanner.audit.fast_path import FastPath
+from scanner.audit.page import PageEvaluator
+from scanner.audit.redact import MASK, WITHHELD, WITHHELD_ERROR, masked, without_data
 from scanner.model.resource import Kind, Page, resource_of
-from scanner.page import Judge
-from scanner.plan import equivalents, plan
-from scanner.policies.validating import World, bind, read_binding, read_policy
-from scanner.redact import MASK, WITHHELD, WITHHELD_ERROR, masked, without_data
-from scanner.sieve import Sieve
-from scanner.sources import ParamTable
+from scanner.policies.plan import equivalents, plan
+from scanner.policies.validating.bind import bind, read_binding, read_policy
+from scanner.scan.param_table import ParamTable
 from tests.core.documents import (
     CONFIG_MAPS,
     KINDS,
@@ -258,8 +259,8 @@ def test_who_reads_the_data_of_secrets_is_given_it(expression: str) -> None:
 )
 def test_nobody_else_is(expression: str) -> None:
     """Neither are their evaluations different for it."""
-    sieve = sieve_of(expression)
-    assert sieve.withholds
+    fast_path = sieve_of(expression)
+    assert fast_path.withholds
     given, withheld = (outcomes(expression, withholds=withholds) for withholds in (False, True))
     assert given == withheld
 
@@ -281,7 +282,7 @@ def test_a_secret_without_its_data_has_all_else() -> None:
     assert {"data", "stringData"} == set(resource.withheld)
 
 
-def sieve_of(expression: str) -> Sieve:
+def sieve_of(expression: str) -> FastPath:
     """The policies of the list of Secrets: one, with a validation."""
     manifest = policy(
         "p", matchConstraints=ON_SECRETS, variables=VARIABLES[:0], validations=[{"expression": expression}]
@@ -290,13 +291,13 @@ def sieve_of(expression: str) -> Sieve:
         manifest["spec"]["variables"] = VARIABLES
     (chosen,) = plan(KINDS, bind([read_policy(manifest)], [read_binding(binding())]))
     spaces = {"default": namespace("default")}
-    return Sieve(World(ParamTable(KINDS), spaces, equivalents=equivalents(KINDS)), chosen)
+    return FastPath(EvaluationContext(ParamTable(KINDS), spaces, equivalents=equivalents(KINDS)), chosen)
 
 
 def outcomes(expression: str, *, withholds: bool) -> Any:
     """What a page with one Secret adds up to."""
-    sieve = sieve_of(expression)
-    sieve.withholds = withholds
-    chosen, world = sieve._plan, sieve._world
+    fast_path = sieve_of(expression)
+    fast_path.withholds = withholds
+    chosen, world = fast_path._plan, fast_path._world
     page = Page(SECRETS, 1, json.dumps({"items": [a_secret("hunter2")]}).encode())
-    return Judge(world, sieves={SECRETS: sieve}).page(page, chosen)
+    return PageEvaluator(world, sieves={SECRETS: fast_path}).page(page, chosen)

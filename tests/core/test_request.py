@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 
-from scanner.evaluate import Request, request_map
+from scanner.admission.auditability import OPERATIONS
+from scanner.admission.context import EvaluationContext
+from scanner.admission.dispatch import judge
+from scanner.admission.request import Request, request_map
 from scanner.model.policy import Operation
 from scanner.model.resource import Kind, UserInfo, resource_of
-from scanner.policies.reading import OPERATIONS
-from scanner.policies.validating import World, bind, judge, read_binding, read_policy
-from scanner.sources import ParamTable
+from scanner.policies.validating.bind import bind, read_binding, read_policy
+from scanner.scan.param_table import ParamTable
 from tests.core import documents
 from tests.core.documents import KINDS, NAMESPACES, PODS, SCALERS_V1, SCALERS_V2, Document, namespace, pod, rule
 
@@ -98,9 +100,9 @@ def test_which_operation_is_simulated(operations: list[str], asked: str, expecte
     spec = {"matchConstraints": {"resourceRules": [rule("pods", operations=operations)]}}
     chosen = OPERATIONS[asked]
     (bound,) = bind([read_policy(documents.policy("p", "true", **spec))], [read_binding(documents.binding())], chosen)
-    world = World(ParamTable(KINDS), {"shop": namespace("shop")}, operations=chosen)
-    rulings = list(judge(bound, resource_of(PODS, pod("web", "shop")), PODS, world))
-    assert [expected] * bool(expected) == [ruling.operation for ruling in rulings]
+    world = EvaluationContext(ParamTable(KINDS), {"shop": namespace("shop")}, operations=chosen)
+    invocation_results = list(judge(bound, resource_of(PODS, pod("web", "shop")), PODS, world))
+    assert [expected] * bool(expected) == [invocation_result.operation for invocation_result in invocation_results]
 
 
 @pytest.mark.parametrize(
@@ -111,9 +113,9 @@ def test_the_old_object_is_the_stored_one_or_none(asked: str, expression: str) -
     """An UPDATE that changes nothing has both, a CREATE has no old one."""
     chosen = OPERATIONS[asked]
     (bound,) = bind([read_policy(documents.policy("p", expression))], [read_binding(documents.binding())], chosen)
-    world = World(ParamTable(KINDS), {"shop": namespace("shop")}, operations=chosen)
-    (ruling,) = judge(bound, resource_of(PODS, pod("web", "shop")), PODS, world)
-    assert "Passed" == type(ruling.judgements[0].outcome).__name__
+    world = EvaluationContext(ParamTable(KINDS), {"shop": namespace("shop")}, operations=chosen)
+    (invocation_result,) = judge(bound, resource_of(PODS, pod("web", "shop")), PODS, world)
+    assert "Passed" == type(invocation_result.check_results[0].outcome).__name__
 
 
 def test_an_object_that_is_being_deleted_is_judged_like_any_other() -> None:
@@ -121,6 +123,6 @@ def test_an_object_that_is_being_deleted_is_judged_like_any_other() -> None:
     leaving = pod("web", "shop")
     leaving["metadata"]["deletionTimestamp"] = "2026-03-01T12:00:00Z"
     (bound,) = bind([read_policy(documents.policy("p", "false"))], [read_binding(documents.binding())])
-    world = World(ParamTable(KINDS), {"shop": namespace("shop")})
-    (ruling,) = judge(bound, resource_of(PODS, leaving), PODS, world)
-    assert "Violated" == type(ruling.judgements[0].outcome).__name__
+    world = EvaluationContext(ParamTable(KINDS), {"shop": namespace("shop")})
+    (invocation_result,) = judge(bound, resource_of(PODS, leaving), PODS, world)
+    assert "Violated" == type(invocation_result.check_results[0].outcome).__name__

@@ -14,7 +14,7 @@ from scanner.cluster.definitions import builtin_kinds
 from scanner.cluster.schemas import KnownSchemas, builtin_schemas
 from scanner.model.json import JsonObject
 from scanner.model.resource import resource_of
-from scanner.policies.together import Answer, Together, answers, invocations, together
+from scanner.policies.mutating.together import Answer, Together, answers, invocations, together
 from tests.scan.test_drift import binding, config_map, policy
 
 KINDS = builtin_kinds()
@@ -42,7 +42,11 @@ def acting(
     kind = next(one for one in KINDS if (one.api_version, one.kind) == (document["apiVersion"], document["kind"]))
     world = auditor._world.on((operation,))
     resource = resource_of(kind, document)
-    return [(bound, ruling) for bound in auditor._bound for ruling in invocations(bound, resource, kind, world)]
+    return [
+        (bound, invocation_result)
+        for bound in auditor._bound
+        for invocation_result in invocations(bound, resource, kind, world)
+    ]
 
 
 def patched(found: Together | None) -> tuple[list[str], bool, bool, str] | None:

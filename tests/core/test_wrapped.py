@@ -6,14 +6,16 @@ from collections.abc import Callable
 
 import pytest
 
+from scanner.admission.dispatch import BoundPolicy
 from scanner.api import Auditor
+from scanner.audit.fast_eligibility import is_evaluated_alike
 from scanner.cluster.definitions import builtin_kinds
 from scanner.cluster.schemas import KnownSchemas, builtin_schemas
-from scanner.health import wrapped
+from scanner.health import native_comparisons
 from scanner.model.outcome import Errored, Outcome, Passed, Violated
 from scanner.model.release import Minor
 from scanner.model.scan import HealthKind
-from scanner.policies.validating import Bound, bind, read_binding, read_policy
+from scanner.policies.validating.bind import bind, read_binding, read_policy
 from tests.core import documents
 from tests.core.documents import (
     CONFIG_MAPS,
@@ -50,8 +52,8 @@ def outcome(
         kubernetes_version=version,
         schemas=schemas,
     )
-    [ruling] = auditor.evaluate(document, operation="CREATE")
-    return ruling.judgements[0].outcome
+    [invocation_result] = auditor.evaluate(document, operation="CREATE")
+    return invocation_result.check_results[0].outcome
 
 
 @pytest.mark.parametrize(
@@ -164,14 +166,16 @@ def test_what_is_asked_often_stays_the_same() -> None:
     assert all(asked() for _ in range(6))
 
 
-def bound_by(document: Document, rules: Minor = (1, 37), schemas: KnownSchemas = BUILTIN) -> list[Bound]:
+def bound_by(document: Document, rules: Minor = (1, 37), schemas: KnownSchemas = BUILTIN) -> list[BoundPolicy]:
     """A policy in force."""
     return list(bind([read_policy(document)], [read_binding(binding())], rules=rules, schemas=schemas))
 
 
 def details(document: Document, rules: Minor = (1, 37), schemas: KnownSchemas = BUILTIN) -> list[str]:
     """What health says of a policy."""
-    found = list(wrapped.of_policies(bound_by(document, rules, schemas), (PODS, CONFIG_MAPS, DEPLOYMENTS, LIMITS)))
+    found = list(
+        native_comparisons.of_policies(bound_by(document, rules, schemas), (PODS, CONFIG_MAPS, DEPLOYMENTS, LIMITS))
+    )
     assert {(HealthKind.NOTE, "p", "")} >= {(it.kind, it.policy, it.binding) for it in found}
     return [it.detail for it in found]
 
@@ -210,4 +214,4 @@ def test_a_policy_that_cannot_tell_is_judged_as_ever(text: str, plain: bool) -> 
     """Nearly all policies are; the others are not passed by a shorter way."""
     [entry] = bound_by(policy("p", text))
 
-    assert plain is entry.decides_plainly(PODS)
+    assert plain is is_evaluated_alike(entry, PODS)

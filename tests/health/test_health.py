@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from scanner.model.scan import Health, ScanState
-from scanner.scan import Options
-from scanner.sources import Manifest
+from scanner.scan.documents import Manifest
+from scanner.scan.options import Options
 from tests.core.documents import CONFIG_MAPS, Document, binding, namespace, pod, policy, rule, thing
 from tests.scan.fakes import FakeCluster, scanned
 

@@ -15,8 +15,9 @@ import orjson
 
 from scanner.errors import InvalidManifest
 from scanner.model.json import JsonObject
-from scanner.policies import mutating, validating
-from scanner.policies.validation import Undecodable, unknown_fields
+from scanner.policies.api_validation import Undecodable, unknown_fields
+from scanner.policies.mutating import bind as mutating
+from scanner.policies.validating import bind as validating
 
 GROUP = "admissionregistration.k8s.io"
 PLURALS = {

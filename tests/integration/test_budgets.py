@@ -17,7 +17,7 @@ from scanner.cluster.definitions import builtin_kinds
 from scanner.cluster.schemas import KnownSchemas, builtin_schemas
 from scanner.model.json import Json, JsonObject, as_object, as_text, dig
 from scanner.model.outcome import Errored, Violated
-from scanner.policies.mutating import refusal
+from scanner.policies.mutating.bind import refusal
 from tests.integration.apiserver import ApiServer
 from tests.integration.made import binding, judged, policy
 from tests.integration.manifests import Violation, apply, dry_run, dry_run_create, violations, wait_until_enforced
@@ -105,7 +105,11 @@ def verdict_of_assay(document: JsonObject, name: str, spec: JsonObject) -> list[
         kinds=builtin_kinds(),
         authorizer=AllowAll(),
     )
-    found = (judgement for ruling in auditor.evaluate(document, operation="CREATE") for judgement in ruling.judgements)
+    found = (
+        check_result
+        for invocation_result in auditor.evaluate(document, operation="CREATE")
+        for check_result in invocation_result.check_results
+    )
     outcomes = [one.outcome for one in found]
     heard = [one for one in outcomes if isinstance(one, Violated) or (isinstance(one, Errored) and one.would_deny)]
     return [Violation(name, name, message) for message in dict.fromkeys(one.message for one in heard)]
@@ -176,10 +180,10 @@ def test_every_mutation_has_a_budget(api_server: ApiServer, name: str, mutations
         kinds=builtin_kinds(),
         schemas=KnownSchemas(builtin_schemas()),
     )
-    (ruling,) = auditor.evaluate(document, operation="CREATE")
-    refusals = [one.outcome.message for one in ruling.judgements if isinstance(one.outcome, Errored)]
+    (invocation_result,) = auditor.evaluate(document, operation="CREATE")
+    refusals = [one.outcome.message for one in invocation_result.check_results if isinstance(one.outcome, Errored)]
     said = as_text(dig(answer.body, "message")) if answer.status != 201 else ""
-    assert said == next((refusal(ruling.invocation, message) for message in refusals), "")
+    assert said == next((refusal(invocation_result.invocation, message) for message in refusals), "")
 
 
 def wait_until_mutated(server: ApiServer, document: JsonObject) -> None:

@@ -15,15 +15,15 @@ from typing import Any
 
 import pytest
 
-from scanner.api import Auditor, Ruling
+from scanner.api import Auditor, InvocationResult
 from scanner.cluster.live import LiveCluster
 from scanner.model.json import Json, JsonObject, as_object, as_text, dig
 from scanner.model.outcome import Errored, WouldChange
 from scanner.model.resource import Kind
 from scanner.mutate.difference import difference
 from scanner.mutate.operations import Operation, apply
-from scanner.policies.mutating import refusal
-from scanner.policies.mutation import Schemas
+from scanner.policies.mutating.bind import refusal
+from scanner.policies.mutating.mutation import Schemas
 from tests.integration.apiserver import ApiServer, running
 from tests.integration.manifests import apply as store
 from tests.mutate.test_custom import SPEC
@@ -171,12 +171,12 @@ def test_what_a_patch_leaves_is_what_was_predicted(stage: Stage, kind: str, valu
     assert {} == differing
 
 
-def _outcome(rulings: tuple[Ruling, ...], document: JsonObject) -> JsonObject | str:
+def _outcome(invocation_results: tuple[InvocationResult, ...], document: JsonObject) -> JsonObject | str:
     """The object after the mutation, or the refusal."""
-    (ruling,) = rulings
-    outcome = ruling.judgements[0].outcome
+    (invocation_result,) = invocation_results
+    outcome = invocation_result.check_results[0].outcome
     if isinstance(outcome, Errored):
-        return outcome.message if outcome.code == 500 else refusal(ruling.invocation, outcome.message)
+        return outcome.message if outcome.code == 500 else refusal(invocation_result.invocation, outcome.message)
     changes = outcome.patch if isinstance(outcome, WouldChange) else ()
     found: Any = apply([Operation(one.op, one.path, one.value) for one in changes], document)  # type: ignore[arg-type]
     return found  # type: ignore[no-any-return]

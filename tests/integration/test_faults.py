@@ -57,7 +57,7 @@ def proxy(server: ApiServer) -> Iterator[Proxy]:
 
 
 @dataclass(frozen=True)
-class Seen:
+class RepeatDetector:
     """What a scan through the proxy said: exit code, names with findings, the ledger line of config maps."""
 
     code: int
@@ -77,21 +77,21 @@ class Seen:
         return as_text(self.line["note"])
 
 
-Scan = Callable[..., Seen]
+Scan = Callable[..., RepeatDetector]
 
 
 @pytest.fixture
 def scan(assay: Assay, proxy: Proxy, home: Path) -> Scan:
     """Scan through the proxy."""
 
-    def run(*flags: str, kubeconfig: Path | None = None, kind: str = "ConfigMap") -> Seen:
+    def run(*flags: str, kubeconfig: Path | None = None, kind: str = "ConfigMap") -> RepeatDetector:
         config = kubeconfig or proxy.kubeconfig(home)
         always = ("--db", "assay.db", "-o", "json", "--chunk-size", str(PAGE))
         ran = assay("scan", "--kubeconfig", config, *always, *flags)
         report = ran.report
         lines = [as_object(it) for it in as_list(dig(report, "coverage", "kinds")) if dig(it, "kind") == kind]
         found = [as_text(dig(it, "object", "name")) for it in as_list(report["findings"])]
-        return Seen(ran.code, found, lines[0] if lines else {}, report, ran.stderr)
+        return RepeatDetector(ran.code, found, lines[0] if lines else {}, report, ran.stderr)
 
     return run
 
@@ -353,9 +353,9 @@ def test_every_kind_of_a_server_is_listed_without_a_doubt(proxy: Proxy, home: Pa
     found = cluster.discover()
     # The definition that another test has made and deleted may still be served for a while.
     lasting = [kind for kind in found.kinds if kind.group != "faults.example.com"]
-    pages = {kind: [page.seam for page in cluster.pages(kind)] for kind in lasting}
+    pages = {kind: [page.inconsistency for page in cluster.pages(kind)] for kind in lasting}
     assert () == found.gaps
-    assert {} == {kind: seams for kind, seams in pages.items() if any(seams)}
+    assert {} == {kind: inconsistencies for kind, inconsistencies in pages.items() if any(inconsistencies)}
     asked = {(it.path, it.query.get("continue", "")) for it in proxy.asked}
     assert len(asked) == len(proxy.asked)
 

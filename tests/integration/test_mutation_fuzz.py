@@ -1,6 +1,6 @@
 """A seeded part of the mutation fuzz: what Assay predicts of generated mutations is what a real API server answers.
 
-`make nightly` runs all of it: every path of every object, and thousands of policies. FUZZ_SEED chooses other ones here.
+`make nightly` runs all of it: every path of every object, and thousands of policies. FUSEED chooses other ones here.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tests.integration.fuzz.report import report
 from tests.integration.fuzz.run import Fuzz, unaccepted
 from tests.integration.fuzz.stage import Stage, documents, staged
 
-SEED = int(os.environ.get("FUZZ_SEED", "20261122"))
+SEED = int(os.environ.get("FUSEED", "20261122"))
 SECONDS = 600.0
 PATCHES = 0.008
 CONFIGURED, TOGETHER = 30, 10

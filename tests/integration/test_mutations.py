@@ -15,14 +15,14 @@ from typing import Any
 
 import pytest
 
-from scanner.api import Auditor, Ruling
+from scanner.api import Auditor, InvocationResult
 from scanner.cluster.live import LiveCluster
 from scanner.model.json import JsonObject, as_object, as_text, dig
 from scanner.model.outcome import Errored, WouldChange
 from scanner.model.resource import Kind, UserInfo
 from scanner.mutate.operations import Operation, apply, same
-from scanner.policies.mutating import refusal
-from scanner.policies.mutation import Schemas
+from scanner.policies.mutating.bind import refusal
+from scanner.policies.mutating.mutation import Schemas
 from tests.conformance.mutations import agrees
 from tests.integration import examples, mutations
 from tests.integration.apiserver import ApiServer, running
@@ -104,39 +104,47 @@ def test_the_prediction_is_what_the_server_makes_of_the_object(stage: Stage, nam
     )
     differing = {}
     for document in stage.objects:
-        rulings = auditor.evaluate(document, operation="UPDATE")
-        if not rulings:
+        invocation_results = auditor.evaluate(document, operation="UPDATE")
+        if not invocation_results:
             continue
         answer = mutations.updated(stage.server, document, mutations.user_of(name))
-        if answer.status != LATER and not _as_predicted(rulings, document, answer):
-            differing[where_of(document)] = (answer.status, dig(answer.body, "message"), rulings[0].judgements)
+        if answer.status != LATER and not _as_predicted(invocation_results, document, answer):
+            differing[where_of(document)] = (
+                answer.status,
+                dig(answer.body, "message"),
+                invocation_results[0].check_results,
+            )
 
     assert {} == differing
 
 
-def _as_predicted(rulings: tuple[Ruling, ...], document: JsonObject, answer: Answer) -> bool:
+def _as_predicted(invocation_results: tuple[InvocationResult, ...], document: JsonObject, answer: Answer) -> bool:
     if answer.status != 200:
-        return as_text(dig(answer.body, "message")) in set(_refusals(rulings))
-    predicted, made, before = (_compared(it) for it in (_after(rulings, document), as_object(answer.body), document))
+        return as_text(dig(answer.body, "message")) in set(_refusals(invocation_results))
+    predicted, made, before = (
+        _compared(it) for it in (_after(invocation_results, document), as_object(answer.body), document)
+    )
     return (
-        not [*_refusals(rulings)] and agrees(predicted, made, before) and same(made, before) is same(predicted, before)
+        not [*_refusals(invocation_results)]
+        and agrees(predicted, made, before)
+        and same(made, before) is same(predicted, before)
     )
 
 
-def _refusals(rulings: tuple[Ruling, ...]) -> Iterator[str]:
-    for ruling in rulings:
-        for judgement in ruling.judgements:
-            if isinstance(judgement.outcome, Errored) and judgement.outcome.would_deny:
-                yield judgement.outcome.message
-                yield refusal(ruling.invocation, judgement.outcome.message)
+def _refusals(invocation_results: tuple[InvocationResult, ...]) -> Iterator[str]:
+    for invocation_result in invocation_results:
+        for check_result in invocation_result.check_results:
+            if isinstance(check_result.outcome, Errored) and check_result.outcome.would_deny:
+                yield check_result.outcome.message
+                yield refusal(invocation_result.invocation, check_result.outcome.message)
 
 
-def _after(rulings: tuple[Ruling, ...], document: JsonObject) -> JsonObject:
+def _after(invocation_results: tuple[InvocationResult, ...], document: JsonObject) -> JsonObject:
     found: Any = document
-    for ruling in rulings:
-        for judgement in ruling.judgements:
-            if isinstance(judgement.outcome, WouldChange):
-                found = apply([Operation(it.op, it.path, it.value) for it in judgement.outcome.patch], found)  # type: ignore[arg-type]
+    for invocation_result in invocation_results:
+        for check_result in invocation_result.check_results:
+            if isinstance(check_result.outcome, WouldChange):
+                found = apply([Operation(it.op, it.path, it.value) for it in check_result.outcome.patch], found)  # type: ignore[arg-type]
     return as_object(found)
 
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from scanner.api import Auditor, Circumstances, Ruling, UserInfo
-from scanner.cel.kyverno import Alone, Surroundings
+from scanner.api import Auditor, InvocationResult, KyvernoContext, UserInfo
 from scanner.cluster.definitions import builtin_kinds
-from scanner.model.outcome import Judgement
-from scanner.policies.kyverno.manner import ADMISSION, CLI, CONTROLLER, Manner
+from scanner.model.outcome import CheckResult
+from scanner.policies.kyverno.libraries import ClusterData, NoClusterData
+from scanner.policies.kyverno.modes import ADMISSION, CLI, CONTROLLER, KyvernoMode
 from scanner.policies.kyverno.result import Result, result_of
 from scanner.policies.kyverno.spec import read_policy
 
 NOW = datetime(2026, 7, 1, tzinfo=UTC)
-MANNERS = {"admission": ADMISSION, "controller": CONTROLLER, "cli": CLI}
+MODES = {"admission": ADMISSION, "controller": CONTROLLER, "cli": CLI}
 
 
 def policy(
@@ -68,15 +68,15 @@ def deployment(name: str = "web", *, labels: Any = None, **template: Any) -> Any
     }
 
 
-def rulings(
+def invocation_results(
     document: Any,
     *policies: Any,
     exceptions: tuple[Any, ...] = (),
-    manner: Manner = ADMISSION,
-    surroundings: Surroundings | None = None,
+    mode: KyvernoMode = ADMISSION,
+    cluster_data: ClusterData | None = None,
     namespaces: tuple[Any, ...] = (),
     operation: Any = None,
-) -> tuple[Ruling, ...]:
+) -> tuple[InvocationResult, ...]:
     """What policies say about an object."""
     auditor = Auditor(
         policies=policies,
@@ -85,23 +85,25 @@ def rulings(
         kinds=builtin_kinds(),
         user=UserInfo(),
         exceptions=exceptions,
-        circumstances=Circumstances(NOW, manner, surroundings or Alone()),
+        kyverno_context=KyvernoContext(NOW, mode, cluster_data or NoClusterData()),
     )
     return auditor.evaluate(document, operation=operation)
 
 
-def judgements(document: Any, *policies: Any, **circumstances: Any) -> tuple[Judgement, ...]:
+def check_results(document: Any, *policies: Any, **kyverno_context: Any) -> tuple[CheckResult, ...]:
     """The judgements of the one policy and variant that matches."""
-    (ruling,) = rulings(document, *policies, **circumstances)
-    return ruling.judgements
+    (invocation_result,) = invocation_results(document, *policies, **kyverno_context)
+    return invocation_result.check_results
 
 
-def outcomes(document: Any, *policies: Any, **circumstances: Any) -> list[str]:
+def outcomes(document: Any, *policies: Any, **kyverno_context: Any) -> list[str]:
     """The names of the outcomes of the one policy and variant that matches."""
-    return [type(judgement.outcome).__name__ for judgement in judgements(document, *policies, **circumstances)]
+    return [
+        type(check_result.outcome).__name__ for check_result in check_results(document, *policies, **kyverno_context)
+    ]
 
 
-def result(document: Any, manifest: Any, *, manner: Manner = CONTROLLER, **circumstances: Any) -> Result:
+def result(document: Any, manifest: Any, *, mode: KyvernoMode = CONTROLLER, **kyverno_context: Any) -> Result:
     """What Kyverno's report says."""
-    (ruling,) = rulings(document, manifest, manner=manner, **circumstances)
-    return result_of(read_policy(manifest), ruling.invocation.policy, ruling.judgements)
+    (invocation_result,) = invocation_results(document, manifest, mode=mode, **kyverno_context)
+    return result_of(read_policy(manifest), invocation_result.invocation.policy, invocation_result.check_results)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scanner.policies.kyverno.autogen import rewrite, variants
-from tests.kyverno.made import deployment, pod, policy, rulings
+from tests.kyverno.made import deployment, invocation_results, pod, policy
 
 CRONJOB = "object.spec.jobTemplate.spec.template"
 
@@ -101,26 +101,28 @@ def test_autogen_is_for_policies_about_pods_alone(expected: list[str], spec: Any
 
 def test_a_policy_about_pods_judges_deployments() -> None:
     """The variant judges the template; the policy keeps its name, and its binding says which variant spoke."""
-    (ruling,) = rulings(deployment(hostNetwork=True), policy("!object.spec.?hostNetwork.orValue(false) == true"))
+    (invocation_result,) = invocation_results(
+        deployment(hostNetwork=True), policy("!object.spec.?hostNetwork.orValue(false) == true")
+    )
     expected = ("checks", "autogen-defaults", "Violated")
     actual = (
-        ruling.invocation.policy.name,
-        ruling.invocation.binding.name,
-        type(ruling.judgements[0].outcome).__name__,
+        invocation_result.invocation.policy.name,
+        invocation_result.invocation.binding.name,
+        type(invocation_result.check_results[0].outcome).__name__,
     )
     assert expected == actual
 
 
 def test_the_name_of_a_controller_is_out_of_reach() -> None:
     """`object.metadata.name` leads into the template, which has no name: an error, as Kyverno has it."""
-    (ruling,) = rulings(deployment(), policy("object.metadata.name != ''"))
-    assert "error: no such key: name" == getattr(ruling.judgements[0].outcome, "message", "")
+    (invocation_result,) = invocation_results(deployment(), policy("object.metadata.name != ''"))
+    assert "error: no such key: name" == getattr(invocation_result.check_results[0].outcome, "message", "")
 
 
 def test_a_pod_is_judged_by_the_policy_as_written() -> None:
     """Only one variant speaks about an object."""
-    (ruling,) = rulings(pod(), policy("object.metadata.name != ''"))
-    assert ruling.invocation.binding.name == "as-written"
+    (invocation_result,) = invocation_results(pod(), policy("object.metadata.name != ''"))
+    assert invocation_result.invocation.binding.name == "as-written"
 
 
 @given(st.text(alphabet="abcdeijlnobpst._ ()'&", max_size=40), st.sampled_from(["defaults", "cronjobs"]))

@@ -19,11 +19,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scanner.cel import EvaluationError
-from scanner.cel.kyverno import Call, Unavailable
 from scanner.cluster.destinations import Destinations, destinations
-from scanner.cluster.outside import Outside
+from scanner.cluster.http_client import HttpClient
 from scanner.errors import UsageError
 from scanner.model.scan import OutcomeName
+from scanner.policies.kyverno.libraries import Call, Unavailable
 from tests.kyverno.made import pod, policy
 from tests.kyverno.serving import serving
 from tests.kyverno.test_network import judged
@@ -68,7 +68,7 @@ class Names:
             raise socket.gaierror(socket.EAI_NONAME, "Name or service not known") from None
 
 
-def refused(url: str, outside: Outside) -> EvaluationError:
+def refused(url: str, outside: HttpClient) -> EvaluationError:
     """How a request fails."""
     with pytest.raises(EvaluationError) as found:
         outside.request(Call("GET", url))
@@ -129,7 +129,7 @@ def refused(url: str, outside: Outside) -> EvaluationError:
 )
 def test_hosts_that_are_not_asked(host: str, expected: str, by_kyverno: bool) -> None:  # noqa: FBT001
     """What Kyverno blocks is its error; what only a scan refuses is not available, and the reason says so."""
-    error = refused(f"http://{host}:1/?token=hunter2", Outside(lookup=Names()))
+    error = refused(f"http://{host}:1/?token=hunter2", HttpClient(lookup=Names()))
     assert (not by_kyverno) == isinstance(error, Unavailable)
     assert any(text in str(error) for text in expected.split("|"))
     assert "hunter2" not in str(error)
@@ -138,7 +138,7 @@ def test_hosts_that_are_not_asked(host: str, expected: str, by_kyverno: bool) ->
 def test_loopback_is_refused_where_kyvernos_list_has_been_emptied() -> None:
     """A scan's own rule does not lean on Kyverno's."""
     for host in ("127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "[2002:7f00:1::]"):
-        error = refused(f"http://{host}:1/", Outside(hosts=(), ranges=(), lookup=Names()))
+        error = refused(f"http://{host}:1/", HttpClient(hosts=(), ranges=(), lookup=Names()))
         assert isinstance(error, Unavailable)
         assert MACHINE in str(error)
 
@@ -224,9 +224,9 @@ def server() -> Iterator[Heard]:
         yield heard
 
 
-def asking(*allowed: str, lookup: Names, seconds: float = 10.0) -> Outside:
+def asking(*allowed: str, lookup: Names, seconds: float = 10.0) -> HttpClient:
     """Requests without Kyverno's own list, which names the only addresses that a test has."""
-    return Outside(destinations(allowed), hosts=(), ranges=(), lookup=lookup, seconds=seconds)
+    return HttpClient(destinations(allowed), hosts=(), ranges=(), lookup=lookup, seconds=seconds)
 
 
 def test_the_address_that_was_checked_is_the_one_that_is_connected_to(server: Heard) -> None:
@@ -267,7 +267,7 @@ def test_redirects_are_checked_too(server: Heard, location: str, reason: str) ->
 def test_a_redirect_to_what_kyverno_blocks_is_its_error(server: Heard) -> None:
     """As its own client would end there."""
     server.answers["/"] = 302, "http://metadata.google.internal/"
-    outside = Outside(destinations(["127.0.0.1"]), ranges=(), lookup=Names())
+    outside = HttpClient(destinations(["127.0.0.1"]), ranges=(), lookup=Names())
     error = refused(f"http://127.0.0.1:{server.port}/", outside)
     assert not isinstance(error, Unavailable)
     assert "is on the blocklist" in str(error)
@@ -292,13 +292,13 @@ def test_redirects_without_end_are_an_error(server: Heard) -> None:
 
 def test_what_a_scan_alone_refuses_is_not_auditable() -> None:
     """It is no verdict, and the report shows why there is none."""
-    told = judged(policy("http.Get('http://10.0.0.1/').ok == true"), pod(), network=Outside(lookup=Names()))
+    told = judged(policy("http.Get('http://10.0.0.1/').ok == true"), pod(), network=HttpClient(lookup=Names()))
     assert (1, 0) == (told.counted(OutcomeName.NOT_AUDITABLE), told.counted(OutcomeName.PASSED))
 
 
 def test_what_kyverno_refuses_is_an_error_of_the_check() -> None:
     """Its webhook would refuse the object."""
-    told = judged(policy("http.Get('http://127.0.0.1/').ok == true"), pod(), network=Outside(lookup=Names()))
+    told = judged(policy("http.Get('http://127.0.0.1/').ok == true"), pod(), network=HttpClient(lookup=Names()))
     assert (1, 0) == (told.counted(OutcomeName.ERRORED_DENY), told.counted(OutcomeName.NOT_AUDITABLE))
 
 
@@ -306,7 +306,7 @@ def test_what_kyverno_refuses_is_an_error_of_the_check() -> None:
 def test_registries_are_checked_alike(reference: str) -> None:
     """Kyverno's list is not about registries; a scan's own rule is."""
     with pytest.raises(Unavailable, match="name it with --allow-network-to"):
-        Outside(lookup=Names()).image(reference)
+        HttpClient(lookup=Names()).image(reference)
 
 
 # Time
@@ -322,7 +322,7 @@ def test_a_name_that_is_looked_up_for_ever_ends_in_time() -> None:
 
     started = time.monotonic()
     with pytest.raises(EvaluationError, match=r"no answer within 0\.3 seconds"):
-        Outside(HERE, ranges=(), seconds=0.3, lookup=slow).request(Call("GET", "http://api.example:1/"))
+        HttpClient(HERE, ranges=(), seconds=0.3, lookup=slow).request(Call("GET", "http://api.example:1/"))
     over.set()
     assert time.monotonic() - started < 5
 
@@ -355,7 +355,7 @@ def test_a_request_has_so_many_seconds_in_all(answer: object) -> None:
     assert callable(answer)
     started = time.monotonic()
     with serving(answer) as host, pytest.raises(EvaluationError, match=r"no answer within 0\.5 seconds"):
-        Outside(HERE, ranges=(), seconds=0.5).request(Call("GET", f"http://{host}/"))
+        HttpClient(HERE, ranges=(), seconds=0.5).request(Call("GET", f"http://{host}/"))
     assert time.monotonic() - started < 8
 
 
@@ -364,4 +364,4 @@ def test_a_handshake_that_never_ends_does() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"https://127.0.0.1:{silent.getsockname()[1]}/"
         with pytest.raises(EvaluationError, match=r"no answer within 0\.3 seconds"):
-            Outside(HERE, ranges=(), seconds=0.3).request(Call("GET", url))
+            HttpClient(HERE, ranges=(), seconds=0.3).request(Call("GET", url))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from scanner.evidence.discretion import WITHHELD
+from scanner.audit.evidence.redaction import WITHHELD
 from tests.kyverno.made import deployment, pod, policy
 from tests.kyverno.test_scanned import _scanned
 

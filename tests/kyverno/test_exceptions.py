@@ -9,8 +9,8 @@ import pytest
 from scanner.errors import InvalidManifest
 from scanner.model.outcome import Errored, Passed, Skipped, SkipReason, Violated
 from scanner.policies.kyverno.exceptions import is_exception, read_exception
-from scanner.policies.kyverno.manner import CONTROLLER
-from tests.kyverno.made import deployment, exception, judgements, outcomes, pod, policy, result
+from scanner.policies.kyverno.modes import CONTROLLER
+from tests.kyverno.made import check_results, deployment, exception, outcomes, pod, policy, result
 
 NO_LATEST = policy({"expression": "false", "message": "never"}, resources=("deployments",), group="apps")
 BY_NAME = [{"name": "name", "expression": "object.metadata.name == 'web'"}]
@@ -18,15 +18,15 @@ BY_NAME = [{"name": "name", "expression": "object.metadata.name == 'web'"}]
 
 def test_an_excepted_check_is_judged_all_the_same() -> None:
     """What would fail without exceptions is always known, and so is who takes the effect away."""
-    (judgement,) = judgements(deployment(), NO_LATEST, exceptions=(exception(matchConditions=BY_NAME),))
-    assert ("team/let-be", Violated("never", "", 400)) == (judgement.excepted_by, judgement.outcome)
+    (check_result,) = check_results(deployment(), NO_LATEST, exceptions=(exception(matchConditions=BY_NAME),))
+    assert ("team/let-be", Violated("never", "", 400)) == (check_result.excepted_by, check_result.outcome)
 
 
 def test_what_passes_anyway_needs_no_exception() -> None:
     """A check that passes is not counted as excepted."""
     passing = policy("true", resources=("deployments",), group="apps")
-    (judgement,) = judgements(deployment(), passing, exceptions=(exception(),))
-    assert ("", Passed()) == (judgement.excepted_by, judgement.outcome)
+    (check_result,) = check_results(deployment(), passing, exceptions=(exception(),))
+    assert ("", Passed()) == (check_result.excepted_by, check_result.outcome)
 
 
 @pytest.mark.parametrize(
@@ -40,8 +40,8 @@ def test_what_passes_anyway_needs_no_exception() -> None:
 )
 def test_an_exception_must_match_name_the_policy_and_be_in_time(spec: Any) -> None:
     """Conditions, references and the end of an exception are all asked."""
-    (judgement,) = judgements(deployment(), NO_LATEST, exceptions=(exception(**spec),))
-    assert judgement.excepted_by == ""
+    (check_result,) = check_results(deployment(), NO_LATEST, exceptions=(exception(**spec),))
+    assert check_result.excepted_by == ""
 
 
 def test_kyvernos_own_scan_knows_no_end_of_an_exception() -> None:
@@ -88,7 +88,7 @@ ALLOWED = policy(
 
 def test_an_exception_with_images_offers_them_to_the_policy() -> None:
     """What passes only because of the offer is a finding that the exception takes away."""
-    found = judgements(pod(), ALLOWED, exceptions=(exception(images=["nginx"]),))
+    found = check_results(pod(), ALLOWED, exceptions=(exception(images=["nginx"]),))
     assert [("team/let-be", "Violated"), ("", "Passed")] == [
         (one.excepted_by, type(one.outcome).__name__) for one in found
     ]
@@ -96,7 +96,7 @@ def test_an_exception_with_images_offers_them_to_the_policy() -> None:
 
 def test_what_the_offer_does_not_allow_still_fails() -> None:
     """An exception with other images changes nothing."""
-    found = judgements(pod(), ALLOWED, exceptions=(exception(images=["busybox"]),))
+    found = check_results(pod(), ALLOWED, exceptions=(exception(images=["busybox"]),))
     assert [("", "Violated"), ("", "Passed")] == [(one.excepted_by, type(one.outcome).__name__) for one in found]
 
 
@@ -109,7 +109,7 @@ def test_an_offer_that_a_condition_reads_changes_what_is_asked() -> None:
     """Without the offer the conditions are not met: the check is judged as it is with it."""
     conditions = [{"name": "offered", "expression": "exceptions.allowedImages[0] == 'nginx'"}]
     manifest = policy("false", matchConditions=conditions)
-    found = judgements(pod(), manifest, exceptions=(exception(images=["nginx"]),))
+    found = check_results(pod(), manifest, exceptions=(exception(images=["nginx"]),))
     assert [("", "Violated")] == [(one.excepted_by, type(one.outcome).__name__) for one in found]
 
 
@@ -118,17 +118,20 @@ BROKEN = [{"name": "broken", "expression": "object.spec.none == 1"}]
 
 def test_an_error_in_an_exception_is_the_policys() -> None:
     """With failurePolicy Fail the request is refused."""
-    (judgement,) = judgements(deployment(), NO_LATEST, exceptions=(exception(matchConditions=BROKEN),))
+    (check_result,) = check_results(deployment(), NO_LATEST, exceptions=(exception(matchConditions=BROKEN),))
     assert (
-        Errored("failed to load context: no such key: none", would_deny=True, reason="", code=400) == judgement.outcome
+        Errored("failed to load context: no such key: none", would_deny=True, reason="", code=400)
+        == check_result.outcome
     )
 
 
 def test_with_failure_policy_ignore_such_an_exception_does_not_apply() -> None:
     """The check is judged, and nothing excepts it."""
-    lenient = policy("false", resources=("deployments",), group="apps", failurePolicy="Ignore")
-    (judgement,) = judgements(deployment(), lenient, exceptions=(exception(matchConditions=BROKEN),))
-    assert ("", "Violated") == (judgement.excepted_by, type(judgement.outcome).__name__)
+    ignores_negative_selectors = policy("false", resources=("deployments",), group="apps", failurePolicy="Ignore")
+    (check_result,) = check_results(
+        deployment(), ignores_negative_selectors, exceptions=(exception(matchConditions=BROKEN),)
+    )
+    assert ("", "Violated") == (check_result.excepted_by, type(check_result.outcome).__name__)
 
 
 def test_an_exception_that_asks_the_network_leaves_a_failure_open() -> None:
@@ -146,16 +149,18 @@ ON_DEPLOYMENTS: Any = {"resources": ("deployments",), "group": "apps"}
 def test_a_variable_in_an_exception_compiles_and_has_no_value() -> None:
     """It is an error of every evaluation: with failurePolicy Fail the request is refused."""
     using = policy("variables.x", **ON_DEPLOYMENTS, **VARIABLES)
-    (judgement,) = judgements(deployment(), using, exceptions=(exception(matchConditions=USING),))
+    (check_result,) = check_results(deployment(), using, exceptions=(exception(matchConditions=USING),))
     message = "failed to load context: no such attribute(s): variables"
-    assert Errored(message, would_deny=True, reason="", code=400) == judgement.outcome
+    assert Errored(message, would_deny=True, reason="", code=400) == check_result.outcome
 
 
 def test_with_failure_policy_ignore_an_exception_with_a_variable_is_skipped() -> None:
     """The policy is evaluated as if the exception were not there."""
-    lenient = policy("!variables.x", **ON_DEPLOYMENTS, **VARIABLES, failurePolicy="Ignore")
-    (judgement,) = judgements(deployment(), lenient, exceptions=(exception(matchConditions=USING),))
-    assert ("", "Violated") == (judgement.excepted_by, type(judgement.outcome).__name__)
+    ignores_negative_selectors = policy("!variables.x", **ON_DEPLOYMENTS, **VARIABLES, failurePolicy="Ignore")
+    (check_result,) = check_results(
+        deployment(), ignores_negative_selectors, exceptions=(exception(matchConditions=USING),)
+    )
+    assert ("", "Violated") == (check_result.excepted_by, type(check_result.outcome).__name__)
 
 
 @pytest.mark.parametrize(
@@ -169,16 +174,16 @@ def test_a_variable_that_decides_nothing_is_no_error(expected: str, expression: 
     """Logical operators absorb the error, as they absorb every other."""
     using = policy("false", **ON_DEPLOYMENTS, **VARIABLES)
     conditions = [{"name": "x", "expression": expression}]
-    (judgement,) = judgements(deployment(), using, exceptions=(exception(matchConditions=conditions),))
-    assert (expected, "Violated") == (judgement.excepted_by, type(judgement.outcome).__name__)
+    (check_result,) = check_results(deployment(), using, exceptions=(exception(matchConditions=conditions),))
+    assert (expected, "Violated") == (check_result.excepted_by, type(check_result.outcome).__name__)
 
 
 def test_an_earlier_exemption_is_not_undone_by_a_variable() -> None:
     """Exceptions are evaluated in their order; after a full one errors do not count."""
     using = policy("false", **ON_DEPLOYMENTS, **VARIABLES)
     both = (exception("a"), exception("b", matchConditions=USING))
-    (judgement,) = judgements(deployment(), using, exceptions=both)
-    assert "team/a" == judgement.excepted_by
+    (check_result,) = check_results(deployment(), using, exceptions=both)
+    assert "team/a" == check_result.excepted_by
 
 
 @pytest.mark.parametrize(
@@ -192,22 +197,22 @@ def test_an_earlier_exemption_is_not_undone_by_a_variable() -> None:
 def test_an_exception_that_does_not_compile_breaks_the_policy(expected: str, conditions: Any, variables: str) -> None:
     """Unknown variables are undeclared, and a condition is a bool by its type: Kyverno does not load the policy."""
     using = policy("true", **ON_DEPLOYMENTS, variables=[{"name": "x", "expression": variables}])
-    (judgement,) = judgements(deployment(), using, exceptions=(exception(matchConditions=conditions),))
-    message = getattr(judgement.outcome, "message", "")
+    (check_result,) = check_results(deployment(), using, exceptions=(exception(matchConditions=conditions),))
+    message = getattr(check_result.outcome, "message", "")
     assert (True, True) == ("policy exception team/let-be: spec.matchConditions[0]" in message, expected in message)
 
 
 def test_conditions_of_an_exception_are_not_rewritten() -> None:
     """For a controller they see the controller, not its template."""
-    found = judgements(deployment(), policy("false"), exceptions=(exception(matchConditions=BY_NAME),))
+    found = check_results(deployment(), policy("false"), exceptions=(exception(matchConditions=BY_NAME),))
     assert ["team/let-be"] == [one.excepted_by for one in found]
 
 
 def test_in_kyvernos_manner_every_check_is_skipped() -> None:
     """The outcome says why, in Kyverno's words."""
-    (judgement,) = judgements(deployment(), NO_LATEST, exceptions=(exception(),), manner=CONTROLLER)
+    (check_result,) = check_results(deployment(), NO_LATEST, exceptions=(exception(),), mode=CONTROLLER)
     expected = Skipped(SkipReason.EXCEPTION, "rule is skipped due to policy exception: team/let-be")
-    assert expected == judgement.outcome
+    assert expected == check_result.outcome
 
 
 def test_the_other_kind_of_this_name_is_no_exception() -> None:

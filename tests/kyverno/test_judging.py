@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from scanner.model.outcome import Errored, Passed, Skipped, SkipReason, Violated
-from scanner.policies.kyverno.manner import CLI, CONTROLLER
-from tests.kyverno.made import MANNERS, judgements, outcomes, pod, policy, result, rulings
+from scanner.policies.kyverno.modes import CLI, CONTROLLER
+from tests.kyverno.made import MODES, check_results, invocation_results, outcomes, pod, policy, result
 
 
 def test_every_validation_is_judged() -> None:
@@ -20,15 +20,15 @@ def test_every_validation_is_judged() -> None:
 
 def test_in_kyvernos_manner_the_first_failure_ends_it() -> None:
     """What comes after was not reached."""
-    found = judgements(pod(), policy("true", "false", "true"), manner=CONTROLLER)
+    found = check_results(pod(), policy("true", "false", "true"), mode=CONTROLLER)
     assert ["Passed", "Violated", "Skipped"] == [type(one.outcome).__name__ for one in found]
 
 
 @pytest.mark.parametrize("failure_policy", ["Fail", "Ignore"])
 def test_an_error_in_a_validation_denies_whatever_the_failure_policy_is(failure_policy: str) -> None:
     """FailurePolicy is about conditions alone."""
-    (judgement,) = judgements(pod(), policy("object.none == 1", failurePolicy=failure_policy))
-    assert Errored("error: no such key: none", would_deny=True, reason="", code=400) == judgement.outcome
+    (check_result,) = check_results(pod(), policy("object.none == 1", failurePolicy=failure_policy))
+    assert Errored("error: no such key: none", would_deny=True, reason="", code=400) == check_result.outcome
 
 
 CONDITIONS = {
@@ -59,8 +59,8 @@ CONDITIONS = {
 def test_match_conditions_decide_before_any_check(expected: Any, failure_policy: str, names: list[str]) -> None:
     """One false condition beats every error; an error is what failurePolicy is for."""
     conditions = [CONDITIONS[name] for name in names]
-    (judgement,) = judgements(pod(), policy("true", matchConditions=conditions, failurePolicy=failure_policy))
-    assert expected == judgement.outcome
+    (check_result,) = check_results(pod(), policy("true", matchConditions=conditions, failurePolicy=failure_policy))
+    assert expected == check_result.outcome
 
 
 @pytest.mark.parametrize(
@@ -79,8 +79,8 @@ def test_match_conditions_decide_before_any_check(expected: Any, failure_policy:
 )
 def test_the_message_is_kyvernos(expected: str, entry: Any) -> None:
     """A messageExpression replaces the message whatever comes of it; nothing is trimmed; the default has the index."""
-    (judgement,) = judgements(pod(), policy({"expression": "false", **entry}))
-    assert Violated(expected, "", 400) == judgement.outcome
+    (check_result,) = check_results(pod(), policy({"expression": "false", **entry}))
+    assert Violated(expected, "", 400) == check_result.outcome
 
 
 def test_a_variable_that_is_not_read_cannot_fail() -> None:
@@ -94,8 +94,8 @@ def test_a_variable_that_is_not_read_cannot_fail() -> None:
 def test_a_variables_error_is_told_without_a_prefix() -> None:
     """The error is that of the variable's expression."""
     variables = [{"name": "bad", "expression": "object.none"}]
-    (judgement,) = judgements(pod(), policy("variables.bad == 1", variables=variables))
-    assert getattr(judgement.outcome, "message", "") == "error: no such key: none"
+    (check_result,) = check_results(pod(), policy("variables.bad == 1", variables=variables))
+    assert getattr(check_result.outcome, "message", "") == "error: no such key: none"
 
 
 @pytest.mark.parametrize(
@@ -118,8 +118,8 @@ def test_a_variables_error_is_told_without_a_prefix() -> None:
 )
 def test_a_policy_that_does_not_compile_is_an_error_that_denies_nothing(expected: str, changes: Any) -> None:
     """Kyverno does not enforce it; every object that it matches is told so once."""
-    (judgement,) = judgements(pod(), policy("true", variables=[{"name": "x", "expression": "1"}], **changes))
-    outcome = judgement.outcome
+    (check_result,) = check_results(pod(), policy("true", variables=[{"name": "x", "expression": "1"}], **changes))
+    outcome = check_result.outcome
     assert isinstance(outcome, Errored)
     assert (True, False) == (expected in outcome.message, outcome.would_deny)
 
@@ -162,11 +162,11 @@ def test_a_namespace_that_exists_is_its_own_namespace_object(expected: str, oper
     assert [expected] == outcomes(NAMESPACE, manifest, operation=operation)
 
 
-@pytest.mark.parametrize("manner", ["controller", "cli"])
-def test_kyvernos_reports_know_no_namespace_object_of_a_namespace(manner: str) -> None:
+@pytest.mark.parametrize("mode", ["controller", "cli"])
+def test_kyvernos_reports_know_no_namespace_object_of_a_namespace(mode: str) -> None:
     """Only a request of an API server names the namespace."""
     manifest = policy("namespaceObject == null", match={"resourceRules": [BOTH]})
-    assert ["Passed"] == outcomes(NAMESPACE, manifest, manner=MANNERS[manner])
+    assert ["Passed"] == outcomes(NAMESPACE, manifest, mode=MODES[mode])
 
 
 def test_other_objects_without_a_namespace_have_no_namespace_object() -> None:
@@ -178,21 +178,21 @@ def test_other_objects_without_a_namespace_have_no_namespace_object() -> None:
 
 
 @pytest.mark.parametrize(
-    ("expected", "manner"), [("Passed", "admission"), ("Violated", "controller"), ("Violated", "cli")]
+    ("expected", "mode"), [("Passed", "admission"), ("Violated", "controller"), ("Violated", "cli")]
 )
-def test_a_request_on_a_namespace_names_itself(expected: str, manner: str) -> None:
+def test_a_request_on_a_namespace_names_itself(expected: str, mode: str) -> None:
     """The server sets the request's namespace; Kyverno's own scan does not."""
     manifest = policy("has(request.namespace)", resources=("namespaces",))
-    assert [expected] == outcomes(NAMESPACE, manifest, manner=MANNERS[manner])
+    assert [expected] == outcomes(NAMESPACE, manifest, mode=MODES[mode])
 
 
 NEGATIVE = {"objectSelector": {"matchExpressions": [{"key": "skip", "operator": "DoesNotExist"}]}}
 
 
-@pytest.mark.parametrize(("expected", "manner"), [(0, "admission"), (1, "controller"), (1, "cli")])
-def test_a_negative_object_selector_excludes_nothing_in_kyvernos_reports(expected: int, manner: str) -> None:
+@pytest.mark.parametrize(("expected", "mode"), [(0, "admission"), (1, "controller"), (1, "cli")])
+def test_a_negative_object_selector_excludes_nothing_in_kyvernos_reports(expected: int, mode: str) -> None:
     """Its matcher also asks an object without labels; the API server, which asks Kyverno, does not."""
-    found = rulings(pod(labels={"skip": "yes"}), policy("true", match=NEGATIVE), manner=MANNERS[manner])
+    found = invocation_results(pod(labels={"skip": "yes"}), policy("true", match=NEGATIVE), mode=MODES[mode])
     assert expected == len(found)
 
 
@@ -215,29 +215,29 @@ def test_rules_match_exactly(expected: int, rule: Any) -> None:
     """Empty lists match nothing, names are whole, subresources are not scanned."""
     manifest = policy("true")
     manifest["spec"]["matchConstraints"]["resourceRules"][0].update(rule)
-    assert expected == len(rulings(pod(), manifest))
+    assert expected == len(invocation_results(pod(), manifest))
 
 
 def test_without_match_constraints_nothing_is_matched() -> None:
     """Absent constraints are not constraints that match everything."""
     manifest = policy("true")
     del manifest["spec"]["matchConstraints"]
-    assert () == rulings(pod(), manifest)
+    assert () == invocation_results(pod(), manifest)
 
 
 @pytest.mark.parametrize(("expected", "namespace"), [(1, "team"), (0, "other")])
 def test_a_namespaced_policy_judges_its_own_namespace(expected: int, namespace: str) -> None:
     """It is called by its full name."""
     manifest = policy("true", kind="NamespacedValidatingPolicy", metadata={"namespace": "team"})
-    found = rulings(pod(namespace=namespace), manifest)
-    assert ["team/checks"] * expected == [ruling.invocation.policy.name for ruling in found]
+    found = invocation_results(pod(namespace=namespace), manifest)
+    assert ["team/checks"] * expected == [invocation_result.invocation.policy.name for invocation_result in found]
 
 
 def test_an_update_has_the_object_on_both_sides() -> None:
     """A rule that names only UPDATE is asked about a write that changes nothing."""
     manifest = policy("oldObject.metadata.name == object.metadata.name && request.operation == 'UPDATE'")
     manifest["spec"]["matchConstraints"]["resourceRules"][0]["operations"] = ["UPDATE"]
-    assert (["Passed"], ()) == (outcomes(pod(), manifest), rulings(pod(), manifest, manner=CONTROLLER))
+    assert (["Passed"], ()) == (outcomes(pod(), manifest), invocation_results(pod(), manifest, mode=CONTROLLER))
 
 
 def test_on_the_command_line_every_number_is_a_double() -> None:
@@ -248,16 +248,16 @@ def test_on_the_command_line_every_number_is_a_double() -> None:
     document = pod(terminationGracePeriodSeconds=30)
     assert (["Passed", "Passed"], "fail") == (
         outcomes(document, manifest),
-        result(document, manifest, manner=CLI).status,
+        result(document, manifest, mode=CLI).status,
     )
 
 
 def test_what_the_network_would_have_to_answer_is_not_auditable() -> None:
     """It neither passes nor fails."""
-    (judgement,) = judgements(pod(), policy("http.Get('http://x').ok == true"))
+    (check_result,) = check_results(pod(), policy("http.Get('http://x').ok == true"))
     assert (
         Skipped(SkipReason.NOT_AUDITABLE, "it makes an HTTP GET, and a scan makes none without --allow-network")
-        == judgement.outcome
+        == check_result.outcome
     )
 
 
@@ -273,7 +273,7 @@ def test_an_audit_annotation_is_an_outcome_with_its_value() -> None:
         {"key": "b", "valueExpression": "string(object.none)"},
         {"key": "c", "valueExpression": "null"},
     ]
-    found = judgements(pod(), policy("true", auditAnnotations=annotations))
+    found = check_results(pod(), policy("true", auditAnnotations=annotations))
     assert [Passed(), Passed(annotation="web"), "Errored", "Errored"] == [
         one.outcome if isinstance(one.outcome, Passed) else type(one.outcome).__name__ for one in found
     ]
@@ -290,12 +290,12 @@ def test_an_expression_may_cost_a_million() -> None:
         "object.metadata.name == 'web'",
         {"expression": "false", "messageExpression": "string(object.metadata.name)"},
     )
-    found = [getattr(one.outcome, "message", "") for one in judgements(pod(), manifest)]
+    found = [getattr(one.outcome, "message", "") for one in check_results(pod(), manifest)]
     assert ["error: operation cancelled: actual cost limit exceeded", "", "web"] == found
 
 
 def test_a_variable_may_cost_a_million_too() -> None:
     """Its error is that of whatever reads it."""
     manifest = policy("variables.heavy", variables=[{"name": "heavy", "expression": HEAVY}])
-    (judgement,) = judgements(pod(), manifest)
-    assert getattr(judgement.outcome, "message", "") == "error: operation cancelled: actual cost limit exceeded"
+    (check_result,) = check_results(pod(), manifest)
+    assert getattr(check_result.outcome, "message", "") == "error: operation cancelled: actual cost limit exceeded"

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from scanner.cel import EvaluationError
-from scanner.cel.kyverno import Call
 from scanner.cluster.destinations import destinations
-from scanner.cluster.outside import Outside
+from scanner.cluster.http_client import HttpClient
 from scanner.model.scan import OutcomeName
-from scanner.scan import Options
+from scanner.policies.kyverno.libraries import Call
+from scanner.scan.options import Options
 from tests.core.documents import KINDS
 from tests.kyverno.made import pod, policy
 from tests.kyverno.serving import serving
@@ -30,7 +30,7 @@ SECRET = {
     "data": {"password": "aHVudGVyMg=="},
 }
 HERE = destinations(["127.0.0.0/8"])
-EVERYWHERE = Outside(HERE, ranges=())
+EVERYWHERE = HttpClient(HERE, ranges=())
 """Asks this machine too: a test's server has no other address."""
 
 
@@ -63,7 +63,7 @@ def server() -> Iterator[Heard]:
         yield heard
 
 
-def judged(*documents: Any, network: Outside | None = EVERYWHERE) -> Told:
+def judged(*documents: Any, network: HttpClient | None = EVERYWHERE) -> Told:
     """A scan that may ask."""
     return scanned(FakeCluster((TEAM, *documents), kinds=(*KINDS, *KYVERNO)), Options(network=network))
 
@@ -146,7 +146,7 @@ def test_an_answer_that_drips_is_cut_off() -> None:
                 time.sleep(0.02)
 
     with serving(drip) as host, pytest.raises(EvaluationError, match=r"no answer within 0\.2 seconds"):
-        Outside(HERE, ranges=(), seconds=0.2).request(Call("GET", f"http://{host}/"))
+        HttpClient(HERE, ranges=(), seconds=0.2).request(Call("GET", f"http://{host}/"))
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_other_calls_of_the_api_server_are_not_auditable(spec: Any) -> None:
 
 @pytest.mark.parametrize(("network", "name"), [(EVERYWHERE, OutcomeName.PASSED), (None, OutcomeName.NOT_AUDITABLE)])
 def test_an_entry_of_a_service_is_asked_where_it_is_allowed(
-    server: Heard, network: Outside | None, name: OutcomeName
+    server: Heard, network: HttpClient | None, name: OutcomeName
 ) -> None:
     """By the method, with the headers and the data of the entry."""
     service = {"url": f"{server.url}/svc", "headers": [{"key": "X-Team", "value": "x"}]}

@@ -12,10 +12,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scanner.api import Auditor, Ruling
+from scanner.api import Auditor, InvocationResult
+from scanner.audit.tally import outcome_name
 from scanner.cluster.definitions import builtin_kinds
 from scanner.model.scan import OutcomeName
-from scanner.page import outcome_name
 from tests.core.documents import KINDS
 from tests.kyverno.made import deployment, pod
 from tests.kyverno.test_scanned import KYVERNO
@@ -103,11 +103,11 @@ def _judged(spec: Any, document: Any, *, kyverno: bool) -> list[list[tuple[str, 
         namespaces=NAMESPACES,
         kinds=builtin_kinds(),
     )
-    return [_classes(ruling) for ruling in auditor.evaluate(document, operation="CREATE")]
+    return [_classes(invocation_result) for invocation_result in auditor.evaluate(document, operation="CREATE")]
 
 
-def _classes(ruling: Ruling) -> list[tuple[str, str, int]]:
-    return [(type(one.outcome).__name__, one.check.kind, one.check.index) for one in ruling.judgements]
+def _classes(invocation_result: InvocationResult) -> list[tuple[str, str, int]]:
+    return [(type(one.outcome).__name__, one.check.kind, one.check.index) for one in invocation_result.check_results]
 
 
 @settings(max_examples=80, deadline=None)
@@ -131,8 +131,10 @@ def test_what_is_only_counted_is_what_would_be_judged(spec: Any, annotated: bool
     objects = [pod(), pod("other", labels={"a": "b"}), pod("third", hostNetwork=True), deployment(labels={"a": "b"})]
     told = scanned(FakeCluster([*NAMESPACES, manifest, *objects], kinds=(*KINDS, *KYVERNO)))
     auditor = Auditor(policies=[manifest], bindings=[], namespaces=NAMESPACES, kinds=KINDS)
-    rulings = [ruling for document in objects for ruling in auditor.evaluate(document)]
-    expected = Counter(outcome_name(one.outcome) for ruling in rulings for one in ruling.judgements)
+    invocation_results = [invocation_result for document in objects for invocation_result in auditor.evaluate(document)]
+    expected = Counter(
+        outcome_name(one.outcome) for invocation_result in invocation_results for one in invocation_result.check_results
+    )
     counted: Counter[OutcomeName] = Counter()
     for key, number in told.tallies.items():
         counted[key.outcome] += number if key.kind in ("Pod", "Deployment") else 0

@@ -10,11 +10,11 @@ import pytest
 
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.resource import Kind
-from scanner.model.scan import HealthKind, OutcomeName, Outside, Scope
-from scanner.needs import needs
+from scanner.model.scan import HealthKind, OutcomeName, OutOfScope, Scope
 from scanner.policies.kyverno.configuration import DEFAULT, NOTHING
-from scanner.scan import KyvernoConfiguration, Options
-from scanner.sources import Manifest
+from scanner.rbac import needs
+from scanner.scan.documents import Manifest
+from scanner.scan.options import KyvernoConfiguration, Options
 from tests.core.documents import KINDS
 from tests.kyverno.made import deployment, exception, pod, policy
 from tests.scan.fakes import FakeCluster, Told, forbidden, scanned
@@ -77,10 +77,10 @@ def test_in_kyvernos_manner_an_exempted_object_is_skipped() -> None:
 
 def test_in_kyvernos_manner_nothing_counts_as_fixed() -> None:
     """What was not reached may still be there: the scan does not say that it evaluated the policy."""
-    manner = _scanned(policy("false"), pod(), kyverno_compat="cli")
+    mode = _scanned(policy("false"), pod(), kyverno_compat="cli")
     admission = _scanned(policy("false"), pod())
     assert (set(), {("ValidatingPolicy", "checks")}) == (
-        set(manner.end.evaluated_policies),
+        set(mode.end.evaluated_policies),
         set(admission.end.evaluated_policies),
     )
 
@@ -351,7 +351,7 @@ def test_without_a_config_map_the_report_says_so() -> None:
         "there is no such ConfigMap: Kyverno's resource filters are not known, and objects that they exempt count like "
         "all others. Name the filters with --kyverno-resource-filters"
     )
-    assert ([""], (Outside("KyvernoConfiguration", "kyverno/kyverno", why),)) == (
+    assert ([""], (OutOfScope("KyvernoConfiguration", "kyverno/kyverno", why),)) == (
         [it.excepted_by for it in told.findings],
         told.end.outside,
     )
@@ -361,7 +361,7 @@ def test_a_requester_whom_kyverno_excludes_makes_nothing_look_clean() -> None:
     """Its policies are evaluated as for other users, and the report says so."""
     told = _scanned(policy("false"), pod(), _configured(excludeUsernames="audit*"))
     why = "excludeUsernames audit*: Kyverno admits every request of auditor; its policies are evaluated as for other users"
-    assert ([("", True)], (Outside("KyvernoConfiguration", "kyverno/kyverno", why),)) == (
+    assert ([("", True)], (OutOfScope("KyvernoConfiguration", "kyverno/kyverno", why),)) == (
         [(it.excepted_by, it.denies) for it in told.findings],
         told.end.outside,
     )

@@ -8,8 +8,8 @@ import pytest
 
 from scanner.errors import InvalidManifest
 from scanner.policies.kyverno.spec import is_policy, read_policy
+from tests.kyverno.made import invocation_results, policy
 from tests.kyverno.made import pod as a_pod
-from tests.kyverno.made import policy, rulings
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ from tests.kyverno.made import policy, rulings
 def test_some_policies_are_not_for_stored_objects(expected: str, manifest: Any) -> None:
     """The reason is told, and no object is judged."""
     reason = read_policy(manifest).unauditable()
-    assert (True, not expected) == (expected in reason, bool(rulings(a_pod(), manifest)))
+    assert (True, not expected) == (expected in reason, bool(invocation_results(a_pod(), manifest)))
 
 
 @pytest.mark.parametrize("version", ["v1", "v1beta1", "v1alpha1"])

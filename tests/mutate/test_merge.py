@@ -267,7 +267,7 @@ def test_before_1_34_an_element_needs_all_of_its_keys(rules: tuple[int, int], ex
         "metadata": {"name": "t", "namespace": "n"},
         "spec": {},
     }
-    (ruling,) = auditor.evaluate(stored_thing)
-    outcome: Any = ruling.judgements[0].outcome
+    (invocation_result,) = auditor.evaluate(stored_thing)
+    outcome: Any = invocation_result.check_results[0].outcome
 
     assert expected == getattr(outcome, "message", "").rpartition("typed object: ")[2].partition("+ ")[0]

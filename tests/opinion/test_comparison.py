@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scanner.evaluate import Expression
+from scanner.admission.compiled import Expression
 from scanner.model.opinion import Opinion
 from scanner.model.resource import Resource
 from scanner.opinion.comparison import Comparison, in_sample
@@ -18,7 +18,8 @@ from scanner.opinion.engine import Answer
 from scanner.opinion.limits import LIMITS, limit_of
 from scanner.opinion.process import Process
 from scanner.opinion.traits import traits_of
-from scanner.scan import Options, run
+from scanner.scan.options import Options
+from scanner.scan.run import run
 from tests.core.documents import CONFIG_MAPS, PODS, Document, binding, namespace, policy, rule, thing
 from tests.scan.fakes import NOON, FakeCluster, FakeStore, scanned
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from scanner.budget import Variables
-from scanner.evaluate import Expression
+from scanner.admission.compiled import Expression
+from scanner.admission.cost_budget import Variables
 from scanner.opinion.comparison import agree
 from scanner.opinion.engine import Answer, Ours
 from scanner.opinion.limits import limit_of

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 import pytest
 
 from scanner import cel
-from scanner.budget import Variables
+from scanner.admission.compiled import Expression
+from scanner.admission.cost_budget import Variables
 from scanner.cel import Environment
-from scanner.evaluate import Expression
 from scanner.opinion.engine import Answer
 from scanner.opinion.process import Process
 from tests.opinion.engines import BABBLES, DIES, HANGS, NEVER_BEGINS
@@ -123,5 +123,5 @@ def test_the_process_ends_with_the_scan() -> None:
 
 def test_nobody_else_imports_it() -> None:
     """Not even the comparison: it takes half a second, and is another's code."""
-    check = "import sys, scanner.opinion.comparison, scanner.opinion.process, scanner.scan; sys.exit('celpy' in sys.modules)"
+    check = "import sys, scanner.opinion.comparison, scanner.opinion.process, scanner.scan.run; sys.exit('celpy' in sys.modules)"
     assert 0 == subprocess.run([sys.executable, "-c", check], check=False).returncode

@@ -29,7 +29,7 @@ _FAULTS = (NameError, UnboundLocalError, SyntaxError)
 
 
 @dataclass(slots=True)
-class Seen:
+class RepeatDetector:
     """What one evaluator came to, and what it reached on the way."""
 
     outcome: Any
@@ -127,7 +127,7 @@ def differences(
 
 
 def _absorbing(
-    program: cel.Program, activate: _Activate, base: Mapping[str, object], exact: Seen, agreement: Agreement
+    program: cel.Program, activate: _Activate, base: Mapping[str, object], exact: RepeatDetector, agreement: Agreement
 ) -> Iterator[str]:
     """Compare what the absorbing form of the function comes to, where it does; it may reach more."""
     function = _absorbing_form(program)
@@ -149,7 +149,7 @@ def _absorbing_form(program: cel.Program) -> Callable[[Mapping[str, object]], ce
 
 def _seen(
     evaluate: Callable[[Mapping[str, object]], cel.Value], activate: _Activate, base: Mapping[str, object]
-) -> Seen:
+) -> RepeatDetector:
     activation, reached = _heard(activate, base)
     try:
         outcome = ours.tagged(evaluate(activation))
@@ -157,7 +157,7 @@ def _seen(
         if evaluate.__name__ != "evaluate_exactly":
             raise
         outcome = ours.tagged(error)
-    return Seen(outcome, frozenset(reached))
+    return RepeatDetector(outcome, frozenset(reached))
 
 
 def _heard(activate: _Activate, base: Mapping[str, object]) -> tuple[dict[str, object], set[str]]:

@@ -154,8 +154,8 @@ class Generator:
         if names:
             return [self._chance.choice(names)]
         term = self._term(same if name == "A" else name, depth - 1)
-        bare = not term.loose or self._chance.random() < _UNPARENTHESIZED
-        return [term] if bare and not (first and term.loose) else ["(", term, ")"]
+        without_param = not term.loose or self._chance.random() < _UNPARENTHESIZED
+        return [term] if without_param and not (first and term.loose) else ["(", term, ")"]
 
     def _declared(self, kind: str) -> str:
         name = self._chance.choice(_VARIABLE_NAMES if self._chance.random() < 0.3 else _VARIABLE_NAMES[:6])

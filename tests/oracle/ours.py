@@ -9,13 +9,14 @@ from contextlib import contextmanager
 from typing import Any
 
 from scanner import cel
-from scanner.budget import EXHAUSTED, RUNTIME, Variables
+from scanner.admission.compiled import CompiledPolicy, compile_policy
+from scanner.admission.cost_budget import EXHAUSTED, RUNTIME, Variables
+from scanner.admission.request import Request, request_map
 from scanner.cel.functions.authorizer import Answer, Authorizer, Question, Subject
 from scanner.cel.functions.quantity import Quantity
-from scanner.cel.times import printed
-from scanner.cel.type_system import Type
-from scanner.cel.values import Duration, KeyedMap, Message, Opaque, Optional, Timestamp, UInt
-from scanner.evaluate import CompiledPolicy, Request, compile_policy, request_map
+from scanner.cel.types.type_system import Type
+from scanner.cel.values.times import printed
+from scanner.cel.values.values import Duration, KeyedMap, Message, Opaque, Optional, Timestamp, UInt
 from scanner.model.resource import Kind, UserInfo, resource_of
 from scanner.policies.manifest import read_policy
 from tests.oracle.subjects import ATTRIBUTES, NAMESPACE
@@ -92,7 +93,7 @@ def _outcome(program: cel.Program, policy: CompiledPolicy, activation: Mapping[s
     metered = policy.activation(activation, metered=True)
     measured = program.measure(metered)
     variables = metered["variables"]
-    cost = measured.cost + (variables.owed() if isinstance(variables, Variables) else 0)
+    cost = measured.cost + (variables.unpaid_cost() if isinstance(variables, Variables) else 0)
     if cost > RUNTIME:
         return {"error": EXHAUSTED, "cost": _UNKNOWN_COST}
     if isinstance(measured.outcome, cel.EvaluationError):

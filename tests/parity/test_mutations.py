@@ -10,7 +10,8 @@ from scanner.errors import ListFailed
 from scanner.model.json import JsonObject
 from scanner.model.scan import Scope
 from scanner.parity import Parity, Said, verify
-from scanner.scan import Options, outlook
+from scanner.scan.options import Options
+from scanner.scan.prepare import prepare
 from tests.core.documents import namespace
 from tests.parity.test_replay import FakeWriter
 from tests.scan.fakes import NOON
@@ -34,7 +35,7 @@ def replayed(answer: Any, *rules: dict[str, Any]) -> Parity:
     """Replay the updates of one config map."""
     held = cluster(namespace("shop"), STORED, *rules)
     writer = FakeWriter([STORED], lambda _, body: answer(body))
-    return verify(outlook(held, Options(scope=Scope(operation="update")), NOON), writer, sample=5, seed=0)
+    return verify(prepare(held, Options(scope=Scope(operation="update")), NOON), writer, sample=5, seed=0)
 
 
 def test_a_server_that_makes_the_same_change_agrees() -> None:

@@ -15,7 +15,8 @@ from scanner.model.resource import Kind
 from scanner.model.scan import Scope
 from scanner.parity import Parity, Said, verify
 from scanner.parity.answers import warning_of
-from scanner.scan import Options, outlook
+from scanner.scan.options import Options
+from scanner.scan.prepare import prepare
 from tests.core import documents
 from tests.core.documents import CONFIG_MAPS, SECRETS, binding, namespace, pod, policy, thing
 from tests.scan.fakes import NOON, FakeCluster, forbidden
@@ -74,7 +75,7 @@ def replayed(
 ) -> Parity:
     """Replay what is in the writer, by these policies and bindings."""
     cluster = FakeCluster([namespace("default"), *writer.documents, *rules], **fields)
-    return verify(outlook(cluster, Options(scope=scope or Scope()), NOON), writer, sample=sample, seed=seed)
+    return verify(prepare(cluster, Options(scope=scope or Scope()), NOON), writer, sample=sample, seed=seed)
 
 
 def test_both_operations_are_replayed() -> None:
@@ -144,7 +145,7 @@ def test_what_is_gone_is_passed_over() -> None:
     cluster = FakeCluster(
         [namespace("default"), *objects("web", "gone"), policy("p", "true"), binding("b", "p", "Warn")]
     )
-    parity = verify(outlook(cluster, Options(), NOON), writer, sample=10, seed=0)
+    parity = verify(prepare(cluster, Options(), NOON), writer, sample=10, seed=0)
 
     assert (2, 2, []) == (parity.objects, parity.writes, parity.differences)
     assert parity.complete

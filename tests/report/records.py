@@ -31,7 +31,7 @@ from scanner.model.scan import (
     Health,
     HealthKind,
     OutcomeName,
-    Outside,
+    OutOfScope,
     PolicyRecord,
     Scan,
     ScanRecord,
@@ -287,7 +287,9 @@ def partial_record() -> ScanRecord:
             Gap(GapKind.LIST, "v1 Pod", "forbidden"),
         ),
         outside=(
-            Outside("ValidatingWebhookConfiguration", "image-guard", "2 webhooks: what they decide is not in the API"),
+            OutOfScope(
+                "ValidatingWebhookConfiguration", "image-guard", "2 webhooks: what they decide is not in the API"
+            ),
         ),
     )
 
@@ -321,7 +323,7 @@ def hostile_record() -> ScanRecord:
         coverage=tuple(Coverage(it, it, CoverageState.FAILED, note=it) for it in HOSTILE),
         health=tuple(Health(HealthKind.NOTE, it, it, it) for it in HOSTILE),
         gaps=tuple(Gap(GapKind.OBJECT, it, it) for it in HOSTILE),
-        outside=tuple(Outside(it, it, it) for it in HOSTILE),
+        outside=tuple(OutOfScope(it, it, it) for it in HOSTILE),
         tallies=tally(found, {}),
         findings=lambda: iter(found),
         resolved=lambda: (replace(it, status="resolved", resolved_at=FINISHED) for it in found),

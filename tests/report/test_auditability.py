@@ -13,7 +13,7 @@ import pytest
 from scanner.model.policy import Policy
 from scanner.model.reading import Auditability, CheckReading, Reading
 from scanner.model.resource import UserInfo
-from scanner.model.scan import HealthKind, OutcomeName, Outside, PolicyRecord, ScanRecord, Scope, TallyKey
+from scanner.model.scan import HealthKind, OutcomeName, OutOfScope, PolicyRecord, ScanRecord, Scope, TallyKey
 from scanner.report import FORMATS, document_of
 from scanner.report.counts import Counts
 from scanner.report.score import score_of
@@ -169,7 +169,7 @@ def test_the_simulated_request_is_said(operation: str, words: str) -> None:
 
 def test_what_is_out_of_scope_is_named(tmp_path: Path) -> None:
     """Webhooks decide about requests too: a report without them would look like the whole truth."""
-    hook = Outside("ValidatingWebhookConfiguration", "guard", "its 2 webhooks are programs")
+    hook = OutOfScope("ValidatingWebhookConfiguration", "guard", "its 2 webhooks are programs")
     record = replace(small_record(), outside=(hook,))
     assert [{"kind": hook.kind, "name": hook.name, "why": hook.why}] == in_json(record)["outside"]
     assert "ValidatingWebhookConfiguration 1: they decide about requests too, and are not evaluated" in in_table(record)

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from scanner.errors import ListFailed
 from scanner.model.outcome import GapKind
 from scanner.model.scan import ScanState
-from scanner.scan import Options
-from scanner.sources import Manifest
+from scanner.scan.documents import Manifest
+from scanner.scan.options import Options
 from tests.core.documents import CONFIG_MAPS, LIMITS, Document, binding, namespace, pod, policy, rule, thing
 from tests.scan.fakes import FakeCluster, Told, changed, scanned
 

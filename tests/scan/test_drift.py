@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from scanner.cluster.schemas import KnownSchemas, builtin_schemas, custom_schemas
-from scanner.health import mixed
+from scanner.health import mutation_order
 from scanner.model.outcome import Change, Errored, GapKind, WouldChange
 from scanner.model.resource import Kind, Page
 from scanner.model.scan import HealthKind, OutcomeName
-from scanner.policies import mutating
-from scanner.scan import Options
-from scanner.sources import Manifest
+from scanner.policies.mutating import bind as mutating
+from scanner.scan.documents import Manifest
+from scanner.scan.options import Options
 from tests.core.documents import KINDS
 from tests.scan.fakes import FakeCluster, Told, scanned
 
@@ -232,7 +232,7 @@ def test_policies_that_see_the_object_in_either_form_are_named(rules: tuple[int,
         rules=rules,
     )
 
-    assert expected == [note.policy for note in mixed.of_policies(bound, KINDS, rules)]
+    assert expected == [note.policy for note in mutation_order.of_policies(bound, KINDS, rules)]
 
 
 def test_what_stood_there_before_is_kept_short() -> None:

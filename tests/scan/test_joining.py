@@ -8,9 +8,9 @@ import pytest
 
 from scanner.errors import ListFailed
 from scanner.model.resource import Kind
-from scanner.model.scan import Outside, ScanState
-from scanner.scan import Options
-from scanner.sources import Manifest
+from scanner.model.scan import OutOfScope, ScanState
+from scanner.scan.documents import Manifest
+from scanner.scan.options import Options
 from tests.core.documents import BINDINGS, KINDS, POLICIES, Document, binding, namespace, pod, policy, rule, thing
 from tests.scan.fakes import FakeCluster, Told, changed, scanned
 
@@ -145,12 +145,12 @@ def test_webhooks_are_named_as_out_of_scope() -> None:
     """They decide about requests too, and what a program decides is not written in the API."""
     scan = told(policy("p", "true"), binding("b", "p"))
     assert (
-        Outside(
+        OutOfScope(
             "ValidatingWebhookConfiguration",
             "guard",
             "2 webhooks (pods.guard.io, nodes.guard.io): what a program decides is not written in the API",
         ),
-        Outside(
+        OutOfScope(
             "MutatingWebhookConfiguration",
             "filler",
             "1 webhook (labels.filler.io): what a program decides is not written in the API",

@@ -10,7 +10,8 @@ from scanner.errors import ListFailed
 from scanner.model.outcome import GapKind
 from scanner.model.resource import Kind, Page
 from scanner.model.scan import CoverageState, OutcomeName, ScanState, Scope
-from scanner.scan import Options, outlook
+from scanner.scan.options import Options
+from scanner.scan.prepare import prepare
 from tests.core.documents import binding, namespace, pod, policy
 from tests.scan.fakes import NOON, FakeCluster, scanned
 
@@ -34,9 +35,11 @@ class Forgetful(FakeCluster):
         if kind.plural != "pods":
             yield from super().pages(kind, namespace=namespace, selector=selector)
             return
-        for number, (seam, items) in enumerate(self.shown, start=1):
+        for number, (inconsistency, items) in enumerate(self.shown, start=1):
             data = json.dumps({"items": items}).encode()
-            yield Page(kind, number, data, resource_version=str(100 + number), seconds=0.25, seam=seam)
+            yield Page(
+                kind, number, data, resource_version=str(100 + number), seconds=0.25, inconsistency=inconsistency
+            )
         if self.end:
             raise self.end
 
@@ -48,10 +51,10 @@ def showing(*pages: tuple[str, list[dict[str, object]]], end: ListFailed | None 
 
 def test_a_list_that_went_on_later_is_inconsistent() -> None:
     """Everything was seen, but not at one moment: the ledger and a gap say so, and the scan is not complete."""
-    seam = "the list expired after page 1 and went on at a later moment"
-    told = scanned(showing(("", [WEB]), (seam, [API])))
+    inconsistency = "the list expired after page 1 and went on at a later moment"
+    told = scanned(showing(("", [WEB]), (inconsistency, [API])))
     line = told.coverage("Pod")
-    assert (CoverageState.INCONSISTENT, 2, 2, "101", seam) == (
+    assert (CoverageState.INCONSISTENT, 2, 2, "101", inconsistency) == (
         line.state,
         line.objects,
         line.pages,
@@ -120,7 +123,7 @@ def test_policies_that_come_twice_are_read_once() -> None:
 def test_who_only_looks_ahead_fetches_nothing() -> None:
     """What a scan would judge can be known without its lists."""
     cluster = FakeCluster([*RULES, WEB])
-    outlook(cluster, Options(), NOON)
+    prepare(cluster, Options(), NOON)
     assert [] == cluster.expected
 
 

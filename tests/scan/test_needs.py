@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from scanner.model.scan import Scope
-from scanner.needs import Need, needs
-from scanner.scan import Options
+from scanner.rbac import Need, needs
+from scanner.scan.options import Options
 from tests.core.documents import CONFIG_MAPS, LIMITS, binding, namespace, pod, policy, rule, thing
 from tests.scan.fakes import FakeCluster, forbidden, scanned
 

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from scanner.errors import ListFailed
 from scanner.model.outcome import CheckKind, Errored
 from scanner.model.scan import CoverageState, OutcomeName, ScanState
-from scanner.scan import Options
-from scanner.sources import Manifest
+from scanner.scan.documents import Manifest
+from scanner.scan.options import Options
 from tests.core.documents import (
     CONFIG_MAPS,
     LIMITS,

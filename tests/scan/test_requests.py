@@ -13,7 +13,7 @@ from scanner.model.reading import Auditability
 from scanner.model.requester import named
 from scanner.model.resource import UserInfo
 from scanner.model.scan import OutcomeName, ScanState, Scope
-from scanner.scan import Options
+from scanner.scan.options import Options
 from tests.core.documents import binding, namespace, pod, policy, rule
 from tests.scan.fakes import FakeCluster, changed, scanned
 

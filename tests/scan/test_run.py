@@ -9,8 +9,9 @@ import pytest
 from scanner.errors import ListFailed, UsageError
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.scan import CoverageState, OutcomeName, ScanState, Scope
-from scanner.scan import Options, run
-from scanner.sources import Manifest
+from scanner.scan.documents import Manifest
+from scanner.scan.options import Options
+from scanner.scan.run import run
 from tests.core.documents import CONFIG_MAPS, NODES, PODS, binding, namespace, pod, policy, rule, thing
 from tests.scan.fakes import NOON, FakeCluster, FakeStore, changed, forbidden, scanned
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scanner.seen import Seen
+from scanner.audit.repeats import RepeatDetector
 
 PAGES = st.lists(st.lists(st.text(max_size=3), max_size=6), max_size=12)
 
@@ -13,7 +13,7 @@ PAGES = st.lists(st.lists(st.text(max_size=3), max_size=6), max_size=12)
 @given(PAGES, st.lists(st.text(max_size=3)))
 def test_what_has_come_is_known(pages: list[list[str]], asked: list[str]) -> None:
     """All of it, whatever came on which page, and nothing else."""
-    seen = Seen()
+    seen = RepeatDetector()
     for page in pages:
         seen.add(page)
     assert frozenset(name for page in pages for name in page).intersection(asked) == seen.among(asked)

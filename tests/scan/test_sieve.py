@@ -10,20 +10,22 @@ import orjson
 import pytest
 from hypothesis import given
 
+from scanner.admission.context import EvaluationContext
+from scanner.audit.fast_path import FastPath
+from scanner.audit.items import decode
+from scanner.audit.page import PageEvaluator
 from scanner.errors import InvalidManifest
 from scanner.model.resource import Kind, Page, UserInfo, resource_of
-from scanner.page import Judge, decode
-from scanner.plan import KindPlan, equivalents, plan
-from scanner.policies.validating import World, bind, read_binding, read_policy
-from scanner.sieve import Sieve
-from scanner.sources import ParamTable
+from scanner.policies.plan import KindPlan, equivalents, plan
+from scanner.policies.validating.bind import bind, read_binding, read_policy
+from scanner.scan.param_table import ParamTable
 from tests.core.documents import KINDS, Document, binding, policy, rule, thing
 from tests.scan.test_promises import DOCUMENTS
 
 PODS = next(kind for kind in KINDS if kind.plural == "pods")
 
 
-class Closed(Sieve):
+class Closed(FastPath):
     """A sieve that lets nothing pass."""
 
     def quick(self, _number: int, _namespace: str) -> None:
@@ -36,11 +38,13 @@ def judged(documents: list[Document], *, sifted: bool) -> Iterator[Any]:
     bindings = [read_binding(it) for it in documents if it["kind"] == "ValidatingAdmissionPolicyBinding"]
     spaces = {it["metadata"]["name"]: it for it in documents if it["kind"] == "Namespace"}
     table = ParamTable(KINDS)
-    world = World(table, spaces, equivalents=equivalents(KINDS), user=UserInfo("auditor"), implied_namespaces=True)
+    world = EvaluationContext(
+        table, spaces, equivalents=equivalents(KINDS), user=UserInfo("auditor"), implied_namespaces=True
+    )
     for one in plan(KINDS, bind(policies, bindings)):
         items = [it for it in documents if (it["apiVersion"], it["kind"]) == (one.kind.api_version, one.kind.kind)]
-        sieves: dict[Kind, Sieve] = {} if sifted else {one.kind: Closed(world, one)}
-        yield Judge(world, by_name=True, sieves=sieves).page(page(one.kind, items), one)
+        sieves: dict[Kind, FastPath] = {} if sifted else {one.kind: Closed(world, one)}
+        yield PageEvaluator(world, by_name=True, sieves=sieves).page(page(one.kind, items), one)
 
 
 def page(kind: Kind, items: list[Document]) -> Page:
@@ -79,11 +83,13 @@ def pods(*bodies: Document) -> Page:
     )
 
 
-def made(**spec: Any) -> tuple[World, KindPlan]:
+def made(**spec: Any) -> tuple[EvaluationContext, KindPlan]:
     """One policy on pods, and its binding."""
     document = policy("p") | {"spec": {"matchConstraints": {"resourceRules": [rule("pods")]}, **spec}}
     bound = bind([read_policy(document)], [read_binding(binding("b", "p", "Deny"))])
-    world = World(ParamTable(KINDS), {"default": {"metadata": {"name": "default"}}}, equivalents=equivalents(KINDS))
+    world = EvaluationContext(
+        ParamTable(KINDS), {"default": {"metadata": {"name": "default"}}}, equivalents=equivalents(KINDS)
+    )
     (chosen,) = plan(KINDS, bound)
     return world, chosen
 
@@ -109,10 +115,10 @@ def made(**spec: Any) -> tuple[World, KindPlan]:
 def test_what_is_decided_without_the_judge(spec: Any, decides: bool) -> None:  # noqa: FBT001
     """Here or there, three pods come to the same outcomes."""
     world, chosen = made(**spec)
-    sieve, bodies = Sieve(world, chosen), pods({"spec": {"x": 1}}, {"spec": {"x": 2}}, {"spec": {"x": "1"}})
-    sifted = Judge(world, sieves={PODS: sieve}).page(bodies, chosen)
-    closed = Judge(world, sieves={PODS: Closed(world, chosen)}).page(bodies, chosen)
-    assert decides is bool(sieve.mesh("default").shape.quicks)
+    fast_path, bodies = FastPath(world, chosen), pods({"spec": {"x": 1}}, {"spec": {"x": 2}}, {"spec": {"x": "1"}})
+    sifted = PageEvaluator(world, sieves={PODS: fast_path}).page(bodies, chosen)
+    closed = PageEvaluator(world, sieves={PODS: Closed(world, chosen)}).page(bodies, chosen)
+    assert decides is bool(fast_path.mesh("default").shape.quicks)
     assert facts(closed) == facts(sifted)
 
 
@@ -144,12 +150,12 @@ def test_params_are_looked_up_once_for_a_namespace(references: list[Any], decide
     given = [{"paramRef": {"parameterNotFoundAction": "Allow", **it}} if it else {} for it in references]
     bindings = [read_binding(binding(f"b{number}", "p", "Deny", **it)) for number, it in enumerate(given)]
     bound = bind([read_policy(document)], bindings)
-    world = World(table, {"default": {"metadata": {"name": "default"}}}, equivalents=equivalents(KINDS))
+    world = EvaluationContext(table, {"default": {"metadata": {"name": "default"}}}, equivalents=equivalents(KINDS))
     (chosen,) = plan(KINDS, bound)
-    sieve, bodies = Sieve(world, chosen), pods({"spec": {"x": 1}}, {"spec": {"x": 2}})
-    sifted = Judge(world, sieves={PODS: sieve}).page(bodies, chosen)
-    closed = Judge(world, sieves={PODS: Closed(world, chosen)}).page(bodies, chosen)
-    assert decides is bool(sieve.mesh("default").shape.quicks)
+    fast_path, bodies = FastPath(world, chosen), pods({"spec": {"x": 1}}, {"spec": {"x": 2}})
+    sifted = PageEvaluator(world, sieves={PODS: fast_path}).page(bodies, chosen)
+    closed = PageEvaluator(world, sieves={PODS: Closed(world, chosen)}).page(bodies, chosen)
+    assert decides is bool(fast_path.mesh("default").shape.quicks)
     assert facts(closed) == facts(sifted)
 
 
@@ -157,11 +163,11 @@ def test_what_mostly_raises_is_asked_otherwise() -> None:
     """Where another operand decides, objects pass without the judge even though a function cannot tell; and they still count."""
     expression = "object.spec.missing == 1 || object.spec.x == 1"
     world, chosen = made(validations=[{"expression": expression}])
-    sieve, bodies = Sieve(world, chosen), pods(*({"spec": {"x": 1}} for _ in range(300)), {"spec": {"x": 2}})
-    sifted = Judge(world, sieves={PODS: sieve}).page(bodies, chosen)
-    closed = Judge(world, sieves={PODS: Closed(world, chosen)}).page(bodies, chosen)
+    fast_path, bodies = FastPath(world, chosen), pods(*({"spec": {"x": 1}} for _ in range(300)), {"spec": {"x": 2}})
+    sifted = PageEvaluator(world, sieves={PODS: fast_path}).page(bodies, chosen)
+    closed = PageEvaluator(world, sieves={PODS: Closed(world, chosen)}).page(bodies, chosen)
     last = resource_of(PODS, decode(bodies)[299])  # type: ignore[arg-type] # it is an object
-    assert [] == sieve.mesh("default").held_back(last, 100)
+    assert [] == fast_path.mesh("default").held_back(last, 100)
     assert facts(closed) == facts(sifted)
 
 
@@ -169,7 +175,7 @@ def test_a_policy_that_looks_elsewhere_is_left_out() -> None:
     """Nobody is asked about a namespace that a policy's selector does not mean."""
     rules = {"resourceRules": [rule("pods")], "namespaceSelector": {"matchLabels": {"team": "a"}}}
     world, chosen = made(validations=[{"expression": "false"}], matchConstraints=rules)
-    shape = Sieve(world, chosen).mesh("default").shape
+    shape = FastPath(world, chosen).mesh("default").shape
     assert ((), ()) == (shape.quicks, shape.judged)
 
 
@@ -177,7 +183,7 @@ def test_a_large_object_is_counted() -> None:
     """A loop in a loop that a small object cannot make expensive is not let pass unlooked at for a large one."""
     nested = "object.spec.xs.all(a, object.spec.xs.all(b, a == b))"
     world, chosen = made(validations=[{"expression": nested}])
-    result = Judge(world).page(pods({"spec": {"xs": [1] * 3}}, {"spec": {"xs": [1] * 3000}}), chosen)
+    result = PageEvaluator(world).page(pods({"spec": {"xs": [1] * 3}}, {"spec": {"xs": [1] * 3000}}), chosen)
     assert ["p1"] == [finding.name for finding in result.findings]
     assert "cost limit exceeded" in result.findings[0].outcome.message
 
@@ -187,7 +193,7 @@ def test_a_broken_item_is_a_gap_and_the_others_are_judged() -> None:
     world, chosen = made(validations=[{"expression": "true"}])
     good = orjson.dumps({"metadata": {"name": "a", "namespace": "default", "uid": "1"}})
     data = b'{"items":[{"metadata":{"name":"b"},"spec":1e400},' + good + b"]}"
-    result = Judge(world).page(Page(PODS, 1, data), chosen)
+    result = PageEvaluator(world).page(Page(PODS, 1, data), chosen)
     assert (1, 1) == (result.objects, len(result.gaps))
 
 

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scanner.admission.context import EvaluationContext
+from scanner.audit.fast_path import FastPath
+from scanner.audit.page import PageEvaluator
 from scanner.cluster.schemas import KnownSchemas, builtin_schemas
 from scanner.model.resource import Kind, UserInfo
-from scanner.page import Judge
-from scanner.plan import equivalents, plan
-from scanner.policies.mutating import bind, read_binding, read_policy
-from scanner.policies.validating import World
-from scanner.sieve import Sieve
-from scanner.sources import ParamTable
+from scanner.policies.mutating.bind import bind, read_binding, read_policy
+from scanner.policies.plan import equivalents, plan
+from scanner.scan.param_table import ParamTable
 from tests.core.documents import KINDS
 from tests.scan.test_drift import binding, config_map, policy
 from tests.scan.test_sieve import Closed, facts, page
@@ -34,10 +34,10 @@ def judged(policies: list[dict[str, Any]], items: list[dict[str, Any]], *, kind:
         KnownSchemas(builtin_schemas()),
         rules=(1, 36),
     )
-    world = World(ParamTable(KINDS), SPACES, equivalents=equivalents(KINDS), user=UserInfo("auditor"))
+    world = EvaluationContext(ParamTable(KINDS), SPACES, equivalents=equivalents(KINDS), user=UserInfo("auditor"))
     (chosen,) = (one for one in plan(KINDS, bound) if one.kind == kind)
-    sieves: dict[Kind, Sieve] = {} if sifted else {kind: Closed(world, chosen)}
-    return Judge(world, by_name=True, sieves=sieves).page(page(kind, items), chosen)
+    sieves: dict[Kind, FastPath] = {} if sifted else {kind: Closed(world, chosen)}
+    return PageEvaluator(world, by_name=True, sieves=sieves).page(page(kind, items), chosen)
 
 
 def agree(policies: list[dict[str, Any]], items: list[dict[str, Any]], kind: Kind = MAPS) -> None:

@@ -20,9 +20,10 @@ from scanner.errors import AuthorizerFailed, ListFailed
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.resource import Page
 from scanner.model.scan import CoverageState, OutcomeName, PageResult, ScanState
-from scanner.plan import KindPlan
-from scanner.scan import Options, run
-from scanner.workers import Job, Judged, Relay, Workers, cores
+from scanner.policies.plan import KindPlan
+from scanner.scan.options import Options
+from scanner.scan.run import run
+from scanner.scan.workers import Job, Judged, Relay, Workers, cores
 from tests.core.documents import CONFIG_MAPS, PODS, Document, binding, namespace, pod, policy, rule, thing
 from tests.scan import test_drift
 from tests.scan.fakes import NOON, FakeCluster, FakeStore, Told, scanned
@@ -246,7 +247,7 @@ def test_little_work_needs_no_other_process() -> None:
     judge: Any = Deadly(Path())
     jobs = [Job(Page(PODS, number, b'{"objects": 1}'), PLAN) for number in range(1, 9)]
     size = len(jobs[0].page.data)
-    with Counting(judge, [PLAN], relay, nullcontext, count=3, little=3 * size) as line:
+    with Counting(judge, [PLAN], relay, nullcontext, count=3, fork_after_bytes=3 * size) as line:
         taken = [len(begun) for _ in line.ordered(iter(jobs))]
     assert [0, 0, 0, *[3] * 5] == taken
 

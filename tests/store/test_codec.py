@@ -22,8 +22,8 @@ from scanner.model.policy import (
 )
 from scanner.model.scan import Scope
 from scanner.model.selector import Requirement, Selector
-from scanner.store.bits import Numbers, unpacked
 from scanner.store.codec import from_text, to_text
+from scanner.store.row_ids import RowIdSet, unpacked
 
 RULE = Rule(("CREATE", "*"), ("apps",), ("v1",), ("deployments", "*/scale"), "Namespaced", ("web",))
 SELECTOR = Selector((Requirement("tier", "In", ("a", "b")), Requirement("x", "Exists")))
@@ -82,11 +82,11 @@ def test_something_else_is_refused() -> None:
 @given(numbers=st.sets(st.integers(0, 5000)), asked=st.integers(0, 6000))
 def test_a_set_of_numbers_survives_packing(numbers: set[int], asked: int) -> None:
     """Members, and their count."""
-    packed = unpacked(Numbers(numbers).packed())
+    packed = unpacked(RowIdSet(numbers).packed())
 
     assert (asked in numbers, len(numbers)) == (asked in packed, packed.count)
 
 
 def test_a_run_of_numbers_takes_next_to_no_space() -> None:
     """A hundred thousand findings that were not looked at are less than 100 bytes."""
-    assert 100 > len(Numbers(range(1, 100_001)).packed())
+    assert 100 > len(RowIdSet(range(1, 100_001)).packed())

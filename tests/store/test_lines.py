@@ -12,14 +12,14 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from scanner.model.policy import VALIDATING
-from scanner.model.scan import Health, HealthKind, Outside, PolicyRecord, ScanEnd
+from scanner.model.scan import Health, HealthKind, OutOfScope, PolicyRecord, ScanEnd
 from scanner.store import SqlStore, open_store, upgrade
 from tests.store.databases import count, without_lines_in_common
 from tests.store.made import DAWN, Round, clock, finding
 
 NOTE = Health(HealthKind.NOTE, "replicas", "", "it is odd", VALIDATING)
 OTHER = replace(NOTE, detail="it is odd in another way")
-WEBHOOK = Outside("ValidatingWebhookConfiguration", "gate", "its server decides")
+WEBHOOK = OutOfScope("ValidatingWebhookConfiguration", "gate", "its server decides")
 LINES = ("scan_policies", "scan_bindings", "health", "outside")
 
 
@@ -28,7 +28,7 @@ class Noted(Round):
     """A scan that finds something wrong with a policy, and a webhook."""
 
     health: tuple[Health, ...] = (NOTE,)
-    outside: tuple[Outside, ...] = (WEBHOOK,)
+    outside: tuple[OutOfScope, ...] = (WEBHOOK,)
 
     def end(self, number: int) -> ScanEnd:
         return replace(super().end(number), health=self.health, outside=self.outside)

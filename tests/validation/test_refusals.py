@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from scanner.errors import InvalidManifest
-from scanner.policies.validating import read_binding, read_policy
-from scanner.policies.validation import Undecodable
+from scanner.policies.api_validation import Undecodable
+from scanner.policies.validating.bind import read_binding, read_policy
 from tests.core.documents import Document, binding, policy
 from tests.validation.refused import cases
 

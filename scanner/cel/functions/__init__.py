@@ -29,8 +29,8 @@ from scanner.cel.functions import (
 from scanner.cel.functions.declaration import Function, Library
 
 if TYPE_CHECKING:
-    from scanner.cel.macros import Expand
-    from scanner.cel.type_system import Type
+    from scanner.cel.syntax.macros import Expand
+    from scanner.cel.types.type_system import Type
 
 LIBRARIES: tuple[Library, ...] = (
     standard.LIBRARY,

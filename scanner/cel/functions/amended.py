@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from scanner.cel.functions.cidr import Prefix
     from scanner.cel.functions.declaration import Function, Overload, Run
-    from scanner.cel.values import Value
+    from scanner.cel.values.values import Value
 
 _LONGEST_RANGE = 1_000_000
 

@@ -15,9 +15,9 @@ from scanner.cel.errors import EvaluationError
 from scanner.cel.functions.declaration import Function, Library, member
 from scanner.cel.functions.named_formats import dns1123_label, dns1123_subdomain
 from scanner.cel.functions.strings import WHITE_SPACE
-from scanner.cel.runtime import no_overload
-from scanner.cel.type_system import BOOL, STRING, Type, object_type
-from scanner.cel.values import Opaque
+from scanner.cel.types.type_system import BOOL, STRING, Type, object_type
+from scanner.cel.values.runtime import no_overload
+from scanner.cel.values.values import Opaque
 
 AUTHORIZER = object_type("kubernetes.authorization.Authorizer")
 PATH_CHECK = object_type("kubernetes.authorization.PathCheck")

@@ -10,10 +10,10 @@ from scanner.cel.errors import EvaluationError
 from scanner.cel.functions import ip
 from scanner.cel.functions.declaration import Function, Library, Overload, member
 from scanner.cel.functions.ip import IP, Address
-from scanner.cel.runtime import no_overload
-from scanner.cel.text import quoted
-from scanner.cel.type_system import BOOL, INT, STRING, Type, opaque
-from scanner.cel.values import Opaque
+from scanner.cel.types.type_system import BOOL, INT, STRING, Type, opaque
+from scanner.cel.values.runtime import no_overload
+from scanner.cel.values.text import quoted
+from scanner.cel.values.values import Opaque
 
 CIDR = opaque("net.CIDR")
 _CONVERSION = "network address parse error during conversion from string: "

@@ -8,9 +8,9 @@ from __future__ import annotations
 from scanner.cel import releases
 from scanner.cel.errors import EvaluationError
 from scanner.cel.functions.declaration import Function, Library, Overload
-from scanner.cel.runtime import printed
-from scanner.cel.type_system import A, B, map_of
-from scanner.cel.values import KeyedMap, Value
+from scanner.cel.types.type_system import A, B, map_of
+from scanner.cel.values.runtime import printed
+from scanner.cel.values.values import KeyedMap, Value
 
 _MAP = map_of(A, B)
 

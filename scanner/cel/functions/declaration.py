@@ -13,16 +13,14 @@ from functools import cache
 from typing import TYPE_CHECKING, TypeAlias
 
 from scanner.cel.errors import EvaluationError
-from scanner.cel.values import Duration, KeyedMap, Timestamp, type_of
+from scanner.cel.values.values import Duration, KeyedMap, Timestamp, type_of
 
 if TYPE_CHECKING:
-    from scanner.cel.macros import Expand
-    from scanner.cel.type_system import Type
-    from scanner.cel.values import Value
+    from scanner.cel.syntax.macros import Macro
+    from scanner.cel.types.type_system import Type
+    from scanner.cel.values.values import Value
 
 Run: TypeAlias = "Callable[..., Value]"
-Macro: TypeAlias = "tuple[str, int, bool, Expand]"
-ANY_NUMBER = -1
 
 _RECEIVERS = frozenset({str, Timestamp, Duration})
 """Types whose values answer themselves for operators that they do not have."""

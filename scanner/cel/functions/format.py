@@ -9,12 +9,12 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from scanner.cel import conversions, times
 from scanner.cel.errors import EvaluationError
 from scanner.cel.functions.declaration import Function, Library, member
-from scanner.cel.text import quoted
-from scanner.cel.type_system import DYN, STRING, Type, as_first_named, list_of
-from scanner.cel.values import Duration, KeyedMap, Optional, Timestamp, UInt, Value, type_of
+from scanner.cel.types.type_system import DYN, STRING, Type, as_first_named, list_of
+from scanner.cel.values import conversions, times
+from scanner.cel.values.text import quoted
+from scanner.cel.values.values import Duration, KeyedMap, Optional, Timestamp, UInt, Value, type_of
 
 DEFAULT_PRECISION = 6
 _SUPERSCRIPTS = str.maketrans("0123456789-", "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079\u207b")

@@ -9,9 +9,9 @@ from typing import ClassVar
 from scanner.cel import releases
 from scanner.cel.errors import EvaluationError
 from scanner.cel.functions.declaration import Function, Library, Overload, member
-from scanner.cel.text import quoted
-from scanner.cel.type_system import BOOL, INT, STRING, Type, opaque
-from scanner.cel.values import Opaque, Value
+from scanner.cel.types.type_system import BOOL, INT, STRING, Type, opaque
+from scanner.cel.values.text import quoted
+from scanner.cel.values.values import Opaque, Value
 
 IP = opaque("net.IP")
 _DIGITS = frozenset("0123456789")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scanner.cel.functions.declaration import Function, Library, Overload
-from scanner.cel.type_system import STRING
+from scanner.cel.types.type_system import STRING
 
 _ESCAPED = str.maketrans({"~": "~0", "/": "~1"})
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from functools import cmp_to_key
 from typing import TYPE_CHECKING
 
-from scanner.cel import releases, runtime
+from scanner.cel import releases
 from scanner.cel.errors import EvaluationError
 from scanner.cel.functions.declaration import Function, Library, Overload, member
-from scanner.cel.type_system import (
+from scanner.cel.types.type_system import (
     BOOL,
     BYTES,
     DOUBLE,
@@ -25,7 +25,8 @@ from scanner.cel.type_system import (
     Type,
     list_of,
 )
-from scanner.cel.values import Duration, Timestamp, UInt, Value, type_of
+from scanner.cel.values import runtime
+from scanner.cel.values.values import Duration, Timestamp, UInt, Value, type_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,8 +15,8 @@ from typing import ClassVar, TypeAlias
 from scanner.cel import releases
 from scanner.cel.functions.declaration import Function, Library, Overload, member
 from scanner.cel.functions.url import BadUrl, parse_request
-from scanner.cel.type_system import STRING, Type, list_of, object_type, optional_of
-from scanner.cel.values import NONE, Opaque, Optional, Value, unhashable
+from scanner.cel.types.type_system import STRING, Type, list_of, object_type, optional_of
+from scanner.cel.values.values import NONE, Opaque, Optional, Value, unhashable
 
 NAMED_FORMAT = object_type("kubernetes.NamedFormat")
 Faults: TypeAlias = "list[str]"

@@ -9,10 +9,10 @@ from __future__ import annotations
 from scanner.cel import releases
 from scanner.cel.errors import EvaluationError
 from scanner.cel.functions.declaration import Function, Library, Overload, member
-from scanner.cel.natives import wrapped
-from scanner.cel.runtime import printed
-from scanner.cel.type_system import BOOL, DYN, INT, STRING, A, B, list_of, map_of, opaque, optional_of
-from scanner.cel.values import NONE, Duration, KeyedMap, Message, Optional, Timestamp, UInt, Value
+from scanner.cel.types.type_system import BOOL, DYN, INT, STRING, A, B, list_of, map_of, opaque, optional_of
+from scanner.cel.values.runtime import printed
+from scanner.cel.values.values import NONE, Duration, KeyedMap, Message, Optional, Timestamp, UInt, Value
+from scanner.cel.values.wrapped_values import wrapped
 
 _OPTIONAL = optional_of(A)
 _LIST = list_of(A)

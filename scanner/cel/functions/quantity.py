@@ -15,11 +15,11 @@ from typing import ClassVar
 from scanner.cel.errors import EvaluationError
 from scanner.cel.functions.canonical import Style, canonical
 from scanner.cel.functions.declaration import Function, Library, Overload, member
-from scanner.cel.runtime import no_overload
-from scanner.cel.text import length
-from scanner.cel.text import whole as whole_number
-from scanner.cel.type_system import BOOL, DOUBLE, INT, STRING, Type, object_type
-from scanner.cel.values import INT_MAX, INT_MIN, Opaque, Value
+from scanner.cel.types.type_system import BOOL, DOUBLE, INT, STRING, Type, object_type
+from scanner.cel.values.runtime import no_overload
+from scanner.cel.values.text import length
+from scanner.cel.values.text import whole as whole_number
+from scanner.cel.values.values import INT_MAX, INT_MIN, Opaque, Value
 
 QUANTITY = object_type("kubernetes.Quantity")
 _WRONG_FORMAT = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"

@@ -13,13 +13,13 @@ from functools import lru_cache
 
 import re2
 
-from scanner.cel import made
 from scanner.cel.errors import EvaluationError
 from scanner.cel.functions.declaration import Function, Library, member
-from scanner.cel.remembered import Remembered
-from scanner.cel.runtime import no_overload
-from scanner.cel.type_system import INT, STRING, list_of
-from scanner.cel.values import Value
+from scanner.cel.memo import Remembered
+from scanner.cel.types.type_system import INT, STRING, list_of
+from scanner.cel.values import list_kinds
+from scanner.cel.values.runtime import no_overload
+from scanner.cel.values.values import Value
 
 _OPTIONS = re2.Options()
 _OPTIONS.log_errors = False
@@ -147,7 +147,7 @@ def _find(text: str, pattern: str) -> Value:
 
 
 def _find_all(text: str, pattern: str, limit: int = -1) -> Value:
-    return made.texts(_dynamic(pattern).every(text, limit))
+    return list_kinds.texts(_dynamic(pattern).every(text, limit))
 
 
 def searching(name: str, pattern: Pattern, arguments: tuple[Value, ...]) -> Value:
@@ -162,7 +162,7 @@ def searching(name: str, pattern: Pattern, arguments: tuple[Value, ...]) -> Valu
     limit = arguments[2] if len(arguments) > 2 else -1  # noqa: PLR2004
     if type(limit) is not int:
         raise no_overload()
-    return made.texts(pattern.every(text, limit))
+    return list_kinds.texts(pattern.every(text, limit))
 
 
 LIBRARY = Library(

@@ -14,9 +14,9 @@ from typing import ClassVar
 from scanner.cel import releases
 from scanner.cel.errors import EvaluationError
 from scanner.cel.functions.declaration import Function, Library, Overload, member
-from scanner.cel.text import quoted
-from scanner.cel.type_system import BOOL, INT, STRING, Type, object_type
-from scanner.cel.values import INT_MAX, UINT_MAX, Opaque, unhashable
+from scanner.cel.types.type_system import BOOL, INT, STRING, Type, object_type
+from scanner.cel.values.text import quoted
+from scanner.cel.values.values import INT_MAX, UINT_MAX, Opaque, unhashable
 
 SEMVER = object_type("kubernetes.Semver")
 _DIGITS = re.compile(r"[0-9]*")

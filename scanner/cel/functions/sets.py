@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from scanner.cel import runtime
 from scanner.cel.functions.declaration import Function, Library, Overload
-from scanner.cel.type_system import BOOL, A, list_of
-from scanner.cel.values import Value
+from scanner.cel.types.type_system import BOOL, A, list_of
+from scanner.cel.values import runtime
+from scanner.cel.values.values import Value
 
 _LIST = list_of(A)
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 
-from scanner.cel import conversions, runtime, times
 from scanner.cel.functions.declaration import Function, Library, Overload, member
 from scanner.cel.functions.regex import matches
-from scanner.cel.type_system import (
+from scanner.cel.types.type_system import (
     BOOL,
     BYTES,
     DOUBLE,
@@ -30,7 +29,8 @@ from scanner.cel.type_system import (
     optional_of,
     type_of_type,
 )
-from scanner.cel.values import Duration, KeyedMap, Timestamp, UInt, Value, type_of
+from scanner.cel.values import conversions, runtime, times
+from scanner.cel.values.values import Duration, KeyedMap, Timestamp, UInt, Value, type_of
 
 _LIST = list_of(A)
 _MAP = map_of(A, B)

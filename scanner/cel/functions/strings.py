@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from scanner.cel import made
 from scanner.cel.errors import EvaluationError
 from scanner.cel.functions.declaration import Function, Library, Overload, member
-from scanner.cel.runtime import printed
-from scanner.cel.type_system import INT, STRING, list_of
-from scanner.cel.values import Value
+from scanner.cel.types.type_system import INT, STRING, list_of
+from scanner.cel.values import list_kinds
+from scanner.cel.values.runtime import printed
+from scanner.cel.values.values import Value
 
 WHITE_SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
 """What Go's TrimSpace removes; Python's strip would also take U+001C to U+001F."""
@@ -76,10 +76,10 @@ def _replace(text: str, old: str, new: str, times: int = -1) -> str:
 
 def _split(text: str, separator: str, limit: int = -1) -> list[Value]:
     if limit == 0:
-        return made.texts([])
+        return list_kinds.texts([])
     if not separator:
-        return made.texts(_code_points(text, limit))
-    return made.texts([*text.split(separator, limit - 1 if limit > 0 else -1)])
+        return list_kinds.texts(_code_points(text, limit))
+    return list_kinds.texts([*text.split(separator, limit - 1 if limit > 0 else -1)])
 
 
 def _code_points(text: str, limit: int) -> list[Value]:

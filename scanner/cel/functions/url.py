@@ -13,9 +13,9 @@ from urllib.parse import unquote_to_bytes
 from scanner.cel.errors import EvaluationError
 from scanner.cel.functions import ip
 from scanner.cel.functions.declaration import Function, Library, Overload, member
-from scanner.cel.text import quoted
-from scanner.cel.type_system import BOOL, STRING, Type, list_of, map_of, object_type
-from scanner.cel.values import Opaque, Value
+from scanner.cel.types.type_system import BOOL, STRING, Type, list_of, map_of, object_type
+from scanner.cel.values.text import quoted
+from scanner.cel.values.values import Opaque, Value
 
 URL = object_type("kubernetes.URL")
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")

@@ -11,7 +11,7 @@ import re
 
 import orjson
 
-from scanner.cel.text import quoted
+from scanner.cel.values.text import quoted
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig
 from scanner.mutate.defaulting.rules import when_absent
 from scanner.mutate.schema import Schema

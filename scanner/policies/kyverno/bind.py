@@ -9,9 +9,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
+from scanner.admission.auditability import AUDITABLE, reading
+from scanner.admission.compiled import CompiledPolicy, too_large
+from scanner.admission.dispatch import BoundPolicy, Exempts
 from scanner.cel import Timestamp, TooLarge
-from scanner.cel.kyverno import Alone, Surroundings, discreet, receivers
-from scanner.evaluate import CompiledPolicy, too_large
 from scanner.model.json import EMPTY
 from scanner.model.policy import Binding, MatchResources, Operation, Policy, Rule
 from scanner.model.reading import Auditability
@@ -21,10 +22,9 @@ from scanner.policies.kyverno.compile import compile_exception, compile_policy, 
 from scanner.policies.kyverno.configuration import NOTHING, Configuration
 from scanner.policies.kyverno.decide import Decision
 from scanner.policies.kyverno.exceptions import PolicyException, concerning
-from scanner.policies.kyverno.manner import ADMISSION, Manner
+from scanner.policies.kyverno.libraries import ClusterData, NoClusterData, library_values, secret_safe
+from scanner.policies.kyverno.modes import ADMISSION, KyvernoMode
 from scanner.policies.kyverno.spec import KyvernoPolicy
-from scanner.policies.reading import AUDITABLE, reading
-from scanner.policies.validating import Bound, Exempts
 
 AS_WRITTEN = "as-written"
 """The binding of a policy in its own form."""
@@ -32,31 +32,31 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Circumstances:
+class KyvernoContext:
     """What judging depends on besides policies and objects: in whose manner, at what time, with what around.
 
     `configuration` is Kyverno's own: what it keeps from the webhook.
     """
 
     now: datetime
-    manner: Manner = ADMISSION
-    surroundings: Surroundings = field(default_factory=Alone)
+    mode: KyvernoMode = ADMISSION
+    cluster_data: ClusterData = field(default_factory=NoClusterData)
     operations: tuple[Operation, ...] = AUDITABLE
     configuration: Configuration = NOTHING
 
 
 def bind(
-    policies: Iterable[KyvernoPolicy], exceptions: Iterable[PolicyException], circumstances: Circumstances
-) -> tuple[Bound, ...]:
+    policies: Iterable[KyvernoPolicy], exceptions: Iterable[PolicyException], kyverno_context: KyvernoContext
+) -> tuple[BoundPolicy, ...]:
     """Every variant of every policy, compiled, by name and variant."""
     known = tuple(exceptions)
     ordered = sorted(policies, key=lambda policy: (policy.full_name, policy.kind))
-    return tuple(bound for policy in ordered for bound in _bound(policy, concerning(policy, known), circumstances))
+    return tuple(bound for policy in ordered for bound in _bound(policy, concerning(policy, known), kyverno_context))
 
 
 def _bound(
-    policy: KyvernoPolicy, exceptions: tuple[PolicyException, ...], circumstances: Circumstances
-) -> Iterator[Bound]:
+    policy: KyvernoPolicy, exceptions: tuple[PolicyException, ...], kyverno_context: KyvernoContext
+) -> Iterator[BoundPolicy]:
     namespaced = bool(policy.namespace)
     try:
         compiled = tuple((variant, compile_policy(form, namespaced=namespaced)) for variant, form in policy.variants())
@@ -67,57 +67,63 @@ def _bound(
         conditions = ()
     faults = (fault(policy.full_name, form, conditions) for _, form in compiled)
     decision = Decision(
-        manner=circumstances.manner,
-        now=circumstances.now,
+        mode=kyverno_context.mode,
+        now=kyverno_context.now,
         exceptions=conditions,
-        receivers=receivers(circumstances.surroundings, _timestamp(circumstances.now), policy.namespace),
+        library_values=library_values(kyverno_context.cluster_data, _timestamp(kyverno_context.now), policy.namespace),
         fault=next(filter(None, faults), ""),
-        discreet=discreet(circumstances.surroundings),
+        secret_safe=secret_safe(kyverno_context.cluster_data),
     )
     for variant, form in compiled:
-        yield _variant(policy, variant, form, decision, circumstances)
+        yield _variant(policy, variant, form, decision, kyverno_context)
 
 
 def _variant(
-    policy: KyvernoPolicy, variant: Variant, compiled: CompiledPolicy, decision: Decision, circumstances: Circumstances
-) -> Bound:
-    manner = circumstances.manner
-    reason = "" if manner.all_modes and not policy.elsewhere else policy.unauditable()
-    read = reading(compiled, ("CREATE",) if manner.creates else circumstances.operations)
+    policy: KyvernoPolicy,
+    variant: Variant,
+    compiled: CompiledPolicy,
+    decision: Decision,
+    kyverno_context: KyvernoContext,
+) -> BoundPolicy:
+    mode = kyverno_context.mode
+    reason = "" if mode.all_modes and not policy.elsewhere else policy.unauditable()
+    read = reading(compiled, ("CREATE",) if mode.create_only else kyverno_context.operations)
     if reason:
         classes = (known for known in read.classes if known is not Auditability.FULL)
         read = replace(read, reason=reason, classes=(*classes, Auditability.OPERATIONS))
-    match = None if read.reason else _match(compiled.policy, manner)
+    match = None if read.reason else _match(compiled.policy, mode)
     form = replace(compiled, policy=replace(compiled.policy, match=match))
     requester = frozenset(it.check for it in read.checks if Auditability.REQUESTER in it.classes)
-    return Bound(
+    return BoundPolicy(
         form,
         (_binding(policy, variant),),
         read,
         requester,
         decision,
         policy.namespace,
-        leaks=manner.leaks,
-        own_namespace_object=manner.server,
-        exempts=_exempts(policy, circumstances),
+        evaluates_cluster_scoped=mode.evaluates_cluster_scoped,
+        own_namespace_object=mode.server,
+        exempts=_exempts(policy, kyverno_context),
     )
 
 
-def _exempts(policy: KyvernoPolicy, circumstances: Circumstances) -> Exempts | None:
+def _exempts(policy: KyvernoPolicy, kyverno_context: KyvernoContext) -> Exempts | None:
     """Only the webhook filters: the reports controller skips resource filters by default, and so does the command line."""
-    configuration = circumstances.configuration
-    asked = policy.admission and circumstances.manner.server
+    configuration = kyverno_context.configuration
+    asked = policy.admission and kyverno_context.mode.server
     return configuration.exempts if asked and configuration != NOTHING else None
 
 
-def _match(policy: Policy, manner: Manner) -> MatchResources | None:
+def _match(policy: Policy, mode: KyvernoMode) -> MatchResources | None:
     """The constraints; a selector that an object without labels fits selects everything in Kyverno's reports."""
     match = policy.match
     if match is None:
         return None
-    if manner.creates:
+    if mode.create_only:
         match = replace(match, rules=_creating(match.rules), exclude_rules=_creating(match.exclude_rules))
-    if not manner.lenient or any(requirement.fault() for requirement in match.object_selector.requirements):
+    if not mode.ignores_negative_selectors or any(
+        requirement.fault() for requirement in match.object_selector.requirements
+    ):
         return match
     return replace(match, object_selector=EVERYTHING) if match.object_selector.matches({}) else match
 

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from scanner import cel
-from scanner.budget import Outlay, Share
-from scanner.cel import kyverno
-from scanner.cel.text import quoted
-from scanner.evaluate import Allowance, CompiledPolicy, Expression, checks_of, compile_expression, too_large
+from scanner.admission.compiled import Allowance, CompiledPolicy, Expression, checks_of, compile_expression, too_large
+from scanner.admission.cost_budget import BudgetGroup, CostBounds
+from scanner.cel.values.text import quoted
 from scanner.model.policy import NamedExpression, Policy
+from scanner.policies.kyverno import libraries
 from scanner.policies.kyverno.exceptions import PolicyException
 
 _EMPTY = "ERROR: <input>:1:1: Syntax error: mismatched input '<EOF>'"
@@ -40,7 +40,7 @@ def compile_policy(policy: Policy, *, namespaced: bool) -> CompiledPolicy:
 
 def _compiled_variant(policy: Policy, *, namespaced: bool) -> CompiledPolicy:
     allowance = Allowance()
-    environment = kyverno.environment(namespaced=namespaced)
+    environment = libraries.environment(namespaced=namespaced)
     conditions = _conditions(policy.match_conditions, environment)
     variables: dict[str, Expression] = {}
     for variable in policy.variables:
@@ -67,13 +67,13 @@ def _compiled_variant(policy: Policy, *, namespaced: bool) -> CompiledPolicy:
         ),
         checks=checks_of(policy),
     )
-    return replace(compiled, outlay=_outlay(compiled))
+    return replace(compiled, cost_bounds=_cost_bounds(compiled))
 
 
-def _outlay(compiled: CompiledPolicy) -> Outlay:
+def _cost_bounds(compiled: CompiledPolicy) -> CostBounds:
     """What it costs at most: each expression has a limit of its own, and a policy has none."""
     programs = [one.program for _, one in compiled.expressions() if one.program is not None]
-    return Outlay(compiled.variables, [Share(cel.PER_CALL_LIMIT, (program,)) for program in programs])
+    return CostBounds(compiled.variables, [BudgetGroup(cel.PER_CALL_LIMIT, (program,)) for program in programs])
 
 
 def compile_exception(exception: PolicyException, policy: CompiledPolicy, *, namespaced: bool) -> CompiledException:
@@ -82,7 +82,7 @@ def compile_exception(exception: PolicyException, policy: CompiledPolicy, *, nam
     `compileForKubernetes` compiles them last, when the policy's variables are declared already; `evaluateWithData` gives them no
     value for `variables`. So `variables.x` compiles, and is an error in every evaluation.
     """
-    environment = kyverno.environment(namespaced=namespaced)
+    environment = libraries.environment(namespaced=namespaced)
     for name, variable in policy.variables.items():
         environment = replace(environment, composed=environment.composed.declaring(name, _result(variable)))
     return CompiledException(exception, _conditions(exception.conditions, environment))

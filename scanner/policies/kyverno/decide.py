@@ -11,13 +11,14 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from scanner import cel
-from scanner.cel.kyverno import Unavailable
-from scanner.evaluate import CompiledPolicy, Expression, Request, left_out
+from scanner.admission.compiled import CompiledPolicy, Expression
+from scanner.admission.request import Request
+from scanner.admission.results import left_out
 from scanner.model.outcome import (
     Check,
     CheckKind,
+    CheckResult,
     Errored,
-    Judgement,
     Outcome,
     Passed,
     Skipped,
@@ -28,7 +29,8 @@ from scanner.model.policy import AuditAnnotation, NamedExpression, Validation
 from scanner.model.resource import Resource
 from scanner.policies.kyverno.compile import CompiledException
 from scanner.policies.kyverno.exceptions import PolicyException
-from scanner.policies.kyverno.manner import Manner
+from scanner.policies.kyverno.libraries import Unavailable
+from scanner.policies.kyverno.modes import KyvernoMode
 from scanner.policies.kyverno.request import METERED, activation, evaluated, with_variables
 
 _REFUSED = 400
@@ -84,7 +86,7 @@ def _met(conditions: tuple[tuple[NamedExpression, Expression], ...], values: Val
 
 
 @dataclass(frozen=True, slots=True)
-class _Relief:
+class _AppliedExceptions:
     """The exceptions that apply to an object, full ones and partial ones; `error` when that cannot be decided."""
 
     full: tuple[PolicyException, ...] = ()
@@ -104,91 +106,99 @@ class _Relief:
         }
 
 
-_NO_RELIEF = _Relief()
+_NO_EXCEPTIONS = _AppliedExceptions()
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
     """How one policy judges what it matches: see `Bound.decide`. `fault` is why the policy cannot be used at all."""
 
-    manner: Manner
+    mode: KyvernoMode
     now: datetime
     exceptions: tuple[CompiledException, ...] = ()
-    receivers: Values = field(default_factory=dict)
+    library_values: Values = field(default_factory=dict)
     fault: str = ""
-    discreet: Values = field(default_factory=dict)
+    secret_safe: Values = field(default_factory=dict)
 
-    def __call__(self, compiled: CompiledPolicy, request: Request, _param: Resource | None) -> tuple[Judgement, ...]:
+    def __call__(self, compiled: CompiledPolicy, request: Request, _param: Resource | None) -> tuple[CheckResult, ...]:
         """Every check of a matched policy; without a param."""
         if compiled.excess:
             return left_out(compiled)
         if self.fault:
-            return (Judgement(Check(CheckKind.CONFIGURATION), Errored(self.fault, would_deny=False, code=_REFUSED)),)
-        values = activation(request, self.manner, self._receivers(request))
+            return (CheckResult(Check(CheckKind.CONFIGURATION), Errored(self.fault, would_deny=False, code=_REFUSED)),)
+        values = activation(request, self.mode, self._library_values(request))
         values[METERED] = compiled.has_to_count(values)
-        relief = self._relief(compiled, values)
-        if relief.error:
-            return (_broken(relief.error),)
-        if relief.full and self.manner.exempts:
-            return _exempted(compiled, relief)
-        judgements = self._judgements(compiled, {**values, "exceptions": relief.offered()})
-        return judgements if self.manner.exempts else self._noted(judgements, compiled, values, relief)
+        applied = self._applied_exceptions(compiled, values)
+        if applied.error:
+            return (_broken(applied.error),)
+        if applied.full and self.mode.exempts:
+            return _exempted(compiled, applied)
+        check_results = self._check_results(compiled, {**values, "exceptions": applied.offered()})
+        return check_results if self.mode.exempts else self._noted(check_results, compiled, values, applied)
 
     def is_plain(self) -> bool:
         """Whether nothing but the expressions decides: what passes them all passes, and simply."""
-        return not (self.fault or self.exceptions or self.manner.exempts)
+        return not (self.fault or self.exceptions or self.mode.exempts)
 
     def inputs(self, request: Request) -> dict[str, object]:
         """What the expressions of a plain policy may name, but the variables."""
-        return {**activation(request, self.manner, self._receivers(request)), "exceptions": _NO_RELIEF.offered()}
+        return {**activation(request, self.mode, self._library_values(request)), "exceptions": _NO_EXCEPTIONS.offered()}
 
-    def _receivers(self, request: Request) -> Values:
+    def _library_values(self, request: Request) -> Values:
         """What answers expressions: nobody outside hears of a Secret."""
         is_secret = (request.matched.group, request.matched.plural) == ("", "secrets")
-        return {**self.receivers, **self.discreet} if is_secret and self.discreet else self.receivers
+        return {**self.library_values, **self.secret_safe} if is_secret and self.secret_safe else self.library_values
 
-    def judgements(self, compiled: CompiledPolicy, values: Values) -> tuple[Judgement, ...]:
+    def check_results(self, compiled: CompiledPolicy, values: Values) -> tuple[CheckResult, ...]:
         """Every check of a plain policy, where no limit of cost is near; `values` are those of `inputs`."""
-        return self._judgements(compiled, values)
+        return self._check_results(compiled, values)
 
-    def _relief(self, compiled: CompiledPolicy, values: Values) -> _Relief:
+    def _applied_exceptions(self, compiled: CompiledPolicy, values: Values) -> _AppliedExceptions:
         """Which exceptions apply. Their errors are the policy's, unless an earlier one exempts the object fully."""
-        relief = _NO_RELIEF
+        applied = _NO_EXCEPTIONS
         for entry in self.exceptions:
             exception = entry.exception
-            if self.manner.expires and exception.expired(self.now):
+            if self.mode.expires and exception.expired(self.now):
                 continue
             met = _met(entry.conditions, values)
             if met.unknown:
-                relief = replace(relief, unknown=f"policy exception {exception.key}: {met.unknown}")
-            elif met.errors and not relief.full and compiled.policy.failure_policy != "Ignore":
-                return _Relief(error="; ".join(met.errors))
+                applied = replace(applied, unknown=f"policy exception {exception.key}: {met.unknown}")
+            elif met.errors and not applied.full and compiled.policy.failure_policy != "Ignore":
+                return _AppliedExceptions(error="; ".join(met.errors))
             elif met.hold and exception.partial:
-                relief = replace(relief, partial=(*relief.partial, exception))
+                applied = replace(applied, partial=(*applied.partial, exception))
             elif met.hold:
-                relief = replace(relief, full=(*relief.full, exception))
-        return relief
+                applied = replace(applied, full=(*applied.full, exception))
+        return applied
 
     def _noted(
-        self, judgements: tuple[Judgement, ...], compiled: CompiledPolicy, values: Values, relief: _Relief
-    ) -> tuple[Judgement, ...]:
+        self,
+        check_results: tuple[CheckResult, ...],
+        compiled: CompiledPolicy,
+        values: Values,
+        applied: _AppliedExceptions,
+    ) -> tuple[CheckResult, ...]:
         """The judgements as they are without exceptions, each with those that take its effect away."""
-        if relief.full:
-            return tuple(_excepted(judgement, relief.keys) for judgement in judgements)
-        if relief.unknown:
-            return tuple(_undecided(judgement, relief.unknown) for judgement in judgements)
-        if not relief.partial:
-            return judgements
-        bare = {one.check: one for one in self._judgements(compiled, {**values, "exceptions": _NO_RELIEF.offered()})}
-        return tuple(_taken(judgement, bare.get(judgement.check), relief.keys) for judgement in judgements)
+        if applied.full:
+            return tuple(_excepted(check_result, applied.keys) for check_result in check_results)
+        if applied.unknown:
+            return tuple(_undecided(check_result, applied.unknown) for check_result in check_results)
+        if not applied.partial:
+            return check_results
+        without_param = {
+            one.check: one for one in self._check_results(compiled, {**values, "exceptions": _NO_EXCEPTIONS.offered()})
+        }
+        return tuple(
+            _taken(check_result, without_param.get(check_result.check), applied.keys) for check_result in check_results
+        )
 
-    def _judgements(self, compiled: CompiledPolicy, values: Values) -> tuple[Judgement, ...]:
+    def _check_results(self, compiled: CompiledPolicy, values: Values) -> tuple[CheckResult, ...]:
         stopped = self._stopped(compiled, _met(compiled.conditions, values))
         if isinstance(stopped, Errored):
-            return (Judgement(Check(CheckKind.CONDITIONS), stopped),)
+            return (CheckResult(Check(CheckKind.CONDITIONS), stopped),)
         if stopped is not None:
-            return tuple(Judgement(check, stopped) for check in compiled.checks)
-        return tuple(map(Judgement, compiled.checks, self._outcomes(compiled, with_variables(compiled, values))))
+            return tuple(CheckResult(check, stopped) for check in compiled.checks)
+        return tuple(map(CheckResult, compiled.checks, self._outcomes(compiled, with_variables(compiled, values))))
 
     def _stopped(self, compiled: CompiledPolicy, met: _Conditions) -> Errored | Skipped | None:
         """What the match conditions decide by themselves."""
@@ -197,7 +207,7 @@ class Decision:
             return None
         if met.false is not None:
             return Skipped(SkipReason.CONDITION_FALSE, met.false)
-        if met.errors and not denies and self.manner.exempts:
+        if met.errors and not denies and self.mode.exempts:
             return Skipped(SkipReason.CONDITION_FALSE, "; ".join(met.errors))
         if met.unknown:
             return Skipped(SkipReason.NOT_AUDITABLE, met.unknown)
@@ -206,50 +216,50 @@ class Decision:
     def _outcomes(self, compiled: CompiledPolicy, values: Values) -> Iterator[Outcome]:
         worst: Outcome = Passed()
         for index, entry in enumerate(compiled.validations):
-            reached = self.manner.every or isinstance(worst, Passed)
+            reached = self.mode.all_validations or isinstance(worst, Passed)
             outcome = _validate(index, *entry, values) if reached else _NOT_REACHED
             worst = outcome if reached else worst
             yield outcome
-        annotated = self.manner.every or isinstance(worst, Passed | Violated)
+        annotated = self.mode.all_validations or isinstance(worst, Passed | Violated)
         for annotation, expression in zip(compiled.policy.audit_annotations, compiled.annotations, strict=True):
             yield _annotate(annotation, expression, values) if annotated else _NOT_REACHED
 
 
-def _broken(text: str) -> Judgement:
-    return Judgement(Check(CheckKind.CONDITIONS), _context_fault(text, denies=True))
+def _broken(text: str) -> CheckResult:
+    return CheckResult(Check(CheckKind.CONDITIONS), _context_fault(text, denies=True))
 
 
 def _context_fault(text: str, *, denies: bool) -> Errored:
     return Errored(f"failed to load context: {text}", would_deny=denies, reason="", code=_REFUSED)
 
 
-def _exempted(compiled: CompiledPolicy, relief: _Relief) -> tuple[Judgement, ...]:
+def _exempted(compiled: CompiledPolicy, applied: _AppliedExceptions) -> tuple[CheckResult, ...]:
     """Kyverno's own verdict on an exempted object: of several exceptions, the one with the highest priority words it."""
-    matched = (*relief.full, *relief.partial)
+    matched = (*applied.full, *applied.partial)
     first = max(matched, key=lambda exception: exception.priority)
     done = "passed" if first.passes else "skipped"
-    text = f"rule is {done} due to policy exception: {relief.keys}"
+    text = f"rule is {done} due to policy exception: {applied.keys}"
     outcome: Outcome = Passed() if first.passes else Skipped(SkipReason.EXCEPTION, text)
-    return tuple(Judgement(check, outcome, excepted_by=relief.keys) for check in compiled.checks)
+    return tuple(CheckResult(check, outcome, excepted_by=applied.keys) for check in compiled.checks)
 
 
-def _excepted(judgement: Judgement, keys: str) -> Judgement:
-    if isinstance(judgement.outcome, Violated | Errored):
-        return replace(judgement, excepted_by=keys)
-    return judgement
+def _excepted(check_result: CheckResult, keys: str) -> CheckResult:
+    if isinstance(check_result.outcome, Violated | Errored):
+        return replace(check_result, excepted_by=keys)
+    return check_result
 
 
-def _taken(judgement: Judgement, without: Judgement | None, keys: str) -> Judgement:
+def _taken(check_result: CheckResult, without: CheckResult | None, keys: str) -> CheckResult:
     """The judgement as it would be without what exceptions offer, where it passes because of that alone."""
-    if without is None or not isinstance(judgement.outcome, Passed):
-        return judgement
-    return _excepted(without, keys) if isinstance(without.outcome, Violated | Errored) else judgement
+    if without is None or not isinstance(check_result.outcome, Passed):
+        return check_result
+    return _excepted(without, keys) if isinstance(without.outcome, Violated | Errored) else check_result
 
 
-def _undecided(judgement: Judgement, reason: str) -> Judgement:
-    if isinstance(judgement.outcome, Violated | Errored):
-        return replace(judgement, outcome=Skipped(SkipReason.NOT_AUDITABLE, reason))
-    return judgement
+def _undecided(check_result: CheckResult, reason: str) -> CheckResult:
+    if isinstance(check_result.outcome, Violated | Errored):
+        return replace(check_result, outcome=Skipped(SkipReason.NOT_AUDITABLE, reason))
+    return check_result
 
 
 def _validate(

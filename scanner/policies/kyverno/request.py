@@ -9,33 +9,34 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from scanner import cel
-from scanner.evaluate import CompiledPolicy, Expression, Request
+from scanner.admission.compiled import CompiledPolicy, Expression
+from scanner.admission.request import Request
 from scanner.model.json import Json, JsonObject
 from scanner.model.resource import Kind
-from scanner.policies.kyverno.manner import Manner
+from scanner.policies.kyverno.modes import KyvernoMode
 
 _REPLACED = ("UPDATE", "DELETE")
 METERED = "@metered"
 """Set among the values when evaluations have to be counted; expressions cannot name it."""
 
 
-def activation(request: Request, manner: Manner, receivers: Mapping[str, object]) -> dict[str, object]:
+def activation(request: Request, mode: KyvernoMode, library_values: Mapping[str, object]) -> dict[str, object]:
     """The values of the declared variables, apart from `variables` and `exceptions`."""
-    body = doubled(request.resource.body) if manner.doubles else request.resource.body
+    body = doubled(request.resource.body) if mode.numbers_as_doubles else request.resource.body
     return {
-        **receivers,
+        **library_values,
         "object": {} if request.operation == "DELETE" else body,
         "oldObject": body if request.operation in _REPLACED else {},
-        "request": _request_map(request, body, manner),
+        "request": _request_map(request, body, mode),
         "namespaceObject": request.namespace_object,
     }
 
 
-def _request_map(request: Request, body: Json, manner: Manner) -> dict[str, object]:
+def _request_map(request: Request, body: Json, mode: KyvernoMode) -> dict[str, object]:
     user = request.user
     extra = {key: list(values) for key, values in user.extra}
     user_info = {"username": user.username, "uid": user.uid, "groups": list(user.groups), "extra": extra}
-    namespace = request.namespace if manner.server else request.resource.namespace
+    namespace = request.namespace if mode.server else request.resource.namespace
     named = {"name": request.resource.name, "namespace": namespace}
     return {
         "kind": _kind(request.matched),

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from scanner.model.outcome import CheckKind, Errored, Judgement, Passed, Skipped, SkipReason, Violated
+from scanner.model.outcome import CheckKind, CheckResult, Errored, Passed, Skipped, SkipReason, Violated
 from scanner.model.policy import Policy
 from scanner.policies.kyverno.spec import KyvernoPolicy
 
@@ -31,17 +31,17 @@ class Result:
     unmet: bool = False
 
 
-def result_of(policy: KyvernoPolicy, form: Policy, judgements: Sequence[Judgement]) -> Result:
+def result_of(policy: KyvernoPolicy, form: Policy, check_results: Sequence[CheckResult]) -> Result:
     """Kyverno's one result out of the judgements of one variant."""
-    raw = _raw(form, judgements)
+    raw = _raw(form, check_results)
     message = _overridden(raw)
     status: Status = "warn" if policy.unscored and raw.status == "fail" else raw.status
     properties = {**raw.properties, "process": "background scan"}
     return replace(raw, status=status, message=message, properties=properties)
 
 
-def _raw(form: Policy, judgements: Sequence[Judgement]) -> Result:
-    first = judgements[0] if judgements else None
+def _raw(form: Policy, check_results: Sequence[CheckResult]) -> Result:
+    first = check_results[0] if check_results else None
     if first is None:
         return Result("pass", "success")
     if first.excepted_by and isinstance(first.outcome, Passed | Skipped):
@@ -50,37 +50,37 @@ def _raw(form: Policy, judgements: Sequence[Judgement]) -> Result:
         return _whole(first)
     if isinstance(first.outcome, Skipped) and first.outcome.reason is SkipReason.CONDITION_FALSE:
         return Result("skip", "skip", unmet=True)
-    validations = (one for one in judgements if one.check.kind is CheckKind.VALIDATION)
+    validations = (one for one in check_results if one.check.kind is CheckKind.VALIDATION)
     failing = next((one for one in validations if not isinstance(one.outcome, Passed)), None)
-    broken = next(filter(None, map(_breakage, judgements)), "")
+    broken = next(filter(None, map(_breakage, check_results)), "")
     if broken and not (failing and isinstance(failing.outcome, Errored)):
         return Result("error", broken, "evaluation")
-    annotations = _annotations(form, judgements)
+    annotations = _annotations(form, check_results)
     return _failed(failing, annotations) if failing else Result("pass", "success", properties=annotations)
 
 
-def _whole(judgement: Judgement) -> Result:
-    message = judgement.outcome.message if isinstance(judgement.outcome, Errored) else ""
-    return Result("error", message, "evaluation" if judgement.check.kind is CheckKind.CONDITIONS else "")
+def _whole(check_result: CheckResult) -> Result:
+    message = check_result.outcome.message if isinstance(check_result.outcome, Errored) else ""
+    return Result("error", message, "evaluation" if check_result.check.kind is CheckKind.CONDITIONS else "")
 
 
-def _breakage(judgement: Judgement) -> str:
+def _breakage(check_result: CheckResult) -> str:
     """The error of an audit annotation: Kyverno then has no verdict at all."""
-    outcome = judgement.outcome
-    about = judgement.check.kind is CheckKind.AUDIT_ANNOTATION
+    outcome = check_result.outcome
+    about = check_result.check.kind is CheckKind.AUDIT_ANNOTATION
     return outcome.message if about and isinstance(outcome, Errored) else ""
 
 
-def _exempted(judgement: Judgement) -> Result:
-    names = ",".join(key.rpartition("/")[2] for key in judgement.excepted_by.split(", "))
-    passed = isinstance(judgement.outcome, Passed)
-    message = f"rule is {'passed' if passed else 'skipped'} due to policy exception: {judgement.excepted_by}"
+def _exempted(check_result: CheckResult) -> Result:
+    names = ",".join(key.rpartition("/")[2] for key in check_result.excepted_by.split(", "))
+    passed = isinstance(check_result.outcome, Passed)
+    message = f"rule is {'passed' if passed else 'skipped'} due to policy exception: {check_result.excepted_by}"
     return Result("pass" if passed else "skip", message, "exception", {"exceptions": names})
 
 
-def _failed(judgement: Judgement, annotations: Mapping[str, str]) -> Result:
-    index = {_INDEX: str(judgement.check.index)}
-    match judgement.outcome:
+def _failed(check_result: CheckResult, annotations: Mapping[str, str]) -> Result:
+    index = {_INDEX: str(check_result.check.index)}
+    match check_result.outcome:
         case Violated(message=message):
             return Result("fail", message, properties={**index, **annotations})
         case Errored(message=message):
@@ -91,11 +91,11 @@ def _failed(judgement: Judgement, annotations: Mapping[str, str]) -> Result:
             return Result("pass", "success", properties=annotations)
 
 
-def _annotations(form: Policy, judgements: Sequence[Judgement]) -> Mapping[str, str]:
+def _annotations(form: Policy, check_results: Sequence[CheckResult]) -> Mapping[str, str]:
     """The values of the audit annotations: empty ones are left out."""
     return {
         form.audit_annotations[one.check.index].key: one.outcome.annotation
-        for one in judgements
+        for one in check_results
         if one.check.kind is CheckKind.AUDIT_ANNOTATION and isinstance(one.outcome, Passed) and one.outcome.annotation
     }
 

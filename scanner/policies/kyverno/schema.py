@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TypeAlias
 
-from scanner.cel.text import quoted
+from scanner.cel.values.text import quoted
 from scanner.model.json import Json, as_list, as_object
 
 Schema: TypeAlias = "str | Sequence[Schema] | Mapping[str, Schema] | object"

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from scanner.model.json import Json, JsonObject
 from scanner.model.resource import Kind
 from scanner.mutate.schema import Schema
-from scanner.policies.mutation import Schemas
+from scanner.policies.mutating.mutation import Schemas
 
 
 def absent_fields(schemas: Schemas, kind: Kind, document: JsonObject) -> Mapping[str, tuple[str, ...]]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from scanner.api import Auditor, Ruling
+from scanner.admission.context import EvaluationContext
+from scanner.admission.dispatch import BoundPolicy
+from scanner.api import Auditor, InvocationResult
 from scanner.model.json import JsonObject, as_object, as_text
 from scanner.model.outcome import Errored, WouldChange
 from scanner.model.policy import Operation
@@ -12,11 +14,10 @@ from scanner.model.release import release_of
 from scanner.model.resource import Kind, resource_of
 from scanner.mutate.operations import Operation as Step
 from scanner.mutate.operations import apply
-from scanner.policies import mutating
-from scanner.policies.mutating import refusal
-from scanner.policies.together import Answer, answers, invocations
-from scanner.policies.validating import Bound, World
-from scanner.sources import ParamTable
+from scanner.policies.mutating import bind as mutating
+from scanner.policies.mutating.bind import refusal
+from scanner.policies.mutating.together import Answer, answers, invocations
+from scanner.scan.param_table import ParamTable
 from tests.integration.fuzz.case import Case, Made, Outcome, Refused, name_of
 from tests.integration.fuzz.manifests import binding_named
 from tests.integration.fuzz.stage import Stage
@@ -36,21 +37,22 @@ def predicted(stage: Stage, case: Case, document: JsonObject, operation: Operati
         schemas=stage.schemas,
         kubernetes_version=RELEASE,
     )
-    rulings = auditor.evaluate(document, operation=operation)
+    invocation_results = auditor.evaluate(document, operation=operation)
     return outcome_of(
-        [it for it in rulings if it.resource.kind.api_version == as_text(document["apiVersion"])], document
+        [it for it in invocation_results if it.resource.kind.api_version == as_text(document["apiVersion"])], document
     )
 
 
-def outcome_of(rulings: Iterable[Ruling], document: JsonObject) -> Outcome:
+def outcome_of(invocation_results: Iterable[InvocationResult], document: JsonObject) -> Outcome:
     """The first refusal, or the document after all patches."""
     after = document
-    for ruling in rulings:
-        for outcome in (judgement.outcome for judgement in ruling.judgements):
+    for invocation_result in invocation_results:
+        for outcome in (check_result.outcome for check_result in invocation_result.check_results):
             if isinstance(outcome, Errored) and outcome.would_deny:
                 internal = outcome.code == INTERNAL
                 return Refused(
-                    outcome.code, outcome.message if internal else refusal(ruling.invocation, outcome.message)
+                    outcome.code,
+                    outcome.message if internal else refusal(invocation_result.invocation, outcome.message),
                 )
             if isinstance(outcome, WouldChange):
                 after = as_object(apply([Step(it.op, it.path, it.value) for it in outcome.patch], after))  # type: ignore[arg-type]
@@ -71,9 +73,9 @@ def _outcome(answer: Answer) -> Outcome:
 
 def _acting(
     stage: Stage, kind: Kind, case: Case, document: JsonObject, operation: Operation
-) -> Iterator[tuple[Bound, Ruling]]:
+) -> Iterator[tuple[BoundPolicy, InvocationResult]]:
     rules = release_of(RELEASE).rules
-    world = World(
+    world = EvaluationContext(
         params=ParamTable(stage.kinds),
         namespaces={name_of(it): it for it in stage.namespaces},
         implied_namespaces=True,
@@ -83,5 +85,5 @@ def _acting(
     policies = [mutating.read_policy(it, rules=rules) for it in case.policies]
     bindings = [mutating.read_binding(binding_named(it.name)) for it in policies]
     for bound in mutating.bind(policies, bindings, stage.schemas, rules=rules):
-        for ruling in invocations(bound, resource_of(kind, document), kind, world):
-            yield bound, ruling
+        for invocation_result in invocations(bound, resource_of(kind, document), kind, world):
+            yield bound, invocation_result

@@ -22,7 +22,7 @@ from scanner.cluster.manifests import read_documents
 from scanner.model.json import JsonObject, as_object, as_text, dig
 from scanner.model.policy import Operation
 from scanner.model.resource import Kind
-from scanner.policies.mutation import Schemas
+from scanner.policies.mutating.mutation import Schemas
 from tests.integration.apiserver import ApiServer, running
 from tests.integration.client import Answer
 from tests.integration.fuzz.manifests import binding_named, policy_named

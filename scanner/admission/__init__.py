@@ -1,0 +1,1 @@
+"""What admission would decide: matching, params, the request, evaluation, and the budget of its cost."""

@@ -1,0 +1,92 @@
+"""Can an audit of stored objects stand for admission? Asked of a policy before any object is seen.
+
+Static: the access paths of the expressions that decide outcomes, and the operations of the rules. A path that stops
+short of a field (`object == oldObject`, `dyn(request)`) reads everything below it: a class too many warns, one too few
+would let a policy that exempts whoever scans look clean.
+
+Source of truth: the Kubernetes API conventions for what a server sets in metadata and status, and part D2 of the
+admission semantics for what is in a request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from scanner.admission.compiled import CompiledPolicy
+from scanner.model.outcome import Check, CheckKind
+from scanner.model.policy import Operation, Policy
+from scanner.model.reading import Auditability, CheckReading, Reading
+
+AUDITABLE: tuple[Operation, ...] = ("CREATE", "UPDATE")
+OPERATIONS: Mapping[str, tuple[Operation, ...]] = {"auto": AUDITABLE, "create": ("CREATE",), "update": ("UPDATE",)}
+
+Paths = frozenset[tuple[str, ...]]
+
+# What stands in a request besides the object is chosen by whoever makes it.
+_REQUESTER = (("request", "userInfo"), ("request", "options"), ("request", "dryRun"), ("authorizer",))
+_SET_IN_METADATA = (
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "generation",
+    "managedFields",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+)
+# Of the spec: what a scheduler, an allocator or a binder fills in after the object was admitted.
+_SET_IN_SPEC = ("nodeName", "clusterIP", "clusterIPs", "volumeName", "claimRef")
+# The old object has a class of its own.
+_SERVER_SET = (("object", "status"), *(("object", "metadata", name) for name in _SET_IN_METADATA))
+_FILLED_IN = tuple(("object", "spec", name) for name in _SET_IN_SPEC)
+
+
+def reading(compiled: CompiledPolicy, operations: tuple[Operation, ...] = AUDITABLE) -> Reading:
+    """The classes of a policy and of each of its checks, for requests of these operations."""
+    conditions = Check(CheckKind.CONDITIONS)
+    before = compiled.reads(conditions)
+    own = (CheckReading(check, _classes(before | compiled.reads(check))) for check in compiled.checks)
+    first = (CheckReading(conditions, _classes(before)),) if compiled.conditions else ()
+    checks = (*first, *own)
+    reason = unauditable(compiled.policy, operations)
+    found = {found for entry in checks for found in entry.classes} | ({Auditability.OPERATIONS} if reason else set())
+    classes = tuple(known for known in Auditability if known in found)
+    return Reading(classes or (Auditability.FULL,), checks, reason)
+
+
+def _classes(paths: Paths) -> tuple[Auditability, ...]:
+    reads = {
+        Auditability.REQUESTER: _meets(paths, _REQUESTER),
+        Auditability.OLD_OBJECT: any(path[0] == "oldObject" for path in paths),
+        Auditability.SERVER_SET: _meets(paths, _SERVER_SET) or _enters(paths, _FILLED_IN),
+        Auditability.AUTHORIZER: any(path[0] == "authorizer" for path in paths),
+    }
+    return tuple(known for known, read in reads.items() if read)
+
+
+def _meets(paths: Paths, areas: Iterable[tuple[str, ...]]) -> bool:
+    """Whether some path leads to an area, into it, or to something around it."""
+    return any(all(one == other for one, other in zip(path, area, strict=False)) for path in paths for area in areas)
+
+
+def _enters(paths: Paths, areas: Iterable[tuple[str, ...]]) -> bool:
+    """Whether some path leads to an area, or into it. Nearly every policy takes hold of a whole spec."""
+    return any(path[: len(area)] == area for path in paths for area in areas)
+
+
+def unauditable(policy: Policy, operations: tuple[Operation, ...] = AUDITABLE) -> str:
+    """Why no stored object can ever be judged by a policy, or an empty string."""
+    rules = policy.match.rules if policy.match else ()
+    writes = [rule for rule in rules if {"*", *operations} & set(rule.operations)]
+    if rules and not writes:
+        named = {operation for rule in rules for operation in rule.operations}
+        return f"its rules name only {', '.join(sorted(named))}: {_missing(named, operations)}"
+    if rules and all("/" in entry and not entry.endswith("/*") for rule in writes for entry in rule.resources):
+        return "its rules name only subresources: no list shows their objects"
+    return ""
+
+
+def _missing(named: set[str], operations: tuple[Operation, ...]) -> str:
+    if named.isdisjoint(AUDITABLE):
+        return "no write of a stored object"
+    return f"this scan asks about {' and '.join(operations)} alone, see --operation"

@@ -1,0 +1,288 @@
+"""A policy with its expressions compiled, each in the environment that kube-apiserver gives it.
+
+Source of truth: `cel.CompositedCompiler` of kube-apiserver 1.36.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import assert_never
+
+from scanner import cel
+from scanner.admission.cost_budget import (
+    CONDITIONS,
+    RUNTIME,
+    BudgetGroup,
+    CostBounds,
+    Variables,
+)
+from scanner.model.outcome import (
+    Check,
+    CheckKind,
+)
+from scanner.model.policy import Mutation, NamedExpression, Policy, Validation
+from scanner.model.release import NEWEST, Minor
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """An expression and what became of it: a program, or the text of the reason why it does not compile.
+
+    `paths` are the access paths that it reads, directly or through the policy's variables; those of a variable, directly.
+    """
+
+    text: str
+    program: cel.Program | None
+    fault: str = ""
+    paths: frozenset[tuple[str, ...]] = frozenset()
+
+    def reads(self, root: str) -> bool:
+        """Whether it reads a variable of the environment, such as `authorizer`."""
+        return any(path[0] == root for path in self.paths)
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledPolicy:
+    """A policy with its expressions compiled, in the policy's order. Never part of a noun, never pickled.
+
+    `excess` says why it was not compiled at all. `watch` sees every activation before an expression does. `written` are all variables as they stand there: of one name, only
+    the last is ever evaluated.
+    """
+
+    policy: Policy
+    variables: Mapping[str, Expression]
+    conditions: tuple[tuple[NamedExpression, Expression], ...]
+    validations: tuple[tuple[Validation, Expression, Expression | None], ...]
+    annotations: tuple[Expression, ...]
+    mutations: tuple[Expression, ...] = ()
+    checks: tuple[Check, ...] = field(default=())
+    cost_bounds: CostBounds | None = None
+    watch: Callable[[Mapping[str, object]], None] | None = None
+    written: tuple[Expression, ...] = ()
+    excess: str = ""
+
+    def expressions(self) -> Iterator[tuple[str, Expression]]:
+        """Every expression with its path in the manifest, in the order in which they are compiled."""
+        for index, expression in enumerate(self.written or self.variables.values()):
+            yield f"spec.variables[{index}].expression", expression
+        for index, (_, expression) in enumerate(self.conditions):
+            yield f"spec.matchConditions[{index}].expression", expression
+        for index, (_, expression, message) in enumerate(self.validations):
+            yield f"spec.validations[{index}].expression", expression
+            if message:
+                yield f"spec.validations[{index}].messageExpression", message
+        for index, expression in enumerate(self.annotations):
+            yield f"spec.auditAnnotations[{index}].valueExpression", expression
+        for index, expression in enumerate(self.mutations):
+            body = "jsonPatch" if self.policy.mutations[index].patch_type == "JSONPatch" else "applyConfiguration"
+            yield f"spec.mutations[{index}].{body}.expression", expression
+
+    def activation(self, base: Mapping[str, object], *, metered: bool = False) -> dict[str, object]:
+        """A fresh activation: variables are evaluated anew in each."""
+        activation = {**base, "variables": Variables(self.variables, base, metered=metered)}
+        if self.watch is not None:
+            self.watch(activation)
+        return activation
+
+    def has_to_count(self, inputs: Mapping[str, object]) -> bool:
+        """Whether its expressions could come to a limit of cost, as far as can be told without counting."""
+        return self.cost_bounds is None or not self.cost_bounds.is_within_limits(inputs)
+
+    def reads(self, check: Check) -> frozenset[tuple[str, ...]]:
+        """The access paths of what decides a check, those of the variables it uses included."""
+        return frozenset().union(*(expression.paths for expression in self.deciding(check)))
+
+    def deciding(self, check: Check) -> tuple[Expression, ...]:
+        """The expressions that decide a check."""
+        match check.kind:
+            case CheckKind.VALIDATION:
+                return (self.validations[check.index][1],)
+            case CheckKind.AUDIT_ANNOTATION:
+                return (self.annotations[check.index],)
+            case CheckKind.MUTATION:
+                return (self.mutations[check.index],)
+            case CheckKind.CONDITIONS:
+                return tuple(expression for _, expression in self.conditions)
+            case CheckKind.CONFIGURATION:
+                return ()
+            case _ as never:
+                assert_never(never)
+
+    def message_reads(self, index: int) -> frozenset[tuple[str, ...]]:
+        """The access paths of a validation's messageExpression, those of the variables it uses included."""
+        message = self.validations[index][2]
+        return message.paths if message else frozenset()
+
+
+def compile_policy(policy: Policy, rules: Minor = NEWEST, *, new: bool = False) -> CompiledPolicy:
+    """Compile every expression of a policy; what does not compile is kept as a fault, as a server keeps it.
+
+    `rules` is the Kubernetes release that evaluates. A `new` policy is one that is being written: until the release after,
+    it cannot use what this release adds.
+    """
+    try:
+        with _without_collections():
+            return _compiled(policy, rules, new=new)
+    except cel.TooLarge as why:
+        return too_large(policy, why)
+
+
+@contextmanager
+def _without_collections() -> Iterator[None]:
+    """What is compiled stays: searching all of it for garbage, over and over, takes longer with each expression."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _compiled(policy: Policy, rules: Minor, *, new: bool) -> CompiledPolicy:
+    allowance = Allowance()
+    environment = cel.Environment(version=rules, compatible=(rules[0], rules[1] - 1) if new else None)
+    environment = environment.extend(cel.PARAMS) if policy.param_kind else environment
+    if new and not policy.mutations and not policy.variables:
+        environment = environment.without("variables")
+    variables: dict[str, Expression] = {}
+    written: list[Expression] = []
+
+    def compiled(text: str, environment: cel.Environment) -> Expression:
+        return allowance.take(compile_expression(text, environment, variables))
+
+    for variable in policy.variables:
+        expression = allowance.take(compile_variable(variable.expression, environment.extend(cel.AUTHORIZATION)))
+        variables[variable.name] = expression
+        written.append(expression)
+        result = expression.program.result_type if expression.program else cel.DYN
+        environment = environment.with_variable(variable.name, result)
+    authorized = environment.extend(cel.AUTHORIZATION)
+    validations = tuple(
+        (
+            validation,
+            compiled(validation.expression, authorized.returning(cel.BOOL)),
+            compiled(validation.message_expression, environment.returning(cel.STRING))
+            if validation.message_expression.strip()
+            else None,
+        )
+        for validation in policy.validations
+    )
+    found = CompiledPolicy(
+        policy=policy,
+        variables=variables,
+        conditions=tuple(
+            (condition, compiled(condition.expression, authorized.returning(cel.BOOL)))
+            for condition in policy.match_conditions
+        ),
+        validations=validations,
+        annotations=tuple(
+            compiled(annotation.value_expression, authorized.returning(cel.STRING, cel.NULL))
+            for annotation in policy.audit_annotations
+        ),
+        mutations=tuple(
+            compiled(mutation.expression, _for_mutation(mutation, authorized)) for mutation in policy.mutations
+        ),
+        checks=checks_of(policy),
+        written=tuple(written),
+    )
+    return replace(found, cost_bounds=_cost_bounds(found))
+
+
+class Allowance:
+    """How much the expressions of one policy may still expand to: a policy that stalls no scan."""
+
+    def __init__(self) -> None:
+        self._left = cel.LARGEST
+
+    def take(self, expression: Expression) -> Expression:
+        """The expression, which must be within what is left. Raises TooLarge."""
+        self._left -= expression.program.size if expression.program else 0
+        if self._left < 0:
+            raise cel.TooLarge(f"its expressions expand to more than {cel.LARGEST:,} nodes")
+        return expression
+
+
+def too_large(policy: Policy, why: cel.TooLarge) -> CompiledPolicy:
+    """A policy that is not compiled: every check of it is skipped, on every object that it matches."""
+    return CompiledPolicy(
+        policy=policy,
+        variables={},
+        conditions=(),
+        validations=tuple((it, Expression(it.expression, None), None) for it in policy.validations),
+        annotations=tuple(Expression(it.value_expression, None) for it in policy.audit_annotations),
+        mutations=tuple(Expression(it.expression, None) for it in policy.mutations),
+        checks=checks_of(policy),
+        excess=f"compiling the policy takes more than Assay spends on one: {why}",
+    )
+
+
+def _cost_bounds(compiled: CompiledPolicy) -> CostBounds:
+    judged = [one for _, expression, message in compiled.validations for one in (expression, message)]
+    shares = (
+        _budget_group(CONDITIONS, [expression for _, expression in compiled.conditions]),
+        _budget_group(RUNTIME, judged),
+        _budget_group(RUNTIME, compiled.annotations),
+        *(_budget_group(RUNTIME, [expression]) for expression in compiled.mutations),
+    )
+    return CostBounds(compiled.variables, shares)
+
+
+def _budget_group(budget: int, expressions: Sequence[Expression | None]) -> BudgetGroup:
+    return BudgetGroup(budget, tuple(one.program for one in expressions if one is not None and one.program is not None))
+
+
+def checks_of(policy: Policy) -> tuple[Check, ...]:
+    """Every check of a policy, in the order of its judgements."""
+    validations = (
+        Check(CheckKind.VALIDATION, index, validation.expression) for index, validation in enumerate(policy.validations)
+    )
+    annotations = (
+        Check(CheckKind.AUDIT_ANNOTATION, index, annotation.value_expression)
+        for index, annotation in enumerate(policy.audit_annotations)
+    )
+    mutations = (
+        Check(CheckKind.MUTATION, index, mutation.expression) for index, mutation in enumerate(policy.mutations)
+    )
+    return (*validations, *annotations, *mutations)
+
+
+def _for_mutation(mutation: Mutation, environment: cel.Environment) -> cel.Environment:
+    result = cel.PATCH_LIST if mutation.patch_type == "JSONPatch" else cel.OBJECT
+    return cel.for_patches(environment).returning(result)
+
+
+def compile_expression(text: str, environment: cel.Environment, variables: Mapping[str, Expression]) -> Expression:
+    """Compile one expression; a fault is kept. Its paths are its own and those of the variables that it reads."""
+    compiled = compile_variable(text, environment)
+    return compiled if compiled.program is None else replace(compiled, paths=_paths(compiled, variables))
+
+
+def compile_variable(text: str, environment: cel.Environment) -> Expression:
+    """Compile a variable: its paths are its own alone, so that a thousand variables in a chain do not repeat one another's."""
+    try:
+        program = cel.compile(text, environment)
+    except cel.CompileError as error:
+        return Expression(text, None, error.detail)
+    return Expression(text, program, paths=program.reads)
+
+
+def _paths(compiled: Expression, variables: Mapping[str, Expression]) -> frozenset[tuple[str, ...]]:
+    found = set(compiled.paths)
+    waiting, seen = [compiled], set[str]()
+    while waiting:
+        for name in _names(waiting.pop(), variables) - seen:
+            seen.add(name)
+            waiting.append(variables[name])
+            found |= variables[name].paths
+    return frozenset(found)
+
+
+def _names(expression: Expression, variables: Mapping[str, Expression]) -> set[str]:
+    """The variables that an expression reads by itself."""
+    if ("variables",) in expression.paths:
+        return set(variables)
+    return {path[1] for path in expression.paths if path[0] == "variables" and path[1] in variables}

@@ -1,0 +1,56 @@
+"""What evaluating an object needs to know of the cluster besides the object."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from scanner.admission.auditability import AUDITABLE
+from scanner.admission.cost_budget import BudgetUse
+from scanner.admission.match import Target
+from scanner.admission.params import ParamSource
+from scanner.cel import Decider
+from scanner.model.json import JsonObject
+from scanner.model.policy import Operation
+from scanner.model.resource import Kind, UserInfo
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationContext:
+    """What judging an object needs to know of the cluster besides the object.
+
+    `namespaces` maps names to Namespace objects; with `implied_namespaces` (files) one that is not there exists with
+    its name label only. `equivalents` maps a kind to the same objects' other served kinds. `authorizer` answers what
+    expressions ask about permissions; without one they are not auditable. `strain` feels how near evaluations come to
+    what they may cost.
+    """
+
+    params: ParamSource
+    namespaces: Mapping[str, JsonObject]
+    implied_namespaces: bool = False
+    equivalents: Mapping[Kind, tuple[Kind, ...]] = field(default_factory=dict)
+    user: UserInfo = field(default_factory=UserInfo)
+    operations: tuple[Operation, ...] = AUDITABLE
+    authorizer: Decider | None = None
+    budget_use: BudgetUse | None = None
+
+    def on(self, operations: tuple[Operation, ...]) -> EvaluationContext:
+        """The same world, asked about other operations."""
+        return replace(self, operations=operations)
+
+    def namespace(self, name: str) -> JsonObject | None:
+        """The Namespace object, or None when there is none."""
+        known = self.namespaces.get(name)
+        if known is None and self.implied_namespaces and name:
+            labels = {"kubernetes.io/metadata.name": name}
+            return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+        return known
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """A request that policy and binding match, or (`fault`) that they would match were they configured rightly."""
+
+    target: Target
+    matched: Kind
+    fault: str = ""

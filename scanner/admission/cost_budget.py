@@ -1,0 +1,321 @@
+"""What the expressions of an invocation may cost together, and evaluating them within that.
+
+Source of truth: `evaluationActivation.Evaluate` and the limits in `apiserver/pkg/apis/cel` of kube-apiserver 1.36 (part F of the
+admission semantics). Nearly always a bound proves beforehand that the limits are far away; then nothing is counted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from scanner import cel
+from scanner.cel import SizeBound
+
+RUNTIME = 10_000_000
+"""For the validations and their messages; as much again for the audit annotations, and for each mutation."""
+CONDITIONS = 2_500_000
+EXHAUSTED = "validation failed due to running out of cost budget, no further validation rules will be run"
+# What looks like an escaped field name is unescaped before it is looked up, and then there is no such variable.
+_ESCAPED = re.compile("__[^_]+__")
+_ROOTS = ("object", "oldObject", "params", "request", "namespaceObject")
+_GENEROSITY = 3
+"""How many times twice as large documents are tried first: one answer for them is an answer for many."""
+_ASKED = ("authorizer", "authorizer.requestResource")
+
+
+@dataclass(slots=True)
+class BudgetUse:
+    """How near evaluations came to a limit: the largest share of a budget, or of what one expression may cost."""
+
+    worst: float = 0.0
+
+    def record(self, share: float) -> None:
+        """Remember a share if it is the largest so far."""
+        self.worst = max(self.worst, share)
+
+
+class CostBudget:
+    """What is left of a budget."""
+
+    __slots__ = ("_budget_use", "_whole", "left")
+
+    def __init__(self, left: int, budget_use: BudgetUse | None = None) -> None:
+        self.left = left
+        self._whole = left
+        self._budget_use = budget_use
+
+    def charge(self, amount: int) -> bool:
+        """Take an amount out, or say that there is not enough."""
+        if self._budget_use:
+            spent = self._whole - self.left + amount
+            self._budget_use.record(min(1.0, max(spent / self._whole, amount / cel.PER_CALL_LIMIT)))
+        if amount > self.left:
+            return False
+        self.left -= amount
+        return True
+
+
+class Expression(Protocol):
+    """The text of an expression and its program, or the reason why it has none."""
+
+    @property
+    def text(self) -> str:
+        """The expression as it is written."""
+        ...
+
+    @property
+    def program(self) -> cel.Program | None:
+        """Its program, None when it does not compile."""
+        ...
+
+    @property
+    def fault(self) -> str:
+        """Why it does not compile."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why an expression has no value; `ends`: the budget is exhausted, and with it whatever shares it."""
+
+    text: str
+    ends: bool = False
+
+
+class Variables(cel.Lazy):
+    """The composited variables of one activation: evaluated on first use, value or error remembered.
+
+    `inputs` is all that they may name but each other. With `metered`, what they cost waits for the expression that reads
+    them: it pays.
+    """
+
+    __slots__ = ("_expressions", "_inputs", "_known", "_owed", "metered")
+
+    def __init__(
+        self, expressions: Mapping[str, Expression], inputs: Mapping[str, object], *, metered: bool = False
+    ) -> None:
+        super().__init__()
+        self._expressions = expressions
+        self._inputs = inputs
+        self._known: dict[str, tuple[cel.Value] | str] = {}
+        self._owed = 0
+        self.metered = metered
+
+    def names(self) -> Iterable[str]:
+        """The names of the variables."""
+        return self._expressions
+
+    def find(self, name: str) -> tuple[cel.Value] | None:
+        """The value of a variable. Raises EvaluationError, the same every time."""
+        known = self._known.get(name)
+        if known is None:
+            if name not in self._expressions or ("__" in name and _ESCAPED.search(name)):
+                return None
+            known = self._known[name] = self._evaluated(name)
+        if isinstance(known, str):
+            raise cel.EvaluationError(known)
+        return known
+
+    def unpaid_cost(self) -> int:
+        """What variables have cost since this was last asked."""
+        unpaid_cost, self._owed = self._owed, 0
+        return unpaid_cost
+
+    def _evaluated(self, name: str) -> tuple[cel.Value] | str:
+        """The value, wrapped, or the text of the error: an error that was raised would keep all that it has seen."""
+        expression = self._expressions[name]
+        if expression.program is None:
+            return f'composited variable "{name}" fails to compile: {expression.fault}'
+        try:
+            return (self._value(expression.program),)
+        except cel.EvaluationError as error:
+            return f'composited variable "{name}" fails to evaluate: {error}'
+
+    def _value(self, program: cel.Program) -> cel.Value:
+        activation = {**self._inputs, "variables": self}
+        if not self.metered:
+            return program.evaluate(activation)
+        measured = program.measure(activation)
+        self._owed += measured.cost
+        if isinstance(measured.outcome, cel.EvaluationError):
+            raise measured.outcome
+        return measured.outcome
+
+
+def run(
+    expression: Expression, activation: Mapping[str, object], cost_budget: CostBudget | None = None
+) -> cel.Value | Fault:
+    """The value of an expression; it is counted when there is a purse to pay from."""
+    if expression.program is None:
+        return Fault(f"compilation error: {expression.fault}")
+    if cost_budget is not None:
+        return _paid(expression.text, expression.program, activation, cost_budget)
+    try:
+        return expression.program.evaluate(activation)
+    except cel.EvaluationError as error:
+        return _failed(expression.text, error)
+
+
+def _paid(
+    text: str, program: cel.Program, activation: Mapping[str, object], cost_budget: CostBudget
+) -> cel.Value | Fault:
+    measured = program.measure(activation)
+    variables = activation.get("variables")
+    unpaid_cost = variables.unpaid_cost() if isinstance(variables, Variables) else 0
+    if not (cost_budget.charge(unpaid_cost) and cost_budget.charge(measured.cost)):
+        return Fault(EXHAUSTED, ends=True)
+    if isinstance(measured.outcome, cel.EvaluationError):
+        return _failed(text, measured.outcome)
+    return measured.outcome
+
+
+def _failed(text: str, error: cel.EvaluationError) -> Fault:
+    return Fault(f"expression '{text}' resulted in error: {error}")
+
+
+def run_all(
+    expressions: Iterable[Expression | None], activation: Mapping[str, object], cost_budget: CostBudget
+) -> list[cel.Value | Fault] | Fault:
+    """The value of each expression, None for none; the fault that ends them all when the budget does not last."""
+    values: list[cel.Value | Fault] = []
+    for expression in expressions:
+        value = None if expression is None else run(expression, activation, cost_budget)
+        if isinstance(value, Fault) and value.ends:
+            return value
+        values.append(value)
+    return values
+
+
+# --- when nothing has to be counted
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetGroup:
+    """Programs that share one budget."""
+
+    budget: int
+    programs: tuple[cel.Program, ...]
+
+
+class _Latest:
+    """How large the last documents are: many policies look at one object."""
+
+    __slots__ = ("_extents", "_sizes")
+
+    def __init__(self) -> None:
+        self._sizes: dict[str, tuple[object, int]] = {}
+        self._extents: dict[str, tuple[object, SizeBound]] = {}
+
+    def size(self, root: str, document: object) -> int:
+        """The size of a document, quickly."""
+        known = self._sizes.get(root)
+        if known is None or known[0] is not document:
+            known = self._sizes[root] = (document, cel.size_of_document(document))
+        return known[1]
+
+    def extent(self, root: str, document: object) -> SizeBound:
+        """What there is in a document, all of which is looked at."""
+        known = self._extents.get(root)
+        if known is None or known[0] is not document:
+            extent = cel.extent_of_document(document)._replace(widest=cel.widest_of(document))
+            known = self._extents[root] = (document, extent.rounded())
+        return known[1]
+
+
+_LATEST = _Latest()
+
+
+def _is_no_more(extents: tuple[SizeBound, ...], than: tuple[SizeBound, ...]) -> bool:
+    """Whether nothing is larger than its counterpart."""
+    return all(one <= other for pair in zip(extents, than, strict=True) for one, other in zip(*pair, strict=True))
+
+
+class CostBounds:
+    """What the expressions of a policy cost at most, as far as that can be known from the size of their inputs."""
+
+    __slots__ = ("_fitting", "_largest", "_misfits", "_roots", "_shares", "_smallest_misfit", "_variables")
+
+    def __init__(self, variables: Mapping[str, Expression], shares: Sequence[BudgetGroup]) -> None:
+        self._variables = {name: one.program for name, one in variables.items() if one.program is not None}
+        self._shares = tuple(share for share in shares if share.programs)
+        read = {path[0] for program in self._programs() for path in program.reads}
+        self._roots = tuple(root for root in _ROOTS if root in read)
+        self._largest = -1
+        self._smallest_misfit = cel.LARGEST_SIZE + 1
+        self._fitting: list[tuple[SizeBound, ...]] = []
+        self._misfits: list[tuple[SizeBound, ...]] = []
+
+    def _programs(self) -> Iterator[cel.Program]:
+        yield from self._variables.values()
+        yield from (program for share in self._shares for program in share.programs)
+
+    def is_within_limits(self, activation: Mapping[str, object]) -> bool:
+        """Whether no limit can be exceeded with these inputs; False when that cannot be told without counting."""
+        largest = self._largest
+        for root in self._roots:
+            if _LATEST.size(root, activation.get(root)) > largest:
+                return self._is_within_closely(activation)
+        return largest >= 0 or self._is_within_size(0)
+
+    def _is_within_closely(self, activation: Mapping[str, object]) -> bool:
+        documents = [(root, activation.get(root)) for root in self._roots]
+        size = max(_LATEST.size(*one) for one in documents)
+        return self._is_within_size(size) or self._fits(tuple(_LATEST.extent(*one) for one in documents))
+
+    @property
+    def ranges(self) -> frozenset[tuple[str, ...]]:
+        """The paths into `object` and `oldObject` that loops run over."""
+        return frozenset().union(*(program.ranges for program in self._programs()))
+
+    def is_within(
+        self, extents: Mapping[str, SizeBound], lengths: Mapping[tuple[str, ...], float] | None = None
+    ) -> bool:
+        """Whether no limit can be exceeded when there is no more than this in each variable of the environment.
+
+        `lengths` are those of `ranges`, where they are known.
+        """
+        rounded = tuple(extents.get(root, cel.NOTHING).rounded() for root in self._roots)
+        return self._adds_up(rounded, lengths) if lengths else self._fits(rounded)
+
+    def _is_within_size(self, size: int) -> bool:
+        """Whether no limit can be exceeded with documents of this size, whatever they look like."""
+        for larger in (min(size + _GENEROSITY, cel.LARGEST_SIZE), size):
+            if self._largest < larger < self._smallest_misfit:
+                if self._adds_up((cel.extent_of_size(larger),) * len(self._roots)):
+                    self._largest = larger
+                else:
+                    self._smallest_misfit = larger
+        return size <= self._largest
+
+    def _fits(self, extents: tuple[SizeBound, ...]) -> bool:
+        """Whether there is no more than what is known to be within the limits; what is much more is looked at first."""
+        if any(_is_no_more(extents, known) for known in self._fitting):
+            return True
+        for larger in (tuple(extent.times(1 << _GENEROSITY) for extent in extents), extents):
+            if any(_is_no_more(known, larger) for known in self._misfits):
+                continue
+            if self._adds_up(larger):
+                self._fitting.append(larger)
+                return True
+            self._misfits.append(larger)
+        return False
+
+    def _adds_up(self, inputs: tuple[SizeBound, ...], lengths: Mapping[tuple[str, ...], float] | None = None) -> bool:
+        known = lengths or {}
+        extents = dict(zip(self._roots, inputs, strict=True)) | dict.fromkeys(_ASKED, cel.NOTHING)
+        common = list(self._variable_costs(extents, known))
+        total = sum(common)
+        for share in self._shares:
+            costs = [program.bound(extents, known).cost for program in share.programs]
+            if max(costs) > cel.PER_CALL_LIMIT or sum(costs) + 2 * total > share.budget:
+                return False
+        return max(common, default=0.0) <= cel.PER_CALL_LIMIT
+
+    def _variable_costs(self, extents: dict[str, SizeBound], known: Mapping[tuple[str, ...], float]) -> Iterator[float]:
+        """What each variable costs; what is in it is made known to those after it, and to the rest."""
+        for name, program in self._variables.items():
+            cost, extents[f"variables.{name}"] = program.bound(extents, known)
+            yield cost

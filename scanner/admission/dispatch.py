@@ -1,0 +1,216 @@
+"""Which of a policy's bindings apply to a stored object, with which params, and what each of these invocations decides.
+
+Source of truth: `generic.PolicySource` and `validating.dispatcher` of kube-apiserver 1.36: nothing short-circuits,
+every policy, binding, param and check is evaluated, and configuration errors deny whatever the actions are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from scanner.admission.compiled import CompiledPolicy
+from scanner.admission.context import EvaluationContext, Selection
+from scanner.admission.evaluate import evaluate
+from scanner.admission.match import Target, applies
+from scanner.admission.params import resolve, unserved
+from scanner.admission.request import Request
+from scanner.admission.results import misconfigured
+from scanner.errors import ConfigurationError
+from scanner.model.json import JsonObject, dig, text_map
+from scanner.model.outcome import Check, CheckKind, CheckResult, Passed, Skipped
+from scanner.model.policy import Binding, Invocation, MatchResources, Operation, Policy
+from scanner.model.reading import UNKNOWN, Reading
+from scanner.model.resource import Kind, Resource
+
+Evaluator: TypeAlias = Callable[[CompiledPolicy, Request, Resource | None], tuple[CheckResult, ...]]
+"""Every check of a matched invocation; the resource is its param."""
+
+
+Exempts: TypeAlias = Callable[[Resource, Mapping[str, str]], str]
+"""What keeps requests for an object in a namespace with some labels from a policy, or an empty string."""
+
+
+@dataclass(frozen=True, slots=True)
+class BoundPolicy:
+    """A compiled policy with the bindings that put it into force, ordered by name, and what its expressions read.
+
+    `decide` is how its language judges a request that a binding matches. With a `namespace`, it judges no object outside, but
+    (`leaks`) those in none. With `own_namespace_object` a Namespace that exists is its own namespaceObject. `exempts` is what
+    admission does not ask the policy about.
+    """
+
+    compiled: CompiledPolicy
+    bindings: tuple[Binding, ...]
+    reading: Reading = UNKNOWN
+    requester: frozenset[Check] = frozenset()
+    decide: Evaluator = evaluate
+    namespace: str = ""
+    evaluates_cluster_scoped: bool = False
+    own_namespace_object: bool = False
+    exempts: Exempts | None = None
+
+    def sees(self, namespace: str) -> bool:
+        """Whether it judges the objects of a namespace, or those in none."""
+        return self.namespace in ("", namespace) or (self.evaluates_cluster_scoped and not namespace)
+
+    def heard(
+        self, check_results: tuple[CheckResult, ...], resource: Resource, namespace: JsonObject | None
+    ) -> tuple[CheckResult, ...]:
+        """The judgements, without effect where requests for the object never get to the policy."""
+        if self.exempts is None or all(isinstance(it.outcome, Passed | Skipped) for it in check_results):
+            return check_results
+        exempted = self.exempts(resource, text_map(dig(namespace, "metadata", "labels")))
+        return tuple(_without_effect(it, exempted) for it in check_results) if exempted else check_results
+
+    @property
+    def policy(self) -> Policy:
+        """The noun."""
+        return self.compiled.policy
+
+    def deciding(self, decide: Evaluator) -> BoundPolicy:
+        """The same policy, judged in another way."""
+        return replace(self, decide=decide)
+
+
+def _without_effect(check_result: CheckResult, exempted: str) -> CheckResult:
+    """What is wrong with the policy itself is no matter of the object."""
+    if isinstance(check_result.outcome, Passed | Skipped) or check_result.check.kind is CheckKind.CONFIGURATION:
+        return check_result
+    return replace(check_result, excepted_by=", ".join(filter(None, (exempted, check_result.excepted_by))))
+
+
+@dataclass(frozen=True, slots=True)
+class InvocationResult:
+    """What one invocation says about one object. `resource` is the object in the kind it was evaluated in.
+
+    Without judgements it says that the binding matches but means no param here, so that nothing is evaluated. `request` is
+    what was asked, None when nothing was.
+    """
+
+    invocation: Invocation
+    operation: Operation
+    resource: Resource
+    check_results: tuple[CheckResult, ...]
+    request: Request | None = None
+
+
+def judge(
+    bound: BoundPolicy, resource: Resource, original: Kind, world: EvaluationContext
+) -> Iterator[InvocationResult]:
+    """What each of a policy's bindings says about a stored object, as if a request on `original` created or rewrote it.
+
+    `resource` is in the kind it was listed in. A policy that wants the object in another of its kinds says nothing
+    here: it speaks when the object is listed in that kind.
+    """
+    if bound.reading.reason or not bound.sees(resource.namespace):
+        return
+    for binding in bound.bindings:
+        selections = (
+            select(bound.policy, binding, resource, original, operation, world) for operation in world.operations
+        )
+        selection = next((found for found in selections if found), None)
+        if selection and selection.matched == resource.kind:
+            yield from _invocation_results(bound, binding, selection, resource, world)
+
+
+def select(
+    policy: Policy, binding: Binding, resource: Resource, original: Kind, operation: Operation, world: EvaluationContext
+) -> Selection | None:
+    """The request that a policy and one of its bindings match, or None. What decides are only the facts in `Target`."""
+    target = _target(resource, original, operation, world)
+    try:
+        matched = _matched(policy.match, target)
+    except ConfigurationError as error:
+        return Selection(target, resource.kind, f"failed to configure policy: {error}")
+    if matched is None:
+        return None
+    if fault := unserved(policy, world.params):
+        return Selection(target, matched, f"failed to configure policy: {fault}")
+    try:
+        narrowed_out = binding.match is not None and applies(binding.match, target) is None
+    except ConfigurationError as error:
+        return Selection(target, matched, f"failed to configure binding: {error}")
+    return None if narrowed_out else Selection(target, matched)
+
+
+def _target(resource: Resource, original: Kind, operation: Operation, world: EvaluationContext) -> Target:
+    namespace = request_namespace(resource)
+    known = world.namespace(namespace)
+    return Target(
+        kind=original,
+        operation=operation,
+        name=resource.name,
+        namespace=namespace,
+        labels=resource.labels,
+        namespace_labels=None if known is None else text_map(dig(known, "metadata", "labels")),
+        equivalents=world.equivalents.get(original, ()),
+    )
+
+
+def request_namespace(resource: Resource) -> str:
+    """The namespace of a request on an object: a Namespace's own name for Namespace objects."""
+    if (resource.kind.group, resource.kind.plural) == ("", "namespaces"):
+        return resource.name
+    return resource.namespace
+
+
+def _invocation_results(
+    bound: BoundPolicy, binding: Binding, selection: Selection, resource: Resource, world: EvaluationContext
+) -> Iterator[InvocationResult]:
+    policy, target = bound.policy, selection.target
+
+    def wrong(text: str) -> InvocationResult:
+        return InvocationResult(Invocation(policy, binding), target.operation, resource, (misconfigured(policy, text),))
+
+    if selection.fault:
+        yield wrong(selection.fault)
+        return
+    try:
+        params = resolve(policy, binding, target.namespace, world.params)
+    except ConfigurationError as error:
+        yield wrong(f"failed to configure binding: {error}")
+        return
+    if not params:
+        yield InvocationResult(Invocation(policy, binding), target.operation, resource, ())
+        return
+    request = _request(bound, binding, selection, resource, world)
+    for param in params:
+        check_results = bound.decide(bound.compiled, request, param)
+        check_results = bound.heard(check_results, resource, world.namespace(resource.namespace))
+        yield InvocationResult(Invocation(policy, binding, param), target.operation, resource, check_results, request)
+
+
+def _matched(match: MatchResources | None, target: Target) -> Kind | None:
+    if match is None:
+        raise ConfigurationError("policy contained no match constraints, a required field")
+    return applies(match, target)
+
+
+def _request(
+    bound: BoundPolicy, binding: Binding, selection: Selection, resource: Resource, world: EvaluationContext
+) -> Request:
+    target = selection.target
+    return Request(
+        operation=target.operation,
+        original=target.kind,
+        matched=selection.matched,
+        resource=resource,
+        namespace=target.namespace,
+        namespace_object=_namespace_object(bound, target, resource, world),
+        user=world.user,
+        decider=world.authorizer,
+        budget_use=world.budget_use,
+        narrowing=binding.match,
+    )
+
+
+def _namespace_object(
+    bound: BoundPolicy, target: Target, resource: Resource, world: EvaluationContext
+) -> JsonObject | None:
+    if not target.namespace:
+        return None
+    if (resource.kind.group, resource.kind.plural) != ("", "namespaces"):
+        return world.namespace(target.namespace)
+    return resource.body if bound.own_namespace_object and target.operation != "CREATE" else None

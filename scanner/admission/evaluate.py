@@ -1,0 +1,150 @@
+"""One policy, one request, at most one param: variables, match conditions, checks, failure policy → outcomes.
+
+Source of truth: `validating.Validator.Validate`, `matchconditions.Matcher` and `cel.CompositedCompiler` of
+kube-apiserver 1.36. An invocation ends in exactly one judgement per check: its validations and audit annotations, or
+one for its match conditions when those erred, or one for its configuration, or for its budget when that ran out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import assert_never
+
+from scanner import cel
+from scanner.admission.compiled import CompiledPolicy, Expression
+from scanner.admission.conditions import before_checks, request_of_conditions
+from scanner.admission.cost_budget import (
+    EXHAUSTED,
+    RUNTIME,
+    CostBudget,
+    Fault,
+    run,
+    run_all,
+)
+from scanner.admission.request import Request, activation_of, authorization, filtered_namespace
+from scanner.admission.results import (
+    NOT_ASKED,
+    annotation_result,
+    errored,
+    is_asked,
+    left_out,
+    validated,
+    validation_result,
+)
+from scanner.model.outcome import (
+    Check,
+    CheckKind,
+    CheckResult,
+    Outcome,
+)
+from scanner.model.policy import Validation
+from scanner.model.resource import Resource
+
+
+def evaluate(compiled: CompiledPolicy, request: Request, param: Resource | None) -> tuple[CheckResult, ...]:
+    """Every check of a matched invocation, decided as the API server would decide it."""
+    if compiled.excess:
+        return left_out(compiled)
+    if stopped := before_checks(compiled, request, param):
+        return stopped
+    base = {**activation_of(compiled.policy, request, param), "namespaceObject": request.namespace_object}
+    if compiled.has_to_count(base):
+        return _evaluate_within_budget(compiled, request, base)
+    filtered, messages = _visible(request, base)
+    return uncounted(compiled, filtered, messages, base)
+
+
+def uncounted(
+    compiled: CompiledPolicy,
+    seen: Mapping[str, object],
+    seen_by_messages: Mapping[str, object],
+    seen_by_annotations: Mapping[str, object],
+) -> tuple[CheckResult, ...]:
+    """Every check, where no limit of cost is near, given what the expressions may name but the variables."""
+    filtered = compiled.activation(seen)
+    has_messages = any(message is not None for _, _, message in compiled.validations)
+    messages = compiled.activation(seen_by_messages) if has_messages else {}
+    outcomes = [validated(compiled, entry, filtered, messages) for entry in compiled.validations]
+    if compiled.annotations:
+        full = compiled.activation(seen_by_annotations)
+        outcomes += [
+            annotation_result(compiled, expression, run(expression, full)) for expression in compiled.annotations
+        ]
+    return tuple(map(CheckResult, compiled.checks, outcomes))
+
+
+def _visible(request: Request, base: Mapping[str, object]) -> tuple[dict[str, object], dict[str, object]]:
+    """What validations may see, and what their messages may."""
+    visible = {**base, "namespaceObject": filtered_namespace(request.namespace_object)}
+    return {**visible, **authorization(request)}, visible
+
+
+def _evaluate_within_budget(
+    compiled: CompiledPolicy, request: Request, base: Mapping[str, object]
+) -> tuple[CheckResult, ...]:
+    """Count: validations and then all their messages out of one budget, annotations out of another."""
+    filtered, visible = (compiled.activation(one, metered=True) for one in _visible(request, base))
+    cost_budget = CostBudget(RUNTIME, request.budget_use)
+    asked = [expression for _, expression, _ in compiled.validations if is_asked(expression, filtered)]
+    values = run_all(asked, filtered, cost_budget)
+    if isinstance(values, Fault):
+        return _exhausted(compiled)
+    texts = run_all((message for _, _, message in compiled.validations), visible, cost_budget)
+    annotations = run_all(
+        compiled.annotations, compiled.activation(base, metered=True), CostBudget(RUNTIME, request.budget_use)
+    )
+    if isinstance(annotations, Fault):
+        return _exhausted(compiled)
+    found = iter(values)
+    outcomes = [
+        *(
+            _counted(compiled, entry, next(found), texts if isinstance(texts, Fault) else texts[index])
+            if is_asked(entry[1], filtered)
+            else NOT_ASKED
+            for index, entry in enumerate(compiled.validations)
+        ),
+        *map(partial(annotation_result, compiled), compiled.annotations, annotations),
+    ]
+    return tuple(map(CheckResult, compiled.checks, outcomes))
+
+
+def _exhausted(compiled: CompiledPolicy) -> tuple[CheckResult, ...]:
+    """The one judgement of an invocation that has run out of its budget: it takes the place of all others."""
+    return (CheckResult(Check(CheckKind.CONFIGURATION), errored(compiled.policy, EXHAUSTED)),)
+
+
+def _counted(
+    compiled: CompiledPolicy,
+    entry: tuple[Validation, Expression, Expression | None],
+    value: cel.Value | Fault,
+    text: cel.Value | Fault,
+) -> Outcome:
+    """The outcome of a validation; when the messages have run out of budget, one that passes errs as well."""
+    if not isinstance(value, Fault) and isinstance(text, Fault) and text.ends:
+        return errored(compiled.policy, f"failed messageExpression: {text.text}")
+    return validation_result(compiled, entry[0], value, lambda: text)
+
+
+def inputs(compiled: CompiledPolicy, request: Request, param: Resource | None) -> dict[str, object]:
+    """A fresh activation with all that a mutation may name: the whole namespace, the authorizer, variables of its own."""
+    base = activation_of(compiled.policy, request, param)
+    full = {**base, "namespaceObject": request.namespace_object, **authorization(request)}
+    return compiled.activation(full, metered=compiled.has_to_count(full))
+
+
+def inputs_of(compiled: CompiledPolicy, request: Request, param: Resource | None, check: Check) -> dict[str, object]:
+    """What the expressions of a check see, in a fresh activation: to evaluate them once more, without counting."""
+    base = activation_of(compiled.policy, request, param)
+    whole = {**base, "namespaceObject": request.namespace_object}
+    match check.kind:
+        case CheckKind.CONDITIONS:
+            return compiled.activation({**base, **authorization(request), "request": request_of_conditions(request)})
+        case CheckKind.VALIDATION:
+            return compiled.activation(_visible(request, whole)[0])
+        case CheckKind.AUDIT_ANNOTATION:
+            return compiled.activation(whole)
+        case CheckKind.MUTATION | CheckKind.CONFIGURATION:
+            return compiled.activation({**whole, **authorization(request)})
+        case _ as never:
+            assert_never(never)

@@ -1,0 +1,148 @@
+"""The simulated admission request, and the documents that expressions read: `request`, `object`, `namespaceObject`, `params`.
+
+Source of truth: `admission.k8s.io/v1 AdmissionRequest` and `cel.CreateAdmissionRequest` of kube-apiserver 1.36.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from scanner import cel
+from scanner.admission.cost_budget import (
+    BudgetUse,
+)
+from scanner.model.json import JsonObject, as_object, dig
+from scanner.model.policy import MatchResources, Operation, Policy
+from scanner.model.resource import Kind, Resource, UserInfo
+
+_NAMESPACE_METADATA = (
+    "name",
+    "generateName",
+    "namespace",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "labels",
+    "annotations",
+    "finalizers",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A simulated admission request on a stored object. `matched` is the kind the object is evaluated in.
+
+    `decider` answers what expressions ask the authorizer; without one they are not auditable. `current` is the object as
+    mutations have left it so far, None before any. `narrowing` is how the binding narrows what the policy matches. `strain`
+    feels how near the evaluation comes to its limits.
+    """
+
+    operation: Operation
+    original: Kind
+    matched: Kind
+    resource: Resource
+    namespace: str
+    namespace_object: JsonObject | None
+    user: UserInfo
+    decider: cel.Decider | None = None
+    current: JsonObject | None = None
+    budget_use: BudgetUse | None = None
+    narrowing: MatchResources | None = None
+
+
+def activation_of(policy: Policy, request: Request, param: Resource | None) -> dict[str, object]:
+    """Return what the expressions of a policy may name, but `variables` and `authorizer`."""
+    body = request.resource.body
+    activation: dict[str, object] = {
+        "object": body if request.current is None else request.current,
+        "oldObject": body if request.operation == "UPDATE" else None,
+        "request": request_map(request),
+        "namespaceObject": None,
+    }
+    if policy.param_kind is not None:
+        activation["params"] = None if param is None else param.body
+    return activation
+
+
+def authorization(request: Request) -> dict[str, object]:
+    """The variables that ask the authorizer. Messages and audit annotations do not get them."""
+    if request.decider is None:
+        return {}
+    user, asked = request.user, request.original
+    authorizer = cel.Authorizer(request.decider, cel.Subject(user.username, user.groups, user.uid, user.extra))
+    resource = authorizer.request_resource(
+        group=asked.group, resource=asked.plural, namespace=request.namespace, name=request.resource.name
+    )
+    return {"authorizer": authorizer, "authorizer.requestResource": resource}
+
+
+@dataclass(frozen=True, slots=True)
+class RequestForm:
+    """`request` as expressions see it, but for what differs from object to object."""
+
+    before: Mapping[str, object]
+    after: Mapping[str, object]
+
+    def filled(self, name: str, namespace: str) -> dict[str, object]:
+        """The map for one object: most empty strings are absent keys, as in the API server's conversion."""
+        form = dict(self.before)
+        if name:
+            form["name"] = name
+        if namespace:
+            form["namespace"] = namespace
+        form.update(self.after)
+        return form
+
+
+def request_form(operation: Operation, matched: Kind, original: Kind, user: UserInfo) -> RequestForm:
+    """The form of all requests on objects of a kind.
+
+    `uid`, `object` and `oldObject` are there, never filled and not declared: only `dyn(request)` reaches them.
+    """
+    extra = {key: list(values) for key, values in user.extra}
+    user_info = {"username": user.username, "uid": user.uid, "groups": list(user.groups), "extra": extra}
+    options = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions"}[operation]
+    before = {
+        "uid": "",
+        "kind": _group_version_kind(matched),
+        "resource": group_version_resource(matched),
+        "requestKind": _group_version_kind(original),
+        "requestResource": group_version_resource(original),
+    }
+    after = {
+        "operation": operation,
+        "userInfo": {key: value for key, value in user_info.items() if value},
+        "object": None,
+        "oldObject": None,
+        "dryRun": True,
+        "options": {"kind": options, "apiVersion": "meta.k8s.io/v1", "dryRun": ["All"]},
+    }
+    return RequestForm(before, after)
+
+
+def request_map(request: Request) -> dict[str, object]:
+    """`request` as an expression sees it."""
+    form = request_form(request.operation, request.matched, request.original, request.user)
+    return form.filled(request.resource.name, request.namespace)
+
+
+def _group_version_kind(kind: Kind) -> dict[str, str]:
+    return {"group": kind.group, "version": kind.version, "kind": kind.kind}
+
+
+def group_version_resource(kind: Kind) -> dict[str, str]:
+    """Return the resource of a kind as a request names it."""
+    return {"group": kind.group, "version": kind.version, "resource": kind.plural}
+
+
+def filtered_namespace(namespace: JsonObject | None) -> JsonObject | None:
+    """The part of a Namespace that validations may see."""
+    if namespace is None:
+        return None
+    metadata = as_object(dig(namespace, "metadata"))
+    kept = {key: metadata[key] for key in _NAMESPACE_METADATA if key in metadata}
+    return {"metadata": kept, **{key: namespace[key] for key in ("spec", "status") if key in namespace}}

@@ -1,0 +1,128 @@
+"""From the value of an expression to the result of a check: messages, reasons, and failure policy.
+
+Source of truth: `validating.Validator.Validate` of kube-apiserver 1.36.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from scanner import cel
+from scanner.admission.compiled import CompiledPolicy, Expression
+from scanner.admission.cost_budget import (
+    Fault,
+    run,
+)
+from scanner.model.outcome import (
+    Check,
+    CheckKind,
+    CheckResult,
+    Errored,
+    Outcome,
+    Passed,
+    Skipped,
+    SkipReason,
+    Violated,
+)
+from scanner.model.policy import Policy, Validation
+
+_CODES = {"Unauthorized": 401, "Forbidden": 403, "RequestEntityTooLarge": 413, "Invalid": 422}
+
+
+_LONGEST_MESSAGE = 5120
+
+
+_LONGEST_ANNOTATION = 10240
+
+
+# What Go's strings.TrimSpace strips; Python's str.strip() takes U+001C to U+001F away as well.
+_BLANKS = "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
+
+
+def left_out(compiled: CompiledPolicy) -> tuple[CheckResult, ...]:
+    """What is said of a policy that was not compiled."""
+    return tuple(CheckResult(check, Skipped(SkipReason.NOT_AUDITABLE, compiled.excess)) for check in compiled.checks)
+
+
+def misconfigured(policy: Policy, text: str) -> CheckResult:
+    """The one judgement of an invocation whose configuration is at fault: it denies whatever the actions are."""
+    denies = policy.failure_policy != "Ignore"
+    if policy.failure_policy not in ("Fail", "Ignore"):
+        text = f"unrecognized failure policy: '{policy.failure_policy}'"
+    reason, code = ("Forbidden", 403) if policy.mutations else ("Invalid", 422)
+    outcome = Errored(text, would_deny=denies, always=denies, reason=reason, code=code)
+    return CheckResult(Check(CheckKind.CONFIGURATION), outcome)
+
+
+def is_asked(expression: Expression, activation: Mapping[str, object]) -> bool:
+    """Whether everything is there that an expression may ask."""
+    return "authorizer" in activation or not expression.reads("authorizer")
+
+
+def errored(policy: Policy, text: str, *, always: bool = False) -> Errored:
+    """Return an error whose effect the failure policy decides; an error that is `always` one denies whatever the actions are."""
+    denies = policy.failure_policy != "Ignore"
+    if policy.mutations:
+        return Errored(text, would_deny=denies, always=denies, code=403)
+    return Errored(text, would_deny=denies, always=always and denies)
+
+
+NOT_ASKED = Skipped(SkipReason.NOT_AUDITABLE, "the expression asks the authorizer")
+
+
+def validated(
+    compiled: CompiledPolicy,
+    entry: tuple[Validation, Expression, Expression | None],
+    activation: Mapping[str, object],
+    messages: Mapping[str, object],
+) -> Outcome:
+    """Return the outcome of each validation."""
+    validation, expression, message = entry
+    if not is_asked(expression, activation):
+        return NOT_ASKED
+    value = run(expression, activation)
+    return validation_result(compiled, validation, value, lambda: None if message is None else run(message, messages))
+
+
+def validation_result(
+    compiled: CompiledPolicy, validation: Validation, value: cel.Value | Fault, text: Callable[[], cel.Value | Fault]
+) -> Outcome:
+    """Return the outcome of one validation from the value of its expression."""
+    if isinstance(value, Fault):
+        return errored(compiled.policy, value.text)
+    if value is True:
+        return Passed()
+    reason = validation.reason or "Invalid"
+    return Violated(_message(validation, text()), reason, _CODES.get(reason, 422))
+
+
+def _message(validation: Validation, value: cel.Value | Fault) -> str:
+    """What the violation says: the messageExpression, else the message, else the failed expression itself."""
+    text = value.strip(_BLANKS) if isinstance(value, str) else ""
+    if text and "\n" not in text and len(text.encode("utf-8", "surrogatepass")) <= _LONGEST_MESSAGE:
+        return text
+    return written_message(validation)
+
+
+def written_message(validation: Validation) -> str:
+    """What a violation says without its messageExpression: words of the policy, whatever the object is."""
+    return validation.message.strip(_BLANKS) or f"failed expression: {validation.expression.strip(_BLANKS)}"
+
+
+def annotation_result(compiled: CompiledPolicy, expression: Expression, value: cel.Value | Fault) -> Outcome:
+    """Return the outcome of an audit annotation from the value of its expression."""
+    if isinstance(value, Fault):
+        return errored(compiled.policy, value.text, always=True)
+    if value is None:
+        return Passed()
+    if not isinstance(value, str):
+        text = (
+            f"valueExpression '{expression.text}' resulted in unsupported return type: {cel.type_name(value)}. "
+            "Return type must be either string or null."
+        )
+        return Errored(text, would_deny=True, always=True)
+    return Passed(annotation=_clipped(value.strip(_BLANKS)))
+
+
+def _clipped(text: str) -> str:
+    return text.encode("utf-8", "surrogatepass")[:_LONGEST_ANNOTATION].decode("utf-8", "ignore")

@@ -1,0 +1,74 @@
+"""What a finding rests on: the values that decided it, evaluated once more on the object while it is still there.
+
+Only for what does not pass, so that nothing is paid for the rest. An explanation that does not come to the verdict it is to
+explain is none, and neither is one that fails: the verdict stands without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+from scanner import cel
+from scanner.admission.dispatch import BoundPolicy, InvocationResult
+from scanner.audit.evidence.cache import Memory
+from scanner.audit.evidence.inputs import asked
+from scanner.audit.evidence.redaction import WITHHELD, Discretion
+from scanner.cel.stack import with_room
+from scanner.model.evidence import NO_EVIDENCE, Evidence, Reason
+from scanner.model.outcome import Check, CheckResult, Errored, Violated
+
+MOST = 8
+"""Reasons that a finding keeps."""
+_MEMORY = Memory()
+_OUT_OF_COST = ("operation cancelled", "operation interrupted")
+
+
+def evidence(invocation_result: InvocationResult, check_result: CheckResult, bound: BoundPolicy) -> Evidence:
+    """Why a check was violated or erred; nothing of other outcomes and of what does not come to the same once more."""
+    if not isinstance(check_result.outcome, Violated | Errored):
+        return NO_EVIDENCE
+    try:
+        key = _MEMORY.key(invocation_result, check_result, bound.compiled)
+        known = None if key is None else _MEMORY.get(key)
+        if known is not None:
+            return known
+        check, outcome = check_result.check, check_result.outcome
+        found = with_room(lambda: _evidence(invocation_result, check, outcome, bound))
+        return found if key is None else _MEMORY.keep(key, found)
+    except Exception as error:  # noqa: BLE001 - a verdict is not lost because it cannot be explained
+        why = f"it could not be explained: internal error ({type(error).__name__}); please report it"
+        return Evidence((Reason("", why, erred=True),))
+
+
+def _evidence(
+    invocation_result: InvocationResult, check: Check, outcome: Violated | Errored, bound: BoundPolicy
+) -> Evidence:
+    if any(text in outcome.message for text in _OUT_OF_COST):
+        return NO_EVIDENCE
+    explanations = list(_explanations(invocation_result, check, outcome, bound))
+    discretion = Discretion(invocation_result, bound.compiled)
+    found = list(dict.fromkeys(discretion.reason(one) for it in explanations for one in it.reasons))
+    left_out = len(found) - len(found[:MOST]) + sum(it.left_out for it in explanations)
+    # How many parts a secret falls into is a secret, too.
+    return Evidence(tuple(found[:MOST]), 0 if any(it.value == WITHHELD for it in found) else left_out)
+
+
+def _explanations(
+    invocation_result: InvocationResult, check: Check, outcome: Violated | Errored, bound: BoundPolicy
+) -> Iterator[cel.Explanation]:
+    """Explain each expression that the outcome speaks of, as far as it comes to the same once more."""
+    programs = {name: one.program for name, one in bound.compiled.variables.items() if one.program is not None}
+    for program, inputs in islice(asked(invocation_result, check, bound), MOST):
+        found = cel.explain(program, inputs, programs)
+        if _agrees(found.outcome, outcome):
+            yield found
+
+
+def _agrees(value: cel.Value | cel.EvaluationError, outcome: Violated | Errored) -> bool:
+    if isinstance(outcome, Errored):
+        return isinstance(value, cel.EvaluationError) and str(value) in outcome.message
+    return value is not True and not isinstance(value, cel.EvaluationError)
+
+
+__all__ = ["MOST", "NO_EVIDENCE", "Evidence", "Reason", "evidence"]

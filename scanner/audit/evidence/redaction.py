@@ -1,0 +1,168 @@
+"""What may be said of a value that decided, and what is withheld.
+
+A message says what the author of a policy wrote into it. Evidence shows values that nobody chose to show, so it is held back
+further: nothing of the data of Secrets, of the values of environment variables, of what is named like a password, of the copy
+of an object that kubectl keeps in an annotation, whether it stands there as it is or a value was computed from it. That
+something is there, and how often, may be said.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from scanner import cel
+from scanner.admission.compiled import CompiledPolicy
+from scanner.admission.dispatch import InvocationResult
+from scanner.audit.evidence.text import cut, said, shown
+from scanner.audit.redact import WITHHELD_ANY, is_plain_error, lists_secrets
+from scanner.audit.secret_values import HIDDEN, is_secret, without
+from scanner.audit.sensitive_fields import Trail, anything_sensitive, is_sensitive, says_secret
+from scanner.cel.explanation.reasons import path_of
+from scanner.model.evidence import Reason
+from scanner.model.json import Json
+
+WITHHELD: Final = WITHHELD_ANY
+_LONGEST_EXPRESSION = 200
+_LONGEST_PATH = 300
+_LONGEST_NAME = 100
+_AUTHORIZER = ("authorizer", "authorizer.requestResource")
+_OPEN = frozenset({"object", "oldObject", "params", "namespaceObject", "request", "resource", "exceptions"})
+"""What may be shown of at all; what else there is, a server's answer or a cache, may hold anything."""
+_COMPUTED = "variables"
+_WORD = re.compile(r"[^\s'\"()\[\]{},]+")
+_IDENTITY = (("request", "userInfo", "extra"), ("request", "userInfo", "uid"))
+
+
+class Discretion:
+    """What may be said about one object and param under one policy."""
+
+    def __init__(self, invocation_result: InvocationResult, compiled: CompiledPolicy) -> None:
+        """Find out what is to be hidden."""
+        resource, param = invocation_result.resource, invocation_result.invocation.param
+        self._documents: dict[str, tuple[Json, bool]] = {
+            "object": (resource.body, is_secret(resource)),
+            "oldObject": (resource.body, is_secret(resource)),
+            "params": (None if param is None else param.body, is_secret(param)),
+            "namespaceObject": (
+                None if invocation_result.request is None else invocation_result.request.namespace_object,
+                False,
+            ),
+        }
+        self._of = resource, param
+        self._known: frozenset[str] | None = None
+        self._compiled = compiled
+        self._words: frozenset[str] | None = None
+
+    @property
+    def _hidden(self) -> frozenset[str]:
+        if self._known is None:
+            self._known = HIDDEN.of(*self._of)
+        return self._known
+
+    @property
+    def _texts(self) -> tuple[str, ...]:
+        return tuple(expression.text for _, expression in self._compiled.expressions())
+
+    def reason(self, reason: cel.Reason) -> Reason:
+        """A reason as it may be stored and shown."""
+        erred = isinstance(reason.outcome, cel.EvaluationError)
+        withheld = self._is_withheld(reason)
+        return Reason(
+            expression=cut(reason.text, _LONGEST_EXPRESSION),
+            value=WITHHELD if withheld else self._value(reason),
+            path=self._path(reason.place, own_words=withheld or self._is_of_secret(reason.place)),
+            variable=cut(reason.variable, _LONGEST_NAME),
+            erred=erred,
+        )
+
+    def _value(self, reason: cel.Reason) -> str:
+        if isinstance(reason.outcome, cel.EvaluationError):
+            return said(str(reason.outcome), self._hidden)
+        if isinstance(reason.outcome, bool):
+            return "true" if reason.outcome else "false"
+        root, trail = self._trail(reason.place)
+        return shown(reason.outcome, self._hidden, trail if root in self._documents else None)
+
+    def _path(self, place: cel.Place, *, own_words: bool) -> str:
+        """Where a value stands. A key that was computed from a secret is one: then only the policy's own words are said."""
+        if own_words and place[:1] == (_COMPUTED,):
+            place = place[:2]
+        if own_words:
+            place = (*place[:1], *_leading(place[1:], self._own_words()))
+        return cut(without(path_of(place), self._hidden), _LONGEST_PATH)
+
+    def _own_words(self) -> frozenset[str]:
+        if self._words is None:
+            dotted = {word for text in self._texts for word in _WORD.findall(text)}
+            self._words = frozenset(dotted | {part for word in dotted for part in re.split(r"\W+", word)})
+        return self._words
+
+    def _is_of_secret(self, place: cel.Place) -> bool:
+        root, _ = self._trail(place)
+        return self._documents.get(root, (None, False))[1]
+
+    # --- what is withheld
+
+    def _is_withheld(self, reason: cel.Reason) -> bool:
+        if isinstance(reason.outcome, cel.EvaluationError):
+            held = any(self._holds(place, as_it_stands=False) for place in reason.reads)
+            return held and not is_plain_error(str(reason.outcome), self._own_words())
+        if isinstance(reason.outcome, str) and says_secret(reason.text.rstrip("'\")]")):
+            return True
+        stands = bool(reason.place) and reason.reads == {reason.place}
+        return any(self._holds(place, as_it_stands=stands, outcome=reason.outcome) for place in reason.reads)
+
+    def _holds(self, place: cel.Place, *, as_it_stands: bool, outcome: object = None) -> bool:
+        """Whether there may be a secret in what stands at a place; in what stands there as it is, parts can be left out."""
+        root, steps = self._trail(place)
+        if root in _AUTHORIZER:
+            return not isinstance(outcome, bool)
+        if root not in _OPEN:
+            return True
+        if root == "resource":
+            return lists_secrets(self._texts)
+        if any(_meets(place, area) for area in _IDENTITY):
+            return True
+        document, secret = self._documents.get(root, (None, False))
+        if secret and _meets(steps, ("data",)) | _meets(steps, ("stringData",)):
+            return True
+        inside, value = _entered(document, steps)
+        return inside or (not as_it_stands and anything_sensitive(value, steps))
+
+    def _trail(self, place: cel.Place) -> tuple[str, Trail]:
+        """The document that a place is in, and the way there. Kyverno's request has the object in it."""
+        if place[:1] == ("request",) and place[1:2] in (("object",), ("oldObject",)):
+            return "object", place[2:]
+        return (str(place[0]), place[1:]) if place else ("", ())
+
+
+def _leading(steps: Trail, words: frozenset[str]) -> Iterator[str | int]:
+    for step in steps:
+        if isinstance(step, str) and step not in words:
+            return
+        yield step
+
+
+def _meets(place: Sequence[str | int], area: tuple[str, ...]) -> bool:
+    """Whether a place is an area, something around it or in it."""
+    return all(one == other for one, other in zip(place, area, strict=False))
+
+
+def _entered(document: Json, steps: Trail) -> tuple[bool, Json]:
+    """Whether the way leads into something sensitive, and what stands at its end."""
+    value = document
+    for at, step in enumerate(steps):
+        if is_sensitive(value, step, steps[:at]):
+            return True, None
+        value = _child(value, step)
+    return False, value
+
+
+def _child(value: Json, step: str | int) -> Json:
+    if isinstance(value, Mapping):
+        return value.get(step) if isinstance(step, str) else None
+    if isinstance(value, Sequence) and not isinstance(value, str) and isinstance(step, int):
+        return value[step] if 0 <= step < len(value) else None
+    return None

@@ -1,0 +1,117 @@
+"""A value as people read it: about as CEL writes it, without what is to be hidden, and no longer than anybody reads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+
+from scanner import cel
+from scanner.audit.secret_values import without
+from scanner.audit.sensitive_fields import MASK, Trail, is_sensitive, without_spelled_out
+from scanner.cel.values.runtime import printed
+from scanner.cel.values.values import Opaque
+
+LONGEST = 240
+_LONGEST_TEXT = 20_000
+_DEEPEST = 12
+
+
+def said(text: str, hidden: Iterable[str]) -> str:
+    """The text of an error."""
+    return cut(_masked(text, hidden), LONGEST)
+
+
+def shown(value: cel.Value, hidden: Iterable[str], trail: Trail | None) -> str:
+    """The text of a value that stands at the end of a trail; what is hidden is masked before anything is cut off."""
+    text = ""
+    for piece in _pieces(value, hidden, trail, 0):
+        text += piece
+        if len(text) > LONGEST:
+            return f"{text[:LONGEST]}…{_size(value)}"
+    return text
+
+
+def cut(text: str, longest: int) -> str:
+    """A text, or its beginning and how long it is."""
+    return text if len(text) <= longest else f"{text[:longest]}…{_size(text)}"
+
+
+def _size(value: cel.Value) -> str:
+    match value:
+        case str():
+            return f" [{len(value):,} characters]"
+        case list():
+            return f" [{len(value):,} elements]"
+        case dict() | cel.KeyedMap():
+            return f" [{len(value):,} entries]"
+        case _:
+            return ""
+
+
+def _masked(text: str, hidden: Iterable[str]) -> str:
+    if len(text) > _LONGEST_TEXT:
+        return f"[a text of {len(text):,} characters]"
+    return without_spelled_out(without(text, hidden))
+
+
+def _pieces(value: cel.Value, hidden: Iterable[str], trail: Trail | None, depth: int) -> Iterator[str]:
+    """The text of a value, piece by piece: nobody reads the end of a long one."""
+    if depth > _DEEPEST:
+        yield "…"
+        return
+    match value:
+        case str():
+            yield json.dumps(_masked(value, hidden), ensure_ascii=False)
+        case list():
+            yield "["
+            for at, item in enumerate(value):
+                yield ", " if at else ""
+                yield from _pieces(item, hidden, _below(trail, at), depth + 1)
+            yield "]"
+        case dict() | cel.KeyedMap():
+            yield from _entries(value, hidden, trail, depth)
+        case cel.Struct() | cel.Message():
+            yield value.type.name
+            yield from _entries(value.fields, hidden, trail, depth)
+        case cel.Optional() if value.present:
+            yield "optional.of("
+            yield from _pieces(value.value, hidden, trail, depth + 1)
+            yield ")"
+        case _:
+            yield _masked(_plain(value), hidden)
+
+
+def _entries(
+    value: dict[str, cel.Value] | cel.KeyedMap, hidden: Iterable[str], trail: Trail | None, depth: int
+) -> Iterator[str]:
+    yield "{"
+    for at, (key, item) in enumerate(value.items()):
+        yield ", " if at else ""
+        yield from _pieces(key, hidden, None, depth + 1)
+        yield ": "
+        if is_sensitive(value, key, trail):
+            yield json.dumps(MASK)
+        else:
+            yield from _pieces(item, hidden, _below(trail, key), depth + 1)
+    yield "}"
+
+
+def _below(trail: Trail | None, key: cel.Value) -> Trail | None:
+    return None if trail is None or not isinstance(key, str | int) else (*trail, key)
+
+
+def _plain(value: cel.Value) -> str:
+    """What has no parts."""
+    match value:
+        case None:
+            return "null"
+        case cel.UInt():
+            return f"{value}u"
+        case bytes():
+            return f"[{len(value):,} bytes]"
+        case cel.Optional():
+            return "optional.none()"
+        case Opaque():
+            return str(value)
+        case _:
+            return printed(value)

@@ -1,0 +1,202 @@
+"""The ordinary case in front of the judge: what passes a policy is only counted.
+
+Most objects pass most policies, and most of what decides whether a policy looks at an object (rules, selectors of
+namespaces, bindings, the size below which nothing has to be counted) is the same for all objects of a kind in a
+namespace. It is decided once. What is left for an object is to call a few generated functions. Those that it does not
+simply pass are evaluated check by check; only what has to be counted, or depends on more, goes to the judge, which knows
+nothing of this.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+from scanner.admission.context import EvaluationContext
+from scanner.admission.dispatch import BoundPolicy
+from scanner.audit.fast_eligibility import choice_of, sees_data, traits_of
+from scanner.audit.fast_policy import SKIPS, BindingChoice, FastPolicy, Inputs, NotPassed, PassTest
+from scanner.model.outcome import Check
+from scanner.model.policy import BindingKey
+from scanner.model.resource import Kind, Resource
+from scanner.model.scan import OutcomeName, TallyKey
+from scanner.policies.plan import KindPlan
+
+_OFTEN = 64
+"""So many objects for which a function raises are no exceptions."""
+
+
+class NamespacePolicies:
+    """The policies for the objects of a namespace: those with a quick way, and those for the judge.
+
+    Namespaces to which the same policies apply have one in common.
+    """
+
+    def __init__(
+        self,
+        quicks: Iterable[FastPolicy],
+        judged: Iterable[tuple[BoundPolicy, Kind]],
+        mutating: Iterable[tuple[BoundPolicy, Kind]] = (),
+    ) -> None:
+        """Put policies together that look at the same inputs: those are made once for an object.
+
+        `mutating` are all that may change one, in their order, whichever way they are asked.
+        """
+        self.mutating = tuple(mutating)
+        groups: dict[tuple[object, ...], list[FastPolicy]] = {}
+        for quick in quicks:
+            groups.setdefault(quick.needs, []).append(quick)
+        self._groups = tuple(groups.values())
+        self._tests: dict[int, tuple[tuple[Callable[[Resource], Inputs], tuple[PassTest, ...]], ...]] = {}
+        self._raised: Counter[FastPolicy] = Counter()
+        self.quicks = tuple(quick for group in self._groups for quick in group)
+        self.judged = tuple(judged)
+
+    def held_back(self, resource: Resource, size: int) -> list[NotPassed]:
+        """The quick ones that an object whose JSON text has so many bytes does not simply pass."""
+        groups = self._tests.get(size.bit_length())
+        if groups is None:
+            groups = self._tests[size.bit_length()] = self._of_size(1 << size.bit_length())
+        held: list[NotPassed] = []
+        for made, tests in groups:
+            inputs = made(resource)
+            for test in tests:
+                answer = None
+                try:
+                    answer = test[0](inputs)
+                    if answer is True:
+                        continue
+                except Exception:  # noqa: BLE001 - whatever it is, it is met again where it can be said
+                    self._raise(test.quick)
+                held.append(NotPassed(test, inputs, skips=answer is SKIPS))
+        return held
+
+    def _raise(self, quick: FastPolicy) -> None:
+        """Take note of a function that raises: if many do, another form of it may not, or the exact evaluator has the answer."""
+        self._raised[quick] += 1
+        if self._raised[quick] == _OFTEN:
+            quick.use_fallback()
+            self._tests.clear()
+
+    def _of_size(self, size: int) -> tuple[tuple[Callable[[Resource], Inputs], tuple[PassTest, ...]], ...]:
+        return tuple((group[0].inputs, tuple(quick.test(size) for quick in group)) for group in self._groups)
+
+
+class NamespaceCounts:
+    """What the objects of one namespace come to, counted until it is emptied."""
+
+    __slots__ = ("_held", "_namespace", "_others", "_ruled", "_seen", "_skipped", "shape")
+
+    def __init__(self, namespace: str, shape: NamespacePolicies) -> None:
+        """Begin with nothing."""
+        self.shape = shape
+        self._namespace = namespace
+        self._seen = 0
+        self._held: Counter[FastPolicy] = Counter()
+        self._ruled: Counter[FastPolicy] = Counter()
+        self._skipped: Counter[FastPolicy] = Counter()
+        self._others: Counter[tuple[FastPolicy, Check, OutcomeName]] = Counter()
+
+    def held_back(self, resource: Resource, size: int) -> list[NotPassed]:
+        """See `NamespacePolicies.held_back`, without those whose conditions are false. All others are counted as passed."""
+        self._seen += 1
+        held = []
+        for one in self.shape.held_back(resource, size):
+            quick = one.test.quick
+            self._held[quick] += 1
+            if one.skips:
+                self._skipped[quick] += 1
+            else:
+                held.append(one)
+        return held
+
+    def rule(self, quick: FastPolicy, outcomes: Iterable[tuple[Check, OutcomeName]]) -> None:
+        """Count the outcomes of a policy that held an object back."""
+        self._ruled[quick] += 1
+        for check, outcome in outcomes:
+            self._others[quick, check, outcome] += 1
+
+    def empty_into(self, tallies: Counter[TallyKey], matched: Counter[BindingKey], kind: Kind) -> None:
+        """Add what was counted: outcomes, and the objects that each binding matched."""
+        for quick in self.shape.quicks:
+            passed, skipped = self._seen - self._held[quick], self._skipped[quick]
+            counts = [(check, OutcomeName.PASSED, passed) for check in quick.checks] if passed else []
+            counts += [(check, OutcomeName.SKIPPED, skipped) for check in quick.checks] if skipped else []
+            counts += [(check, name, number) for (one, check, name), number in self._others.items() if one is quick]
+            for binding in quick.bindings:
+                matched[binding.key] += passed + skipped + self._ruled[quick]
+                for check, outcome, number in counts:
+                    tallies[quick.key(binding, check, outcome, kind, self._namespace)] += number
+        self._seen = 0
+        for counter in (self._held, self._ruled, self._skipped, self._others):
+            counter.clear()
+
+
+class FastPath:
+    """The policies of one list, by namespace. Counts what it decides, until it is emptied."""
+
+    def __init__(self, world: EvaluationContext, plan: KindPlan) -> None:
+        """Take the policies of a list."""
+        self._world = world
+        self._plan = plan
+        self._traits = [traits_of(bound, plan.kind) for bound, _ in plan.policies]
+        self._everywhere: dict[int, BindingChoice | None] = {}
+        self._quicks: dict[tuple[object, ...], FastPolicy | None] = {}
+        self._shapes: dict[tuple[FastPolicy | None, ...], NamespacePolicies] = {}
+        self._meshes: dict[str, NamespaceCounts] = {}
+        self._touched: dict[str, NamespaceCounts] = {}
+        self.withholds = (plan.kind.group, plan.kind.kind) == ("", "Secret") and not any(map(sees_data, plan.policies))
+        """Whether the data of these objects, which are Secrets, is nothing that any policy reads."""
+
+    def mesh(self, namespace: str) -> NamespaceCounts:
+        """The policies for the objects of a namespace."""
+        mesh = self._touched.get(namespace)
+        if mesh is None:
+            mesh = self._meshes.get(namespace) or NamespaceCounts(namespace, self._shape(namespace))
+            self._meshes[namespace] = self._touched[namespace] = mesh
+        return mesh
+
+    def _shape(self, namespace: str) -> NamespacePolicies:
+        found = tuple(self.quick(number, namespace) for number in range(len(self._plan.policies)))
+        if found not in self._shapes:
+            judged = (policy for quick, policy in zip(found, self._plan.policies, strict=True) if quick is None)
+            mutating = (policy for policy in self._plan.policies if policy[0].policy.mutations)
+            self._shapes[found] = NamespacePolicies(
+                (quick for quick in found if quick and quick.bindings), judged, mutating
+            )
+        return self._shapes[found]
+
+    def quick(self, number: int, namespace: str) -> FastPolicy | None:
+        """The quick way of one of the policies for the objects of a namespace, None where there is none.
+
+        Without bindings it looks at none of them.
+        """
+        bound, original = self._plan.policies[number]
+        traits = self._traits[number]
+        try:
+            chosen = self._choice(number, namespace) if traits.plain else None
+        except Exception:  # noqa: BLE001 - whatever it is, the judge meets it for every object, and says so
+            return None
+        if chosen is None:
+            return None
+        read = namespace if traits.reads_namespace else ""
+        key = (number, chosen.key, read)
+        if key not in self._quicks:
+            self._quicks[key] = FastPolicy(bound, original, chosen, self._plan.kind, namespace, self._world)
+        return self._quicks[key]
+
+    def _choice(self, number: int, namespace: str) -> BindingChoice | None:
+        """How a policy looks at the objects of a namespace; of one that cannot tell namespaces apart it is asked once."""
+        if number in self._everywhere:
+            return self._everywhere[number]
+        bound, original = self._plan.policies[number]
+        chosen = choice_of(bound, original, self._plan.kind, namespace, self._world)
+        if self._traits[number].everywhere:
+            self._everywhere[number] = chosen
+        return chosen
+
+    def empty_into(self, tallies: Counter[TallyKey], matched: Counter[BindingKey]) -> None:
+        """Add what has been counted since the last time: outcomes, and the objects that each binding matched."""
+        for mesh in self._touched.values():
+            mesh.empty_into(tallies, matched, self._plan.kind)
+        self._touched.clear()

@@ -1,0 +1,64 @@
+"""The identity of a finding across scans, and whether admission would deny because of it."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import lru_cache
+from typing import assert_never
+
+from scanner.model.outcome import (
+    Check,
+    CheckKind,
+    Errored,
+    Violated,
+    WouldChange,
+)
+from scanner.model.policy import Invocation
+from scanner.model.resource import Resource
+
+
+def fingerprint(invocation: Invocation, check: Check, resource: Resource, *, by_name: bool) -> str:
+    """64 hex digits that name one finding across scans: who says what about which object."""
+    policy, binding, param = invocation.policy, invocation.binding, invocation.param
+    uid = "" if by_name else resource.uid
+    identity = uid or f"{resource.kind.group}/{resource.kind.kind}/{resource.namespace}/{resource.name}"
+    place = f"{param.namespace}/{param.name}" if param else ""
+    ordinal = _ordinal(invocation, check) if check.index else 0
+    digest = _who(policy.language, policy.name, binding.name, place, check.kind, check.expression, ordinal).copy()
+    digest.update(identity.encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()
+
+
+@lru_cache(maxsize=4096)
+def _who(
+    language: str, policy: str, binding: str, param: str, kind: CheckKind, expression: str, ordinal: int
+) -> hashlib._Hash:
+    """The digest of who says it, to which what it is said about is added."""
+    parts = (language, policy, binding, param, kind.value, expression.strip(), str(ordinal), "")
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass"))
+
+
+def _ordinal(invocation: Invocation, check: Check) -> int:
+    """Which one this is among checks with the same expression, so that inserting a check renames no other."""
+    policy = invocation.policy
+    match check.kind:
+        case CheckKind.VALIDATION:
+            texts = [validation.expression for validation in policy.validations]
+        case CheckKind.AUDIT_ANNOTATION:
+            texts = [annotation.value_expression for annotation in policy.audit_annotations]
+        case CheckKind.MUTATION:
+            texts = [mutation.expression for mutation in policy.mutations]
+        case CheckKind.CONDITIONS | CheckKind.CONFIGURATION:
+            return 0
+        case _ as never:
+            assert_never(never)
+    return sum(text.strip() == check.expression.strip() for text in texts[: check.index])
+
+
+def denies(outcome: Violated | WouldChange | Errored, invocation: Invocation) -> bool:
+    """Whether admission would refuse the object because of this outcome."""
+    if isinstance(outcome, WouldChange):
+        return False
+    if isinstance(outcome, Violated):
+        return "Deny" in invocation.binding.actions
+    return outcome.would_deny and (outcome.always or "Deny" in invocation.binding.actions)

@@ -1,0 +1,85 @@
+"""The items of a page of a list, decoded as kube-apiserver decodes them."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+import orjson
+
+from scanner.cel.stack import with_room
+from scanner.model.json import Json
+from scanner.model.resource import Kind, Page
+
+# Where an integer of JSON may begin; the digits within a checksum are none.
+_LONG_NUMBER = re.compile(rb"(?:^|[\s:,\[-])[0-9]{19}")
+
+
+_DIGITS = bytes(ord("0") if chr(byte).isdigit() and byte < 128 else ord(" ") for byte in range(256))  # noqa: PLR2004
+
+
+_LONG_RUN = b"0" * 19
+
+
+_INT64 = 2**63
+
+
+_QUOTED = 200
+
+
+def item_fault(kind: Kind, item: Json) -> str:
+    """Why an item of a list is no object of its kind, or an empty string. Lists of built-in kinds leave the kind out."""
+    metadata = item.get("metadata") if isinstance(item, dict) else None
+    if not isinstance(item, dict) or not isinstance(metadata, dict):
+        return "an item of the list has no metadata"
+    stated = item.get("apiVersion") or kind.api_version, item.get("kind") or kind.kind
+    if stated != (kind.api_version, kind.kind):
+        return f"an item of the list is another object: {stated[0]} {stated[1]}"[:_QUOTED]
+    return "" if metadata.get("name") else "an item of the list has no name"
+
+
+class _List(msgspec.Struct):
+    """What is needed of a list: where its items are in the text."""
+
+    items: list[msgspec.Raw] | None
+
+
+_LIST = msgspec.json.Decoder(_List)
+
+
+def decode(page: Page) -> list[Json]:
+    """The items of a page. Raises ValueError for what is not a list of items."""
+    return [decoded(text) for text in listed(page)]
+
+
+def listed(page: Page) -> list[memoryview]:
+    """The JSON texts of a page's items. Raises ValueError for what is not a list of items."""
+    try:
+        document = with_room(lambda: _LIST.decode(page.data))
+    except msgspec.ValidationError:
+        raise ValueError("it has no list of items") from None
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise ValueError(str(error)) from None
+    return [memoryview(item) for item in document.items or ()]
+
+
+def decoded(text: memoryview) -> Json:
+    """The value of a JSON text. Raises ValueError for what is none."""
+    value: Json = orjson.loads(text)
+    return _in_range(value) if may_have_long_numbers(bytes(text)) and _LONG_NUMBER.search(text) else value
+
+
+def may_have_long_numbers(text: bytes) -> bool:
+    """Whether there are so many digits in a row that they could be a number beyond 64 bits."""
+    return _LONG_RUN in text.translate(_DIGITS)
+
+
+def _in_range(value: Json) -> Json:
+    """The API server's decoder makes doubles of integers beyond 64 bits."""
+    if isinstance(value, dict):
+        return {key: _in_range(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_in_range(item) for item in value]
+    if isinstance(value, int) and not -_INT64 <= value < _INT64:
+        return float(value)
+    return value

@@ -1,0 +1,329 @@
+"""One raw page in, its outcomes out: the part of the line that needs neither the cluster nor the store.
+
+Objects are decoded, judged by every policy that may match them, and dropped; only counts, findings and gaps leave.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from typing import assert_never
+
+import orjson
+
+from scanner.admission.context import EvaluationContext
+from scanner.admission.cost_budget import BudgetUse
+from scanner.admission.dispatch import BoundPolicy, InvocationResult, judge
+from scanner.audit import redact
+from scanner.audit.evidence import Evidence, evidence
+from scanner.audit.fast_path import FastPath, NamespaceCounts
+from scanner.audit.fast_policy import NotPassed
+from scanner.audit.findings import denies, fingerprint
+from scanner.audit.items import decoded, item_fault, listed, may_have_long_numbers
+from scanner.audit.tally import counted_as, tally_key
+from scanner.errors import AuthorizerFailed, SchemaUnknown
+from scanner.model.json import Json, as_object
+from scanner.model.outcome import (
+    CheckResult,
+    Errored,
+    Finding,
+    Gap,
+    GapKind,
+    Passed,
+    Skipped,
+    Violated,
+    WouldChange,
+)
+from scanner.model.policy import BindingKey, PolicyKey
+from scanner.model.resource import Kind, Page, Resource, resource_of
+from scanner.model.scan import PageResult, TallyKey
+from scanner.policies.mutating.together import Together, invocations, together
+from scanner.policies.plan import KindPlan
+
+
+@dataclass(frozen=True, slots=True)
+class PageEvaluator:
+    """What is needed to judge pages; `by_name` identifies objects by name, as for files, instead of by UID."""
+
+    world: EvaluationContext
+    exclude_namespaces: tuple[str, ...] = ()
+    by_name: bool = False
+    sieves: dict[Kind, FastPath] = field(default_factory=dict, compare=False, repr=False)
+
+    def page(self, page: Page, plan: KindPlan, known: AbstractSet[str] = frozenset()) -> PageResult:
+        """Judge every object of a page but those that are `known`, and none of them twice."""
+        sheet = _PageTally(self.world, gaps=[])
+        try:
+            items = listed(page)
+        except ValueError as error:
+            sheet.gaps.append(Gap(GapKind.OBJECT, _where(page.kind), f"the page could not be decoded: {error}"))
+            return _result(page, sheet)
+        fast_path = self.sieves.setdefault(page.kind, FastPath(self.world, plan))
+        read = decoded if may_have_long_numbers(page.data) else orjson.loads
+        for text in items:
+            resource = self._resource(page.kind, text, read, sheet)
+            if resource is not None and _is_new(resource, known, sheet):
+                sheet.objects += 1
+                resource = redact.without_data(resource) if fast_path.withholds else resource
+                self._object(resource, fast_path.mesh(resource.namespace), len(text), sheet)
+            # Gone before the next is decoded, whose parts then take its place in memory, and in the processor's caches.
+            resource = None
+        fast_path.empty_into(sheet.tallies, sheet.matched)
+        return _result(page, sheet)
+
+    def _resource(
+        self, kind: Kind, text: memoryview, read: Callable[[memoryview], Json], sheet: _PageTally
+    ) -> Resource | None:
+        """The object that a text describes, unless the user left it out or it is none, which is a gap."""
+        try:
+            item = read(text)
+        except ValueError as error:
+            sheet.gaps.append(Gap(GapKind.OBJECT, _where(kind), f"an item of the list could not be decoded: {error}"))
+            return None
+        if fault := item_fault(kind, item):
+            sheet.gaps.append(Gap(GapKind.OBJECT, _where(kind), fault))
+            return None
+        resource = resource_of(kind, {**as_object(item), "apiVersion": kind.api_version, "kind": kind.kind})
+        return None if self._excluded(resource.namespace) else resource
+
+    def _excluded(self, namespace: str) -> bool:
+        return bool(namespace) and any(fnmatchcase(namespace, pattern) for pattern in self.exclude_namespaces)
+
+    def _object(self, resource: Resource, mesh: NamespaceCounts, size: int, sheet: _PageTally) -> None:
+        if resource.namespace and self.world.namespace(resource.namespace) is None:
+            why = "its namespace was not in the list of namespaces: created or deleted while scanning; scan again"
+            sheet.gaps.append(Gap(GapKind.OBJECT, _where(resource.kind, resource), why))
+            return
+        sheet.changing.clear()
+        held = mesh.held_back(resource, size)
+        matched = len(held) < len(mesh.shape.quicks)
+        for one in held:
+            quick = one.test.quick
+            matched |= self._ruled(resource, mesh, one, sheet) or self._policy(
+                resource, quick.bound, quick.original, sheet
+            )
+        for bound, original in mesh.shape.judged:
+            matched |= self._policy(resource, bound, original, sheet)
+        sheet.held = {one.test.quick.bound.policy.key for one in held}
+        self._drift(resource, mesh.shape.mutating, sheet)
+        sheet.evaluated += matched
+
+    def _ruled(self, resource: Resource, mesh: NamespaceCounts, held: NotPassed, sheet: _PageTally) -> bool:
+        """Whether a policy that an object does not simply pass could be evaluated without the judge."""
+        quick = held.test.quick
+        try:
+            check_results = quick.check_results(resource, held)
+            if check_results is None:
+                return False
+            check_results = quick.bound.heard(check_results, resource, self.world.namespace(resource.namespace))
+            request = quick.request(resource)
+            invocation_results = [
+                InvocationResult(it, quick.operation, resource, check_results, request) for it in quick.invocations
+            ]
+            findings = [
+                finding
+                for invocation_result in invocation_results
+                for finding in self._findings(invocation_result, quick.bound)
+            ]
+        except Exception:  # noqa: BLE001 - the judge will meet it again, and say where
+            return False
+        sheet.findings += findings
+        mesh.rule(quick, ((check_result.check, counted_as(check_result)) for check_result in check_results))
+        return True
+
+    def _drift(self, resource: Resource, mutating: Sequence[tuple[BoundPolicy, Kind]], sheet: _PageTally) -> None:
+        """What mutating policies would change, each by itself and all of them together."""
+        try:
+            drifts = any(
+                isinstance(it.outcome, WouldChange)
+                for _, invocation_result in sheet.changing
+                for it in invocation_result.check_results
+            )
+            joint = _joint(resource, mutating, sheet) if drifts else None
+            for bound, invocation_result in sheet.changing:
+                sheet.findings.extend(self._findings(_joined(invocation_result, joint), bound))
+        except Exception as error:  # noqa: BLE001 - see below
+            why = f"internal error while its mutating policies were combined: {type(error).__name__}; please report it"
+            sheet.gaps.append(Gap(GapKind.EVALUATION, _where(resource.kind, resource), why))
+
+    def _policy(self, resource: Resource, bound: BoundPolicy, original: Kind, sheet: _PageTally) -> bool:
+        sheet.last_use.worst = 0.0
+        try:
+            invocation_results = tuple(judge(bound, resource, original, sheet.world))
+            changing = tuple(
+                (bound, invocation_result) for invocation_result in invocation_results if bound.policy.mutations
+            )
+            judged = () if changing else invocation_results
+            findings = tuple(
+                finding for invocation_result in judged for finding in self._findings(invocation_result, bound)
+            )
+        except SchemaUnknown as error:
+            sheet.unevaluable(Gap(GapKind.EVALUATION, _where(resource.kind), f"policy {bound.policy.name}: {error}"))
+            return False
+        except AuthorizerFailed as error:
+            why = f"policy {bound.policy.name}: {error}"
+            sheet.gaps.append(Gap(GapKind.EVALUATION, _where(resource.kind, resource), why))
+            return False
+        except Exception as error:  # noqa: BLE001 - a fault of ours must not pass for a verdict, nor stop the scan
+            why = f"internal error while policy {bound.policy.name} was evaluated: {type(error).__name__}; please report it"
+            sheet.gaps.append(Gap(GapKind.EVALUATION, _where(resource.kind, resource), why))
+            return False
+        if sheet.last_use.worst > sheet.budget_use.get(bound.policy.key, 0.0):
+            sheet.budget_use[bound.policy.key] = sheet.last_use.worst
+        sheet.findings.extend(findings)
+        sheet.changing.extend(changing)
+        sheet.matched.update({invocation_result.invocation.binding.key for invocation_result in invocation_results})
+        if bound.policy.param_kind:
+            sheet.without_param.update(
+                invocation_result.invocation.binding.key
+                for invocation_result in invocation_results
+                if not invocation_result.check_results
+            )
+        sheet.tallies.update(
+            tally_key(invocation_result, check_result, bound)
+            for invocation_result in invocation_results
+            for check_result in invocation_result.check_results
+        )
+        return bool(invocation_results)
+
+    def _findings(self, invocation_result: InvocationResult, bound: BoundPolicy) -> Iterator[Finding]:
+        for check_result in invocation_result.check_results:
+            match check_result.outcome:
+                case Violated() | WouldChange() | Errored() as outcome:
+                    safe = redact.safe(outcome, check_result.check, invocation_result, bound.compiled)
+                    yield self._finding(
+                        invocation_result, check_result, safe, evidence(invocation_result, check_result, bound)
+                    )
+                case Passed() | Skipped():
+                    pass
+                case _ as never:
+                    assert_never(never)
+
+    def _finding(
+        self,
+        invocation_result: InvocationResult,
+        check_result: CheckResult,
+        outcome: Violated | WouldChange | Errored,
+        why: Evidence,
+    ) -> Finding:
+        invocation, resource, check = invocation_result.invocation, invocation_result.resource, check_result.check
+        return Finding(
+            fingerprint=fingerprint(invocation, check, resource, by_name=self.by_name),
+            policy=invocation.policy.name,
+            binding=invocation.binding.name,
+            param_namespace=invocation.param.namespace if invocation.param else "",
+            param_name=invocation.param.name if invocation.param else "",
+            check=check,
+            outcome=outcome,
+            api_version=resource.kind.api_version,
+            kind=resource.kind.kind,
+            namespace=resource.namespace,
+            name=resource.name,
+            uid=resource.uid,
+            resource_version=resource.resource_version,
+            operation=invocation_result.operation,
+            actions=invocation.binding.actions,
+            denies=not check_result.excepted_by and denies(outcome, invocation),
+            excepted_by=check_result.excepted_by,
+            language=invocation.policy.language,
+            evidence=why,
+        )
+
+
+def _joint(resource: Resource, mutating: Iterable[tuple[BoundPolicy, Kind]], sheet: _PageTally) -> Together | None:
+    """What all policies make of an object that some change: those that leave it alone may not, once others were there."""
+    acting = [
+        (bound, invocation_result)
+        for bound, original in mutating
+        for invocation_result in invocations(bound, resource, original, sheet.world)
+    ]
+    judged = sheet.held | {bound.policy.key for bound, _ in sheet.changing}
+    try:
+        found = together(acting, {bound.policy.key for bound, _ in acting} - judged)
+    except (SchemaUnknown, AuthorizerFailed):
+        return None
+    return found and redact.joint(found, acting)
+
+
+class _PageTally:
+    """What a page adds up to while it is judged. `world` is the world of the page, which feels its strain."""
+
+    def __init__(self, world: EvaluationContext, gaps: list[Gap]) -> None:
+        self.last_use = BudgetUse()
+        self.world = replace(world, budget_use=self.last_use)
+        self.gaps = gaps
+        self.findings: list[Finding] = []
+        self.changing: list[tuple[BoundPolicy, InvocationResult]] = []
+        self.held: set[PolicyKey] = set()
+        self.tallies: Counter[TallyKey] = Counter()
+        self.matched: Counter[BindingKey] = Counter()
+        self.budget_use: dict[PolicyKey, float] = {}
+        self.without_param: Counter[BindingKey] = Counter()
+        self.objects = 0
+        self.evaluated = 0
+        self.identities: dict[str, None] = {}
+        self.repeated = 0
+
+    def unevaluable(self, gap: Gap) -> None:
+        """What no object of the page can be asked is said once."""
+        if gap not in self.gaps:
+            self.gaps.append(gap)
+
+
+def _joined(invocation_result: InvocationResult, joint: Together | None) -> InvocationResult:
+    """A ruling that says what other policies do to the same object."""
+    if joint is None:
+        return invocation_result
+    check_results = tuple(
+        replace(it, outcome=_beside(it.outcome, joint)) if isinstance(it.outcome, WouldChange) else it
+        for it in invocation_result.check_results
+    )
+    return replace(invocation_result, check_results=check_results)
+
+
+def _beside(outcome: WouldChange, joint: Together) -> WouldChange:
+    return replace(
+        outcome,
+        together=joint.patch,
+        order_matters=joint.order_matters,
+        undone=joint.undone,
+        refused=joint.refused,
+    )
+
+
+def _result(page: Page, sheet: _PageTally) -> PageResult:
+    return PageResult(
+        api_version=page.kind.api_version,
+        kind=page.kind.kind,
+        number=page.number,
+        objects=sheet.objects,
+        evaluated=sheet.evaluated,
+        findings=tuple(sheet.findings),
+        tallies=dict(sheet.tallies),
+        matched=dict(sheet.matched),
+        budget_use=sheet.budget_use,
+        without_param=dict(sheet.without_param),
+        gaps=tuple(sheet.gaps),
+        identities=tuple(sheet.identities),
+        repeated=sheet.repeated,
+    )
+
+
+def _is_new(resource: Resource, known: AbstractSet[str], sheet: _PageTally) -> bool:
+    """Whether an object comes for the first time. A list that was begun again shows some of them twice."""
+    identity = resource.uid or f"{resource.namespace}/{resource.name}"
+    if identity in known or identity in sheet.identities:
+        sheet.repeated += 1
+        return False
+    sheet.identities[identity] = None
+    return True
+
+
+def _where(kind: Kind, resource: Resource | None = None) -> str:
+    prefix = f"{kind.api_version}/{kind.kind}"
+    if resource is None:
+        return prefix
+    return f"{prefix} {resource.namespace}/{resource.name}" if resource.namespace else f"{prefix} {resource.name}"

@@ -1,0 +1,326 @@
+"""No secret leaves the process: applied to every text before it becomes part of a finding.
+
+The values of Secrets and of container environment variables are masked wherever they appear. Where an expression reads
+a Secret's data, or the Secret as a whole, or computes something from another secret, what it says and what it would change
+are withheld altogether: parts of a value could not be recognised.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import assert_never
+
+from scanner.admission.compiled import CompiledPolicy, Expression
+from scanner.admission.dispatch import BoundPolicy, InvocationResult
+from scanner.admission.results import written_message
+from scanner.audit.secret_values import HIDDEN, SHORTEST_SECRET, is_secret, without
+from scanner.audit.sensitive_fields import LAST_APPLIED, MASK
+from scanner.audit.taint import carried_texts, documents_of, taint
+from scanner.model.json import Json
+from scanner.model.outcome import Change, Check, CheckKind, Errored, Violated, WouldChange
+from scanner.model.resource import Resource
+from scanner.policies.kyverno.libraries.needs import ANY, needs
+from scanner.policies.mutating.together import Together
+
+WITHHELD = "[redacted: the message reads the data of a Secret]"
+WITHHELD_ERROR = "[redacted: the expression reads the data of a Secret]"
+WITHHELD_VALUE = "[redacted: a value of a Secret]"
+WITHHELD_ANY = "[redacted: it may hold a secret]"
+# Whole objects of a Secret never show: a change of all its metadata may hold the copy that kubectl keeps of its data.
+_SHOWN_OF_SECRETS = (
+    "/metadata/labels",
+    "/metadata/annotations/",
+    "/metadata/finalizers",
+    "/metadata/ownerReferences",
+    "/type",
+    "/immutable",
+)
+# Where a Secret holds its data; kubectl keeps a copy of all of it in an annotation.
+_AREAS = (("data",), ("stringData",), ("metadata", "annotations", LAST_APPLIED))
+_LONGEST_BEFORE = 2000
+_DATA = ("data", "stringData")
+_NO_KEY = "no such key: "
+# By depth: what a path may be said to begin with. Below, there are keys and numbers that may be computed.
+_FIELDS = (
+    frozenset({"metadata", "spec", "status", "data", "stringData", "binaryData", "type", "immutable"}),
+    frozenset({"labels", "annotations", "finalizers", "ownerReferences"}),
+)
+_NESTED = re.compile(r'^(composited variable "[^"]*" fails to evaluate: )+')
+
+
+def safe(
+    outcome: Violated | WouldChange | Errored,
+    check: Check,
+    invocation_result: InvocationResult,
+    compiled: CompiledPolicy,
+) -> Violated | WouldChange | Errored:
+    """The outcome as it may be stored and shown."""
+    match outcome:
+        case Violated():
+            return _safe_violation(outcome, check, invocation_result, compiled)
+        case WouldChange():
+            return _safe_change(outcome, check, invocation_result, compiled)
+        case Errored():
+            return _safe_error(outcome, check, invocation_result, compiled)
+        case _ as never:
+            assert_never(never)
+
+
+def _safe_violation(
+    outcome: Violated, check: Check, invocation_result: InvocationResult, compiled: CompiledPolicy
+) -> Violated:
+    if outcome.message == written_message(compiled.policy.validations[check.index]):
+        return outcome
+    reads = compiled.message_reads(check.index)
+    if _reads_secret(reads, invocation_result) or _reads_other_secrets(reads, compiled):
+        return replace(outcome, message=WITHHELD)
+    found = taint(compiled, compiled.validations[check.index][2], documents_of(invocation_result))
+    if found.computes:
+        return replace(outcome, message=WITHHELD_ANY)
+    hidden = (
+        _hidden(invocation_result)
+        if found.carries
+        else HIDDEN.of(invocation_result.resource, invocation_result.invocation.param)
+    )
+    return replace(outcome, message=without(outcome.message, hidden))
+
+
+def _hidden(invocation_result: InvocationResult) -> frozenset[str]:
+    """Everything that may be recognised of secrets: as it stands, without the blanks around it, and as JSON writes it."""
+    found = HIDDEN.of(invocation_result.resource, invocation_result.invocation.param) | carried_texts(
+        documents_of(invocation_result)
+    )
+    forms = {form for text in found for form in (text, text.strip(), json.dumps(text, ensure_ascii=False)[1:-1])}
+    return frozenset(form for form in forms if len(form) >= SHORTEST_SECRET)
+
+
+def _safe_change(
+    outcome: WouldChange, check: Check, invocation_result: InvocationResult, compiled: CompiledPolicy
+) -> WouldChange:
+    """The change without values of Secrets and of the environment; in a Secret, only metadata is shown at all."""
+    hidden = _hidden(invocation_result)
+    shown = tuple(_safe_operation(change, invocation_result, hidden) for change in outcome.patch)
+    return replace(
+        outcome,
+        patch=_withheld_changes(outcome.patch) if _may_write_secrets(check, invocation_result, compiled) else shown,
+        together=tuple(_safe_operation(change, invocation_result, hidden) for change in outcome.together),
+    )
+
+
+def _may_write_secrets(check: Check, invocation_result: InvocationResult, compiled: CompiledPolicy) -> bool:
+    """Whether a mutation may put into the object what it, or one before it, made of a secret.
+
+    What it only hands on by itself is recognised as it stands; what was handed on before may be in any form by then.
+    """
+    *before, own = _shaping(check, compiled)
+    if _is_of_secrets((own, *before), invocation_result, compiled):
+        return True
+    documents = documents_of(invocation_result)
+    found = taint(compiled, own, documents)
+    if found.computes or (found.carries and _runs_again(compiled)):
+        return True
+    return any(taint(compiled, one, documents) for one in before)
+
+
+def _runs_again(compiled: CompiledPolicy) -> bool:
+    return compiled.policy.reinvocation_policy == "IfNeeded"
+
+
+def _shaping(check: Check, compiled: CompiledPolicy) -> tuple[Expression, ...]:
+    """The expressions that an outcome of a check depends on, its own last: mutations see what those before them did."""
+    own = compiled.deciding(check)
+    if check.kind is CheckKind.MUTATION:
+        others = compiled.mutations if _runs_again(compiled) else compiled.mutations[: check.index]
+        return (*(one for one in others if one is not own[0]), *own)
+    return (*compiled.mutations, *own) if check.kind is CheckKind.CONDITIONS else own
+
+
+def _is_of_secrets(
+    expressions: Iterable[Expression], invocation_result: InvocationResult, compiled: CompiledPolicy
+) -> bool:
+    reads = frozenset(path for expression in expressions for path in expression.paths)
+    return _reads_secret(reads, invocation_result) or _reads_other_secrets(reads, compiled)
+
+
+def _withheld_changes(changes: Iterable[Change]) -> tuple[Change, ...]:
+    """That something would change, and about where. How many parts there are may tell how long a secret is."""
+    found = (
+        Change(
+            change.op,
+            _known_place(change.path),
+            None if change.op == "remove" else WITHHELD_ANY,
+            None if change.op == "add" else WITHHELD_ANY,
+        )
+        for change in changes
+    )
+    return tuple({(change.op, change.path): change for change in found}.values())
+
+
+def _known_place(path: str) -> str:
+    """The beginning of a path that names fields which every object may have, never a key."""
+    steps = path.split("/")[1:]
+    known = [step for step in steps[:1] if step in _FIELDS[0]]
+    known += [step for step in steps[1:2] if known == ["metadata"] and step in _FIELDS[1]]
+    return "/".join(["", *known, *([MASK] if len(steps) > len(known) else [])])
+
+
+def joint(found: Together, acting: Sequence[tuple[BoundPolicy, InvocationResult]]) -> Together:
+    """What several policies do to an object, without what any of them may have made of a secret."""
+    patches = any(
+        _has_taint(bound.compiled.mutations, invocation_result, bound.compiled) for bound, invocation_result in acting
+    )
+    errors = patches or any(
+        _has_taint((one for _, one in bound.compiled.conditions), invocation_result, bound.compiled)
+        for bound, invocation_result in acting
+    )
+    resource, params = acting[0][1].resource, [invocation_result.invocation.param for _, invocation_result in acting]
+    refused = text(found.refused, resource, *params)
+    return replace(
+        found,
+        patch=_withheld_changes(found.patch) if patches else found.patch,
+        refused=WITHHELD_ANY if errors and refused and refused != WITHHELD else refused,
+    )
+
+
+def may_tell_secrets(asked: Iterable[tuple[CompiledPolicy, InvocationResult]]) -> bool:
+    """Whether what some policies say or do may hold a secret of the object that they are asked about."""
+    return any(
+        _has_taint((one for _, one in compiled.expressions()), invocation_result, compiled)
+        for compiled, invocation_result in asked
+    )
+
+
+def _has_taint(
+    expressions: Iterable[Expression], invocation_result: InvocationResult, compiled: CompiledPolicy
+) -> bool:
+    asked, documents = tuple(expressions), documents_of(invocation_result)
+    return _is_of_secrets(asked, invocation_result, compiled) or any(taint(compiled, one, documents) for one in asked)
+
+
+def text(said: str, resource: Resource, *params: Resource | None) -> str:
+    """A text of the API server, without secrets: which parts of it an expression took from a Secret cannot be known."""
+    if said and any(is_secret(one) for one in (resource, *params)):
+        return WITHHELD
+    return masked(said, resource, *params)
+
+
+def _safe_operation(change: Change, invocation_result: InvocationResult, hidden: frozenset[str]) -> Change:
+    change = replace(change, was=_shortened(change.was))
+    hides = is_secret(invocation_result.resource) and not change.path.startswith(_SHOWN_OF_SECRETS)
+    if hides or LAST_APPLIED.replace("/", "~1") in change.path:
+        return replace(change, value=_withheld(change.value), was=_withheld(change.was))
+    return replace(change, value=_masked_value(change.value, hidden), was=_masked_value(change.was, hidden))
+
+
+def _shortened(value: Json) -> Json:
+    """What stood there before, for readers alone: nobody reads a megabyte, and no database should keep it."""
+    if isinstance(value, bool | int | float | None):
+        return value
+    size = len(value) if isinstance(value, str) else len(repr(value))
+    return value if size <= _LONGEST_BEFORE else f"[{size:,} characters]"
+
+
+def _withheld(value: Json) -> Json:
+    return None if value is None else WITHHELD_VALUE
+
+
+def _masked_value(value: Json, hidden: frozenset[str]) -> Json:
+    """A value with every text in it masked."""
+    match value:
+        case str():
+            return without(value, hidden)
+        case bool() | int() | float() | None:
+            return value
+        case Mapping():
+            return {key: _masked_value(one, hidden) for key, one in value.items()}
+        case _:
+            return [_masked_value(one, hidden) for one in value]
+
+
+def _safe_error(
+    outcome: Errored, check: Check, invocation_result: InvocationResult, compiled: CompiledPolicy
+) -> Errored:
+    asked, documents = _shaping(check, compiled), documents_of(invocation_result)
+    reads = frozenset(path for expression in asked for path in expression.paths)
+    secret = _reads_secret(reads, invocation_result) or _reads_other_secrets(reads, compiled)
+    held = secret or any(taint(compiled, one, documents) for one in asked)
+    if held and not _plain(outcome.message, check, reads):
+        cause = WITHHELD_ERROR if secret else WITHHELD_ANY
+        return replace(outcome, message=_prefix(outcome.message, check) + cause)
+    # The errors of patches quote what stands in the object, whatever the expression reads.
+    hidden = (
+        _hidden(invocation_result)
+        if compiled.mutations
+        else HIDDEN.of(invocation_result.resource, invocation_result.invocation.param)
+    )
+    return replace(outcome, message=without(outcome.message, hidden))
+
+
+def _plain(message: str, check: Check, reads: Iterable[tuple[str, ...]]) -> bool:
+    return is_plain_error(message.removeprefix(_prefix(message, check)), {step for path in reads for step in path})
+
+
+def is_plain_error(text: str, words: Container[str]) -> bool:
+    """Whether an error has nothing but the policy's own words: a key that is not there, an operand of a wrong type."""
+    cause = _NESTED.sub("", text)
+    return cause == "no such overload" or (cause.startswith(_NO_KEY) and cause.removeprefix(_NO_KEY) in words)
+
+
+def _prefix(message: str, check: Check) -> str:
+    """What stands before the cause of an error: the policy's own words, or Kyverno's."""
+    own = f"expression '{check.expression}' resulted in error: "
+    known = (own, "error: ", "failed to load context: ")
+    said = next((prefix for prefix in known if message.startswith(prefix)), "")
+    return said or ("" if check.kind is CheckKind.CONDITIONS else own)
+
+
+def _reads_other_secrets(reads: Iterable[tuple[str, ...]], compiled: CompiledPolicy) -> bool:
+    """Whether an expression may read Secrets beside the object: as Kyverno's can, by name or through the global context."""
+    roots = {path[0] for path in reads}
+    if "globalContext" in roots:
+        return True
+    return "resource" in roots and lists_secrets(tuple(expression.text for _, expression in compiled.expressions()))
+
+
+@lru_cache(maxsize=1024)
+def lists_secrets(texts: tuple[str, ...]) -> bool:
+    """Whether some expression reads Secrets, or what only its evaluation tells."""
+    wanted = {need for text in texts for need in needs(text)}
+    named = {(need.group, need.resource or need.kind) for need in wanted}
+    return bool(named & {("", "secrets"), ("", "Secret"), ("", ANY)})
+
+
+def _reads_secret(reads: Iterable[tuple[str, ...]], invocation_result: InvocationResult) -> bool:
+    paths = tuple(reads)
+    return (is_secret(invocation_result.resource) and reads_data(paths, "object")) or (
+        is_secret(invocation_result.invocation.param) and reads_data(paths, "params")
+    )
+
+
+def without_data(resource: Resource) -> Resource:
+    """A Secret whose data nobody can evaluate; what is masked elsewhere is still known."""
+    withheld = {field: resource.body[field] for field in _DATA if field in resource.body}
+    body = {field: value for field, value in resource.body.items() if field not in withheld}
+    return replace(resource, body=body, withheld=withheld)
+
+
+def reads_data(reads: Iterable[tuple[str, ...]], root: str) -> bool:
+    """Whether an expression with these access paths sees the data of the Secret called `object` or `params`."""
+    roots = {root, "oldObject"} if root == "object" else {root}
+    # Kyverno's request has the object in it.
+    paths = [(path[1:] or ("object",)) if path[0] == "request" else path for path in reads]
+    return any(path[0] in roots and _meets(path[1:], area) for path in paths for area in _AREAS)
+
+
+def _meets(path: tuple[str, ...], area: tuple[str, ...]) -> bool:
+    """Whether a path leads to an area, to something around it or into it."""
+    return all(one == other for one, other in zip(path, area, strict=False))
+
+
+def masked(text: str, *resources: Resource | None) -> str:
+    """The text without any secret value of these objects."""
+    return without(text, HIDDEN.of(*resources))

@@ -1,0 +1,112 @@
+"""Which texts of an object are secrets, found once for all findings about it, and what is left of a text without them."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterable, Iterator
+
+from scanner.audit.sensitive_fields import MASK
+from scanner.model.json import Json, as_list, as_object, as_text, dig
+from scanner.model.resource import Resource
+
+# Shorter values are no secrets, and masking them would leave nothing readable.
+SHORTEST_SECRET = 3
+_SHORTEST_ENV = 6
+_POD_SPECS = (
+    ("spec",),
+    ("template", "spec"),
+    ("spec", "template", "spec"),
+    ("spec", "jobTemplate", "spec", "template", "spec"),
+)
+_CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
+
+
+def is_secret(resource: Resource | None) -> bool:
+    """Whether an object is a Secret."""
+    return resource is not None and (resource.kind.group, resource.kind.kind) == ("", "Secret")
+
+
+def hidden_values(*resources: Resource | None) -> frozenset[str]:
+    """The secret values of objects: those of Secrets, plain and encoded, and those of environment variables."""
+    return frozenset(_values(resources))
+
+
+def without(text: str, values: Iterable[str]) -> str:
+    """The text without any of the values; where values overlap, all of them are masked."""
+    hidden = sorted(span for value in values for span in _occurrences(value, text))
+    shown: list[str] = []
+    position = 0
+    for start, end in hidden:
+        if start >= position:
+            shown += [text[position:start], MASK]
+        position = max(position, end)
+    return "".join([*shown, text[position:]])
+
+
+def _occurrences(value: str, text: str) -> Iterator[tuple[int, int]]:
+    start = text.find(value)
+    while start >= 0:
+        yield start, start + len(value)
+        start = text.find(value, start + 1)
+
+
+def _values(resources: Iterable[Resource | None]) -> Iterator[str]:
+    for resource in resources:
+        if resource is None:
+            continue
+        if is_secret(resource):
+            yield from _secret_values(resource)
+        else:
+            yield from _env_values(resource.body)
+
+
+def _secret_values(resource: Resource) -> Iterator[str]:
+    fields = {**resource.body, **resource.withheld}
+    encoded = [as_text(value) for value in as_object(fields.get("data")).values()]
+    plain = [as_text(value) for value in as_object(fields.get("stringData")).values()]
+    for value in (*encoded, *map(_decoded, encoded), *plain):
+        if len(value) >= SHORTEST_SECRET:
+            yield value
+
+
+def _decoded(text: str) -> str:
+    try:
+        return base64.b64decode(text, validate=True).decode()
+    except (binascii.Error, ValueError):
+        return ""
+
+
+def _env_values(body: Json) -> Iterator[str]:
+    for entry in _env(body):
+        value = as_text(dig(entry, "value"))
+        if len(value) >= _SHORTEST_ENV:
+            yield value
+
+
+def _env(body: Json) -> Iterator[Json]:
+    for path in _POD_SPECS:
+        if not (spec := as_object(dig(body, *path))):
+            continue
+        for containers in _CONTAINERS:
+            for container in as_list(spec.get(containers)):
+                yield from as_list(as_object(container).get("env"))
+
+
+class Hidden:
+    """The secret values of the latest object and param."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._of: tuple[Resource | None, ...] = ()
+        self._values: frozenset[str] = frozenset()
+
+    def of(self, *resources: Resource | None) -> frozenset[str]:
+        """See `hidden_values`."""
+        if len(self._of) != len(resources) or any(a is not b for a, b in zip(self._of, resources, strict=True)):
+            self._values = hidden_values(*resources)
+            self._of = resources
+        return self._values
+
+
+HIDDEN = Hidden()

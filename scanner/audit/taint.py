@@ -1,0 +1,143 @@
+"""Whether what an expression hands on or computes may be a secret of the object, its param or its namespace.
+
+Told from the expression and the objects alone, before anything is evaluated: no part, form or encoding of a value escapes it.
+What is a secret, `telltale` knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeAlias
+
+from scanner import cel
+from scanner.admission.compiled import CompiledPolicy, Expression
+from scanner.admission.dispatch import InvocationResult
+from scanner.audit.sensitive_fields import Trail, anything_sensitive, is_sensitive, items
+from scanner.model.json import Json
+
+Documents: TypeAlias = "Mapping[str, Json]"
+_Path: TypeAlias = "tuple[str, ...]"
+_EVERYTHING = frozenset({("object",), ("params",), ("namespaceObject",)})
+_TOO_MUCH = cel.Flow(frozenset(), _EVERYTHING)
+_REMEMBERED = 2048
+# Shorter values of the environment are no secrets: they say how things are set.
+_SHORTEST_ENV = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Taint:
+    """Whether secrets are handed on as they stand, and whether something is computed from them."""
+
+    carries: bool
+    computes: bool
+
+    def __bool__(self) -> bool:
+        """Whether there may be a secret at all."""
+        return self.carries or self.computes
+
+
+CLEAN = Taint(carries=False, computes=False)
+
+
+class _Flows:
+    """What expressions of policies do with their inputs, found once."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, int], tuple[CompiledPolicy, Expression, cel.Flow]] = {}
+
+    def of(self, compiled: CompiledPolicy, expression: Expression) -> cel.Flow:
+        key = (id(compiled), id(expression))
+        if key not in self._known:
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            # Both are kept as well: as long as they are there, no others have their numbers.
+            self._known[key] = (compiled, expression, _followed(compiled, expression))
+        return self._known[key][2]
+
+
+_FLOWS = _Flows()
+
+
+def _followed(compiled: CompiledPolicy, expression: Expression) -> cel.Flow:
+    if expression.program is None:
+        return cel.Flow(frozenset(), frozenset())
+
+    def variables(name: str) -> Iterator[cel.Flow]:
+        chosen = (
+            [compiled.variables[name]] if name in compiled.variables else () if name else compiled.variables.values()
+        )
+        yield from (_flow(one.program) for one in chosen if one.program is not None)
+
+    return cel.followed(_flow(expression.program), variables) or _TOO_MUCH
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _flow(program: cel.Program) -> cel.Flow:
+    return program.flow()
+
+
+def documents_of(invocation_result: InvocationResult) -> Documents:
+    """The documents that expressions read, by the names that they have there."""
+    body, param = invocation_result.resource.body, invocation_result.invocation.param
+    return {
+        "object": body,
+        "oldObject": body,
+        "params": None if param is None else param.body,
+        "namespaceObject": None if invocation_result.request is None else invocation_result.request.namespace_object,
+    }
+
+
+def taint(compiled: CompiledPolicy, expression: Expression | None, documents: Documents) -> Taint:
+    """What an expression may make of the secrets in some documents."""
+    if expression is None:
+        return CLEAN
+    found = _FLOWS.of(compiled, expression)
+    return Taint(carries=_any_secret(found.carried, documents), computes=_any_secret(found.computed, documents))
+
+
+def _any_secret(paths: Iterable[_Path], documents: Documents) -> bool:
+    return any(_leads_to_secret(documents.get(path[0]), path[1:], ()) for path in map(_rooted, paths))
+
+
+def _rooted(path: _Path) -> _Path:
+    """Kyverno's request has the object in it."""
+    return (path[1:] or ("object",)) if path[0] == "request" else path
+
+
+def _leads_to_secret(value: Json, steps: _Path, trail: Trail) -> bool:
+    for at, step in enumerate(steps):
+        if step == cel.SHAPE:
+            return False
+        if step == cel.ELEMENTS:
+            rest = steps[at + 1 :]
+            return any(
+                is_sensitive(value, key, trail) or _leads_to_secret(item, rest, (*trail, key))
+                for key, item in items(value)
+            )
+        if isinstance(value, list):
+            return anything_sensitive(value, trail)
+        if not isinstance(value, Mapping):
+            return False
+        if is_sensitive(value, step, trail):
+            return True
+        value, trail = value.get(step), (*trail, step)
+    return anything_sensitive(value, trail)
+
+
+def carried_texts(documents: Documents) -> frozenset[str]:
+    """The texts at all places that are sensitive: what is handed on as it stands can be recognised by them."""
+    different = {id(one): one for one in documents.values()}
+    return frozenset(text for one in different.values() for text in _texts(one))
+
+
+def _texts(document: Json) -> Iterator[str]:
+    waiting: list[tuple[Json, Trail, bool]] = [(document, (), False)]
+    while waiting:
+        value, trail, hidden = waiting.pop()
+        if isinstance(value, str):
+            if hidden and (trail[-3:-2] != ("env",) or len(value) >= _SHORTEST_ENV):
+                yield value
+            continue
+        waiting += [(item, (*trail, key), hidden or is_sensitive(value, key, trail)) for key, item in items(value)]

@@ -1,0 +1,1 @@
+"""What a checked tree tells before it is evaluated."""

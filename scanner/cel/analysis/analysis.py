@@ -1,0 +1,22 @@
+"""What is known of an expression once its types are right, and before it is evaluated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from scanner.cel.analysis.constants import Folded
+    from scanner.cel.checking.checker import Checked
+    from scanner.cel.checking.env import Environment
+    from scanner.cel.syntax.tree import Node
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Analysis:
+    """A well-typed tree, its types, its constants and the environment that it was checked in. Compared by identity."""
+
+    root: Node
+    checked: Checked
+    folded: Folded
+    environment: Environment

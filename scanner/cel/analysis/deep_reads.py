@@ -1,0 +1,103 @@
+"""Which parts of its inputs an expression reads, through loops: `object.spec.containers.*.image`, for all that is alike there.
+
+Unlike `reads`, a path goes on where a loop has the elements of a list or map (`*`). What a loop ranges over is read as to its
+shape (`#`): how many elements, under which keys. Where that cannot be told a path ends, and means all below it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, TypeAlias
+
+from scanner.cel.syntax.tree import Call, Comprehension, Identifier, Literal, Node, Select, children
+
+if TYPE_CHECKING:
+    from scanner.cel.checking.checker import Checked
+
+Path: TypeAlias = "tuple[str, ...]"
+ELEMENTS = "*"
+SHAPE = "#"
+_Scope: TypeAlias = "Mapping[str, Path | None]"
+
+
+def depths(root: Node, checked: Checked, variables: frozenset[str]) -> frozenset[Path]:
+    """Return the paths of an expression, each beginning with the name of a declared variable."""
+    reader = _Reader(checked, variables)
+    reader.read(root, {})
+    return frozenset(reader.found)
+
+
+class _Reader:
+    def __init__(self, checked: Checked, variables: frozenset[str]) -> None:
+        self._checked = checked
+        self._variables = variables
+        self.found: set[Path] = set()
+
+    def read(self, root: Node, scope: _Scope) -> None:
+        """Collect what is read in a node, all of its value included."""
+        waiting = [root]
+        while waiting:
+            node = waiting.pop()
+            path = self._path(node, scope)
+            if path is not None:
+                self.found.add(path)
+                self._keys(node, scope)
+            elif isinstance(node, Comprehension):
+                self._loop(node, scope)
+            elif not isinstance(node, Identifier | Select) or self._checked.names.get(node.id) is None:
+                call = self._checked.calls.get(node.id)
+                waiting.extend(children(node) if call is None else call.arguments)
+
+    def _path(self, node: Node, scope: _Scope) -> Path | None:
+        """Return where a selection leads; None for what is none, or begins with something computed."""
+        steps: list[str] = []
+        while True:
+            name = self._checked.names.get(node.id)
+            if name is not None:
+                root = self._root(node, name, scope)
+                return None if root is None else (*root, *reversed(steps))
+            match node:
+                case Select(operand=operand, field=field):
+                    steps.append(field)
+                    node = operand
+                case Call(function="_[_]" | "_[?_]" | "_?._", arguments=(operand, key)):
+                    constant = key.value if isinstance(key, Literal) else None
+                    is_name = isinstance(constant, str) and constant not in (ELEMENTS, SHAPE)
+                    steps.append(str(constant) if is_name else ELEMENTS)
+                    node = operand
+                case _:
+                    return None
+
+    def _root(self, node: Node, name: str, scope: _Scope) -> Path | None:
+        if isinstance(node, Identifier) and node.id not in self._checked.globals and name in scope:
+            return scope[name]
+        return tuple(name.split(".")) if name in self._variables else None
+
+    def _keys(self, node: Node, scope: _Scope) -> None:
+        """Collect what the computed keys of a path read."""
+        while isinstance(node, Select | Call):
+            match node:
+                case Select(operand=operand):
+                    node = operand
+                case Call(arguments=(operand, key)):
+                    self.read(key, scope)
+                    node = operand
+                case _:
+                    return
+
+    def _loop(self, node: Comprehension, scope: _Scope) -> None:
+        if node.fold == "bind":
+            self.read(node.start, scope)
+            self.read(node.result, {**scope, node.accumulator: self._path(node.start, scope)})
+            return
+        over = self._path(node.range, scope)
+        if over is None:
+            self.read(node.range, scope)
+        else:
+            self.found.add((*over, SHAPE))
+            self._keys(node.range, scope)
+        element = None if over is None else (*over, ELEMENTS)
+        names = {node.variable: element} | ({} if node.second_variable is None else {node.second_variable: element})
+        for part in (node.predicate, node.body):
+            if part is not None:
+                self.read(part, {**scope, **names})

@@ -1,0 +1,239 @@
+"""What of its inputs an expression hands on as it stands there, and what it computes something from.
+
+Finer than `depths`, for telling what a text may hold: lists that were filtered, mapped or put together are followed to the
+places of their elements, and so are the variables of a policy. A path goes on with `*` for any element, ends in `#` where only
+the shape of a list or map is read, and means all below its end otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from scanner.cel.analysis.deep_reads import ELEMENTS, SHAPE, Path
+from scanner.cel.stack import with_room
+from scanner.cel.syntax.tree import (
+    Call,
+    Comprehension,
+    Identifier,
+    ListLiteral,
+    Literal,
+    MapLiteral,
+    Node,
+    Select,
+    StructLiteral,
+    children,
+)
+
+if TYPE_CHECKING:
+    from scanner.cel.checking.checker import Checked
+
+BOX: Final = "[]"
+"""A list or map that holds what stands at the path before."""
+_VARIABLES: Final = "variables"
+_INDEXES: Final = frozenset({"_[_]", "_[?_]", "_?._"})
+_CARRIERS: Final = frozenset(
+    {"_+_", "dyn", "string", "join", "orValue", "or", "value", "optional.of", "optional.ofNonZeroValue"}
+)
+_SHAPES: Final = frozenset({"size", "hasValue"})
+_SORTERS: Final = frozenset({"distinct", "sort"})
+_LITERAL_OPERATIONS: Final = frozenset({"add", "remove", "replace", "test"})
+_FOLLOWED: Final = frozenset({"map", "filter", "transformList", "transformMap"})
+_MOST_PATHS: Final = 20_000
+_Places: TypeAlias = "frozenset[Path]"
+_Scope: TypeAlias = "Mapping[str, _Places]"
+_NOWHERE: Final[_Places] = frozenset()
+_OBJECT: Final[_Places] = frozenset({("object",)})
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """The places that a value was put together from, text by text, and those that something was computed from."""
+
+    carried: frozenset[Path]
+    computed: frozenset[Path]
+
+
+def flow(root: Node, checked: Checked, variables: frozenset[str]) -> Flow:
+    """Return what an expression does with its inputs; the policy's variables are not followed."""
+
+    def read() -> Flow:
+        reader = _Reader(checked, variables)
+        return Flow(reader.places(root, {}), frozenset(reader.found))
+
+    return with_room(read)
+
+
+def followed(first: Flow, variables: Callable[[str], Iterable[Flow]]) -> Flow | None:
+    """The same with the places that the policy's variables lead to; None where there are too many to tell.
+
+    `variables` returns the flow of a variable, or those of all for an empty name.
+    """
+    carried: set[Path] = set()
+    computed: set[Path] = set()
+    known: set[tuple[Path, bool]] = set()
+    begun: set[str] = set()
+    waiting = [*((path, True) for path in first.carried), *((path, False) for path in first.computed)]
+    while waiting:
+        one = waiting.pop()
+        if one in known:
+            continue
+        known.add(one)
+        if len(known) > _MOST_PATHS:
+            return None
+        path, is_carried = one
+        if path[0] != _VARIABLES:
+            (carried if is_carried else computed).add(_unboxed(path))
+            continue
+        name = path[1] if len(path) > 1 and path[1] not in (ELEMENTS, SHAPE, BOX) else ""
+        for each in variables(name):
+            waiting += [(longer, is_carried) for way in each.carried for longer in _onward(way, path[2:])]
+            if name not in begun:
+                waiting += [(way, False) for way in each.computed]
+        begun.add(name)
+    return Flow(frozenset(carried), frozenset(computed))
+
+
+def _onward(path: Path, steps: Path) -> Iterator[Path]:
+    for step in steps:
+        if step == BOX:
+            path = (*path, BOX)
+            continue
+        longer = _stepped(path, step)
+        if longer is None:
+            return
+        path = longer
+    yield path
+
+
+def _stepped(path: Path, step: str) -> Path | None:
+    """One step further; out of a box that the expression made, any step leads to what it holds, and its shape is known."""
+    if path[-1] != BOX:
+        return (*path, step)
+    return None if step == SHAPE else path[:-1]
+
+
+def _unboxed(path: Path) -> Path:
+    while path[-1] == BOX:
+        path = path[:-1]
+    return path
+
+
+def _all_stepped(places: _Places, step: str) -> _Places:
+    return frozenset(longer for path in places if (longer := _stepped(path, step)) is not None)
+
+
+def _boxed(places: Iterable[Path]) -> _Places:
+    return frozenset((*path, BOX) for path in places)
+
+
+class _Reader:
+    def __init__(self, checked: Checked, variables: frozenset[str]) -> None:
+        self._checked = checked
+        self._variables = variables
+        self.found: set[Path] = set()
+
+    def places(self, node: Node, scope: _Scope) -> _Places:
+        """Return where a value, or what it is made of, stands; collect what it was computed from."""
+        name = self._checked.names.get(node.id)
+        if name is not None and isinstance(node, Identifier | Select):
+            return self._named(node, name, scope)
+        match node:
+            case Select(operand=operand, field=field, test=test):
+                places = self.places(operand, scope)
+                return self._shape(places) if test else _all_stepped(places, _key(field))
+            case Call():
+                return self._call(node, scope)
+            case ListLiteral() if not node.optional:
+                return _boxed(path for element in node.elements for path in self.places(element, scope))
+            case MapLiteral():
+                return self._map(node, scope)
+            case StructLiteral():
+                return self._struct(node, scope)
+            case Comprehension():
+                return self._loop(node, scope)
+            case _:
+                return self._computed(children(node), scope)
+
+    def _named(self, node: Node, name: str, scope: _Scope) -> _Places:
+        if isinstance(node, Identifier) and node.id not in self._checked.globals and name in scope:
+            return scope[name]
+        return frozenset({tuple(name.split("."))}) if name in self._variables else _NOWHERE
+
+    def _shape(self, places: _Places) -> _Places:
+        self.found |= _all_stepped(places, SHAPE)
+        return _NOWHERE
+
+    def _computed(self, nodes: Iterable[Node], scope: _Scope) -> _Places:
+        for node in nodes:
+            self.found |= self.places(node, scope)
+        return _NOWHERE
+
+    def _call(self, node: Call, scope: _Scope) -> _Places:
+        call = self._checked.calls.get(node.id)
+        given = tuple(children(node)) if call is None else call.arguments
+        if node.function in _INDEXES and len(given) == len(node.arguments):
+            operand, key = given
+            constant = key.value if isinstance(key, Literal) else None
+            self._computed([key], scope)
+            return _all_stepped(self.places(operand, scope), _key(constant) if isinstance(constant, str) else ELEMENTS)
+        name = "" if call is None else call.function.name
+        if node.function == "_?_:_":
+            self._computed(given[:1], scope)
+            return self._of_all(given[1:], scope)
+        if name in _SHAPES or node.function in _SHAPES:
+            self.found |= {(*_unboxed(path), SHAPE) for path in self._of_all(given, scope)}
+            return _NOWHERE
+        if name in _CARRIERS or node.function in _CARRIERS:
+            return self._of_all(given, scope)
+        if name in _SORTERS:
+            self._computed(given[1:], scope)
+            return self.places(given[0], scope)
+        return self._computed(given, scope)
+
+    def _of_all(self, nodes: Iterable[Node], scope: _Scope) -> _Places:
+        return frozenset(path for node in nodes for path in self.places(node, scope))
+
+    def _map(self, node: MapLiteral, scope: _Scope) -> _Places:
+        self._computed((entry.key for entry in node.entries), scope)
+        return _boxed(self._of_all((entry.value for entry in node.entries), scope))
+
+    def _struct(self, node: StructLiteral, scope: _Scope) -> _Places:
+        """A patch's path is no value that it sets; what it copies or moves from elsewhere, no expression reads."""
+        if node.type_name.lstrip(".") != "JSONPatch":
+            return _boxed(self._of_all((entry.value for entry in node.entries), scope))
+        fields = {entry.name: entry.value for entry in node.entries}
+        value = fields.pop("value", None)
+        self._computed(fields.values(), scope)
+        operation, source = fields.get("op"), fields.get("from")
+        if not (isinstance(operation, Literal) and operation.value in _LITERAL_OPERATIONS):
+            self.found |= _pointed(source)
+        return _NOWHERE if value is None else _boxed(self.places(value, scope))
+
+    def _loop(self, node: Comprehension, scope: _Scope) -> _Places:
+        over = self.places(node.start if node.fold == "bind" else node.range, scope)
+        if node.fold == "bind":
+            return self.places(node.result, {**scope, node.accumulator: over})
+        self._shape(over)
+        element = _all_stepped(over, ELEMENTS)
+        inner = {**scope, node.variable: element}
+        if node.second_variable is not None:
+            inner[node.second_variable] = element
+        self._computed([] if node.predicate is None else [node.predicate], inner)
+        if node.body is None or node.is_open or node.fold not in _FOLLOWED:
+            self.found |= over if node.is_open else _NOWHERE
+            return self._computed([] if node.body is None else [node.body], inner)
+        return _boxed(self.places(node.body, inner))
+
+
+def _key(name: str) -> str:
+    return name if name not in (ELEMENTS, SHAPE, BOX) else ELEMENTS
+
+
+def _pointed(source: Node | None) -> _Places:
+    """Where the `from` of an operation leads, which is all of the object where that cannot be told."""
+    if not isinstance(source, Literal) or not isinstance(source.value, str):
+        return _OBJECT
+    steps = source.value.split("/")[1:]
+    return frozenset({("object", *(_key(step.replace("~1", "/").replace("~0", "~")) for step in steps))})

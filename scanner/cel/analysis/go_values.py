@@ -1,0 +1,60 @@
+"""Which parts of a document upstream leaves as Go values until something is done with them.
+
+It names them by Go's types where they cannot be keys, and makes another list or map of them each time that they are read.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scanner.cel.syntax.tree import Call, Node, Select
+from scanner.cel.values.values import UInt, Value
+from scanner.cel.values.wrapped_values import go_name
+
+if TYPE_CHECKING:
+    from collections.abc import Container
+
+    from scanner.cel.analysis.constants import Folded
+    from scanner.cel.checking.checker import Checked
+
+_DOCUMENTS = frozenset({"object", "oldObject", "params", "request", "namespaceObject"})
+_NAMES: dict[type, str] = {type(None): "<nil>", dict: "map[string]interface {}", list: "[]interface {}"}
+
+
+def is_go_value(node: Node, checked: Checked, folded: Folded, scope: Container[str]) -> bool:
+    """Return whether a node reads a part of a document; `scope` has the variables of macros."""
+    while is_selection(node, checked):
+        match node:
+            case Select(operand=operand):
+                node = operand
+            case Call(function="_[_]", arguments=(operand, key)) if not _makes_value(key, folded):
+                node = operand
+            case _:
+                return False
+    name = checked.names.get(node.id)
+    return name in _DOCUMENTS and name not in scope
+
+
+def is_go_key(node: Node, checked: Checked, folded: Folded, scope: Container[str]) -> bool:
+    """Return whether the key of a map's entry is one, `dyn()` around it or not."""
+    while isinstance(node, Call) and node.function == "dyn":
+        node = node.arguments[0]
+    return is_go_value(node, checked, folded, scope)
+
+
+def is_selection(node: Node, checked: Checked) -> bool:
+    """Return whether a node selects a field or an index of its operand."""
+    if isinstance(node, Select):
+        return not node.test and node.id not in checked.names
+    return isinstance(node, Call) and node.function in ("_[_]", "_[?_]", "_?._")
+
+
+def refusal(key: Value) -> str:
+    """Return what Go says of a value that cannot be a key or an index; empty for one that may be."""
+    name = go_name(key) or _NAMES.get(type(key))
+    return f"invalid qualifier type: {name}" if name else ""
+
+
+def _makes_value(key: Node, folded: Folded) -> bool:
+    """Return whether upstream looks up a key in a way that makes a CEL value of what it finds."""
+    return isinstance(folded.constants.get(key.id), bool | UInt | float)

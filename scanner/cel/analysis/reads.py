@@ -1,0 +1,53 @@
+"""Which parts of its inputs an expression reads: for caching, redaction and the note *depends on requester*.
+
+A path ends where the selection leaves constant names: at a call, an index that is computed, or a comprehension.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scanner.cel.syntax.tree import Call, Identifier, Literal, Node, Select, children
+
+if TYPE_CHECKING:
+    from scanner.cel.checking.checker import Checked
+
+Path = tuple[str, ...]
+
+
+def paths(root: Node, checked: Checked, variables: frozenset[str]) -> frozenset[Path]:
+    """Return the access paths of an expression, each beginning with the name of a declared variable."""
+    found: set[Path] = set()
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        path = _path(node, checked, variables)
+        if path is not None:
+            found.add(path)
+            continue
+        call = checked.calls.get(node.id)
+        waiting.extend(children(node) if call is None else call.arguments)
+    return frozenset(found)
+
+
+def _path(node: Node, checked: Checked, variables: frozenset[str]) -> Path | None:
+    fields: list[str] = []
+    while True:
+        name = checked.names.get(node.id)
+        if name is not None:
+            return (*name.split("."), *reversed(fields)) if name in variables else None
+        step = _constant_step(node)
+        if step is None:
+            return None
+        node, field = step
+        fields.append(field)
+
+
+def _constant_step(node: Node) -> tuple[Node, str] | None:
+    match node:
+        case Select(operand=operand, field=field):
+            return operand, field
+        case Call(function="_[_]" | "_[?_]" | "_?._", arguments=(operand, Literal(value=str(key)))):
+            return operand, key
+        case Identifier() | _:
+            return None

@@ -1,0 +1,269 @@
+"""Where an expression could tell apart what Kubernetes 1.37 hands it and what earlier releases do.
+
+Mirrors `common.SchemalessTypedToVal` of apiserver 1.37: objects of compiled-in kinds, `request` and `namespaceObject` are no
+longer plain maps and lists but wrappers of Go values. They show the same data, and differ where an expression compares them with
+values of another kind, looks something up under a key of another type, compares two of them, or asks whether one is empty.
+With their types declared, the checker's types tell where that is. What is not typed (`dyn`) is given the benefit of the doubt.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from scanner.cel.checking.checker import check
+from scanner.cel.protobuf.messages import MESSAGES
+from scanner.cel.stack import with_room
+from scanner.cel.syntax import parser
+from scanner.cel.syntax.lexer import UnknownCharacter
+from scanner.cel.syntax.parser import NotInGrammar, TooDeep
+from scanner.cel.syntax.tree import (
+    Call,
+    Identifier,
+    ListLiteral,
+    Literal,
+    MapLiteral,
+    Node,
+    Select,
+    StructLiteral,
+    walk,
+)
+from scanner.cel.types.type_system import DYN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from scanner.cel.checking.checker import Checked
+    from scanner.cel.checking.env import Environment, Version
+    from scanner.cel.types.type_system import Type
+
+_SELECTIONS = frozenset({"_[_]", "_[?_]", "_?._"})
+_PASSING = frozenset({"orValue", "or", "value"})
+_EQUALITIES = {"_==_": "==", "_!=_": "!="}
+_ODD_KEYS = frozenset({"int", "uint", "double", "bool", "object", "map", "list"})
+_ODD_INDEXES = frozenset({"uint", "double"})
+_ROOTS = frozenset({"object", "oldObject"})
+
+
+class Difference(NamedTuple):
+    """What an expression could tell. `evaluated` says that an evaluation with wrapped values answers as 1.37 does."""
+
+    text: str
+    evaluated: bool = True
+
+
+def wrapper_differences(text: str, environment: Environment) -> tuple[Type, tuple[Difference, ...]]:
+    """Return the type of an expression whose roots are typed, and what in it could tell wrappers from plain values."""
+    try:
+        return with_room(lambda: _differences(text, environment))
+    except (UnknownCharacter, NotInGrammar, TooDeep):
+        return DYN, ()
+
+
+def _differences(text: str, environment: Environment) -> tuple[Type, tuple[Difference, ...]]:
+    root = _parsed(text, environment.version, environment.features)
+    checked = check(root, environment)
+    finder = _Finder(checked, environment)
+    return checked.types.get(root.id, DYN), tuple(dict.fromkeys(it for node in walk(root) for it in finder.of(node)))
+
+
+@lru_cache(maxsize=2048)
+def _parsed(text: str, version: Version, features: Version) -> Node:
+    """Parse once for all the kinds that an expression is checked for."""
+    return parser.parse(text, version, features)[0]
+
+
+class _Finder:
+    def __init__(self, checked: Checked, environment: Environment) -> None:
+        self._types = checked.types
+        self._structs = environment.structs
+
+    def of(self, node: Node) -> Iterator[Difference]:
+        """Yield what one node could tell."""
+        match node:
+            case Call(function="_==_" | "_!=_" as sign, arguments=(left, right)):
+                yield from self._equality(_EQUALITIES[sign], left, right)
+            case Call(function="@in", arguments=(element, container)):
+                yield from self._membership(element, container)
+            case Call(function="_[_]" | "_[?_]", arguments=(container, key)):
+                yield from self._lookup(container, key)
+            case Call(function="ofNonZeroValue", target=Identifier(name="optional"), arguments=(value,)):
+                if _is_read(value) and self._kind(self._type(value)) in ("object", "list"):
+                    yield Difference(f"optional.ofNonZeroValue of {_shown(self._type(value))}")
+            case StructLiteral(type_name=name, entries=entries) if name.removeprefix(".") in MESSAGES:
+                for entry in entries:
+                    yield from self._conversion(name, entry.name, entry.value)
+            case _:
+                pass
+
+    def _conversion(self, message: str, field: str, value: Node) -> Iterator[Difference]:
+        """Yield what a field of a message of protobuf is given, where that may be a wrapper or hold one."""
+        types = (self._type(value), *self._held(value))
+        if _reads(value) and any(self._kind(type_) in ("object", "map", "list") for type_ in types):
+            yield Difference(f"{message}{{{field}: {_shown(types[0])}}}")
+
+    def _equality(self, sign: str, left: Node, right: Node) -> Iterator[Difference]:
+        text = f"{_shown(self._type(left))} {sign} {_shown(self._type(right))}"
+        if _mirrored(left, right):
+            return
+        if self._structures(left, right):
+            yield Difference(text, evaluated=False)
+        elif self._fields_differ(left, right) or self._kinds_differ(left, right):
+            yield Difference(text)
+
+    def _structures(self, left: Node, right: Node) -> bool:
+        """Return whether structures are compared with each other: the bytes of what is free-form in them count, as they came."""
+        one, other = self._type(left), self._type(right)
+        both = _is_read(left) and _is_read(right) and self._is_object(one) and self._is_object(other)
+        pairs = ((held, beside) for held in self._held(left) for beside in self._held(right))
+        return both or ((_reads(left) or _reads(right)) and any(self._semantic(*pair) for pair in pairs))
+
+    def _kinds_differ(self, left: Node, right: Node) -> bool:
+        if _is_read(left) and self._unlike(self._type(left), self._type(right)):
+            return True
+        pairs = ((held, beside) for held in self._held(left) for beside in self._held(right))
+        inside = (self._inside(held, beside) or self._inside(beside, held) for held, beside in pairs)
+        return (_reads(left) or _reads(right)) and any(inside)
+
+    def _unlike(self, one: Type, other: Type) -> bool:
+        """Return whether a wrapper on the left refuses a value of another kind on the right."""
+        kinds = self._kind(one), self._kind(other)
+        if kinds[1] in ("dyn", "null"):
+            return False
+        return (kinds[0] in ("object", "map") and kinds[1] not in ("object", "map")) or (
+            kinds[0] == "list" and kinds[1] != "list"
+        )
+
+    def _fields_differ(self, left: Node, right: Node) -> bool:
+        """Return whether a structure is compared with a literal that has a value of another kind in a field."""
+        one, literal = self._type(left), right
+        if self._structs is None or not self._is_object(one) or not isinstance(literal, MapLiteral):
+            return False
+        named = ((entry.key.value, entry.value) for entry in literal.entries if isinstance(entry.key, Literal))
+        fields = ((self._structs.field(one.name, str(key)), value) for key, value in named)
+        return any(field is not None and self._unlike(field, self._type(value)) for field, value in fields)
+
+    def _held(self, node: Node) -> Iterator[Type]:
+        """Yield the types of what a list or map holds."""
+        match node:
+            case ListLiteral(elements=elements):
+                yield from map(self._type, elements)
+            case MapLiteral(entries=entries):
+                yield from (self._type(entry.value) for entry in entries)
+            case Call(function="_+_", arguments=(left, right)):
+                yield from self._held(left)
+                yield from self._held(right)
+            case _:
+                type_ = self._type(node)
+                yield from type_.parameters[-1:] if type_.family in ("list", "map") else ()
+
+    def _inside(self, one: Type, other: Type) -> bool:
+        """Return whether one of two neighbours in a list or map is a wrapper, and the other of another kind."""
+        if self._unlike(one, other):
+            return True
+        both = one.family == other.family and one.family in ("list", "map")
+        return both and self._inside(one.parameters[-1], other.parameters[-1])
+
+    def _semantic(self, one: Type, other: Type) -> bool:
+        """Return whether two wrappers of structures are compared, which is not done field by field."""
+        if one.family == other.family and one.family in ("list", "map"):
+            return self._semantic(one.parameters[-1], other.parameters[-1])
+        return self._is_object(one) and self._is_object(other)
+
+    def _membership(self, element: Node, container: Node) -> Iterator[Difference]:
+        wanted, within = self._type(element), self._type(container)
+        if _is_read(container) and self._kind(within) in ("object", "map"):
+            if self._kind(wanted) not in ("string", "dyn"):
+                yield Difference(f"{_shown(wanted)} in {_shown(within)}")
+        elif _reads(element) and any(self._lists_differ(element, held) for held in self._held(container)):
+            structures = any(self._semantic(wanted, held) for held in self._held(container))
+            yield Difference(f"{_shown(wanted)} in {_shown(within)}", evaluated=not structures)
+
+    def _lists_differ(self, element: Node, held: Type) -> bool:
+        """Return whether an element could be taken for one of a list, because of what is in both."""
+        inner = held.parameters[-1] if held.family in ("list", "map") else None
+        within = inner is not None and any(
+            self._inside(one, inner) or self._inside(inner, one) for one in self._held(element)
+        )
+        return within or self._semantic(self._type(element), held)
+
+    def _lookup(self, container: Node, key: Node) -> Iterator[Difference]:
+        within, at = self._type(container), self._type(key)
+        odd = _ODD_INDEXES if self._kind(within) == "list" else _ODD_KEYS
+        if _is_read(container) and self._kind(within) in ("object", "map", "list") and self._kind(at) in odd:
+            yield Difference(f"{_shown(within)}[{_shown(at)}]")
+
+    def _type(self, node: Node) -> Type:
+        """Return the type of a node, without what `dyn` and optionals hide."""
+        while isinstance(node, Call) and node.function == "dyn" and len(node.arguments) == 1:
+            node = node.arguments[0]
+        type_ = self._types.get(node.id, DYN)
+        while type_.name == "optional_type" and type_.parameters:
+            type_ = type_.parameters[0]
+        return type_
+
+    def _kind(self, type_: Type) -> str:
+        if type_.family in ("dyn", "any", "error", "parameter"):
+            return "dyn"
+        if type_.family == "object":
+            return "object" if self._is_object(type_) or type_.name.startswith("kubernetes.") else type_.name
+        return type_.name if type_.family in ("primitive", "opaque") else type_.family
+
+    def _is_object(self, type_: Type) -> bool:
+        return (
+            type_.family == "object" and self._structs is not None and self._structs.type_named(type_.name) is not None
+        )
+
+
+def _is_read(node: Node) -> bool:
+    """Return whether a value is handed over from the request, and not made by the expression."""
+    match node:
+        case Identifier():
+            return True
+        case Select(test=test):
+            return not test
+        case Call(function=function) if function in _SELECTIONS:
+            return True
+        case Call(function="dyn", arguments=(inner,)):
+            return _is_read(inner)
+        case Call(function=function, target=target) if function in _PASSING and target is not None:
+            return _is_read(target)
+        case Call(function="_?_:_", arguments=(_, yes, no)):
+            return _is_read(yes) or _is_read(no)
+        case _:
+            return False
+
+
+def _reads(node: Node) -> bool:
+    """Return whether anything in a value is handed over from the request."""
+    return any(_is_read(part) for part in walk(node))
+
+
+def _mirrored(left: Node, right: Node) -> bool:
+    """Return whether both sides are the same place of the object: before and after, which are equal when nothing changes."""
+    one, other = _place(left), _place(right)
+    return one is not None and one == other
+
+
+def _place(node: Node) -> tuple[str, ...] | None:
+    match node:
+        case Identifier(name=name):
+            return ("object",) if name in _ROOTS else (name,)
+        case Select(operand=operand, field=field, test=False):
+            before = _place(operand)
+            return None if before is None else (*before, field)
+        case _:
+            return None
+
+
+def _shown(type_: Type) -> str:
+    """Return a type as a report names it."""
+    match type_.family:
+        case "object":
+            return "object"
+        case "list" | "map":
+            return type_.family
+        case "error":
+            return "mixed"
+        case _:
+            return str(type_)

@@ -1,0 +1,1 @@
+"""Environments, and the types of every node of a tree."""

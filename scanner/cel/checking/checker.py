@@ -1,0 +1,433 @@
+"""Types for every node, overloads for every call, and what is wrong with them (part I of the admission semantics).
+
+One walk over the tree, in upstream's order, because the order decides what free type parameters come to stand for and how
+errors line up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from scanner.cel.protobuf.messages import ALIASES
+from scanner.cel.releases import OPTIONAL_TYPE, STRICT_NAMES, TYPED_PAIRS
+from scanner.cel.syntax.source import Issue
+from scanner.cel.syntax.tree import (
+    Call,
+    Comprehension,
+    Identifier,
+    ListLiteral,
+    Literal,
+    MapLiteral,
+    Node,
+    Select,
+    StructLiteral,
+    walk,
+)
+from scanner.cel.types.assignability import Substitution, assign, most_general, substitute
+from scanner.cel.types.type_system import (
+    BOOL,
+    DYN,
+    ERROR,
+    INT,
+    STRING,
+    UNTYPED,
+    Type,
+    as_first_named,
+    list_of,
+    map_of,
+    optional_of,
+    parameter,
+)
+from scanner.cel.values.values import type_of
+
+if TYPE_CHECKING:
+    from scanner.cel.checking.env import Environment
+    from scanner.cel.functions.declaration import Function, Overload
+
+
+_LOGIC = frozenset({"_&&_", "_||_"})
+_MESSAGE_FAMILIES = frozenset({"object", "any", "dyn", "null", "timestamp", "duration"})
+"""The families of types that can be made by their name, or that protobuf has a message for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """What a call means: the function under its full name, its candidate overloads, and the arguments to evaluate."""
+
+    function: Function
+    overload_ids: tuple[str, ...]
+    arguments: tuple[Node, ...]
+
+
+@dataclass(slots=True)
+class Checked:
+    """What the checker found out, by node id.
+
+    `names`: the variable or type that an identifier or a dotted name stands for, `globals`: those of them that no variable
+    of a macro may stand for. `calls`: what a call means.
+    """
+
+    types: dict[int, Type] = field(default_factory=dict)
+    names: dict[int, str] = field(default_factory=dict)
+    globals: set[int] = field(default_factory=set)
+    calls: dict[int, Resolution] = field(default_factory=dict)
+    issues: list[Issue] = field(default_factory=list)
+
+
+def check(root: Node, environment: Environment) -> Checked:
+    """Return the types and resolutions of a tree; its `issues` are empty when it is well typed."""
+    checker = _Checker(environment)
+    checker.check(root)
+    found = checker.found
+    found.types = {id_: substitute(checker.known, type_, free_to_dyn=True) for id_, type_ in found.types.items()}
+    return found
+
+
+def qualified_name(node: Node) -> str | None:
+    """Return `a.b.c` as one name, or None when a node is not made of names."""
+    match node:
+        case Identifier(name=name):
+            return name
+        case Select(operand=operand, field=field_, test=False):
+            prefix = qualified_name(operand)
+            return None if prefix is None else f"{prefix}.{field_}"
+        case _:
+            return None
+
+
+def is_optional(type_: Type) -> bool:
+    """Return whether a type is an optional."""
+    return type_.family == "opaque" and type_.name == "optional_type"
+
+
+def _unwrap(type_: Type) -> tuple[Type, bool]:
+    return (type_.parameters[0], True) if is_optional(type_) else (type_, False)
+
+
+class _Checker:
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+        self._strict = STRICT_NAMES.holds(environment.version)
+        self._second = DYN if TYPED_PAIRS.holds(environment.version) else UNTYPED
+        self._scopes: list[dict[str, Type]] = []
+        self._free = 0
+        self.known: Substitution = {}
+        self.found = Checked()
+
+    def check(self, node: Node) -> Type:
+        """Record and return the type of a node."""
+        match node:
+            case Literal():
+                type_ = type_of(node.value)
+            case Identifier():
+                type_ = self._identifier(node)
+            case Select():
+                type_ = self._select(node)
+            case Call():
+                type_ = self._call(node)
+            case ListLiteral():
+                type_ = self._list(node)
+            case MapLiteral():
+                type_ = self._map(node)
+            case StructLiteral():
+                type_ = self._struct(node)
+            case Comprehension():
+                type_ = self._comprehension(node)
+        self.found.types[node.id] = type_
+        return type_
+
+    # --- names
+
+    def _lookup(self, name: str) -> Type | None:
+        """Find what a name stands for; until 1.36 a leading dot does not keep it from being a macro's variable."""
+        if self._strict and name.startswith("."):
+            return self._environment.identifier(name[1:])
+        name = name.removeprefix(".")
+        for scope in reversed(self._scopes):
+            if name in scope:
+                return scope[name]
+        return self._environment.identifier(name)
+
+    def _identifier(self, node: Identifier) -> Type:
+        type_ = self._lookup(node.name)
+        if type_ is None:
+            self._undeclared(node.offset, node.name)
+            return ERROR
+        self._name(node, node.name)
+        return type_
+
+    def _name(self, node: Node, name: str) -> None:
+        self.found.names[node.id] = name.removeprefix(".")
+        if self._strict and name.startswith("."):
+            self.found.globals.add(node.id)
+
+    def _is_local(self, name: str) -> bool:
+        """Return whether a dotted name begins with a macro's variable, which from 1.37 on hides longer names."""
+        first = name.partition(".")[0]
+        return self._strict and any(first in scope for scope in self._scopes)
+
+    def _select(self, node: Select) -> Type:
+        name = qualified_name(node)
+        type_ = None if name is None or self._is_local(name) else self._lookup(name)
+        if name is not None and type_ is not None:
+            self._name(node, name)
+            return type_
+        selected = self._field(node, node.operand, node.field, optional=False)
+        return BOOL if node.test else self._known(selected)
+
+    def _field(self, node: Node, operand: Node, name: str, *, optional: bool) -> Type:
+        operand_type = self._known(self.check(operand))
+        target, was_optional = _unwrap(operand_type)
+        result = self._field_type(node, target, name)
+        return optional_of(result) if was_optional or optional else result
+
+    def _field_type(self, node: Node, target: Type, name: str) -> Type:
+        match target.family:
+            case "map":
+                return target.parameters[1]
+            case "object":
+                return self._declared_field(node.offset, target.name, name)
+            case "parameter":
+                self._assign(DYN, target)
+                return DYN
+            case "dyn" | "any" | "error":
+                return DYN
+            case _:
+                self._issue(node.offset, f"type '{self._shown(target)}' does not support field selection")
+                return DYN
+
+    def _declared_field(self, offset: int, type_name: str, name: str) -> Type:
+        if not self._environment.has_fields(type_name):
+            self._issue(offset, f"unexpected failed resolution of '{type_name}'")
+            return ERROR
+        type_ = self._environment.field(type_name, name)
+        if type_ is None:
+            self._issue(offset, f"undefined field '{name}'")
+            return ERROR
+        return type_
+
+    # --- calls
+
+    def _call(self, node: Call) -> Type:
+        if node.function == "_?._":
+            return self._optional_select(node)
+        for argument in node.arguments:
+            self.check(argument)
+        if node.target is None:
+            return self._global_call(node, node.function, node.arguments)
+        prefix = qualified_name(node.target)
+        if prefix is not None and self._environment.function(f"{prefix}.{node.function}".removeprefix(".")) is not None:
+            return self._global_call(node, f"{prefix}.{node.function}", node.arguments)
+        self.check(node.target)
+        function = self._environment.function(node.function)
+        if function is None:
+            self._undeclared(node.offset, node.function)
+            return ERROR
+        return self._resolve(node, function, (node.target, *node.arguments), member=True)
+
+    def _global_call(self, node: Call, name: str, arguments: tuple[Node, ...]) -> Type:
+        function = self._environment.function(name.removeprefix("."))
+        if function is None:
+            self._undeclared(node.offset, name)
+            return ERROR
+        return self._resolve(node, function, arguments, member=False)
+
+    def _optional_select(self, node: Call) -> Type:
+        operand, key = node.arguments
+        name = key.value if isinstance(key, Literal) else None
+        return self._known(self._field(node, operand, str(name), optional=True))
+
+    def _logic(self, node: Call, function: Function) -> Type:
+        """Check a logical operator: every operand that cannot be a bool is an issue of its own."""
+        wrong = [one for one in node.arguments if not self._assign(self.found.types[one.id], BOOL)]
+        for argument in wrong:
+            self._mismatch(argument.offset, BOOL, self.found.types[argument.id])
+        if wrong:
+            return ERROR
+        self.found.calls[node.id] = Resolution(function, (function.overloads[0].id,), node.arguments)
+        return BOOL
+
+    def _resolve(self, node: Call, function: Function, arguments: tuple[Node, ...], *, member: bool) -> Type:
+        if function.name in _LOGIC:
+            return self._logic(node, function)
+        types = tuple(self.found.types[argument.id] for argument in arguments)
+        candidates: list[str] = []
+        result: Type | None = None
+        for overload in function.overloads:
+            if overload.member is not member:
+                continue
+            own = self._fits(overload, types)
+            if own is None:
+                continue
+            candidates.append(overload.id)
+            if result is None:
+                result = own
+            elif not result.is_dyn and own != result:
+                result = DYN
+        if result is None:
+            self._no_overload(node, function.name, types, member=member)
+            return ERROR
+        self.found.calls[node.id] = Resolution(function, tuple(candidates), arguments)
+        return result
+
+    def _fits(self, overload: Overload, types: tuple[Type, ...]) -> Type | None:
+        """Return the result of an overload for arguments of these types, or None when it does not take them."""
+        fresh = {free: self._fresh() for free in overload.free_types()}
+        if len(types) != len(overload.arguments):
+            return None
+        expected = tuple(substitute(fresh, one) for one in overload.arguments) if fresh else overload.arguments
+        if not assign(self.known, types, expected):
+            return None
+        return substitute(self.known, substitute(fresh, overload.result))
+
+    def _no_overload(self, node: Call, name: str, types: tuple[Type, ...], *, member: bool) -> None:
+        shown = [self._shown(substitute(self.known, type_, free_to_dyn=True)) for type_ in types]
+        signature = f"{shown[0]}.({', '.join(shown[1:])})" if member else f"({', '.join(shown)})"
+        self._issue(node.offset, f"found no matching overload for '{name}' applied to '{signature}'")
+
+    # --- literals
+
+    def _list(self, node: ListLiteral) -> Type:
+        joined: Type | None = None
+        for position, element in enumerate(node.elements):
+            type_ = self.check(element)
+            if position in node.optional:
+                type_ = self._optional_entry(element, type_)
+            joined = self._join(element, joined, type_)
+        return list_of(joined or self._fresh())
+
+    def _map(self, node: MapLiteral) -> Type:
+        keys: Type | None = None
+        values: Type | None = None
+        for entry in node.entries:
+            keys = self._join(entry.key, keys, self.check(entry.key))
+            type_ = self.check(entry.value)
+            if entry.optional:
+                type_ = self._optional_entry(entry.value, type_)
+            values = self._join(entry.value, values, type_)
+        if keys is None or values is None:
+            keys, values = self._fresh(), self._fresh()
+        return map_of(keys, values)
+
+    def _optional_entry(self, node: Node, type_: Type) -> Type:
+        inner, was_optional = _unwrap(type_)
+        if not was_optional and not inner.is_dyn:
+            self._mismatch(node.offset, optional_of(inner), inner)
+        return inner
+
+    def _join(self, node: Node, previous: Type | None, current: Type) -> Type:
+        del node
+        if previous is None:
+            return current
+        return most_general(previous, current) if self._assign(previous, current) else DYN
+
+    def _struct(self, node: StructLiteral) -> Type:
+        declared = self._lookup(node.type_name)
+        if declared is None:
+            self._undeclared(node.offset, node.type_name)
+            return ERROR
+        result = self._struct_type(node, declared)
+        name = self.found.names[node.id] = node.type_name.removeprefix(".")
+        fields_of = name if result.family == "error" else ALIASES.get(name, name)
+        for entry in node.entries:
+            type_ = self.check(entry.value)
+            expected = self._declared_field(entry.offset, fields_of, entry.name)
+            if entry.optional:
+                type_ = self._optional_entry(entry.value, type_)
+            if not self._assign(expected, type_):
+                self._issue(
+                    entry.offset,
+                    f"expected type of field '{entry.name}' is '{self._shown(expected)}'"
+                    f" but provided type is '{self._shown(type_)}'",
+                )
+        return result
+
+    def _struct_type(self, node: StructLiteral, declared: Type) -> Type:
+        if declared.family != "type":
+            self._issue(node.offset, f"'{declared.declared_name()}' is not a type")
+            return ERROR
+        made = declared.parameters[0]
+        if made.nullable or made.family in _MESSAGE_FAMILIES or made in (list_of(DYN), map_of(STRING, DYN)):
+            return made
+        self._issue(node.offset, f"'{made.declared_name()}' is not a message type")
+        return ERROR
+
+    # --- comprehensions
+
+    def _comprehension(self, node: Comprehension) -> Type:
+        self.check(node.range)
+        accumulator = self.check(node.start)
+        if node.twin is not None and isinstance(node.start, Call) and node.start.target is not None:
+            self._compare(node.twin, node.start.target)
+        over = self._known(self.found.types[node.range.id])
+        self._scopes.append({node.accumulator: accumulator})
+        self._scopes.append(self._variables(node, over))
+        self._require(node.condition, BOOL)
+        self._require(node.step, accumulator)
+        self._scopes.pop()
+        result = self.check(node.result)
+        self._scopes.pop()
+        return self._known(result)
+
+    def _variables(self, node: Comprehension, over: Type) -> dict[str, Type]:
+        first, second = self._range_types(node, over)
+        if node.second_variable is None:
+            return {node.variable: second if over.family == "list" else first}
+        return {node.variable: first, node.second_variable: second}
+
+    def _range_types(self, node: Comprehension, over: Type) -> tuple[Type, Type]:
+        """Return the types of index and element, or of key and value."""
+        match over.family:
+            case "list":
+                return INT, over.parameters[0]
+            case "map":
+                return over.parameters[0], over.parameters[1]
+            case "dyn" | "error" | "parameter":
+                self._assign(DYN, over)
+                return DYN, self._second
+            case _:
+                message = (
+                    f"expression of type '{self._shown(over)}' cannot be range of a comprehension"
+                    " (must be list, map, or dynamic)"
+                )
+                self._issue(node.range.offset, message)
+                return ERROR, ERROR if self._second == DYN else UNTYPED
+
+    def _compare(self, first: Node, again: Node) -> None:
+        """Complain about what is checked twice, being one node upstream, and has a type of its own each time."""
+        for one, other in zip(walk(first), walk(again), strict=True):
+            old, new = self.found.types.get(one.id), self.found.types.get(other.id)
+            if old is not None and new is not None and old != new:
+                shown = f"({one.id}) old:{self._shown(old)}, new:{self._shown(new)}"
+                self._issue(other.offset, f"incompatible type already exists for expression: {shown}")
+
+    def _require(self, node: Node, expected: Type) -> None:
+        actual = self.check(node)
+        if not self._assign(expected, actual):
+            self._mismatch(node.offset, expected, actual)
+
+    # --- bookkeeping
+
+    def _assign(self, target: Type, type_: Type) -> bool:
+        return assign(self.known, (target,), (type_,))
+
+    def _known(self, type_: Type) -> Type:
+        return substitute(self.known, type_)
+
+    def _fresh(self) -> Type:
+        free = parameter(f"_var{self._free}")
+        self._free += 1
+        return free
+
+    def _issue(self, offset: int, message: str) -> None:
+        self.found.issues.append(Issue(offset, message))
+
+    def _mismatch(self, offset: int, expected: Type, actual: Type) -> None:
+        self._issue(offset, f"expected type '{self._shown(expected)}' but found '{self._shown(actual)}'")
+
+    def _shown(self, type_: Type) -> str:
+        return str(type_ if OPTIONAL_TYPE.holds(self._environment.version) else as_first_named(type_))
+
+    def _undeclared(self, offset: int, name: str) -> None:
+        self._issue(offset, f"undeclared reference to '{name}' (in container '')")

@@ -1,0 +1,302 @@
+"""What an expression may name: variables, object types and their fields, functions and type names.
+
+The tables are the declarations of kube-apiserver's admission plugins (D1-D5 of the admission semantics). Field names are the
+declared ones even where the run-time value has others: `namespaceObject.metadata.UID` compiles and then finds no such key.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
+from typing import TYPE_CHECKING, Protocol
+
+from scanner.cel.checking.composed import Composed
+from scanner.cel.errors import EvaluationError
+from scanner.cel.functions import functions_of, macros_of, types_of
+from scanner.cel.functions.authorizer import AUTHORIZER, RESOURCE_CHECK
+from scanner.cel.protobuf import unwrapping
+from scanner.cel.protobuf.messages import ENUMS, MESSAGES
+from scanner.cel.stack import with_room
+from scanner.cel.types.type_system import (
+    ANY,
+    BOOL,
+    BYTES,
+    DOUBLE,
+    DURATION,
+    DYN,
+    INT,
+    LIST,
+    MAP,
+    NULL,
+    STRING,
+    TIMESTAMP,
+    TYPE,
+    UINT,
+    A,
+    B,
+    Type,
+    list_of,
+    map_of,
+    object_type,
+    type_of_type,
+)
+from scanner.cel.values.values import Lazy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from scanner.cel.functions.declaration import Function, Library
+    from scanner.cel.syntax.macros import Expand
+    from scanner.cel.values.values import Value
+
+Fields = tuple[tuple[str, Type], ...]
+Version = tuple[int, int]
+
+ADMISSION_REQUEST = object_type("kubernetes.AdmissionRequest")
+GROUP_VERSION_KIND = object_type("kubernetes.GroupVersionKind")
+GROUP_VERSION_RESOURCE = object_type("kubernetes.GroupVersionResource")
+USER_INFO = object_type("kubernetes.UserInfo")
+NAMESPACE = object_type("kubernetes.Namespace")
+NAMESPACE_METADATA = object_type("kubernetes.NamespaceMetadata")
+NAMESPACE_SPEC = object_type("kubernetes.NamespaceSpec")
+NAMESPACE_STATUS = object_type("kubernetes.NamespaceStatus")
+NAMESPACE_CONDITION = object_type("kubernetes.NamespaceCondition")
+VARIABLES = Lazy.TYPE
+
+_STRINGS = map_of(STRING, STRING)
+_OBJECTS: dict[str, Fields] = {
+    ADMISSION_REQUEST.name: (
+        ("kind", GROUP_VERSION_KIND),
+        ("resource", GROUP_VERSION_RESOURCE),
+        ("subResource", STRING),
+        ("requestKind", GROUP_VERSION_KIND),
+        ("requestResource", GROUP_VERSION_RESOURCE),
+        ("requestSubResource", STRING),
+        ("name", STRING),
+        ("namespace", STRING),
+        ("operation", STRING),
+        ("userInfo", USER_INFO),
+        ("dryRun", BOOL),
+        ("options", DYN),
+    ),
+    GROUP_VERSION_KIND.name: (("group", STRING), ("version", STRING), ("kind", STRING)),
+    GROUP_VERSION_RESOURCE.name: (("group", STRING), ("version", STRING), ("resource", STRING)),
+    USER_INFO.name: (
+        ("username", STRING),
+        ("uid", STRING),
+        ("groups", list_of(STRING)),
+        ("extra", map_of(STRING, list_of(STRING))),
+    ),
+    NAMESPACE.name: (("metadata", NAMESPACE_METADATA), ("spec", NAMESPACE_SPEC), ("status", NAMESPACE_STATUS)),
+    NAMESPACE_METADATA.name: (
+        ("name", STRING),
+        ("generateName", STRING),
+        ("namespace", STRING),
+        ("labels", _STRINGS),
+        ("annotations", _STRINGS),
+        ("UID", STRING),
+        ("creationTimestamp", TIMESTAMP),
+        ("deletionGracePeriodSeconds", INT),
+        ("deletionTimestamp", TIMESTAMP),
+        ("generation", INT),
+        ("resourceVersion", STRING),
+        ("finalizers", list_of(STRING)),
+    ),
+    NAMESPACE_SPEC.name: (("finalizers", list_of(STRING)),),
+    NAMESPACE_STATUS.name: (("conditions", list_of(NAMESPACE_CONDITION)), ("phase", STRING)),
+    NAMESPACE_CONDITION.name: (
+        ("status", STRING),
+        ("type", STRING),
+        ("lastTransitionTime", TIMESTAMP),
+        ("message", STRING),
+        ("reason", STRING),
+    ),
+    VARIABLES.name: (),
+}
+_TYPE_NAMES: dict[str, Type] = {
+    known.name: known for known in (BOOL, BYTES, DOUBLE, DURATION, INT, LIST, MAP, NULL, STRING, TIMESTAMP, TYPE, UINT)
+} | {message.name: message.type for message in MESSAGES.values() if message.named}
+"""The names of types that are values themselves, as in `type(x) == int`."""
+_DECLARED_SCALARS: dict[str, Type] = {known.name: known for known in (BOOL, BYTES, DOUBLE, INT, NULL, STRING, UINT)} | {
+    "duration": DURATION,
+    "timestamp": TIMESTAMP,
+    "list": LIST,
+    "map": MAP,
+}
+"""The types that Kubernetes declares without fields (`findScalar` of its DeclTypeProvider); a map has any field."""
+
+ADMISSION: Fields = (
+    ("object", DYN),
+    ("oldObject", DYN),
+    ("request", ADMISSION_REQUEST),
+    ("namespaceObject", NAMESPACE),
+    ("variables", VARIABLES),
+)
+"""What every expression of an admission policy may name."""
+PARAMS: Fields = (("params", DYN),)
+"""Declared when the policy has a paramKind."""
+AUTHORIZATION: Fields = (("authorizer", AUTHORIZER), ("authorizer.requestResource", RESOURCE_CHECK))
+"""Declared everywhere but in message expressions."""
+
+
+class Structs(Protocol):
+    """Object types that expressions may make values of: `Name{field: value}`. Hashable, as a part of environments."""
+
+    def type_named(self, name: str) -> Type | None:
+        """Return the object type of a name, or None."""
+        ...
+
+    def field(self, type_name: str, name: str) -> Type | None:
+        """Return the type of a field, or None when the type has no such field."""
+        ...
+
+    def maker(self, type_: Type) -> Callable[[dict[str, Value]], Value]:
+        """Return what makes values of a type out of fields; it raises EvaluationError when a field's value does not suit."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """The declarations of one kind of expression.
+
+    `variables`: names and types. `composed`: the fields of `variables`. `objects`: object types beyond
+    Kubernetes' own, by name. `results`: the allowed types of the whole expression, None for any. `version` switches
+    libraries and rules; with `compatible`, expressions may only use what that release has, as in policies that are being
+    written, `extras` are those that only some environments have. `structs`: the types of which values can be made.
+    """
+
+    variables: Fields = ADMISSION
+    composed: Composed = field(default_factory=Composed)
+    objects: tuple[tuple[str, Fields], ...] = field(default=())
+    results: tuple[Type, ...] | None = None
+    version: Version = (1, 36)
+    compatible: Version | None = None
+    extras: tuple[Library, ...] = ()
+    structs: Structs | None = None
+
+    @property
+    def features(self) -> Version:
+        """The release whose libraries expressions may use."""
+        return self.compatible or self.version
+
+    def extend(self, *more: Fields) -> Environment:
+        """Return an environment with more variables."""
+        return replace(self, variables=(*self.variables, *(entry for fields in more for entry in fields)))
+
+    def with_variable(self, name: str, type_: Type) -> Environment:
+        """Return an environment in which `variables.name` is declared; of one name the last declaration counts."""
+        return replace(self, composed=self.composed.declaring(name, with_room(lambda: declared_type(type_))))
+
+    def without(self, name: str) -> Environment:
+        """Return an environment that has never heard of a variable."""
+        return replace(self, variables=tuple(entry for entry in self.variables if entry[0] != name))
+
+    def returning(self, *results: Type) -> Environment:
+        """Return an environment whose expressions must have one of these types."""
+        return replace(self, results=results or None)
+
+    def is_variable(self, name: str) -> bool:
+        """Return whether a name is a declared variable."""
+        return any(name == declared for declared, _ in self.variables)
+
+    def identifier(self, name: str) -> Type | None:
+        """Return the type of a variable, or of a type's name; None when nothing has this name."""
+        found = _identifiers(self.version, self.features, self.objects, self.variables).get(name)
+        if found is not None or self.structs is None:
+            return found
+        made = self.structs.type_named(name)
+        return None if made is None else type_of_type(made)
+
+    def constant(self, name: str) -> int | None:
+        """Return the value of a name that stands for a constant: one of an enumeration of protobuf."""
+        return ENUMS.get(name)
+
+    def type_named(self, name: str) -> Type | None:
+        """Return the type a name denotes as a value."""
+        return _type_values(self.version, self.features).get(name)
+
+    def has_fields(self, type_name: str) -> bool:
+        """Return whether an object type has declared fields."""
+        known = type_name in self._objects or type_name in MESSAGES or type_name in _DECLARED_SCALARS
+        return known or (self.structs is not None and self.structs.type_named(type_name) is not None)
+
+    def field(self, type_name: str, name: str) -> Type | None:
+        """Return the type of a field of an object type, or None when there is no such field."""
+        if type_name == VARIABLES.name:
+            return self.composed.get(name)
+        fields = self._objects.get(type_name)
+        if fields is not None:
+            return fields.get(name)
+        if type_name in MESSAGES:
+            field_ = MESSAGES[type_name].fields.get(name)
+            return None if field_ is None else field_.type
+        if type_name in _DECLARED_SCALARS:
+            return ANY if type_name == MAP.name else None
+        return None if self.structs is None else self.structs.field(type_name, name)
+
+    def maker(self, type_name: str) -> Callable[[dict[str, Value]], Value] | None:
+        """Return what makes values of a type out of fields, which raises EvaluationError; None for what is no such type."""
+        if type_name in MESSAGES:
+            return unwrapping.maker(MESSAGES[type_name])
+        made = None if self.structs is None else self.structs.type_named(type_name)
+        if self.structs is not None and made is not None:
+            return self.structs.maker(made)
+        return partial(_unknown_type, type_name) if self.has_fields(type_name) else None
+
+    @property
+    def _objects(self) -> dict[str, dict[str, Type]]:
+        return _objects(self.objects, has_variables=self.is_variable("variables"))
+
+    def function(self, name: str) -> Function | None:
+        """Return the function of a full name."""
+        return functions_of(self.version, self.features, self.extras).get(name)
+
+    @property
+    def macros(self) -> dict[tuple[str, int, bool], Expand]:
+        """Return the macros that only this environment has."""
+        return macros_of(self.extras)
+
+
+def _unknown_type(name: str, _fields: dict[str, Value]) -> Value:
+    """Raise for a type whose fields are declared but of which no values can be made."""
+    raise EvaluationError(f"unknown type '{name}'")
+
+
+def declared_type(inferred: Type) -> Type:
+    """Return the type under which a composed variable is declared: plain types as inferred, all others dyn."""
+    match inferred.family:
+        case "primitive" if inferred.nullable:
+            return DYN
+        case "primitive" | "null" | "timestamp" | "duration" | "any":
+            return inferred
+        case "list" | "map":
+            return Type(inferred.family, inferred.name, tuple(map(declared_type, inferred.parameters)))
+        case _:
+            return DYN
+
+
+@cache
+def _type_values(version: Version, features: Version) -> dict[str, Type]:
+    return _TYPE_NAMES | {known.name: known for known in types_of(version, features)}
+
+
+_GENERIC_NAMES = {LIST.name: type_of_type(list_of(A)), MAP.name: type_of_type(map_of(A, B))}
+
+
+@cache
+def _identifiers(
+    version: Version, features: Version, objects: tuple[tuple[str, Fields], ...], variables: Fields
+) -> dict[str, Type]:
+    has_variables = any(name == "variables" for name, _ in variables)
+    names = {name: type_of_type(denoted) for name, denoted in _type_values(version, features).items()}
+    names |= {name: type_of_type(type_) for name, type_ in _DECLARED_SCALARS.items()} | _GENERIC_NAMES
+    names |= {name: type_of_type(object_type(name)) for name in _objects(objects, has_variables=has_variables)}
+    names |= {name: type_of_type(message.type) for name, message in MESSAGES.items()} | dict.fromkeys(ENUMS, INT)
+    return names | dict(variables)
+
+
+@cache
+def _objects(objects: tuple[tuple[str, Fields], ...], *, has_variables: bool) -> dict[str, dict[str, Type]]:
+    """The object types with declared fields; those of `variables` are the composed ones, and not here."""
+    declared = {name: dict(fields) for name, fields in (*_OBJECTS.items(), *objects)}
+    return declared if has_variables else {name: fields for name, fields in declared.items() if name != VARIABLES.name}

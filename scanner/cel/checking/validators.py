@@ -1,0 +1,215 @@
+"""Checks of a well-typed tree: constant arguments, mixed literals and format strings (part I of the admission semantics).
+
+Mirrors the AST validators that Kubernetes adds to its environment; all of them run, and their findings add up.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scanner.cel.errors import CompileError, EvaluationError
+from scanner.cel.functions import format as formatting
+from scanner.cel.functions import regex
+from scanner.cel.functions.format import BadFormat
+from scanner.cel.releases import CHECKED_FORMATS, EXEMPT_ANYWHERE, OPTIONAL_TYPE
+from scanner.cel.syntax.source import Issue
+from scanner.cel.syntax.tree import Call, ListLiteral, Literal, MapLiteral, Node, children, walk
+from scanner.cel.types.type_system import as_first_named
+from scanner.cel.values import conversions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from scanner.cel.checking.checker import Checked
+    from scanner.cel.checking.env import Environment
+    from scanner.cel.types.type_system import Type
+    from scanner.cel.values.values import Value
+
+_EXEMPT = "format"
+_CRASH = "internal error: runtime error: index out of range [0] with length 0"
+_CLAUSE_TYPES = {
+    "d": ("int", "uint"),
+    "f": ("double", "string"),
+    "e": ("double", "string"),
+    "b": ("int", "uint", "bool"),
+    "x": ("int", "uint", "string", "bytes"),
+    "X": ("int", "uint", "string", "bytes"),
+    "o": ("int", "uint"),
+}
+_STRING_TYPES = frozenset(
+    [
+        "list",
+        "map",
+        "int",
+        "uint",
+        "double",
+        "bool",
+        "string",
+        "bytes",
+        "type",
+        "null_type",
+        "google.protobuf.Timestamp",
+        "google.protobuf.Duration",
+    ]
+)
+
+
+def validate(root: Node, checked: Checked, environment: Environment) -> list[Issue]:
+    """Return what is wrong with the literals of a tree."""
+    knows_formats = CHECKED_FORMATS.holds(environment.version)
+    exempt = _inside_format(root, anywhere=EXEMPT_ANYWHERE.holds(environment.version))
+    issues: list[Issue] = []
+    for node in walk(root):
+        match node:
+            case Call():
+                issues.extend(_argument_issues(node))
+                issues.extend(_format_call_issues(node, checked) if knows_formats else ())
+            case ListLiteral() if node.id not in exempt:
+                issues.extend(_mixed(*found, environment) for found in _list_issues(node, checked))
+            case MapLiteral() if node.id not in exempt:
+                issues.extend(_mixed(*found, environment) for found in _map_issues(node, checked))
+            case _:
+                continue
+    return issues
+
+
+def _inside_format(root: Node, *, anywhere: bool) -> frozenset[int]:
+    """Return the ids of the nodes below calls of `format` whose literals may be mixed: all, or those in lists and maps alone."""
+    below = walk if anywhere else _literal_parts
+    calls = (node for node in walk(root) if isinstance(node, Call) and node.function.removeprefix(".") == _EXEMPT)
+    return frozenset(part.id for call in calls for child in children(call) for part in below(child))
+
+
+# --- constant arguments
+
+
+def _compile_pattern(pattern: Value) -> None:
+    if type(pattern) is str:
+        regex.compiled(pattern)
+
+
+_ARGUMENTS: dict[str, Callable[[Value], object]] = {
+    "duration": conversions.to_duration,
+    "timestamp": conversions.to_timestamp,
+    "matches": _compile_pattern,
+}
+
+
+def _argument_issues(node: Call) -> Iterator[Issue]:
+    name = node.function.removeprefix(".")
+    check = _ARGUMENTS.get(name)
+    if check is not None and node.arguments and isinstance(node.arguments[0], Literal):
+        argument = node.arguments[0]
+        try:
+            check(argument.value)
+        except EvaluationError:
+            yield Issue(argument.offset, f"invalid {name} argument")
+
+
+def _format_call_issues(node: Call, checked: Checked) -> Iterator[Issue]:
+    if node.function == "format" and len(node.arguments) == 1:
+        target, arguments = node.target, node.arguments[0]
+        if isinstance(target, Literal) and isinstance(arguments, ListLiteral) and type(target.value) is str:
+            yield from _format_issues(node, target.value, arguments.elements, checked)
+
+
+# --- mixed literals
+
+
+def _list_issues(node: ListLiteral, checked: Checked) -> Iterator[tuple[Node, Type, Type]]:
+    expected: Type | None = None
+    for position, element in enumerate(node.elements):
+        actual = _entry_type(checked.types[element.id], optional=position in node.optional)
+        if expected is not None and actual != expected:
+            yield element, expected, actual
+            return
+        expected = expected or actual
+
+
+def _map_issues(node: MapLiteral, checked: Checked) -> Iterator[tuple[Node, Type, Type]]:
+    keys: Type | None = None
+    values: Type | None = None
+    for entry in node.entries:
+        key = checked.types[entry.key.id]
+        value = _entry_type(checked.types[entry.value.id], optional=entry.optional)
+        if keys is None or values is None:
+            keys, values = key, value
+            continue
+        if key != keys:
+            yield entry.key, keys, key
+        if value != values:
+            yield entry.value, values, value
+
+
+def _entry_type(type_: Type, *, optional: bool) -> Type:
+    """Return the type of an entry; upstream crashes on an optional entry of type dyn, so that no such policy can be stored."""
+    if not optional:
+        return type_
+    if not type_.parameters:
+        raise CompileError(_CRASH, _CRASH)
+    return type_.parameters[0]
+
+
+def _mixed(node: Node, expected: Type, actual: Type, environment: Environment) -> Issue:
+    if not OPTIONAL_TYPE.holds(environment.version):
+        expected, actual = as_first_named(expected), as_first_named(actual)
+    return Issue(node.offset, f"expected type '{expected}' but found '{actual}'")
+
+
+# --- format
+
+
+class _BadArgument(BadFormat):
+    """A format argument of the wrong type, and where it stands."""
+
+    def __init__(self, message: str, offset: int) -> None:
+        super().__init__(message)
+        self.offset = offset
+
+
+def _format_issues(node: Call, template: str, arguments: tuple[Node, ...], checked: Checked) -> Iterator[Issue]:
+    def clause(argument: int, verb: str, precision: int | None) -> str:
+        del precision
+        bad = _mistyped(arguments[argument], verb, checked)
+        if bad is not None:
+            complaint = formatting.complaint(verb, checked.types[bad.id].name)
+            raise _BadArgument(f"error during formatting: {complaint}", bad.offset)
+        return ""
+
+    try:
+        _, used = formatting.interpolate(template, clause, lambda _argument: None, len(arguments))
+    except _BadArgument as bad:
+        yield Issue(bad.offset, str(bad))
+        return
+    except BadFormat as bad:
+        yield Issue(node.offset, str(bad))
+        return
+    if len(arguments) > used:
+        message = f"too many arguments supplied to string.format (expected {used}, got {len(arguments)})"
+        yield Issue(node.offset, message)
+
+
+def _mistyped(argument: Node, verb: str, checked: Checked) -> Node | None:
+    """Return the node whose static type a clause refuses, or None."""
+    if verb == "s":
+        return _unprintable(argument, checked)
+    type_ = checked.types[argument.id]
+    return None if type_.family == "dyn" or type_.name in _CLAUSE_TYPES[verb] else argument
+
+
+def _unprintable(argument: Node, checked: Checked) -> Node | None:
+    """Return the first node, of an argument or of a literal inside it, that `%s` refuses."""
+    for node in _literal_parts(argument):
+        type_ = checked.types[node.id]
+        if type_.family != "dyn" and type_.name not in _STRING_TYPES:
+            return node
+    return None
+
+
+def _literal_parts(root: Node) -> Iterator[Node]:
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if isinstance(node, ListLiteral | MapLiteral):
+            waiting.extend(reversed(tuple(children(node))))

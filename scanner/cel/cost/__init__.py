@@ -1,0 +1,1 @@
+"""What an evaluation costs in CEL's unit: counted, and foreseen."""

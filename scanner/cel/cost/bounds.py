@@ -1,0 +1,257 @@
+"""What evaluating an expression can cost at most, from how much there is in what it reads.
+
+Counting takes several times as long as evaluating, and hardly any expression on any object comes near a limit. A bound proves that:
+below the limit an evaluation need not be counted. It adds up every node of the tree as if all were evaluated, and bounds the work
+to be done as well as the cost, so that what is not counted is also quick.
+
+All formulas are polynomials without negative coefficients. Therefore a loop over a document needs no product where its body looks
+at the element alone: what the elements of a list have together is no more than what the list has, so the body is charged once for
+all of the list, and for each element only what it costs on nothing.
+
+Loops inside loops do need one. Where the list is a plain path into the document, its length can be given, and is then what counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple, assert_never
+
+from scanner.cel.analysis import reads
+from scanner.cel.analysis.go_values import is_selection
+from scanner.cel.cost import estimates
+from scanner.cel.cost.estimates import Operand, Operands
+from scanner.cel.cost.extent import BOUNDLESS, NOTHING, UNKNOWN, SizeBound, converted, extent_of, together
+from scanner.cel.cost.prices import LIST_COST, MAP_COST, STRUCT_COST
+from scanner.cel.protobuf.messages import MESSAGES
+from scanner.cel.syntax.tree import (
+    Call,
+    Comprehension,
+    Identifier,
+    ListLiteral,
+    Literal,
+    MapLiteral,
+    Node,
+    Select,
+    StructLiteral,
+    children,
+    walk,
+)
+
+if TYPE_CHECKING:
+    from scanner.cel.analysis.constants import Folded
+    from scanner.cel.checking.checker import Checked
+
+_SCALARS = frozenset({"null", "timestamp", "duration", "type"})
+_DOCUMENTS = frozenset({"object", "oldObject"})
+_DEEPEST = 6
+"""Loops inside loops; each is looked at twice, on nothing and on everything."""
+_OVERHEADS = {
+    "all": 4.0,
+    "exists": 5.0,
+    "exists_one": 4.0,
+    "map": 13.0,
+    "filter": 13.0,
+    "transformList": 13.0,
+    "transformMap": 4.0,
+    "transformMapEntry": 3.0,
+}
+"""What the bookkeeping of a fold costs per iteration, at most."""
+
+
+class Bound(NamedTuple):
+    """At most this cost, and a value with at most this in it."""
+
+    cost: float
+    extent: SizeBound
+
+
+def bound(
+    root: Node,
+    checked: Checked,
+    folded: Folded,
+    extents: Mapping[str, SizeBound],
+    lengths: Mapping[reads.Path, float] = MappingProxyType({}),
+) -> Bound:
+    """Return the bound of an expression; `extents` are those of what it reads, `variables.x` under that name.
+
+    `lengths` are at least the numbers of entries of what loops run over, for paths of which that is known.
+    """
+    return _Bounds(checked, folded, extents, lengths).of(root, extents, 0)
+
+
+def _converted(literal: Bound, fields: int) -> Bound:
+    """Return the bound of a message, whose values are converted, which takes as long as there is much in them."""
+    return Bound(literal.cost + literal.extent.span, converted(literal.extent, fields))
+
+
+def ranges(root: Node, checked: Checked) -> frozenset[reads.Path]:
+    """Return the paths into the documents that loops run over."""
+    found = (_path(node.range, checked) for node in walk(root) if isinstance(node, Comprehension))
+    return frozenset(path for path in found if path is not None)
+
+
+def _path(node: Node, checked: Checked) -> reads.Path | None:
+    """Return the path that an expression is, if it is one into a document, unless a variable of a macro hides that."""
+    fields: list[str] = []
+    while isinstance(node, Select) and not node.test and node.id not in checked.names:
+        fields.append(node.field)
+        node = node.operand
+    name = checked.names.get(node.id, "")
+    return (name, *reversed(fields)) if name in _DOCUMENTS else None
+
+
+class _Bounds:
+    def __init__(
+        self, checked: Checked, folded: Folded, extents: Mapping[str, SizeBound], lengths: Mapping[reads.Path, float]
+    ) -> None:
+        self._checked = checked
+        self._folded = folded
+        self._extents = extents
+        self._lengths = lengths
+
+    def of(self, node: Node, known: Mapping[str, SizeBound], depth: int) -> Bound:
+        """Return the bound of a node."""
+        if node.id in self._folded.constants:
+            return Bound(0.0, extent_of(self._folded.constants[node.id]))
+        match node:
+            case Literal(value=value):
+                return Bound(0.0, extent_of(value))
+            case Identifier():
+                return Bound(1.0, known.get(self._checked.names[node.id], BOUNDLESS))
+            case Select():
+                return self._select(node, known, depth)
+            case Call():
+                return self._call(node, known, depth)
+            case ListLiteral(elements=elements):
+                return self._literal(elements, LIST_COST, known, depth)
+            case MapLiteral(entries=entries):
+                return self._literal([s for e in entries for s in (e.key, e.value)], MAP_COST, known, depth)
+            case StructLiteral(entries=fields):
+                made = self._literal([field.value for field in fields], STRUCT_COST, known, depth)
+                return _converted(made, len(fields)) if self._checked.names[node.id] in MESSAGES else made
+            case Comprehension():
+                return self._comprehension(node, known, depth)
+            case _:
+                assert_never(node)
+
+    def _select(self, node: Select, known: Mapping[str, SizeBound], depth: int) -> Bound:
+        name = self._checked.names.get(node.id)
+        if name is not None:
+            return Bound(1.0, known.get(name, BOUNDLESS))
+        if not node.test and self._is_variables(node.operand):
+            return Bound(2.0, known.get(f"variables.{node.field}", BOUNDLESS))
+        if node.test and self._is_on_conditional(node.operand):
+            return Bound(UNKNOWN, BOUNDLESS)
+        base = self._base(node.operand, known, depth)
+        return Bound(base.cost + 1, NOTHING if node.test and not self._can_be_kept(node) else base.extent)
+
+    def _is_on_conditional(self, node: Node) -> bool:
+        """Return whether a path begins with a conditional: there a presence test takes back a cost, perhaps below zero."""
+        while is_selection(node, self._checked):
+            node = next(children(node))
+        return isinstance(node, Call) and node.function == "_?_:_"
+
+    def _is_variables(self, node: Node) -> bool:
+        return isinstance(node, Identifier) and self._checked.names.get(node.id) == "variables"
+
+    def _can_be_kept(self, node: Select) -> bool:
+        """Return whether a presence test may give an optional, see `exact`."""
+        return self._checked.types[node.operand.id].name == "optional_type"
+
+    def _base(self, node: Node, known: Mapping[str, SizeBound], depth: int) -> Bound:
+        """Return the bound of what something is selected from; reading it costs 1 where it is no path itself."""
+        base = self.of(node, known, depth)
+        is_path = isinstance(node, Identifier | Select) or is_selection(node, self._checked)
+        return base if is_path else Bound(base.cost + 1, base.extent)
+
+    def _literal(
+        self, nodes: tuple[Node, ...] | list[Node], price: float, known: Mapping[str, SizeBound], depth: int
+    ) -> Bound:
+        parts = [self.of(node, known, depth) for node in nodes]
+        return Bound(price + sum(part.cost for part in parts), together((p.extent for p in parts), entries=len(parts)))
+
+    # --- calls
+
+    def _call(self, node: Call, known: Mapping[str, SizeBound], depth: int) -> Bound:
+        if is_selection(node, self._checked):
+            operand, key = node.arguments
+            base, index = self._base(operand, known, depth), self.of(key, known, depth)
+            return Bound(base.cost + index.cost + 1, base.extent)
+        if node.function in ("_&&_", "_||_"):
+            return Bound(sum(self.of(term, known, depth).cost for term in self._terms(node)), NOTHING)
+        resolution = self._checked.calls[node.id]
+        parts = [self.of(argument, known, depth) for argument in resolution.arguments]
+        operands = tuple(
+            Operand(part.extent, argument, argument.id in self._folded.constants)
+            for part, argument in zip(parts, resolution.arguments, strict=True)
+        )
+        paid = sum(part.cost for part in parts)
+        if node.id in self._folded.sets:
+            return Bound(paid + 1, NOTHING)
+        name = resolution.function.name
+        estimate = estimates.COSTS.get(name)
+        own = 1.0 if estimate is None else estimate(operands)
+        return Bound(paid + own, self._result(node, name, operands))
+
+    def _terms(self, node: Call) -> list[Node]:
+        """Return the operands of a chain of one logical operator; it may be longer than the stack is deep."""
+        terms: list[Node] = []
+        waiting: list[Node] = [node]
+        while waiting:
+            term = waiting.pop()
+            if isinstance(term, Call) and term.function == node.function:
+                waiting.extend(term.arguments)
+            else:
+                terms.append(term)
+        return terms
+
+    def _result(self, node: Call, name: str, operands: Operands) -> SizeBound:
+        type_ = self._checked.types[node.id]
+        is_scalar = type_.family in _SCALARS or (type_.family == "primitive" and type_.name not in ("string", "bytes"))
+        if is_scalar:
+            return NOTHING
+        result = estimates.RESULTS.get(name)
+        return BOUNDLESS if result is None else result(operands)
+
+    # --- comprehensions
+
+    def _comprehension(self, node: Comprehension, known: Mapping[str, SizeBound], depth: int) -> Bound:
+        if depth >= _DEEPEST or node.is_open:
+            return Bound(UNKNOWN, BOUNDLESS)
+        if node.fold == "bind":
+            start = self.of(node.start, known, depth)
+            result = self.of(node.result, {**known, node.accumulator: start.extent}, depth)
+            return Bound(start.cost + result.cost + 1, result.extent)
+        over = self.of(node.range, known, depth)
+        times = min(over.extent.elements, over.extent.widest, self._length(node.range, known))
+        on_nothing = self._iteration(node, known, NOTHING, depth + 1)
+        on_all = self._iteration(node, known, over.extent.pooled(), depth + 1)
+        cost = over.cost + 4 + times * (on_nothing.cost + _OVERHEADS[node.fold]) + on_all.cost
+        return Bound(cost, self._folded_extent(node, over.extent, times, (on_nothing.extent, on_all.extent)))
+
+    def _length(self, node: Node, known: Mapping[str, SizeBound]) -> float:
+        path = _path(node, self._checked) if self._lengths else None
+        is_hidden = path is None or known.get(path[0]) is not self._extents.get(path[0])
+        return UNKNOWN if path is None or is_hidden else self._lengths.get(path, UNKNOWN)
+
+    def _iteration(self, node: Comprehension, known: Mapping[str, SizeBound], element: SizeBound, depth: int) -> Bound:
+        inside = {**known, node.variable: element}
+        if node.second_variable is not None:
+            inside[node.second_variable] = element
+        cost, extent = 0.0, NOTHING
+        for part in (node.predicate, node.body):
+            if part is not None:
+                measured = self.of(part, inside, depth)
+                cost, extent = cost + measured.cost, measured.extent
+        return Bound(cost, extent)
+
+    def _folded_extent(
+        self, node: Comprehension, over: SizeBound, times: float, bodies: tuple[SizeBound, SizeBound]
+    ) -> SizeBound:
+        if node.fold in ("all", "exists", "exists_one"):
+            return NOTHING
+        on_nothing, on_all = bodies
+        elements = times * (1 + on_nothing.elements) + on_all.elements
+        characters = times * on_nothing.characters + on_all.characters + over.characters
+        return SizeBound(elements, characters, elements)

@@ -1,0 +1,138 @@
+"""How much there is inside a value: what the cost of an expression can depend on.
+
+Known from the length of its JSON text, which takes microseconds, or counted there and in the document itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import ceil
+from typing import NamedTuple
+
+import orjson
+
+from scanner.cel.values.values import KeyedMap, Value
+
+UNKNOWN = 1e30
+"""More than anything that can be counted."""
+
+
+class SizeBound(NamedTuple):
+    """At most so many entries in all lists and maps of a value, characters in all its strings, and entries in one container."""
+
+    elements: float = 0.0
+    characters: float = 0.0
+    widest: float = 0.0
+
+    @property
+    def span(self) -> float:
+        """The size of the value, or of any part of it, is no more than this."""
+        return 1.0 + self.elements + self.characters
+
+    def pooled(self) -> SizeBound:
+        """Return the extent that the parts of this value have together, when each of them is looked at in turn."""
+        return SizeBound(self.elements, self.characters, self.elements)
+
+    def times(self, factor: float) -> SizeBound:
+        """Return the extent of something so many times as large."""
+        return SizeBound(*(min(number * factor, UNKNOWN) for number in self))
+
+    def rounded(self) -> SizeBound:
+        """Return the smallest extent of a coarse grid that is no smaller."""
+        return SizeBound(*(_rounded(number) for number in self))
+
+
+NOTHING = SizeBound()
+BOUNDLESS = SizeBound(UNKNOWN, UNKNOWN, UNKNOWN)
+
+
+def _rounded(number: float) -> float:
+    return min(float(1 << (ceil(number) - 1).bit_length()), UNKNOWN) if number > 1 else number
+
+
+def together(extents: Iterable[SizeBound], *, entries: int = 0) -> SizeBound:
+    """Return the extent of a value that may hold all of these, in so many entries of its own."""
+    parts = [*extents]
+    return SizeBound(
+        entries + sum(one.elements for one in parts),
+        sum(one.characters for one in parts),
+        entries + sum(one.widest for one in parts),
+    )
+
+
+_LONGEST_SCALAR = 48
+"""As many characters as a number or a time has at most, once it is text."""
+
+
+def converted(extent: SizeBound, values: int) -> SizeBound:
+    """Return the extent of what a message of protobuf makes of so many values that have this in them.
+
+    Bytes are four characters for three, or packed values, of which each takes two; scalars may become texts.
+    """
+    characters = 2 * extent.characters + _LONGEST_SCALAR * (extent.elements + values)
+    return SizeBound(extent.elements + extent.characters, characters, extent.widest + extent.characters)
+
+
+LARGEST_SIZE = 26
+"""The size of documents that are larger than any that a scan can hold."""
+
+
+def size_of_document(document: object) -> int:
+    """Return the number of binary digits in the length of what was JSON; more than `LARGEST_SIZE` when nobody knows."""
+    if document is None:
+        return 0
+    try:
+        return len(orjson.dumps(document)).bit_length()
+    except TypeError:
+        return LARGEST_SIZE + 1
+
+
+def extent_of_size(size: int) -> SizeBound:
+    """Return the most that there can be in a document of this size: an entry takes two characters."""
+    length = float(1 << size)
+    return SizeBound(length / 2, length, length / 2)
+
+
+def extent_of_document(document: object) -> SizeBound:
+    """Return the extent of what was JSON; entries are counted by its punctuation, also inside strings."""
+    try:
+        text = orjson.dumps(document)
+    except TypeError:
+        return BOUNDLESS
+    entries = float(text.count(b",") + text.count(b"[") + text.count(b"{"))
+    return SizeBound(entries, float(len(text)), entries)
+
+
+def entries_at(document: object, path: Iterable[str]) -> int:
+    """Return the number of entries of the list or map that a path of fields leads to; 0 where there is neither."""
+    for field in path:
+        if type(document) is not dict:
+            return 0
+        document = document.get(field)
+    return len(document) if type(document) is list or type(document) is dict else 0
+
+
+def widest_of(document: object) -> float:
+    """Return the number of entries of the largest list or map in a document, all of which is looked at."""
+    widest = 0
+    waiting = [document]
+    while waiting:
+        part = waiting.pop()
+        if type(part) is dict:
+            widest = max(widest, len(part))
+            waiting.extend(part.values())
+        elif type(part) is list:
+            widest = max(widest, len(part))
+            waiting.extend(part)
+    return float(widest)
+
+
+def extent_of(value: Value) -> SizeBound:
+    """Return the extent of a constant."""
+    if type(value) is str or type(value) is bytes:
+        return SizeBound(0.0, float(len(value)))
+    if type(value) is list:
+        return together(map(extent_of, value), entries=len(value))
+    if type(value) is dict or type(value) is KeyedMap:
+        return together((extent_of(side) for entry in value.items() for side in entry), entries=len(value))
+    return NOTHING

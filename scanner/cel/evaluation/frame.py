@@ -1,0 +1,22 @@
+"""What closures are evaluated on: a list of values, and what stands where there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from scanner.cel.values.values import Value
+
+Frame: TypeAlias = "list[Value]"
+
+Evaluate: TypeAlias = "Callable[[Frame], Value]"
+
+
+class _Missing:
+    """Stands in the frame for a declared variable that the activation does not have."""
+
+    __slots__ = ()
+
+
+MISSING = _Missing()

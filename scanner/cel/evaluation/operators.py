@@ -1,0 +1,274 @@
+"""Closures of operators, calls and literals.
+
+Errors are exceptions; only the logical operators hold one back, because another operand may absorb it.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import TYPE_CHECKING
+
+from scanner.cel.errors import EvaluationError, EvaluationStopped
+from scanner.cel.evaluation import tracker_panics
+from scanner.cel.functions import regex
+from scanner.cel.values import list_kinds, runtime
+from scanner.cel.values.runtime import no_overload
+from scanner.cel.values.values import Optional, UInt, Value, make_map, unhashable, without
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from scanner.cel.analysis.constants import Key
+    from scanner.cel.evaluation.frame import Evaluate, Frame
+
+
+def copied(evaluate: Evaluate) -> Evaluate:
+    """Evaluate to a list or map of its own."""
+
+    def copied(frame: Frame) -> Value:
+        value = evaluate(frame)
+        return copy(value) if type(value) is dict or type(value) is list else value
+
+    return copied
+
+
+def search(name: str, pattern: regex.Pattern, arguments: tuple[Evaluate, ...]) -> Evaluate:
+    """Search with a pattern that was compiled beforehand."""
+    return lambda frame: regex.searching(name, pattern, tuple(argument(frame) for argument in arguments))
+
+
+def membership(element: Evaluate, members: frozenset[Key]) -> Evaluate:
+    """Ask whether a value is in a constant list."""
+    return lambda frame: is_member(element(frame), members)
+
+
+def is_member(value: Value, members: frozenset[Key]) -> bool:
+    """Return whether a value is in a constant list of plain values; bytes cannot be looked up."""
+    if type(value) is bytes:
+        raise unhashable("types.Bytes")
+    return type(value) in _PLAIN and (type(value), value) in members
+
+
+_PLAIN = frozenset({bool, int, UInt, float, str})
+
+
+def conjunction(terms: tuple[Evaluate, ...]) -> Evaluate:
+    """Evaluate `&&` of all terms."""
+    return _logic(terms, stop=False)
+
+
+def disjunction(terms: tuple[Evaluate, ...]) -> Evaluate:
+    """Evaluate `||` of all terms."""
+    return _logic(terms, stop=True)
+
+
+def _logic(terms: tuple[Evaluate, ...], *, stop: bool) -> Evaluate:
+    """Evaluate until an operand decides; the leftmost error is the result when none does."""
+    passing = not stop
+
+    def evaluate(frame: Frame) -> Value:
+        first_error: EvaluationError | None = None
+        for term in terms:
+            try:
+                value = term(frame)
+            except EvaluationStopped:
+                raise
+            except EvaluationError as error:
+                first_error = first_error or error
+                continue
+            if value is stop:
+                return stop
+            if value is not passing and first_error is None:
+                first_error = no_overload()
+        if first_error is not None:
+            raise first_error
+        return passing
+
+    return evaluate
+
+
+def conditional(condition: Evaluate, yes: Evaluate, no: Evaluate) -> Evaluate:
+    """Evaluate one branch, as the condition says."""
+
+    def evaluate(frame: Frame) -> Value:
+        value = condition(frame)
+        if value is True:
+            return yes(frame)
+        if value is False:
+            return no(frame)
+        raise no_overload()
+
+    return evaluate
+
+
+def equal(left: Evaluate, right: Evaluate) -> Evaluate:
+    """Compare for equality."""
+    return apply_to_both(runtime.equal, left, right)
+
+
+def unequal(left: Evaluate, right: Evaluate) -> Evaluate:
+    """Compare for inequality."""
+    return apply_to_both(runtime.unequal, left, right)
+
+
+def either(optional: Evaluate, other: Evaluate, *, strict: bool) -> Evaluate:
+    """Evaluate `or`; what is no optional passes until 1.36."""
+
+    def evaluate(frame: Frame) -> Value:
+        value = optional(frame)
+        if strict and type(value) is not Optional:
+            raise no_overload()
+        return value if type(value) is not Optional or value.present else other(frame)
+
+    return evaluate
+
+
+def either_value(optional: Evaluate, other: Evaluate, *, strict: bool) -> Evaluate:
+    """Evaluate `orValue`; what is no optional passes until 1.36."""
+
+    def evaluate(frame: Frame) -> Value:
+        value = optional(frame)
+        if strict and type(value) is not Optional:
+            raise no_overload()
+        if type(value) is not Optional:
+            return value
+        return value.unwrapped() if value.present else other(frame)
+
+    return evaluate
+
+
+def compare_sum(name: str, run: Callable[..., Value], left: Evaluate, right: Evaluate) -> Evaluate:
+    """Compare what may be a list that `+` has joined, whose comparison is another one."""
+
+    def evaluate(frame: Frame) -> Value:
+        with list_kinds.noted() as notes:
+            one = _attempt(left, frame)
+        other = _attempt(right, frame)
+        for seen in (one, other):
+            if isinstance(seen, EvaluationError):
+                raise seen
+        is_joined = notes.of(one) is list_kinds.Making.JOINING
+        return runtime.SUMS[name](one, other) if is_joined else run(one, other)
+
+    return evaluate
+
+
+def apply(run: Callable[..., Value], arguments: tuple[Evaluate, ...]) -> Evaluate:
+    """Call a function on what its arguments come to."""
+    match arguments:
+        case (only,):
+            return lambda frame: run(only(frame))
+        case (left, right):
+            return apply_to_both(run, left, right)
+        case _:
+            return apply_in_turn(run, arguments)
+
+
+def apply_in_turn(run: Callable[..., Value], arguments: tuple[Evaluate, ...]) -> Evaluate:
+    """Call a function; no argument is evaluated after one that fails."""
+    return lambda frame: run(*[argument(frame) for argument in arguments])
+
+
+def apply_to_both(run: Callable[[Value, Value], Value], left: Evaluate, right: Evaluate) -> Evaluate:
+    """Evaluate both operands before the error of the first counts: the second may end the evaluation altogether."""
+
+    def evaluate(frame: Frame) -> Value:
+        try:
+            one = left(frame)
+        except EvaluationStopped:
+            raise
+        except EvaluationError:
+            _attempt(right, frame)
+            raise
+        return run(one, right(frame))
+
+    return evaluate
+
+
+def _attempt(evaluate: Evaluate, frame: Frame) -> tracker_panics.RepeatDetector:
+    """Return a value, or the error instead of raising it."""
+    try:
+        return evaluate(frame)
+    except EvaluationStopped:
+        raise
+    except EvaluationError as error:
+        return error
+
+
+def apply_tracked(overload_id: str, run: Callable[..., Value], arguments: tuple[Evaluate, ...]) -> Evaluate:
+    """Apply a function whose tracker looks at the arguments of every call before its outcome counts."""
+
+    def evaluate(frame: Frame) -> Value:
+        seen = tuple([_attempt(argument, frame) for argument in arguments])
+        failed = next((one for one in seen if isinstance(one, EvaluationError)), None)
+        outcome = failed or _attempt(lambda _frame: run(*seen), frame)
+        tracker_panics.look_at(overload_id, seen)
+        if isinstance(outcome, EvaluationError):
+            raise outcome
+        return outcome
+
+    return evaluate
+
+
+def optional_list(elements: tuple[Evaluate, ...], optional: tuple[bool, ...]) -> Evaluate:
+    """Make a list; absent optional elements are left out."""
+
+    def evaluate(frame: Frame) -> Value:
+        found: list[Value] = []
+        for element, marked in zip(elements, optional, strict=True):
+            value = element(frame)
+            if not marked:
+                found.append(value)
+            elif type(value) is not Optional:
+                text = runtime.printed(value)
+                raise EvaluationError(f"cannot initialize optional list element from non-optional value {text}")
+            elif value.present:
+                found.append(value.value)
+        return found
+
+    return evaluate
+
+
+def map_of(entries: tuple[tuple[Evaluate, Evaluate, bool], ...]) -> Evaluate:
+    """Make a map."""
+
+    def evaluate(frame: Frame) -> Value:
+        found: list[tuple[Value, Value]] = []
+        for key_of, value_of, optional in entries:
+            key, value = key_of(frame), value_of(frame)
+            if optional:
+                if type(value) is not Optional:
+                    raise _not_optional(key, value)
+                if not value.present:
+                    found = without(found, key)
+                    continue
+                value = value.value
+            found.append((key, value))
+        return make_map(found)
+
+    return evaluate
+
+
+def _not_optional(key: Value, value: Value) -> EvaluationError:
+    shown = runtime.printed(key), runtime.printed(value)
+    return EvaluationError(f"cannot initialize optional entry '{shown[0]}' from non-optional value {shown[1]}")
+
+
+def struct_of(entries: tuple[tuple[str, Evaluate, bool], ...], make: Callable[[dict[str, Value]], Value]) -> Evaluate:
+    """Make a typed object."""
+
+    def evaluate(frame: Frame) -> Value:
+        found: dict[str, Value] = {}
+        for name, value_of, optional in entries:
+            value = value_of(frame)
+            if optional:
+                if type(value) is not Optional:
+                    raise _not_optional(name, value)
+                if not value.present:
+                    found.pop(name, None)
+                    continue
+                value = value.value
+            found[name] = value
+        return make(found)
+
+    return evaluate

@@ -1,0 +1,146 @@
+"""Closures that read: variables, and chains of fields, indexes and optional steps from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
+
+from scanner.cel.analysis.go_values import refusal
+from scanner.cel.errors import EvaluationError
+from scanner.cel.evaluation.frame import MISSING
+from scanner.cel.values import runtime
+from scanner.cel.values.values import NONE, Optional, Value
+
+if TYPE_CHECKING:
+    from scanner.cel.evaluation.frame import Evaluate, Frame
+
+Rewrap: TypeAlias = "Callable[[Value], Value]"
+
+Step: TypeAlias = "tuple[Evaluate | None, Value, bool]"
+"""One selection: a computed key or a constant one, and whether it is optional."""
+
+
+def as_it_is(value: Value) -> Value:
+    """Return a value untouched, as upstream does from 1.37 on."""
+    return value
+
+
+def variable(slot: int, again: Rewrap) -> Evaluate:
+    """Read a variable of a macro."""
+
+    def evaluate(frame: Frame) -> Value:
+        value = frame[slot]
+        if isinstance(value, EvaluationError):
+            raise value
+        return reread(value, again) if type(value) is Optional else value
+
+    return evaluate
+
+
+def reading(operand: Evaluate, again: Rewrap) -> Evaluate:
+    """Read what a branch comes to as upstream reads a selection."""
+
+    def evaluate(frame: Frame) -> Value:
+        value = operand(frame)
+        return reread(value, again) if type(value) is Optional else value
+
+    return evaluate
+
+
+def reread(optional: Optional, again: Rewrap) -> Optional:
+    """Return an optional as it is after upstream, until 1.36, has unwrapped it to a Go value and wrapped it again."""
+    return Optional(again(optional.value)) if optional.present else optional
+
+
+def native_key(evaluate: Evaluate) -> Evaluate:
+    """Name what cannot be a key or an index as Go does."""
+
+    def native(frame: Frame) -> Value:
+        value = evaluate(frame)
+        if why := refusal(value):
+            raise EvaluationError(why)
+        return value
+
+    return native
+
+
+def root(slot: int, name: str) -> Evaluate:
+    """Read a declared variable."""
+
+    def evaluate(frame: Frame) -> Value:
+        value = frame[slot]
+        if value is MISSING:
+            raise EvaluationError(f"no such attribute(s): {name}")
+        return value
+
+    return evaluate
+
+
+def follow(base: Evaluate, steps: tuple[Step, ...], again: Rewrap) -> Evaluate:
+    """Follow a chain of steps."""
+    if all(closure is None and type(key) is str and not optional for closure, key, optional in steps):
+        return _follow_fields(base, tuple(str(key) for _, key, _ in steps), again)
+
+    def evaluate(frame: Frame) -> Value:
+        return _walk_path(_reach(base(frame), steps, frame, again))
+
+    return evaluate
+
+
+def _follow_fields(base: Evaluate, fields: tuple[str, ...], again: Rewrap) -> Evaluate:
+    """Follow constant strings only, by far the commonest chain."""
+    steps: tuple[Step, ...] = tuple((None, field, False) for field in fields)
+
+    def evaluate(frame: Frame) -> Value:
+        start = value = base(frame)
+        if type(value) is Optional:
+            return _walk_path(_reach(start, steps, frame, again))
+        for field in fields:
+            value = runtime.select(value, field)
+        return value
+
+    return evaluate
+
+
+def _walk_path(reached: _Reached) -> Value:
+    """Return what steps lead to; from an optional root or step on, what is not there gives an absent optional."""
+    found, is_optional = reached
+    if found is None:
+        return NONE
+    return Optional(found[0]) if is_optional else found[0]
+
+
+_Reached: TypeAlias = tuple[tuple[Value] | None, bool]
+
+
+def _reach(value: Value, steps: tuple[Step, ...], frame: Frame, again: Rewrap) -> _Reached:
+    """Return where the steps lead, wrapped, None where there is nothing, and whether the way was optional."""
+    is_optional = type(value) is Optional
+    if type(value) is Optional:
+        if not value.present:
+            return None, True
+        value = again(value.value)
+    for closure, key, optional in steps:
+        at = key if closure is None else closure(frame)
+        is_optional = is_optional or optional
+        if not is_optional:
+            value = runtime.index(value, at)
+            continue
+        found = runtime.probe(value, at)
+        if found is None:
+            return None, True
+        value = found[0]
+    return (value,), is_optional
+
+
+def has(base: Evaluate, steps: tuple[Step, ...], field: str, again: Rewrap, *, keep: bool = False) -> Evaluate:
+    """Evaluate a presence test; `keep`: in a branch, upstream forgets to make a bool of what an optional path leads to."""
+
+    def evaluate(frame: Frame) -> Value:
+        found, is_optional = _reach(base(frame), steps, frame, again)
+        if keep and is_optional:
+            entry = None if found is None else runtime.probe(found[0], field)
+            return NONE if entry is None else Optional(entry[0])
+        return found is not None and runtime.has(found[0], field)
+
+    return evaluate

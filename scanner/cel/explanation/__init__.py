@@ -1,0 +1,1 @@
+"""Why an expression came to its value."""

@@ -1,0 +1,59 @@
+"""What is known of an expression before it is evaluated, for people: its parts, their types, and which are constant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from scanner.cel.analysis.go_values import is_selection
+from scanner.cel.syntax.tree import Comprehension, Identifier, Node, Select, children
+from scanner.cel.syntax.unparse import unparse
+
+if TYPE_CHECKING:
+    from scanner.cel.analysis.analysis import Analysis
+    from scanner.cel.program import Program
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of an expression: how deep it is in the tree, its text and its type; a constant is computed only once."""
+
+    depth: int
+    text: str
+    type: str
+    constant: bool
+
+
+def outline(program: Program) -> tuple[Part, ...]:
+    """Return the tree of an expression with its types, parents first. Paths and constants are not taken apart."""
+    return tuple(_parts(program.analysis))
+
+
+def _parts(analysis: Analysis) -> Iterator[Part]:
+    waiting = [(0, analysis.root)]
+    while waiting:
+        depth, node = waiting.pop()
+        constant = node.id in analysis.folded.constants
+        yield Part(depth, unparse(node), analysis.checked.types[node.id].full_name(), constant)
+        below = () if constant or _is_path(node, analysis) else _below(node)
+        waiting.extend((depth + 1, part) for part in reversed(tuple(below)))
+
+
+def _is_path(node: Node, analysis: Analysis) -> bool:
+    """Return whether a node is a chain of fields from a variable on."""
+    while isinstance(node, Select) and is_selection(node, analysis.checked):
+        node = node.operand
+    return isinstance(node, Identifier) or node.id in analysis.checked.names
+
+
+def _below(node: Node) -> Iterator[Node]:
+    """Yield what people would call the parts of a node: of a macro, what is written in it."""
+    match node:
+        case Comprehension(fold="bind"):
+            yield from (node.start, node.result)
+        case Comprehension():
+            yield node.range
+            yield from (part for part in (node.predicate, node.body) if part is not None)
+        case _:
+            yield from children(node)

@@ -1,0 +1,66 @@
+"""Places in documents, and which of them a value comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from scanner.cel.values.values import Value
+
+Place: TypeAlias = "tuple[str | int, ...]"
+"""The name of a variable of the environment, then keys and indexes. Of a policy's variable: `variables` and its name."""
+
+_MOST_LOCATED = 50_000
+VARIABLES = "variables"
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The place of a value, empty for what was computed, and all places whose content may be in it."""
+
+    place: Place = ()
+    reads: frozenset[Place] = frozenset()
+
+    @property
+    def stands(self) -> bool:
+        """Whether the value stands in a document as it is."""
+        return bool(self.place) and self.place[0] != VARIABLES
+
+    def below(self, key: Value) -> Origin:
+        """The origin of an element or field."""
+        if not self.place or isinstance(key, bool) or not isinstance(key, int | str):
+            return Origin((), self.reads)
+        place = (*self.place, key)
+        return standing(place) if self.stands else Origin(place, self.reads)
+
+    def also(self, reads: frozenset[Place]) -> Origin:
+        """The same, when something else had a part in it."""
+        return Origin(self.place, self.reads | reads) if reads else self
+
+
+NOWHERE = Origin()
+Scope: TypeAlias = "Mapping[str, Origin]"
+"""Where the variables of the loops around a note come from."""
+
+
+def standing(place: Place) -> Origin:
+    """Return the origin of what stands at a place."""
+    return Origin(place, frozenset({place}))
+
+
+def containers(activation: Mapping[str, object]) -> Iterator[tuple[int, Place]]:
+    """The lists and maps of all documents by identity, the first place of each last: it is the one that counts."""
+    found: list[tuple[int, Place]] = []
+    for root, document in activation.items():
+        waiting: list[tuple[Place, object]] = [((root,), document)]
+        while waiting and len(found) < _MOST_LOCATED:
+            place, value = waiting.pop()
+            if type(value) is dict:
+                found.append((id(value), place))
+                waiting.extend(((*place, key), item) for key, item in value.items() if type(item) in (dict, list))
+            elif type(value) is list:
+                found.append((id(value), place))
+                waiting.extend(((*place, at), item) for at, item in enumerate(value) if type(item) in (dict, list))
+    return reversed(found)

@@ -1,0 +1,354 @@
+"""Where a value comes from: its place in a document, if it stands in one, and every place that it was computed from.
+
+Read off the notes of one evaluation, so that a place says which element it was: `object.spec.containers[2].image`. Lists that
+were put together, filtered or mapped lead back to what their elements were before.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scanner.cel.analysis.go_values import is_selection
+from scanner.cel.errors import EvaluationError
+from scanner.cel.explanation.places import NOWHERE, VARIABLES, Origin, containers, standing
+from scanner.cel.explanation.trace import Note, Noting, noting
+from scanner.cel.syntax.tree import Call, Comprehension, Identifier, Node, Select
+from scanner.cel.values.values import KeyedMap, Optional
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from scanner.cel.explanation.places import Place, Scope
+    from scanner.cel.program import Program
+    from scanner.cel.values.values import Value
+
+_ONE_VARIABLE = 2
+
+
+class Tracer:
+    """The evaluations of one explanation: of the expression, and of each policy variable once it matters."""
+
+    def __init__(self, activation: Mapping[str, object], variables: Mapping[str, Program]) -> None:
+        self._activation = activation
+        self._variables = variables
+        self._known: dict[str, Origins] = {}
+        self.origins_of_variables: dict[str, Origin] = {}
+        self._places: dict[int, Place] | None = None
+
+    def origins(self, noting: Noting, program: Program) -> Origins:
+        """Evaluate an expression."""
+        return Origins(self, noting, program, noting.take(self._activation))
+
+    def variable(self, name: str) -> Origins | None:
+        """The evaluation of a policy variable; None for one that there is not, or that does not compile."""
+        program = self._variables.get(name)
+        if program is None:
+            return None
+        if name not in self._known:
+            self._known[name] = self.origins(noting(program.analysis), program)
+        return self._known[name]
+
+    def names(self) -> Iterator[str]:
+        """The policy variables."""
+        yield from self._variables
+
+    def located(self, value: Value) -> Origin:
+        """Where a list or map stands that is a part of a document itself."""
+        if type(value) is not dict and type(value) is not list:
+            return NOWHERE
+        if self._places is None:
+            self._places = dict(containers(self._activation))
+        place = self._places.get(id(value))
+        return NOWHERE if place is None else standing(place)
+
+
+class Origins:
+    """Where the values in one evaluation come from. `first` is the note of the whole expression."""
+
+    def __init__(self, tracer: Tracer, noting: Noting, program: Program, first: Note) -> None:
+        self.tracer = tracer
+        self.first = first
+        self.checked = noting.analysis.checked
+        self.constants = noting.analysis.folded.constants
+        self._program = program
+        self._chains = noting.chains
+        # A note is taken once, in one round of each loop around it: its scope is always the same.
+        self._known: dict[int, Origin] = {}
+        self._read: dict[int, frozenset[Place]] = {}
+
+    # --- one value
+
+    def of(self, note: Note, scope: Scope) -> Origin:
+        """Where the value of a note comes from."""
+        known = self._known.get(id(note))
+        if known is None:
+            known = self._known[id(note)] = self._found(note, scope)
+        return known
+
+    def _found(self, note: Note, scope: Scope) -> Origin:
+        node = note.node
+        if node.id in self.constants:
+            return NOWHERE
+        if self.is_path(node):
+            return self._selected(note, scope)
+        if node.id in self.checked.names:
+            return self._named(node, scope)
+        kept = self._kept(note, scope)
+        if kept is not None:
+            part, inner, reads = kept
+            return self.of(part, inner).also(reads)
+        located = self.tracer.located(note.outcome) if _may_hand_on(node) else NOWHERE
+        return located if located.place else Origin((), self.reads(note, scope))
+
+    def is_path(self, node: Node) -> bool:
+        """Whether a node selects something, or asks whether it is there."""
+        return is_selection(node, self.checked) or (isinstance(node, Select) and node.test)
+
+    def _named(self, node: Node, scope: Scope) -> Origin:
+        name = self.checked.names[node.id]
+        if isinstance(node, Identifier) and node.id not in self.checked.globals and name in scope:
+            return scope[name]
+        if name == VARIABLES:
+            return Origin((name,), frozenset().union(*(self._variable(one).reads for one in self.tracer.names())))
+        return standing((name,))
+
+    def _variable(self, name: str) -> Origin:
+        """Where the value of a policy variable comes from: where it stands, or under its own name."""
+        known = self.tracer.origins_of_variables
+        if name not in known:
+            other = self.tracer.variable(name)
+            origin = NOWHERE if other is None else other.of(other.first, {})
+            known[name] = origin if origin.stands else Origin((VARIABLES, name), origin.reads)
+        return known[name]
+
+    def variable_of(self, note: Note) -> str:
+        """The policy variable that a path begins with, or an empty string."""
+        base, steps = self._chain(note.node)
+        is_variables = self.checked.names.get(base.id) == VARIABLES
+        return steps[0] if is_variables and steps and isinstance(steps[0], str) else ""
+
+    def _below(self, origin: Origin, key: Value) -> Origin:
+        """The origin of an element; of what a policy variable has put together, where it was before."""
+        below = origin.below(key)
+        is_variable = origin.place[:1] == (VARIABLES,) and len(origin.place) == _ONE_VARIABLE
+        other = self.tracer.variable(str(origin.place[1])) if is_variable else None
+        if other is None:
+            return below
+        found = other.element(other.first, key, {})
+        return found if found.place else Origin(below.place, found.reads or below.reads)
+
+    def _chain(self, node: Node) -> tuple[Node, list[Node | str]]:
+        """What a path begins with, and its steps: a field's name, or the node of a key."""
+        known = self._chains.get(node.id)
+        if known is None:
+            known = self._chains[node.id] = self._followed_back(node)
+        return known
+
+    def _followed_back(self, node: Node) -> tuple[Node, list[Node | str]]:
+        steps: list[Node | str] = []
+        while self.is_path(node):
+            match node:
+                case Select(operand=operand, field=name):
+                    steps.append(name)
+                    node = operand
+                case Call(arguments=(operand, key)):
+                    steps.append(key)
+                    node = operand
+                case _:
+                    break
+        return node, steps[::-1]
+
+    def _selected(self, note: Note, scope: Scope) -> Origin:
+        """Follow a path from where its base comes from."""
+        _, steps = self._chain(note.node)
+        parts = iter(note.parts)
+        below = next(parts, None)
+        keys = [step if isinstance(step, str) else self._key(step, parts) for step in steps]
+        computed = frozenset().union(*(self.reads(part, scope) for part in note.parts[1:]))
+        name = self.variable_of(note)
+        if name:
+            origin, keys = self._variable(name), keys[1:]
+        elif below is None:
+            return NOWHERE
+        elif keys:
+            origin = self.element(below, keys.pop(0), scope)
+        else:
+            origin = self.of(below, scope)
+        for key in keys:
+            origin = self._below(origin, key)
+        return (origin if origin.place else self._located(note, origin)).also(computed)
+
+    def _located(self, note: Note, otherwise: Origin) -> Origin:
+        located = self.tracer.located(note.outcome)
+        return located if located.place else otherwise
+
+    def _key(self, node: Node, parts: Iterator[Note]) -> Value | EvaluationError:
+        """What a key came to. A conditional key is noted as its condition and its branch."""
+        if node.id in self.constants:
+            return self.constants[node.id]
+        part = next(parts, None)
+        if isinstance(node, Call) and node.function == "_?_:_":
+            _, yes, no = node.arguments
+            chosen = yes if part is not None and part.outcome is True else no
+            return self._key_of_branch(chosen, parts)
+        return None if part is None else part.outcome
+
+    def _key_of_branch(self, node: Node, parts: Iterator[Note]) -> Value | EvaluationError:
+        if isinstance(node, Call) and node.function == "_?_:_":
+            return self._key(node, parts)
+        part = next(parts, None)
+        return None if part is None else part.outcome
+
+    def _kept(self, note: Note, scope: Scope) -> tuple[Note, Scope, frozenset[Place]] | None:
+        """The part that an operation hands on as it is, the scope of that part, and what decided about it."""
+        match note.node, note.parts:
+            case Call(function="_?_:_"), [condition, branch]:
+                return branch, scope, self.reads(condition, scope)
+            case Call(function="or" | "orValue" | "value"), [part]:
+                return part, scope, frozenset()
+            case Call(function="or" | "orValue"), [_, other]:
+                return other, scope, frozenset()
+            case Call(function="dyn" | "optional.of" | "optional.ofNonZeroValue"), [part]:
+                return part, scope, frozenset()
+            case Comprehension(fold="bind", accumulator=name), [start, result]:
+                return result, {**scope, name: self.of(start, scope)}, frozenset()
+            case _:
+                return None
+
+    # --- elements
+
+    def element(self, note: Note, key: Value, scope: Scope) -> Origin:
+        """Where an element of a list or map comes from."""
+        origin = self.of(note, scope)
+        if origin.place:
+            return self._below(origin, key)
+        found = self._followed(note, key, scope) or origin
+        if found.place:
+            return found
+        located = self.tracer.located(_element(note.outcome, key))
+        return located if located.place else Origin((), found.reads)
+
+    def _followed(self, note: Note, key: Value, scope: Scope) -> Origin | None:
+        """Through what has put a list together."""
+        kept = self._kept(note, scope)
+        if kept is not None:
+            part, inner, reads = kept
+            return self.element(part, key, inner).also(reads)
+        if type(key) is not int:
+            return None
+        match note.node, note.parts:
+            case Call(function="_+_"), [left, right] if isinstance(left.outcome, list):
+                length = len(left.outcome)
+                return self.element(left, key, scope) if key < length else self.element(right, key - length, scope)
+            case Comprehension(fold="map" | "filter" | "transformList") as node, _ if note.complete:
+                return self._collected(node, note, key, scope)
+            case _:
+                return None
+
+    def _collected(self, node: Comprehension, note: Note, key: int, scope: Scope) -> Origin | None:
+        made = [
+            (part, at) for at, parts in enumerate(self.rounds(node, note)) for part in parts if part.node is node.body
+        ]
+        if key >= len(made):
+            return None
+        part, at = made[key]
+        return self.of(part, self.within(node, note, at, scope))
+
+    # --- loops
+
+    def rounds(self, node: Comprehension, note: Note) -> list[list[Note]]:
+        """The notes of each round of a loop."""
+        _, *noted = note.parts
+        begins = node.body if node.predicate is None else node.predicate
+        turns: list[list[Note]] = []
+        for part in noted:
+            if part.node is begins or not turns:
+                turns.append([])
+            turns[-1].append(part)
+        return turns
+
+    def within(self, node: Comprehension, note: Note, at: int, scope: Scope) -> Scope:
+        """The scope of a round: where its variables come from."""
+        return {**scope, **self._variables(node, note.parts[0], at, scope)}
+
+    def _variables(self, node: Comprehension, over: Note, at: int, scope: Scope) -> dict[str, Origin]:
+        """Where the variables of one round come from."""
+        ranged = over.outcome.value if isinstance(over.outcome, Optional) else over.outcome
+        if isinstance(ranged, list):
+            element = self.element(over, at, scope)
+            return _named(node, NOWHERE, element)
+        keys = list(ranged) if isinstance(ranged, dict | KeyedMap) else []
+        if at >= len(keys):
+            return _named(node, self.of(over, scope), self.of(over, scope))
+        element = self.element(over, keys[at], scope)
+        return _named(node, element, element)
+
+    # --- everything that a value was computed from
+
+    def reads(self, note: Note, scope: Scope) -> frozenset[Place]:
+        """The places whose content may be in a value. That something is there, and how many there are, is no content."""
+        known = self._read.get(id(note))
+        if known is None:
+            known = self._read[id(note)] = self._all_read(note, scope)
+        return known
+
+    def _all_read(self, note: Note, scope: Scope) -> frozenset[Place]:
+        node = note.node
+        if node.id in self.constants or (isinstance(node, Select) and node.test):
+            return frozenset()
+        if not note.complete:
+            return self.everything()
+        if self.is_path(node) or node.id in self.checked.names:
+            return self.of(note, scope).reads
+        match node:
+            case Call(function="size") if note.parts and self._stands(note.parts[0], scope):
+                return frozenset()
+            case Comprehension(fold="bind", accumulator=name) if note.parts:
+                inner = {**scope, name: self.of(note.parts[0], scope)}
+                return self.reads(note.parts[-1], inner)
+            case Comprehension() if note.parts:
+                return self._reads_of_loop(node, note, scope)
+            case _:
+                return frozenset().union(*(self.reads(part, scope) for part in note.parts))
+
+    def _stands(self, note: Note, scope: Scope) -> bool:
+        return type(note.outcome) in (list, dict) and self.of(note, scope).stands
+
+    def _reads_of_loop(self, node: Comprehension, note: Note, scope: Scope) -> frozenset[Place]:
+        over = note.parts[0]
+        found = frozenset() if self._stands(over, scope) else self.reads(over, scope)
+        for at, parts in enumerate(self.rounds(node, note)):
+            inner = self.within(node, note, at, scope)
+            found = found.union(*(self.reads(part, inner) for part in parts))
+        return found
+
+    def everything(self) -> frozenset[Place]:
+        """All that the expression reads, in whatever evaluation."""
+        found: set[Place] = {path for path in self._program.reads if path[0] != VARIABLES}
+        used = {path[1] for path in self._program.reads if path[0] == VARIABLES and len(path) > 1}
+        if (VARIABLES,) in self._program.reads:
+            used |= set(self.tracer.names())
+        for name in sorted(used):
+            other = self.tracer.variable(name)
+            found |= frozenset() if other is None else other.everything()
+        return frozenset(found)
+
+
+def _may_hand_on(node: Node) -> bool:
+    """Whether an operation may come to a list or map that was there before."""
+    return isinstance(node, Call) and not node.function.startswith("_")
+
+
+def _named(node: Comprehension, first: Origin, second: Origin) -> dict[str, Origin]:
+    """The variables of a loop: one, which is the element of a list or the key of a map, or two."""
+    if node.second_variable is None:
+        return {node.variable: second}
+    return {node.variable: first, node.second_variable: second}
+
+
+def _element(value: Value, key: Value) -> Value:
+    if isinstance(value, Optional):
+        value = value.value
+    if type(value) is list and type(key) is int and 0 <= key < len(value):
+        return value[key]
+    return value.get(key) if type(value) is dict and type(key) is str else None

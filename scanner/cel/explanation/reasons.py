@@ -1,0 +1,264 @@
+"""Why an expression came to what it did: the values that decided it, and where in the object each of them is.
+
+The expression is evaluated once more by closures that note what each part came to. What decided follows from the operators: of
+a conjunction that is false the operand that is false, of `all` the element that failed, of a comparison what was compared, of
+a policy variable what decided that. Nobody pays for this until somebody asks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from scanner.cel.errors import EvaluationError
+from scanner.cel.explanation.places import Origin, Place, Scope
+from scanner.cel.explanation.provenance import Origins, Tracer
+from scanner.cel.explanation.trace import noting
+from scanner.cel.syntax.tree import Call, Comprehension, Literal
+from scanner.cel.syntax.unparse import unparse
+from scanner.cel.values.values import Opaque
+
+if TYPE_CHECKING:
+    from scanner.cel.explanation.trace import Note
+    from scanner.cel.program import Program
+    from scanner.cel.values.values import Value
+
+MOST_REASONS = 20
+_MOST_ELEMENTS = 3
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_LOGIC = frozenset({"_&&_", "_||_", "!_"})
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """A part of an expression and what it came to.
+
+    `place` is where in a document that is, empty for what was computed; `reads` is every place whose content may be in it;
+    `variable` names the policy variable in whose expression the part stands.
+    """
+
+    text: str
+    outcome: Value | EvaluationError
+    place: Place = ()
+    variable: str = ""
+    reads: frozenset[Place] = frozenset()
+
+    @property
+    def path(self) -> str:
+        """The place as people write it, in the object or below the name of another document."""
+        return path_of(self.place)
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What an expression came to, its reasons in order of evaluation, and how many more there are."""
+
+    outcome: Value | EvaluationError
+    reasons: tuple[Reason, ...]
+    left_out: int = 0
+
+
+def explain(
+    program: Program, activation: Mapping[str, object], variables: Mapping[str, Program] = MappingProxyType({})
+) -> Explanation:
+    """Return what decided an evaluation, at most `MOST_REASONS`; `variables` are those of the policy."""
+    origins = Tracer(activation, variables).origins(noting(program.analysis), program)
+    reader = _Reader(origins)
+    found: dict[tuple[str, Place, str], Reason] = {}
+    for reason in reader.why(origins.first, {}):
+        found.setdefault((reason.text, reason.place, reason.variable), reason)
+    shown = tuple(islice(found.values(), MOST_REASONS))
+    return Explanation(origins.first.outcome, shown, len(found) - len(shown) + reader.left_out[0])
+
+
+class _Reader:
+    """Follows the notes of one evaluation from the whole expression to what decided it."""
+
+    def __init__(
+        self, origins: Origins, variable: str = "", told: set[str] | None = None, left_out: list[int] | None = None
+    ) -> None:
+        self._origins = origins
+        self._variable = variable
+        self._told = set() if told is None else told
+        self.left_out = [0] if left_out is None else left_out
+        """How many elements were not looked at, in a list that the readers of all variables share."""
+
+    def why(self, note: Note, scope: Scope) -> Iterator[Reason]:
+        """Yield what decided a note."""
+        node = note.node
+        if node.id in self._origins.constants:
+            return
+        match node:
+            case Call(function="_&&_" | "_||_" | "!_"):
+                for part in _deciding(note):
+                    yield from self.why(part, scope)
+            case Call(function="_?_:_"):
+                for part in note.parts:
+                    yield from self.why(part, scope)
+            case Comprehension(fold="bind", accumulator=name) if note.parts:
+                yield from self.why(note.parts[-1], {**scope, name: self._origins.of(note.parts[0], scope)})
+            case Comprehension(fold="all" | "exists" | "exists_one") if note.parts:
+                yield from self._elements(node, note, scope)
+            case _:
+                yield from self._compared(note, scope)
+
+    # --- loops
+
+    def _elements(self, node: Comprehension, note: Note, scope: Scope) -> Iterator[Reason]:
+        """Yield why the elements that decided a quantifier did so; of an empty range, the range."""
+        rounds = self._rounds(node, note)
+        decided = [(at, part) for at, part in rounds if _is_decisive(node, note, part)]
+        decided = decided or [(at, part) for at, part in rounds if isinstance(part.outcome, EvaluationError)]
+        if not decided:
+            decided = rounds if node.fold == "exists_one" else []
+        if not decided:
+            yield from self._read(note.parts[0], scope)
+        yield from self._first(decided, node, note, scope)
+
+    def _rounds(self, node: Comprehension, note: Note) -> list[tuple[int, Note]]:
+        """Return the number of each round, and the note of what it asked."""
+        return [(at, parts[0]) for at, parts in enumerate(self._origins.rounds(node, note))]
+
+    def _first(self, rounds: list[tuple[int, Note]], node: Comprehension, note: Note, scope: Scope) -> Iterator[Reason]:
+        """Yield why the first few rounds went as they did."""
+        self.left_out[0] += max(0, len(rounds) - _MOST_ELEMENTS)
+        for at, part in rounds[:_MOST_ELEMENTS]:
+            yield from self.why(part, self._origins.within(node, note, at, scope))
+
+    def _kept(self, note: Note, scope: Scope) -> Iterator[Reason]:
+        """Yield why elements are in a list that was filtered, or why none is; mapped or not."""
+        node = note.node
+        while isinstance(node, Comprehension) and node.fold == "map" and node.predicate is None and note.parts:
+            note, node = note.parts[0], note.parts[0].node
+        if not isinstance(node, Comprehension) or node.predicate is None or not note.parts:
+            return
+        rounds = self._rounds(node, note)
+        kept = [(at, part) for at, part in rounds if part.outcome is True]
+        yield from self._first(kept or rounds, node, note, scope)
+
+    # --- operations
+
+    def _compared(self, note: Note, scope: Scope) -> Iterator[Reason]:
+        """Yield what an operation looked at; what failed is the first of its parts that did."""
+        node = note.node
+        if isinstance(note.outcome, EvaluationError):
+            failed = next((part for part in note.parts if isinstance(part.outcome, EvaluationError)), None)
+            if failed is not None:
+                yield from self.why(failed, self._around(failed, note, scope))
+                return
+            if not self._origins.is_path(node):
+                yield from self._operands(note, scope)
+            yield from self._read(note, scope)
+            return
+        yield from self._looked_at(note, scope)
+
+    def _around(self, part: Note, note: Note, scope: Scope) -> Scope:
+        """Return the scope of a part: within a loop it has that of its round."""
+        node = note.node
+        if not isinstance(node, Comprehension) or node.fold == "bind" or part is note.parts[0]:
+            return scope
+        at = next(at for at, parts in enumerate(self._origins.rounds(node, note)) if part in parts)
+        return self._origins.within(node, note, at, scope)
+
+    def _looked_at(self, note: Note, scope: Scope) -> Iterator[Reason]:
+        """Yield the value of a part, or for an operation those of its operands."""
+        node = note.node
+        match node:
+            case Comprehension(fold="all" | "exists" | "exists_one" | "bind"):
+                yield from self.why(note, scope)
+            case Call(function=function) if function in _LOGIC:
+                yield from self.why(note, scope)
+            case Comprehension(fold="filter" | "map") if note.parts:
+                yield from self._read(note, scope)
+                yield from self._kept(note, scope)
+            case Call(function="size") if note.parts:
+                yield from self._size(note, scope)
+            case Call() if not self._origins.is_path(node) and not _asks(note):
+                yield from self._operands(note, scope)
+            case _:
+                yield from self._read(note, scope)
+
+    def _operands(self, note: Note, scope: Scope) -> Iterator[Reason]:
+        for part in note.parts:
+            yield from self._looked_at(part, scope)
+
+    def _size(self, note: Note, scope: Scope) -> Iterator[Reason]:
+        """Yield how many there are, and of a filtered list why these."""
+        over = note.parts[0]
+        yield self._reason(note, Origin(self._origins.of(over, scope).place, self._origins.reads(note, scope)))
+        if isinstance(over.node, Comprehension):
+            yield from self._kept(over, scope)
+        elif name := self._origins.variable_of(over):
+            yield from self._of_variable(name)
+
+    def _read(self, note: Note, scope: Scope) -> Iterator[Reason]:
+        """Yield the value of a part, unless it stands in the expression itself."""
+        node = note.node
+        if isinstance(node, Literal) or node.id in self._origins.constants:
+            return
+        origin = self._origins.of(note, scope)
+        yield self._reason(note, Origin(origin.place, self._reads(note, scope)))
+        name = self._origins.variable_of(note)
+        if name and not origin.stands:
+            yield from self._of_variable(name)
+
+    def _reads(self, note: Note, scope: Scope) -> frozenset[Place]:
+        """What may be in an outcome: an error may quote all that was looked at."""
+        if isinstance(note.outcome, EvaluationError) and self._origins.is_path(note.node):
+            return self._origins.of(note, scope).reads
+        return self._origins.reads(note, scope)
+
+    def _reason(self, note: Note, origin: Origin) -> Reason:
+        return Reason(unparse(note.node), note.outcome, origin.place, self._variable, origin.reads)
+
+    def _of_variable(self, name: str) -> Iterator[Reason]:
+        """Yield what decided a policy variable, once."""
+        other = self._origins.tracer.variable(name)
+        if other is None or name in self._told:
+            return
+        self._told.add(name)
+        reader = _Reader(other, name, self._told, self.left_out)
+        yield from reader.why(other.first, {})
+
+
+def _is_decisive(node: Comprehension, note: Note, part: Note) -> bool:
+    """Whether a round decided: of `exists_one`, one that counted."""
+    return part.outcome is True if node.fold == "exists_one" else part.outcome is note.outcome
+
+
+def _asks(note: Note) -> bool:
+    """Whether an operation asks a value that says nothing by itself, as the authorizer's."""
+    return any(isinstance(part.outcome, Opaque) and _is_request(part.outcome) for part in note.parts[:1])
+
+
+def _is_request(value: Opaque) -> bool:
+    return value.TYPE.name.startswith("kubernetes.authorization.")
+
+
+def _deciding(note: Note) -> list[Note]:
+    """Return the operands that decided a logical operation."""
+    if isinstance(note.node, Call) and note.node.function == "!_":
+        return note.parts
+    if isinstance(note.outcome, EvaluationError):
+        return [part for part in note.parts if isinstance(part.outcome, EvaluationError)]
+    return [part for part in note.parts if part.outcome is note.outcome]
+
+
+def path_of(place: Place) -> str:
+    """Return a place as people write it: `spec.containers[2].image`, `params.data['max.size']`."""
+    root, *steps = place or ("",)
+    path = "" if root == "object" and steps else str(root)
+    for step in steps:
+        path = f"{path}[{step}]" if isinstance(step, int) else _below(path, step)
+    return path
+
+
+def _below(path: str, key: str) -> str:
+    if _PLAIN.fullmatch(key) is None:
+        escaped = key.replace("\\", "\\\\").replace("'", "\\'")
+        return f"{path}['{escaped}']"
+    return f"{path}.{key}" if path else key

@@ -1,0 +1,107 @@
+"""From Python nodes to a function, whose tracebacks show the CEL text."""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, TypeAlias, cast
+
+from scanner.cel.generation.codegen import FUNCTION, Generated, NotGenerated, can_absorb, generate
+from scanner.cel.generation.python_calls import Unforeseen
+from scanner.cel.syntax.source import Source
+
+if TYPE_CHECKING:
+    from scanner.cel.analysis.constants import Folded
+    from scanner.cel.checking.checker import Checked
+    from scanner.cel.checking.env import Environment
+    from scanner.cel.syntax.tree import Node
+    from scanner.cel.values.values import Value
+
+Fast: TypeAlias = "Callable[[Mapping[str, object]], Value]"
+"""Returns the value for these variables, or raises anything at all when the closures have to decide."""
+_TRIAL = 64
+_UNPRINTABLE = re.compile(r"[^ -~]")
+
+
+class Watch:
+    """Counts how often a function raises; one that does so for most objects is not worth asking."""
+
+    __slots__ = ("_fallen", "_function", "_hits", "_on_trial")
+
+    def __init__(self, function: Fast | None) -> None:
+        self._function = function
+        self._fallen = 0
+        self._hits = 0
+        self._on_trial = False
+
+    def fell_back(self) -> Fast | None:
+        """Take note that the closures had to decide; return what to ask the next time.
+
+        Successes are counted only during a trial, so that they cost nothing otherwise.
+        """
+        self._fallen += 1
+        if self._fallen < _TRIAL:
+            return self._counted if self._on_trial else self._function
+        self._fallen = 0
+        if self._on_trial and self._hits < _TRIAL:
+            return None
+        self._on_trial = not self._on_trial
+        self._hits = 0
+        return self._counted if self._on_trial else self._function
+
+    def _counted(self, activation: Mapping[str, object]) -> Value:
+        if self._function is None:
+            raise Unforeseen
+        value = self._function(activation)
+        self._hits += 1
+        return value
+
+
+class _Text:
+    """The CEL text, for whoever prints a traceback: what `linecache` calls a module's loader."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def get_source(self, _name: str) -> str:
+        """Return the text."""
+        return self._text
+
+
+def python_of(text: str, root: Node, checked: Checked, folded: Folded, environment: Environment) -> str:
+    """Return the function of an expression as people read it; empty when there is none."""
+    generated = _generated(text, root, checked, folded, environment)
+    return "" if generated is None else ast.unparse(generated.module)
+
+
+def build(
+    text: str, root: Node, checked: Checked, folded: Folded, environment: Environment, *, absorbing: bool = False
+) -> Fast | None:
+    """Return the function of an expression, or None when only the closures can evaluate it."""
+    if absorbing and not can_absorb(root, folded):
+        return None
+    generated = _generated(text, root, checked, folded, environment, absorbing=absorbing)
+    if generated is None:
+        return None
+    names = {**generated.names, "__name__": "cel", "__loader__": _Text(text)}
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)  # 1.5['a'] is what a policy says, and an error when it runs
+            code = compile(generated.module, f"cel: {_UNPRINTABLE.sub('?', text[:60])}", "exec", dont_inherit=True)
+    except (SyntaxError, RecursionError, MemoryError):
+        return None
+    exec(code, names)  # noqa: S102 - our own nodes: no text of a policy was parsed as Python
+    return cast("Fast", names[FUNCTION])
+
+
+def _generated(
+    text: str, root: Node, checked: Checked, folded: Folded, environment: Environment, *, absorbing: bool = False
+) -> Generated | None:
+    try:
+        generated = generate(root, checked, folded, environment, Source(text), absorbing=absorbing)
+        ast.fix_missing_locations(generated.module)
+    except (NotGenerated, RecursionError):
+        return None
+    return generated

@@ -1,0 +1,58 @@
+"""What generated functions call, and how they give up."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scanner.cel.values import runtime
+from scanner.cel.values.values import NONE, Optional, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class Unforeseen(Exception):
+    """A generated function met a value that it does not know about."""
+
+
+def unforeseen() -> Value:
+    """Give up: raise."""
+    raise Unforeseen
+
+
+def keys(container: Value) -> Value:
+    """Return what a comprehension runs over, other than a list."""
+    if type(container) is dict:
+        return container
+    raise Unforeseen
+
+
+def pairs(container: Value) -> Iterable[tuple[Value, Value]]:
+    """Return what a comprehension of two variables runs over."""
+    if type(container) is dict or type(container) is list:
+        return runtime.pairs(container)
+    raise Unforeseen
+
+
+def at(container: Value, key: Value) -> Value:
+    """Return `container[key]` of a list or a map of strings."""
+    if type(container) is list and type(key) is int and 0 <= key < len(container):
+        return container[key]
+    if type(container) is dict and type(key) is str:
+        return container[key]
+    raise Unforeseen
+
+
+def found(container: Value, key: Value) -> Value:
+    """Return what is under a key or index of a list or a map, or `NONE`."""
+    if type(container) is dict or type(container) is list:
+        entry = runtime.look_up(container, key)
+        return NONE if entry is None else entry[0]
+    raise Unforeseen
+
+
+def unwrapped(optional: Value) -> Optional:
+    """Return an optional, to be looked into."""
+    if type(optional) is Optional:
+        return optional
+    raise Unforeseen

@@ -1,0 +1,169 @@
+"""CEL's operators as Python's own, where they are the same, or raise where they are not."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from scanner.cel.generation.python_terms import PLAIN, WHOLE, Kind, Names, Term, class_of, either, is_class, name_of
+from scanner.cel.values import runtime
+from scanner.cel.values.values import INT_MAX, INT_MIN, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+_EXACT_DOUBLES = 2**53
+_COMPARISONS: dict[str, type[ast.cmpop]] = {"_<_": ast.Lt, "_<=_": ast.LtE, "_>_": ast.Gt, "_>=_": ast.GtE}
+_ARITHMETIC: dict[str, type[ast.operator]] = {"_+_": ast.Add, "_-_": ast.Sub, "_*_": ast.Mult}
+
+
+class Operations:
+    """Operators on terms, for a function with these names."""
+
+    def __init__(self, names: Names) -> None:
+        self._names = names
+
+    def compared(self, left: Term, right: Term, *, equal: bool) -> ast.expr | None:
+        """Return an inlined comparison where Python's own is CEL's."""
+        same: ast.cmpop = ast.Eq() if equal else ast.NotEq()
+        identical: ast.cmpop = ast.Is() if equal else ast.IsNot()
+        kinds = {left.kind, right.kind}
+        if isinstance(left.code, ast.Constant) and isinstance(right.code, ast.Constant):
+            return None
+        if Kind.NULL in kinds:
+            return ast.Compare(left.code, [identical], [right.code])
+        if kinds == {Kind.BOOL} or kinds <= WHOLE:
+            return ast.Compare(left.code, [same], [right.code])
+        if Kind.STRING in kinds and (kinds <= PLAIN or left.kind is Kind.STRING):
+            return ast.Compare(left.code, [same], [right.code])
+        if not kinds <= PLAIN:
+            return None
+        for constant, other in ((right, left), (left, right)):
+            if isinstance(constant.code, ast.Constant):
+                code = self._compared_to(other, constant.code, equal=equal)
+                if code is not None:
+                    return code
+        return None
+
+    def _compared_to(self, other: Term, constant: ast.Constant, *, equal: bool) -> ast.expr | None:
+        """Compare a JSON value to a literal; True and False are no numbers."""
+        value = constant.value
+        if type(value) is bool:
+            return ast.Compare(other.code, [ast.Is() if equal else ast.IsNot()], [constant])
+        if not isinstance(value, int | float) or abs(value) >= _EXACT_DOUBLES:
+            return None
+        if value not in (0, 1):
+            return ast.Compare(other.code, [ast.Eq() if equal else ast.NotEq()], [constant])
+        kept, name = self._names.kept(other.code)
+        same = ast.Compare(kept, [ast.Eq()], [constant])
+        number = ast.Compare(class_of(name_of(name)), [ast.IsNot()], [self._names.class_(bool)])
+        both = ast.BoolOp(ast.And(), [same, number])
+        return both if equal else ast.UnaryOp(ast.Not(), both)
+
+    def compared_exactly(self, left: Term, right: Term, *, equal: bool) -> ast.expr:
+        """Return a comparison of any two values."""
+        kept, name = self._names.kept(left.code)
+        same: ast.cmpop = ast.Eq() if equal else ast.NotEq()
+        function = runtime.equal if equal else runtime.unequal
+        return either(
+            is_class(kept, self._names.class_(str)),
+            ast.Compare(name_of(name), [same], [right.code]),
+            self._names.call(function, name_of(name), right.code),
+        )
+
+    def inlined(self, name: str, terms: Sequence[Term], run: Callable[..., Value]) -> Term | None:
+        """Return Python's own operation where it is CEL's, or raises where it is not."""
+        match name, terms:
+            case "size", [operand] if operand.kind in PLAIN | {Kind.LIST}:
+                self._names.values["len"] = len
+                return Term(ast.Call(name_of("len"), [operand.code], []), Kind.SIZE)
+            case "startsWith" | "endsWith", [operand, other]:
+                method = ast.Attribute(operand.code, name.lower(), ast.Load())
+                return Term(ast.Call(method, [other.code], []), Kind.BOOL)
+            case "contains", [operand, other]:
+                return self._contains(operand, other, run)
+            case "string", [operand] if operand.kind is Kind.STRING:
+                return operand
+            case "string", [operand]:
+                return self._as_text(operand, run)
+            case "@in", [element, container]:
+                return self._is_in(element, container)
+            case (("_<_" | "_<=_" | "_>_" | "_>=_"), [left, right]):
+                return self._ordered(_COMPARISONS[name](), left, right, run)
+            case (("_+_" | "_-_" | "_*_"), [left, right]):
+                return self._calculated(name, left, right, run)
+            case (("_%_" | "_/_"), [left, right]):
+                return self._divided(name, left, right, run)
+            case _:
+                return None
+
+    def _as_text(self, operand: Term, run: Callable[..., Value]) -> Term:
+        kept, name = self._names.kept(operand.code)
+        printed = ast.Call(self._names.class_(str), [name_of(name)], [])
+        converted = ast.Call(self._names.shared(run, "string"), [name_of(name)], [])
+        whole = either(is_class(name_of(name), self._names.class_(int)), printed, converted)
+        return Term(either(is_class(kept, self._names.class_(str)), name_of(name), whole), Kind.STRING)
+
+    def _contains(self, operand: Term, other: Term, run: Callable[..., Value]) -> Term:
+        if operand.kind is Kind.STRING:
+            return Term(ast.Compare(other.code, [ast.In()], [operand.code]), Kind.BOOL)
+        kept, name = self._names.kept(operand.code)
+        inside = ast.Compare(other.code, [ast.In()], [name_of(name)])
+        otherwise = ast.Call(self._names.shared(run, "contains"), [name_of(name), other.code], [])
+        return Term(either(is_class(kept, self._names.class_(str)), inside, otherwise), Kind.BOOL)
+
+    def _is_in(self, element: Term, container: Term) -> Term:
+        if element.kind is not Kind.STRING:
+            return Term(self._names.call(runtime.contains, container.code, element.code), Kind.BOOL)
+        kept, name = self._names.kept(container.code)
+        inside = ast.Compare(element.code, [ast.In()], [name_of(name)])
+        otherwise = self._names.call(runtime.contains, name_of(name), element.code)
+        return Term(either(is_class(kept, self._names.class_(dict)), inside, otherwise), Kind.BOOL)
+
+    def _ordered(self, operator: ast.cmpop, left: Term, right: Term, run: Callable[..., Value]) -> Term:
+        kinds = {left.kind, right.kind}
+        if kinds <= WHOLE or kinds == {Kind.STRING}:
+            return Term(ast.Compare(left.code, [operator], [right.code]), Kind.BOOL)
+        ordered = self._names.shared(run, type(operator).__name__)
+        for at_, (whole, other) in enumerate(((right, left), (left, right))):
+            if whole.kind in WHOLE and other.kind in (Kind.JSON, Kind.ANY):
+                kept, name = self._names.kept(other.code)
+                pair = (name_of(name), whole.code) if at_ == 0 else (whole.code, name_of(name))
+                compared = ast.Compare(pair[0], [operator], [pair[1]])
+                otherwise = ast.Call(ordered, list(pair), [])
+                return Term(either(is_class(kept, self._names.class_(int)), compared, otherwise), Kind.BOOL)
+        return Term(ast.Call(ordered, [left.code, right.code], []), Kind.BOOL)
+
+    def _calculated(self, name: str, left: Term, right: Term, run: Callable[..., Value]) -> Term | None:
+        operator = _ARITHMETIC[name]()
+        kinds = {left.kind, right.kind}
+        if name == "_+_" and Kind.STRING in kinds:
+            return Term(ast.BinOp(left.code, operator, right.code), Kind.STRING)
+        if name == "_+_" and kinds & {Kind.DOCUMENTS, Kind.LIST}:
+            listed = Kind.DOCUMENTS if kinds <= PLAIN else Kind.LIST
+            return Term(ast.BinOp(left.code, operator, right.code), listed)
+        if name == "_+_" and kinds <= PLAIN and not kinds & WHOLE:
+            return Term(ast.Call(self._names.shared(run, "add"), [left.code, right.code], []), Kind.JSON)
+        if not (right.kind in WHOLE and left.kind in WHOLE | {Kind.JSON, Kind.ANY}):
+            return None
+        kept, operand = self._names.kept(left.code)
+        result, kept_result = self._names.local("number"), ast.BinOp(name_of(operand), operator, right.code)
+        number = ast.NamedExpr(target=ast.Name(result, ast.Store()), value=kept_result)
+        fits = ast.Compare(ast.Constant(INT_MIN), [ast.LtE(), ast.LtE()], [number, ast.Constant(INT_MAX)])
+        test = ast.BoolOp(ast.And(), [is_class(kept, self._names.class_(int)), fits])
+        otherwise = ast.Call(self._names.shared(run, type(operator).__name__), [name_of(operand), right.code], [])
+        return Term(either(test, name_of(result), otherwise), Kind.INT)
+
+    def _divided(self, name: str, left: Term, right: Term, run: Callable[..., Value]) -> Term | None:
+        """Divide by a positive literal: of what is not negative, Python's quotient and remainder are CEL's."""
+        divisor = right.code.value if isinstance(right.code, ast.Constant) else None
+        if type(divisor) is not int or divisor <= 0 or left.kind not in WHOLE | {Kind.JSON, Kind.ANY}:
+            return None
+        operator: ast.operator = ast.Mod() if name == "_%_" else ast.FloorDiv()
+        kept, operand = self._names.kept(left.code)
+        positive = ast.Compare(name_of(operand), [ast.GtE()], [ast.Constant(0)])
+        test = ast.BoolOp(ast.And(), [is_class(kept, self._names.class_(int)), positive])
+        otherwise = ast.Call(self._names.shared(run, type(operator).__name__), [name_of(operand), right.code], [])
+        divided = ast.BinOp(name_of(operand), operator, right.code)
+        return Term(either(test, divided, otherwise), Kind.INT)

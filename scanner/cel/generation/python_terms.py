@@ -1,0 +1,148 @@
+"""Pieces of Python: nodes, what is known of their values, and the names of a function that is being made."""
+
+from __future__ import annotations
+
+import ast
+import re
+from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+from scanner.cel.types.type_system import BOOL, DOUBLE, INT, NULL, STRING, Type
+from scanner.cel.values.values import NONE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_NOT_A_NAME = re.compile(r"\W")
+
+
+class Kind(StrEnum):
+    """What is known about the class of a value before it is there."""
+
+    ANY = "any"
+    JSON = "json"
+    BOOL = "bool"
+    INT = "int"
+    SIZE = "size"
+    DOUBLE = "double"
+    STRING = "string"
+    NULL = "null"
+    DOCUMENTS = "list of JSON"
+    LIST = "list"
+    MAP = "map"
+    PARSED = "parsed"
+
+
+PLAIN = frozenset(Kind) - {Kind.ANY, Kind.LIST, Kind.MAP, Kind.PARSED}
+"""Kinds whose values are what a JSON document may hold."""
+
+WHOLE = frozenset({Kind.INT, Kind.SIZE})
+
+_OF_TYPE = {BOOL: Kind.BOOL, INT: Kind.INT, DOUBLE: Kind.DOUBLE, STRING: Kind.STRING, NULL: Kind.NULL}
+
+OF_CLASS = {bool: Kind.BOOL, int: Kind.INT, float: Kind.DOUBLE, str: Kind.STRING, type(None): Kind.NULL}
+
+
+class Term(NamedTuple):
+    """Python for a CEL node, and what is known of its value."""
+
+    code: ast.expr
+    kind: Kind
+
+
+def of_type(type_: Type) -> Kind:
+    """Return what a static type tells of a value; of a list, not what is in it."""
+    if type_.nullable:
+        return Kind.ANY
+    return Kind.LIST if type_.family == "list" else _OF_TYPE.get(type_, Kind.ANY)
+
+
+def joined(one: Kind, other: Kind) -> Kind:
+    """Return what is known of a value that is of one of two kinds."""
+    if one is other:
+        return one
+    return Kind.JSON if one in PLAIN and other in PLAIN else Kind.ANY
+
+
+def name_of(name: str) -> ast.Name:
+    """Return what reads a name."""
+    return ast.Name(name, ast.Load())
+
+
+def assign(name: str, value: ast.expr) -> ast.stmt:
+    """Return an assignment."""
+    return ast.Assign(targets=[ast.Name(name, ast.Store())], value=value, type_comment=None)
+
+
+def item(container: ast.expr, key: str) -> ast.expr:
+    """Return a subscription by a constant."""
+    return ast.Subscript(container, ast.Constant(key), ast.Load())
+
+
+def either(test: ast.expr, yes: ast.expr, no: ast.expr) -> ast.expr:
+    """Return a conditional expression."""
+    return ast.IfExp(test=test, body=yes, orelse=no)
+
+
+def identical(left: ast.expr, right: ast.expr) -> ast.expr:
+    """Return a test of identity."""
+    return ast.Compare(left, [ast.Is()], [right])
+
+
+def class_of(value: ast.expr) -> ast.expr:
+    """Return what reads a value's class."""
+    return ast.Attribute(value, "__class__", ast.Load())
+
+
+def is_class(value: ast.expr, kind: ast.expr) -> ast.expr:
+    """Return a test of the class of a value."""
+    return identical(class_of(value), kind)
+
+
+class Names:
+    """The names of a function: its local variables, and what its global names stand for."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, object] = {"__builtins__": {}}
+        self._shared: dict[tuple[str, int], str] = {}
+        self._counter = 0
+
+    def local(self, name: str) -> str:
+        """Return a new name."""
+        self._counter += 1
+        return f"{_NOT_A_NAME.sub('_', name)}_{self._counter}"
+
+    def shared(self, value: object, name: str) -> ast.expr:
+        """Return a name for a value that the function uses."""
+        known = self._shared.get((name, id(value)))
+        if known is None:
+            known = self._shared[name, id(value)] = self.local(f"the_{name}")
+            self.values[known] = value
+        return name_of(known)
+
+    def use(self, function: Callable[..., object]) -> ast.expr:
+        """Return what reads a function."""
+        name = f"{function.__name__}"
+        self.values[name] = function
+        return name_of(name)
+
+    def call(self, function: Callable[..., object], *arguments: ast.expr) -> ast.expr:
+        """Return a call of a function."""
+        return ast.Call(func=self.use(function), args=list(arguments), keywords=[])
+
+    def kept(self, code: ast.expr, name: str = "value") -> tuple[ast.expr, str]:
+        """Return an expression that keeps its value under a local name, and the name."""
+        if isinstance(code, ast.Name) and code.id not in self.values:
+            return code, code.id
+        local = self.local(name)
+        return ast.NamedExpr(target=ast.Name(local, ast.Store()), value=code), local
+
+    def class_(self, kind: type) -> ast.expr:
+        """Return what reads a class."""
+        self.values[kind.__name__] = kind
+        return name_of(kind.__name__)
+
+    def absent(self) -> ast.expr:
+        """Return what reads the absent optional."""
+        self.values["NONE"] = NONE
+        return name_of("NONE")

@@ -1,0 +1,1 @@
+"""The protobuf messages that expressions can make."""

@@ -1,0 +1,291 @@
+"""What a value becomes in a field of a protobuf message, or why it cannot be there.
+
+Mirrors `msgSetField` of cel-go's `types/provider.go` and the `ConvertToNative` of its values and of Kubernetes' own: what is made
+JSON of has doubles for numbers, texts for integers beyond 2^53, and base64 for bytes. From 1.37 on the lists and maps of native
+objects are Go values that are no JSON.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+import struct
+from typing import TYPE_CHECKING, TypeAlias
+from typing import Literal as Choice
+
+from scanner.cel.errors import EvaluationError, EvaluationStopped
+from scanner.cel.functions.cidr import Prefix
+from scanner.cel.functions.ip import Address
+from scanner.cel.functions.named_formats import NamedFormat
+from scanner.cel.functions.quantity import Quantity
+from scanner.cel.functions.semver import Semver
+from scanner.cel.functions.url import Url
+from scanner.cel.protobuf.prototext import PREFIX
+from scanner.cel.types.type_system import Type
+from scanner.cel.values.conversions import to_string
+from scanner.cel.values.values import (
+    Duration,
+    KeyedMap,
+    Lazy,
+    Message,
+    Opaque,
+    Optional,
+    Struct,
+    Timestamp,
+    UInt,
+    Value,
+    type_of,
+)
+from scanner.cel.values.wrapped_values import wrapped
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from scanner.cel.protobuf.messages import Field, Kind, MessageType
+
+Target: TypeAlias = "Kind | Choice['uint8']"
+
+_LARGEST_JSON_INT = 2**53 - 1
+_GO_TYPES: Mapping[Target, str] = {
+    "bool": "bool",
+    "bytes": "[]uint8",
+    "double": "float64",
+    "float": "float32",
+    "int32": "int32",
+    "int64": "int64",
+    "string": "string",
+    "uint8": "uint8",
+    "uint32": "uint32",
+    "uint64": "uint64",
+    "enum": "protoreflect.EnumNumber",
+    "struct": "*structpb.Struct",
+    "list": "*structpb.ListValue",
+    "value": "*structpb.Value",
+}
+_GO_NAMES = {"enum": "EnumNumber", "bytes": "", "struct": "", "list": "", "value": ""}
+"""The names of Go's types where they are not the whole: of pointers and slices there is none."""
+_LARGEST_INTS = {"int32": 2**31 - 1, "enum": 2**31 - 1, "int64": 2**63 - 1}
+_LARGEST_UINTS = {"uint8": 2**8 - 1, "uint32": 2**32 - 1, "uint64": 2**64 - 1}
+_MESSAGES = {"struct": "google.protobuf.Struct", "list": "google.protobuf.ListValue"}
+_TEXTUAL: dict[type, str] = {Quantity: "Quantity", Address: "IP", Prefix: "CIDR", Url: "URL", Semver: "Semver"}
+"""Kubernetes' types that may stand for a text, and their names in its errors."""
+
+
+def assigned(message: MessageType, name: str, value: Value) -> Value:
+    """Return what a field of a message holds when a value is assigned to it; raise EvaluationError for one that does not suit."""
+    field = message.fields[name]
+    if field.is_list and type(value) is not list:
+        raise _unsupported(message, name, value)
+    if field.is_map and not _is_map(value):
+        raise _unsupported(message, name, value)
+    _reject_objects(message, name, value)
+    try:
+        return _converted(field, value)
+    except EvaluationStopped:
+        raise
+    except EvaluationError as error:
+        why = f"field type conversion error for {message.name}.{name} value type: {error}"
+        raise EvaluationError(why) from None
+
+
+def _unsupported(message: MessageType, name: str, value: Value) -> EvaluationError:
+    return EvaluationError(f"unsupported field type for {message.name}.{name}: {type_of(value).full_name()}")
+
+
+def _reject_objects(message: MessageType, name: str, value: Value) -> None:
+    """Stop at an object of a patch, which upstream does not take for the message that it expects."""
+    field = message.fields[name]
+    parts = value if isinstance(value, list) else value.values() if isinstance(value, dict) else (value,)
+    if field.kind == "value" and any(type(part) is Struct for part in parts):
+        place = "google.protobuf.Struct.FieldsEntry.value" if field.is_map else f"{message.name}.{name}"
+        why = f"{PREFIX}{place}: assigning invalid message type google.protobuf.Struct"
+        raise EvaluationStopped(f"internal error: {why}")
+
+
+def _is_map(value: Value) -> bool:
+    return type(value) in (dict, KeyedMap) or isinstance(value, Lazy)
+
+
+def _converted(field: Field, value: Value) -> Value:
+    if field.is_map and isinstance(value, Lazy):
+        return {name: native(value.entries[name], "value") for name in value.names()}
+    if field.is_map and (type(value) is dict or type(value) is KeyedMap):
+        return _of_map(value, "struct")
+    return _of_list(value, "list") if field.is_list and type(value) is list else native(value, field.kind)
+
+
+def native(value: Value, target: Target) -> Value:
+    """Return a value as a kind of field holds it. Raises EvaluationError."""
+    if type(value) in (dict, list) and wrapped(value):
+        raise EvaluationError(f"type conversion error from '{type_of(value).full_name()}' to '{_GO_TYPES[target]}'")
+    convert = _BY_CLASS.get(type(value))
+    if convert is not None:
+        return convert(value, target)
+    if isinstance(value, Lazy):
+        name = _GO_NAMES.get(target, _GO_TYPES[target])
+        raise EvaluationError(f'disallowed conversion from "{value.TYPE.name}" to "{name}"')
+    if isinstance(value, Opaque):
+        return _of_opaque(value, target)
+    if isinstance(value, EvaluationError):
+        raise value
+    raise EvaluationError(f"unable to convert to {_GO_TYPES[target]}")
+
+
+def _of_null(value: Value, target: Target) -> Value:
+    if target == "value":
+        return value
+    raise EvaluationError(f"type conversion error from 'null_type' to '{_GO_TYPES[target]}'")
+
+
+def _of_bool(value: Value, target: Target) -> Value:
+    if target in ("bool", "value"):
+        return value
+    raise EvaluationError(f"type conversion error from bool to '{_GO_TYPES[target]}'")
+
+
+def _of_int(value: int, target: Target) -> Value:
+    largest = _LARGEST_INTS.get(target)
+    if largest is not None:
+        if -largest - 1 <= value <= largest:
+            return value
+        raise EvaluationError("integer overflow")
+    if target == "value":
+        return _json_number(value)
+    raise EvaluationError(f"unsupported type conversion from 'int' to {_GO_TYPES[target]}")
+
+
+def _of_uint(value: UInt, target: Target) -> Value:
+    largest = _LARGEST_UINTS.get(target)
+    if largest is not None:
+        if value <= largest:
+            return value
+        raise EvaluationError("unsigned integer overflow")
+    if target == "value":
+        return _json_number(value)
+    raise EvaluationError(f"unsupported type conversion from 'uint' to {_GO_TYPES[target]}")
+
+
+def _json_number(value: int) -> Value:
+    return float(value) if abs(value) <= _LARGEST_JSON_INT else str(int(value))
+
+
+def _of_double(value: float, target: Target) -> Value:
+    if target in ("double", "value"):
+        return value
+    if target == "float":
+        return single(value)
+    raise EvaluationError(f"type conversion error from Double to '{_GO_TYPES[target]}'")
+
+
+def single(value: float) -> float:
+    """Return a double as a float of 32 bits has it."""
+    try:
+        return float(struct.unpack("<f", struct.pack("<f", value))[0])
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
+def _of_string(value: Value, target: Target) -> Value:
+    if target in ("string", "value"):
+        return value
+    raise EvaluationError(f"unsupported native conversion from string to '{_GO_TYPES[target]}'")
+
+
+def _of_bytes(value: bytes, target: Target) -> Value:
+    if target == "bytes":
+        return value
+    if target == "value":
+        return base64.b64encode(value).decode()
+    raise EvaluationError(f"type conversion error from Bytes to '{_GO_TYPES[target]}'")
+
+
+def _of_time(value: Value, target: Target) -> Value:
+    if target == "value":
+        return to_string(value)
+    raise EvaluationError(f"type conversion error from '{type(value).__name__}' to '{_GO_TYPES[target]}'")
+
+
+def _of_list(value: list[Value], target: Target) -> Value:
+    if target in ("list", "value"):
+        return [_part(element, "reflect.Set") for element in value]
+    if target == "bytes":
+        return bytes([_octet(native(element, "uint8")) for element in value])
+    raise EvaluationError(f"type conversion error from list to '{_GO_TYPES[target]}'")
+
+
+def _octet(value: Value) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _of_map(value: dict[str, Value] | KeyedMap, target: Target) -> Value:
+    if target in ("struct", "value"):
+        return {str(native(key, "string")): _part(item, "reflect.Value.SetMapIndex") for key, item in value.items()}
+    if target == "list":
+        return _of_fields(value)
+    raise EvaluationError(f"type conversion error from map to '{_GO_TYPES[target]}'")
+
+
+def _part(value: Value, call: str) -> Value:
+    """Return a part of a list or map as JSON; upstream does not survive an object of a patch there."""
+    if type(value) is Struct:
+        why = f"{call}: value of type *structpb.Struct is not assignable to type *structpb.Value"
+        raise EvaluationStopped(f"internal error: {why}")
+    return native(value, "value")
+
+
+def _of_fields(value: dict[str, Value] | KeyedMap) -> Value:
+    """Fill Go's structure of a list from a map of its fields, of which it has one."""
+    found: Value = []
+    for key, item in value.items():
+        name = str(to_string(key))
+        name = name[:1].upper() + name[1:]
+        if name != "Values":
+            raise EvaluationError(f"type conversion error, no such field '{name}' in type 'structpb.ListValue'")
+        if type(item) is not list:
+            return native(item, "list")
+        found = native(item, "list")
+    return found
+
+
+def _of_type(_value: Value, _target: Target) -> Value:
+    raise EvaluationError("type conversion not supported for 'type'")
+
+
+def _of_optional(value: Optional, target: Target) -> Value:
+    return native(value.unwrapped(), target)
+
+
+def _of_opaque(value: Opaque, target: Target) -> Value:
+    name = _TEXTUAL.get(type(value))
+    if name is not None and target == "string":
+        return str(value)
+    shown = name or ("Format" if isinstance(value, NamedFormat) else value.TYPE.name)
+    raise EvaluationError(f"type conversion error from '{shown}' to '{_GO_TYPES[target]}'")
+
+
+def _of_message(value: Message, target: Target) -> Value:
+    if target == "value":
+        return {name: native(item, "value") for name, item in value.fields.items()}
+    if target in _MESSAGES:
+        why = f"pb.Merge() arguments must be the same type. got: {_MESSAGES[target]}, {value.type.name}"
+        raise EvaluationError(f"type conversion error: {why}")
+    raise EvaluationError(f"type conversion error from '{value.go_type}' to '{_GO_TYPES[target]}'")
+
+
+_BY_CLASS: Mapping[type, Callable[..., Value]] = {
+    type(None): _of_null,
+    bool: _of_bool,
+    int: _of_int,
+    UInt: _of_uint,
+    float: _of_double,
+    str: _of_string,
+    bytes: _of_bytes,
+    Timestamp: _of_time,
+    Duration: _of_time,
+    list: _of_list,
+    dict: _of_map,
+    KeyedMap: _of_map,
+    Type: _of_type,
+    Optional: _of_optional,
+    Message: _of_message,
+}

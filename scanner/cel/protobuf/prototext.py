@@ -1,0 +1,70 @@
+"""How Go prints messages of protobuf: in errors, which show them as they are.
+
+Source of truth: `prototext` of Go's protobuf on one line. How many blanks it puts between fields, and which one after its name in
+errors, differs from build to build, on purpose; here they are those of the kube-apiserver that the other texts are from.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scanner.cel.values.text import printed_double
+from scanner.cel.values.values import Message, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PREFIX = "proto:\u00a0"
+SEPARATOR = "  "
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_DELETE = 0x7F
+_LONE = 0xDC00
+"""Where Python keeps bytes that are no text."""
+
+
+def quoted(value: str | bytes) -> str:
+    """Return a text or bytes in quotes."""
+    text = value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value
+    return f'"{"".join(map(_escaped, text))}"'
+
+
+def _escaped(character: str) -> str:
+    code = ord(character)
+    if character in _ESCAPES:
+        return _ESCAPES[character]
+    if code < ord(" ") or code == _DELETE:
+        return f"\\x{code:02x}"
+    return f"\\x{code - _LONE:02x}" if _LONE <= code < _LONE + 256 else character
+
+
+def printed(value: Value) -> str:
+    """Return the text of a message, or of the list or map that one came to."""
+    return SEPARATOR.join(_fields(value))
+
+
+def _fields(value: Value) -> Iterator[str]:
+    if isinstance(value, list):
+        yield from (f"values:{{{_kind(item)}}}" for item in value)
+    elif isinstance(value, dict):
+        for key in sorted(value):
+            yield f"fields:{{key:{quoted(key)}{SEPARATOR}value:{{{_kind(value[key])}}}}}"
+    elif isinstance(value, Message):
+        for name, item in value.fields.items():
+            yield f"{name}:{quoted(item) if name == 'key' and isinstance(item, str) else f'{{{_kind(item)}}}'}"
+
+
+def _kind(value: Value) -> str:
+    """Return a value as the one field that it has in a `google.protobuf.Value`."""
+    match value:
+        case bool():
+            return f"bool_value:{'true' if value else 'false'}"
+        case float():
+            return f"number_value:{printed_double(value)}"
+        case str():
+            return f"string_value:{quoted(value)}"
+        case list():
+            return f"list_value:{{{printed(value)}}}"
+        case dict():
+            return f"struct_value:{{{printed(value)}}}"
+        case _:
+            return "null_value:NULL_VALUE"

@@ -1,0 +1,131 @@
+"""What a protobuf literal is to an expression: most messages are plain values, and the rest stay messages.
+
+Mirrors `Registry.NewValue` and `NativeToValue` of cel-go, `unwrapDynamic` of its `types/pb`, and `AsDuration` and `AsTime` of Go's
+protobuf. Of two fields of one `Value` upstream keeps either, as Go's maps have no order; here it is the one that is written last.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
+
+from scanner.cel.errors import EvaluationError
+from scanner.cel.protobuf.fields import assigned
+from scanner.cel.protobuf.messages import MESSAGES, PACKAGE
+from scanner.cel.protobuf.prototext import SEPARATOR, quoted
+from scanner.cel.protobuf.wire import Decoder, Malformed
+from scanner.cel.values import list_kinds
+from scanner.cel.values.runtime import SECOND
+from scanner.cel.values.times import in_64_bits, unix_moment
+from scanner.cel.values.values import INT_MAX, INT_MIN, Duration, Message, UInt, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from scanner.cel.protobuf.messages import MessageType
+
+Fields: TypeAlias = "dict[str, Value]"
+
+_ZEROS: Mapping[str, Value] = {
+    "bool": False,
+    "bytes": b"",
+    "double": 0.0,
+    "float": 0.0,
+    "int32": 0,
+    "int64": 0,
+    "string": "",
+    "uint32": UInt(0),
+    "uint64": UInt(0),
+}
+
+
+def maker(message: MessageType) -> Callable[[Fields], Value]:
+    """Return what makes the value of a literal out of its fields; it raises EvaluationError for a value that does not suit."""
+    return partial(_make, message)
+
+
+def _make(message: MessageType, fields: Fields) -> Value:
+    found = {name: assigned(message, name, value) for name, value in fields.items()}
+    return list_kinds.of_message(_unwrapped(message, found, b""))
+
+
+def _unwrapped(message: MessageType, fields: Fields, unknown: bytes) -> Value:
+    """Return the value of a message. `unknown` are fields that it does not declare: what stays a message keeps them."""
+    unwrap = _BY_NAME.get(message.name)
+    if unwrap is not None:
+        return unwrap(fields)
+    if message.type.family == "object":
+        return _message(message, fields, unknown)
+    (field,) = message.fields.values()
+    return fields.get("value", _ZEROS[field.kind])
+
+
+def _message(message: MessageType, fields: Fields, unknown: bytes, go_type: str = "*dynamicpb.Message") -> Value:
+    """Return a message that stays one; a plain field that has its zero is as good as none."""
+    absent = {name: _ZEROS.get(field.kind) for name, field in message.fields.items()}
+    kept = {name: value for name, value in fields.items() if absent[name] is None or value != absent[name]}
+    return Message(message.type, kept, absent, go_type, unknown)
+
+
+def _duration(fields: Fields) -> Value:
+    """Return a duration, at most as long as one can be."""
+    seconds, rest = _whole(fields.get("seconds")), _whole(fields.get("nanos"))
+    total = seconds * SECOND
+    if INT_MIN <= total <= INT_MAX:
+        total += rest
+    return Duration(max(INT_MIN, min(total, INT_MAX)))
+
+
+def _timestamp(fields: Fields) -> Value:
+    seconds, rest = divmod(_whole(fields.get("nanos")), SECOND)
+    return unix_moment(in_64_bits(_whole(fields.get("seconds")) + seconds), rest)
+
+
+def _whole(value: Value) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _value(fields: Fields) -> Value:
+    name, value = next(reversed(fields.items()), ("null_value", None))
+    return None if name == "null_value" else value
+
+
+def _any(fields: Fields) -> Value:
+    """Unpack what is in an Any; of the types that a server knows, only those that expressions can name are values."""
+    url, data = fields.get("type_url", ""), fields.get("value", b"")
+    packed = MESSAGES.get(str(url).rpartition("/")[2])
+    if packed is None or not isinstance(data, bytes) or packed.name == f"{PACKAGE}.Struct.FieldsEntry":
+        raise _unpacked(fields)
+    try:
+        return _DECODER.decoded(packed, data)
+    except (Malformed, EvaluationError):
+        raise _unpacked(fields) from None
+
+
+def _texts(fields: Fields) -> Iterator[tuple[str, str | bytes]]:
+    return ((name, value) for name, value in fields.items() if value and isinstance(value, str | bytes))
+
+
+def _unpacked(fields: Fields) -> EvaluationError:
+    shown = SEPARATOR.join(f"{name}:{quoted(value)}" for name, value in sorted(_texts(fields)))
+    return EvaluationError(f"unsupported conversion to ref.Val: (*dynamicpb.Message){shown}")
+
+
+_BY_NAME: Mapping[str, Callable[[Fields], Value]] = {
+    f"{PACKAGE}.Any": _any,
+    f"{PACKAGE}.Duration": _duration,
+    f"{PACKAGE}.ListValue": lambda fields: fields.get("values", []),
+    f"{PACKAGE}.Struct": lambda fields: fields.get("fields", {}),
+    f"{PACKAGE}.Timestamp": _timestamp,
+    f"{PACKAGE}.Value": _value,
+}
+
+
+def _unpack(message: MessageType, fields: Fields, unknown: bytes) -> Value:
+    """Return the value of a message that was packed: Go has a type of its own for each."""
+    if message.type.family == "object":
+        return _message(message, fields, unknown, "*emptypb.Empty")
+    return _unwrapped(message, fields, unknown)
+
+
+_DECODER = Decoder(_unpack)

@@ -1,0 +1,196 @@
+"""Protobuf's wire format, as far as the messages of expressions need it: what is in the bytes of an `Any`.
+
+Source of truth: the encoding of protobuf as `proto.Unmarshal` of Go reads it. A field of an unknown number or of another wire type
+is kept as it stands, and malformed bytes are no message at all.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, NamedTuple
+
+from scanner.cel.protobuf.messages import MESSAGES, PACKAGE
+from scanner.cel.values.values import UInt
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from scanner.cel.protobuf.messages import Field, Kind, MessageType
+    from scanner.cel.values.values import Value
+
+_VARINT, _DOUBLE, _BYTES, _GROUP, _END_OF_GROUP, _FLOAT = range(6)
+_LONGEST_VARINT = 10
+_MOST_FIELDS = 2**29 - 1
+_BITS = 2**64
+_DEEPEST = 10_000
+
+
+class Malformed(ValueError):
+    """Bytes that are no message."""
+
+
+class Token(NamedTuple):
+    """One field as it stands: its number, its wire type, its number or bytes, and all of it."""
+
+    number: int
+    wire: int
+    content: int | bytes
+    whole: bytes
+
+
+Unwrap = "Callable[[MessageType, dict[str, Value], bytes], Value]"
+
+
+class Decoder:
+    """Reads messages; `unwrap` makes a value of the fields of one, and of the fields that nobody knows."""
+
+    def __init__(self, unwrap: Callable[[MessageType, dict[str, Value], bytes], Value]) -> None:
+        self._unwrap = unwrap
+
+    def decoded(self, message: MessageType, data: bytes, depth: int = 0) -> Value:
+        """Return the value of a message. Raises Malformed."""
+        if depth >= _DEEPEST:
+            raise Malformed
+        by_number = {field.number: (name, field) for name, field in message.fields.items()}
+        found: dict[str, Value] = {}
+        unknown = b""
+        for token in tokens(data):
+            name, field = by_number.get(token.number, ("", None))
+            if field is None or token.wire != _wire(field.kind):
+                unknown += token.whole
+            else:
+                self._add(found, name, field, token.content, depth)
+        return self._unwrap(message, found, unknown)
+
+    def _add(self, found: dict[str, Value], name: str, field: Field, content: int | bytes, depth: int) -> None:
+        """Put a field among the others: of a oneof and of a repeated scalar the last counts."""
+        before = found.pop(name, None)
+        if field.is_map and isinstance(content, bytes):
+            known = before if isinstance(before, dict) else {}
+            entry = self._entry(content, depth + 1)
+            found[name] = {**known, **entry}
+        elif field.is_list:
+            known_list = before if isinstance(before, list) else []
+            found[name] = [*known_list, self._value("value", content, depth + 1)]
+        else:
+            found[name] = self._value(field.kind, content, depth + 1)
+
+    def _entry(self, content: bytes, depth: int) -> dict[str, Value]:
+        key, item = "", None
+        for token in tokens(content):
+            if token.number == 1 and isinstance(token.content, bytes):
+                key = _text(token.content)
+            elif token.number == 2 and isinstance(token.content, bytes):  # noqa: PLR2004 (the value's number)
+                item = self._value("value", token.content, depth)
+        return {key: item}
+
+    def _value(self, kind: Kind, content: int | bytes, depth: int) -> Value:
+        if kind in _NAMES and isinstance(content, bytes):
+            return self.decoded(MESSAGES[_NAMES[kind]], content, depth)
+        return _SCALARS[kind](content)
+
+
+_NAMES: Mapping[Kind, str] = {
+    "struct": f"{PACKAGE}.Struct",
+    "list": f"{PACKAGE}.ListValue",
+    "value": f"{PACKAGE}.Value",
+}
+
+
+def _wire(kind: Kind) -> int:
+    if kind == "double":
+        return _DOUBLE
+    if kind == "float":
+        return _FLOAT
+    return _BYTES if kind in ("string", "bytes") or kind in _NAMES else _VARINT
+
+
+def tokens(data: bytes) -> Iterator[Token]:
+    """Yield the fields of a message. Raises Malformed."""
+    at = 0
+    while at < len(data):
+        tag, after = _varint(data, at)
+        number, wire = tag >> 3, tag & 7
+        if not 1 <= number <= _MOST_FIELDS:
+            raise Malformed
+        content, end = _content(data, after, number, wire)
+        yield Token(number, wire, content, data[at:end])
+        at = end
+
+
+def _content(data: bytes, at: int, number: int, wire: int) -> tuple[int | bytes, int]:
+    match wire:
+        case _ if wire == _VARINT:
+            return _varint(data, at)
+        case _ if wire == _DOUBLE:
+            return _slice(data, at, 8)
+        case _ if wire == _FLOAT:
+            return _slice(data, at, 4)
+        case _ if wire == _BYTES:
+            length, start = _varint(data, at)
+            return _slice(data, start, length)
+        case _ if wire == _GROUP:
+            return b"", _end_of_group(data, at, number)
+        case _:
+            raise Malformed
+
+
+def _end_of_group(data: bytes, at: int, number: int) -> int:
+    while True:
+        tag, after = _varint(data, at)
+        if tag & 7 == _END_OF_GROUP:
+            if tag >> 3 != number:
+                raise Malformed
+            return after
+        _, at = _content(data, after, tag >> 3, tag & 7)
+
+
+def _slice(data: bytes, at: int, length: int) -> tuple[bytes, int]:
+    if at + length > len(data):
+        raise Malformed
+    return data[at : at + length], at + length
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    number = 0
+    for position, octet in enumerate(data[at : at + _LONGEST_VARINT]):
+        number |= (octet & 0x7F) << (7 * position)
+        if octet < 0x80:  # noqa: PLR2004 (the bit that says that more follows)
+            if number >= _BITS:
+                raise Malformed
+            return number, at + position + 1
+    raise Malformed
+
+
+def _text(content: int | bytes) -> str:
+    try:
+        return bytes(content).decode() if isinstance(content, bytes) else ""
+    except UnicodeDecodeError:
+        raise Malformed from None
+
+
+def _signed(number: int | bytes, bits: int) -> int:
+    rest = int(number) & ((1 << bits) - 1) if isinstance(number, int) else 0
+    return rest - (1 << bits) if rest >> (bits - 1) else rest
+
+
+def _unsigned(number: int | bytes, bits: int) -> UInt:
+    return UInt(number & ((1 << bits) - 1)) if isinstance(number, int) else UInt(0)
+
+
+def _real(content: int | bytes, form: str) -> float:
+    return float(struct.unpack(form, content)[0]) if isinstance(content, bytes) else 0.0
+
+
+_SCALARS: Mapping[Kind, Callable[[int | bytes], Value]] = {
+    "bool": bool,
+    "bytes": lambda content: content,
+    "double": lambda content: _real(content, "<d"),
+    "enum": lambda content: _signed(content, 32),
+    "float": lambda content: _real(content, "<f"),
+    "int32": lambda content: _signed(content, 32),
+    "int64": lambda content: _signed(content, 64),
+    "string": _text,
+    "uint32": lambda content: _unsigned(content, 32),
+    "uint64": lambda content: _unsigned(content, 64),
+}

@@ -1,0 +1,1 @@
+"""From text to a tree, and what is wrong with text that is none."""

@@ -1,0 +1,132 @@
+"""Tokens to constants: numbers, and strings and bytes with their escapes (part H1 of the admission semantics)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from scanner.cel.values.values import INT_MAX, INT_MIN, UINT_MAX, UInt
+
+_SIMPLE = {
+    "a": "\a",
+    "b": "\b",
+    "f": "\f",
+    "n": "\n",
+    "r": "\r",
+    "t": "\t",
+    "v": "\v",
+    "\\": "\\",
+    "'": "'",
+    '"': '"',
+    "`": "`",
+    "?": "?",
+}
+_ESCAPE = re.compile(r"\\(?:[xX]([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-3][0-7]{2})|(.))", re.DOTALL)
+_SURROGATES = range(0xD800, 0xE000)
+_LAST_CODE_POINT = 0x10FFFF
+_SIGN_BIT = 0x80000000
+_REPLACEMENT = "\ufffd"
+
+
+class BadLiteral(Exception):
+    """A token that looks like a constant but is none; the message is upstream's."""
+
+
+def integer(text: str) -> int:
+    """Return an int literal, with its sign."""
+    return _ranged(text, INT_MIN, INT_MAX, "invalid int literal")
+
+
+def unsigned(text: str) -> UInt:
+    """Return an uint literal, which ends in u."""
+    return UInt(_ranged(text[:-1], 0, UINT_MAX, "invalid uint literal"))
+
+
+def _ranged(text: str, low: int, high: int, message: str) -> int:
+    base = 16 if "x" in text else 10
+    if len(text) > _LONGEST_NUMBER:
+        text = text.lstrip("-").lstrip("0x") if base == 16 else text  # noqa: PLR2004
+    value = int(text, base) if len(text) <= _LONGEST_NUMBER else high + 1
+    if not low <= value <= high:
+        raise BadLiteral(message)
+    return value
+
+
+_LONGEST_NUMBER = 4000
+"""Python refuses to convert longer ones; leading zeros beyond it are not worth a special case."""
+
+
+def double(text: str) -> float:
+    """Return a double literal; one beyond the range is refused, as Go's parser does."""
+    value = float(text)
+    if value in (float("inf"), float("-inf")):
+        raise BadLiteral("invalid double literal")
+    return value
+
+
+def string(text: str) -> str:
+    """Return the content of a string token."""
+    return _string(text, _code_point)
+
+
+def lenient_string(text: str) -> str:
+    """Return the content of a string token where escapes of what is no code point are replaced."""
+    return _string(text, _replaced_code_point)
+
+
+def _string(text: str, character: Callable[[int], str]) -> str:
+    raw, body = _unquote(text)
+    return body if raw or "\\" not in body else _ESCAPE.sub(lambda match: _character(match, character), body)
+
+
+def binary(text: str) -> bytes:
+    """Return the content of a bytes token, in which escapes are octets."""
+    raw, body = _unquote(text[1:])
+    if raw or "\\" not in body:
+        return body.encode()
+    parts: list[bytes] = []
+    end = 0
+    for match in _ESCAPE.finditer(body):
+        parts += [body[end : match.start()].encode(), _octets(match)]
+        end = match.end()
+    return b"".join([*parts, body[end:].encode()])
+
+
+def _unquote(text: str) -> tuple[bool, str]:
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    raw = text[0] in "rR"
+    if raw:
+        text = text[1:]
+    quotes = 3 if len(text) >= 6 and text[:3] in ('"""', "'''") else 1  # noqa: PLR2004
+    return raw, text[quotes:-quotes]
+
+
+def _character(match: re.Match[str], character: Callable[[int], str]) -> str:
+    simple = match.group(5)
+    if simple is not None:
+        return _SIMPLE[simple]
+    octal = match.group(4)
+    return character(int(octal, 8) if octal else int(match.group(1) or match.group(2) or match.group(3), 16))
+
+
+def _code_point(code: int) -> str:
+    if code > _LAST_CODE_POINT or code in _SURROGATES:
+        raise BadLiteral("invalid unicode code point")
+    return chr(code)
+
+
+def _replaced_code_point(code: int) -> str:
+    """Return a character as releases before 1.33 do; the highest bit makes a negative number, and those are replaced, too."""
+    if _LAST_CODE_POINT < code < _SIGN_BIT:
+        raise BadLiteral("unable to unescape string")
+    return _REPLACEMENT if code in _SURROGATES or code >= _SIGN_BIT else chr(code)
+
+
+def _octets(match: re.Match[str]) -> bytes:
+    if match.group(2) or match.group(3):
+        raise BadLiteral("unable to unescape string")
+    simple = match.group(5)
+    if simple is not None:
+        return _SIMPLE[simple].encode()
+    octal = match.group(4)
+    return bytes([int(octal, 8) if octal else int(match.group(1), 16)])

@@ -1,0 +1,400 @@
+"""Calls that are really syntax: has, the comprehensions, optMap, sortBy (H4, K4, K7 and K8 of the admission semantics).
+
+A macro is recognised by name, number of arguments and whether there is a receiver, before types are known. Everything that a
+macro writes has the place of its parenthesis.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
+
+from scanner.cel.releases import COPIED_TARGETS, FIRST, HIDDEN_ACCUMULATOR, LISTS, TWO_VARIABLES, Version
+from scanner.cel.syntax.tree import (
+    Call,
+    Comprehension,
+    Entry,
+    FieldEntry,
+    Fold,
+    Identifier,
+    ListLiteral,
+    Literal,
+    MapLiteral,
+    Node,
+    Select,
+    StructLiteral,
+    walk,
+)
+
+if TYPE_CHECKING:
+    from scanner.cel.values.values import Value
+
+ACCUMULATOR = "@result"
+_OLD_ACCUMULATOR = "__result__"
+_SORTED_INPUT = "@__sortBy_input__"
+_UNUSED = "#unused"
+_NOT_A_NAME = "argument must be a simple name"
+_NOT_AN_IDENTIFIER = "argument is not an identifier"
+
+
+class BadMacro(Exception):
+    """A macro whose arguments have not the right shape; the message is upstream's."""
+
+    def __init__(self, message: str, offset: int) -> None:
+        super().__init__(message)
+        self.offset = offset
+
+
+class Writer:
+    """Makes nodes at one place."""
+
+    def __init__(self, new_id: Callable[[], int], offset: int, version: Version = (1, 36)) -> None:
+        self._new_id = new_id
+        self._offset = offset
+        self.is_hidden = HIDDEN_ACCUMULATOR.holds(version)
+        self.accumulator = ACCUMULATOR if self.is_hidden else _OLD_ACCUMULATOR
+        self.copies = COPIED_TARGETS.holds(version)
+
+    def literal(self, value: Value) -> Literal:
+        """Make a constant."""
+        return Literal(self._new_id(), self._offset, value)
+
+    def name(self, name: str = "") -> Identifier:
+        """Make an identifier, the accumulator unless told otherwise."""
+        return Identifier(self._new_id(), self._offset, name or self.accumulator)
+
+    def call(self, function: str, *arguments: Node) -> Call:
+        """Make a global call."""
+        return Call(self._new_id(), self._offset, function, arguments)
+
+    def member(self, target: Node, function: str, *arguments: Node) -> Call:
+        """Make a member call."""
+        return Call(self._new_id(), self._offset, function, arguments, target)
+
+    def list(self, *elements: Node) -> ListLiteral:
+        """Make a list."""
+        return ListLiteral(self._new_id(), self._offset, elements)
+
+    def map(self) -> MapLiteral:
+        """Make an empty map."""
+        return MapLiteral(self._new_id(), self._offset, ())
+
+    def presence(self, operand: Node, field: str) -> Select:
+        """Make a presence test."""
+        return Select(self._new_id(), self._offset, operand, field, test=True)
+
+    def bind(self, variable: str, value: Node, result: Node) -> Comprehension:
+        """Make a fold over nothing whose accumulator is a variable."""
+        return Comprehension(
+            self._new_id(),
+            self._offset,
+            fold="bind",
+            range=self.list(),
+            variable=_UNUSED,
+            second_variable=None,
+            accumulator=variable,
+            start=value,
+            condition=self.literal(False),  # noqa: FBT003
+            step=self.name(variable),
+            result=result,
+        )
+
+    def duplicate(self, node: Node) -> Node:
+        """Copy a tree, with new ids, at its own places."""
+        other = copy.copy(node)
+        other.id = self._new_id()
+        match other:
+            case Select():
+                other.operand = self.duplicate(other.operand)
+            case Call():
+                other.arguments = tuple(self.duplicate(argument) for argument in other.arguments)
+                other.target = None if other.target is None else self.duplicate(other.target)
+            case ListLiteral():
+                other.elements = tuple(self.duplicate(element) for element in other.elements)
+            case MapLiteral():
+                other.entries = tuple(self._duplicate_entry(entry) for entry in other.entries)
+            case StructLiteral():
+                other.entries = tuple(self._duplicate_field(entry) for entry in other.entries)
+            case Comprehension():
+                self._duplicate_fold(other)
+            case _:
+                pass
+        return other
+
+    def _duplicate_entry(self, entry: Entry) -> Entry:
+        key, value = self.duplicate(entry.key), self.duplicate(entry.value)
+        return Entry(self._new_id(), self._offset, key, value, entry.optional)
+
+    def _duplicate_field(self, entry: FieldEntry) -> FieldEntry:
+        return FieldEntry(self._new_id(), self._offset, entry.name, self.duplicate(entry.value), entry.optional)
+
+    def _duplicate_fold(self, fold: Comprehension) -> None:
+        """Copy the parts of a fold, and find the copies of the predicate and the body inside the copied step."""
+        original = fold.step
+        fold.range = self.duplicate(fold.range)
+        fold.start = self.duplicate(fold.start)
+        fold.condition = self.duplicate(fold.condition)
+        fold.step = self.duplicate(fold.step)
+        fold.result = self.duplicate(fold.result)
+        fold.predicate = _counterpart(original, fold.step, fold.predicate)
+        fold.body = _counterpart(original, fold.step, fold.body)
+
+
+def _counterpart(original: Node, duplicate: Node, wanted: Node | None) -> Node | None:
+    """Return what stands in a copied step where `wanted` stands in the original; steps nest at most three deep."""
+    if original is wanted:
+        return duplicate
+    pairs: list[tuple[Node, Node]] = []
+    match original, duplicate:
+        case Call(arguments=left), Call(arguments=right):
+            pairs = list(zip(left, right, strict=True))
+        case ListLiteral(elements=left), ListLiteral(elements=right):
+            pairs = list(zip(left, right, strict=True))
+        case _:
+            pass
+    for one, other in pairs:
+        found = _counterpart(one, other, wanted)
+        if found is not None:
+            return found
+    return None
+
+
+Expand: TypeAlias = Callable[[Writer, Node, tuple[Node, ...]], Node]
+Macro: TypeAlias = tuple[str, int, bool, Expand]
+ANY_NUMBER = -1
+
+
+def _has(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
+    del target
+    match arguments[0]:
+        case Select(test=False) as select:
+            return write.presence(select.operand, select.field)
+        case other:
+            raise BadMacro("invalid argument to has() macro", other.offset)
+
+
+def _variable(argument: Node, complaint: str) -> str:
+    if not isinstance(argument, Identifier):
+        raise BadMacro(complaint, argument.offset)
+    return argument.name
+
+
+def _reject_accumulator(name: str, argument: Node) -> None:
+    if name in (ACCUMULATOR, _OLD_ACCUMULATOR):
+        raise BadMacro("iteration variable overwrites accumulator variable", argument.offset)
+
+
+def _one(write: Writer, argument: Node, complaint: str) -> tuple[str, None]:
+    name = _variable(argument, complaint)
+    if write.is_hidden:
+        _reject_accumulator(name, argument)
+    return name, None
+
+
+def _two(first: Node, second: Node) -> tuple[str, str]:
+    names = _variable(first, _NOT_A_NAME), _variable(second, _NOT_A_NAME)
+    if names[0] == names[1]:
+        raise BadMacro(f"duplicate variable name: {names[0]}", second.offset)
+    _reject_accumulator(names[0], first)
+    _reject_accumulator(names[1], second)
+    return names
+
+
+def _fold(
+    write: Writer,
+    fold: Fold,
+    over: Node,
+    variables: tuple[str, str | None],
+    start: Node,
+    condition: Node,
+    step: Node,
+    result: Node,
+    *,
+    predicate: Node | None = None,
+    body: Node | None = None,
+) -> Node:
+    return Comprehension(
+        write.literal(None).id,
+        start.offset,
+        fold,
+        over,
+        variables[0],
+        variables[1],
+        write.accumulator,
+        start,
+        condition,
+        step,
+        result,
+        predicate=predicate,
+        body=body,
+        is_open=not write.is_hidden and _names_accumulator(variables, predicate, body),
+    )
+
+
+def _names_accumulator(variables: tuple[str, str | None], *parts: Node | None) -> bool:
+    """Return whether what is written in a macro uses the name of what it gathers."""
+    return variables[0] == _OLD_ACCUMULATOR or any(
+        isinstance(node, Identifier) and node.name.removeprefix(".") == _OLD_ACCUMULATOR
+        for part in parts
+        if part is not None
+        for node in walk(part)
+    )
+
+
+def _all(write: Writer, over: Node, variables: tuple[str, str | None], predicate: Node) -> Node:
+    start = write.literal(True)  # noqa: FBT003
+    condition = write.call("@not_strictly_false", write.name())
+    step = write.call("_&&_", write.name(), predicate)
+    return _fold(write, "all", over, variables, start, condition, step, write.name(), predicate=predicate)
+
+
+def _exists(write: Writer, over: Node, variables: tuple[str, str | None], predicate: Node) -> Node:
+    start = write.literal(False)  # noqa: FBT003
+    condition = write.call("@not_strictly_false", write.call("!_", write.name()))
+    step = write.call("_||_", write.name(), predicate)
+    return _fold(write, "exists", over, variables, start, condition, step, write.name(), predicate=predicate)
+
+
+def _exists_one(write: Writer, over: Node, variables: tuple[str, str | None], predicate: Node) -> Node:
+    start = write.literal(0)
+    condition = write.literal(True)  # noqa: FBT003
+    increment = write.call("_+_", write.name(), write.literal(1))
+    step = write.call("_?_:_", predicate, increment, write.name())
+    result = write.call("_==_", write.name(), write.literal(1))
+    return _fold(write, "exists_one", over, variables, start, condition, step, result, predicate=predicate)
+
+
+def _collect(
+    write: Writer, fold: Fold, over: Node, variables: tuple[str, str | None], predicate: Node | None, body: Node
+) -> Node:
+    """Write the fold of map, filter and transformList."""
+    start = write.list()
+    condition = write.literal(True)  # noqa: FBT003
+    step: Node = write.call("_+_", write.name(), write.list(body))
+    if predicate is not None:
+        step = write.call("_?_:_", predicate, step, write.name())
+    return _fold(write, fold, over, variables, start, condition, step, write.name(), predicate=predicate, body=body)
+
+
+def _insert(write: Writer, fold: Fold, over: Node, variables: tuple[str, str], rest: tuple[Node, ...]) -> Node:
+    """Write the fold of transformMap and transformMapEntry; `rest` is an optional predicate and the body."""
+    *predicates, body = rest
+    start = write.map()
+    condition = write.literal(True)  # noqa: FBT003
+    keys = (write.name(variables[0]),) if fold == "transformMap" else ()
+    step: Node = write.call("cel.@mapInsert", write.name(), *keys, body)
+    predicate = predicates[0] if predicates else None
+    if predicate is not None:
+        step = write.call("_?_:_", predicate, step, write.name())
+    return _fold(write, fold, over, variables, start, condition, step, write.name(), predicate=predicate, body=body)
+
+
+Quantifier: TypeAlias = Callable[[Writer, Node, tuple[str, str | None], Node], Node]
+
+
+def _quantified(make: Quantifier) -> Expand:
+    def expand(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
+        return make(write, target, _one(write, arguments[0], _NOT_A_NAME), arguments[1])
+
+    return expand
+
+
+def _quantified_pairs(make: Quantifier) -> Expand:
+    def expand(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
+        return make(write, target, _two(arguments[0], arguments[1]), arguments[2])
+
+    return expand
+
+
+def _map(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
+    variables = _one(write, arguments[0], _NOT_AN_IDENTIFIER)
+    predicate = arguments[1] if len(arguments) == 3 else None  # noqa: PLR2004
+    return _collect(write, "map", target, variables, predicate, arguments[-1])
+
+
+def _filter(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
+    variables = _one(write, arguments[0], _NOT_AN_IDENTIFIER)
+    return _collect(write, "filter", target, variables, arguments[1], arguments[0])
+
+
+def _transform_list(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
+    variables = _two(arguments[0], arguments[1])
+    predicate = arguments[2] if len(arguments) == 4 else None  # noqa: PLR2004
+    return _collect(write, "transformList", target, variables, predicate, arguments[-1])
+
+
+def _transform_map(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
+    return _insert(write, "transformMap", target, _two(arguments[0], arguments[1]), arguments[2:])
+
+
+def _transform_map_entry(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
+    return _insert(write, "transformMapEntry", target, _two(arguments[0], arguments[1]), arguments[2:])
+
+
+def _optional_map(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
+    body = _bound_optional(write, target, arguments, "optMap() variable name must be a simple identifier")
+    return _when_present(write, target, write.call("optional.of", body))
+
+
+def _optional_flat_map(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
+    body = _bound_optional(write, target, arguments, "optFlatMap() variable name must be a simple identifier")
+    return _when_present(write, target, body)
+
+
+def _bound_optional(write: Writer, target: Node, arguments: tuple[Node, ...], complaint: str) -> Comprehension:
+    name = _variable(arguments[0], complaint)
+    bound = write.bind(name, write.member(write.duplicate(target), "value"), arguments[1])
+    bound.twin = None if write.copies else target
+    return bound
+
+
+def _when_present(write: Writer, target: Node, then: Node) -> Node:
+    return write.call("_?_:_", write.member(target, "hasValue"), then, write.call("optional.none"))
+
+
+def _sort_by(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
+    if isinstance(target, Literal | MapLiteral | StructLiteral):
+        raise BadMacro(
+            "sortBy can only be applied to a list, identifier, comprehension, call or select expression", target.offset
+        )
+    keys = _map(write, write.name(_SORTED_INPUT), arguments)
+    return write.bind(_SORTED_INPUT, target, write.member(write.name(_SORTED_INPUT), "@sortByAssociatedKeys", keys))
+
+
+MACROS: dict[tuple[str, int, bool], Expand] = {
+    ("has", 1, False): _has,
+    ("all", 2, True): _quantified(_all),
+    ("exists", 2, True): _quantified(_exists),
+    ("exists_one", 2, True): _quantified(_exists_one),
+    ("map", 2, True): _map,
+    ("map", 3, True): _map,
+    ("filter", 2, True): _filter,
+    ("all", 3, True): _quantified_pairs(_all),
+    ("exists", 3, True): _quantified_pairs(_exists),
+    ("existsOne", 3, True): _quantified_pairs(_exists_one),
+    ("exists_one", 3, True): _quantified_pairs(_exists_one),
+    ("transformList", 3, True): _transform_list,
+    ("transformList", 4, True): _transform_list,
+    ("transformMap", 3, True): _transform_map,
+    ("transformMap", 4, True): _transform_map,
+    ("transformMapEntry", 3, True): _transform_map_entry,
+    ("transformMapEntry", 4, True): _transform_map_entry,
+    ("optMap", 2, True): _optional_map,
+    ("optFlatMap", 2, True): _optional_flat_map,
+    ("sortBy", 2, True): _sort_by,
+}
+"""Name, number of arguments, whether it is a member call."""
+_TWO_VARIABLES = frozenset({"existsOne", "transformList", "transformMap", "transformMapEntry"})
+
+
+def macro(name: str, size: int, version: Version, *, member: bool) -> Expand | None:
+    """Return the macro that a Kubernetes release has under this name for so many arguments."""
+    return MACROS.get((name, size, member)) if _since(name, size) <= version else None
+
+
+def _since(name: str, size: int) -> Version:
+    if name == "sortBy":
+        return LISTS.since
+    quantifies_pairs = size == 3 and name in ("all", "exists", "exists_one")  # noqa: PLR2004
+    return TWO_VARIABLES.since if name in _TWO_VARIABLES or quantifies_pairs else FIRST

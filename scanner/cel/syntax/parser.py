@@ -1,0 +1,529 @@
+"""Tokens to a tree: recursive descent over cel-go's grammar (part H2 of the admission semantics).
+
+The grammar's limits are counted as upstream counts them: 250 levels of each rule that can nest, chains of operators and
+selections included. What is not in the grammar is explained by `scanner.cel.syntax.syntax_errors`.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from scanner.cel.errors import TooLarge
+from scanner.cel.releases import KNOWN_BACKQUOTES, QUOTED_FIELDS, VALID_CODE_POINTS
+from scanner.cel.syntax import lexer, literals, macros
+from scanner.cel.syntax.lexer import END, Token
+from scanner.cel.syntax.source import NOWHERE, Issue
+from scanner.cel.syntax.tree import (
+    Call,
+    Entry,
+    FieldEntry,
+    Identifier,
+    ListLiteral,
+    Literal,
+    MapLiteral,
+    Node,
+    Select,
+    StructLiteral,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from scanner.cel.values.values import Value
+
+LONGEST = 100_000
+DEEPEST = 250
+TOO_DEEP_TO_VISIT = "max recursion depth exceeded"
+TOO_DEEP = f"expression recursion limit exceeded: {DEEPEST}"
+LARGEST = 100_000
+"""Nodes; ours. Each optMap of an optMap doubles the tree, upstream until memory ends."""
+RESERVED = frozenset(
+    [
+        "as",
+        "break",
+        "const",
+        "continue",
+        "else",
+        "false",
+        "for",
+        "function",
+        "if",
+        "import",
+        "in",
+        "let",
+        "loop",
+        "package",
+        "namespace",
+        "null",
+        "return",
+        "true",
+        "var",
+        "void",
+        "while",
+    ]
+)
+_RELATIONS = {
+    "<": "_<_",
+    "<=": "_<=_",
+    ">=": "_>=_",
+    ">": "_>_",
+    "==": "_==_",
+    "!=": "_!=_",
+    "in": "@in",
+}
+_OPERAND, _SUM_OPERAND, _PRODUCT_OPERAND = 2, 2, 3
+_NO_MACROS: Mapping[tuple[str, int, bool], macros.Expand] = MappingProxyType({})
+_SUMS = {"+": "_+_", "-": "_-_"}
+_PRODUCTS = {"*": "_*_", "/": "_/_", "%": "_%_"}
+_CONSTANTS: dict[str, Callable[[str], Value]] = {
+    "int": literals.integer,
+    "uint": literals.unsigned,
+    "float": literals.double,
+    "string": literals.string,
+    "bytes": literals.binary,
+}
+_KEYWORDS: dict[str, Value] = {"true": True, "false": False, "null": None}
+
+
+class NotInGrammar(Exception):
+    """The token at this position of the list cannot follow what is before it."""
+
+    def __init__(self, position: int) -> None:
+        super().__init__(position)
+        self.position = position
+
+
+class TooDeep(Exception):
+    """A limit of nesting is exceeded; the message is upstream's."""
+
+
+def too_long(text: str) -> Issue | None:
+    """Return the issue with an expression of more than 100,000 code points."""
+    if len(text) <= LONGEST:
+        return None
+    return Issue(NOWHERE, f"expression code point size exceeds limit: size: {len(text)}, limit {LONGEST}")
+
+
+def parse(
+    text: str,
+    version: tuple[int, int] = (1, 36),
+    features: tuple[int, int] = (1, 36),
+    more: Mapping[tuple[str, int, bool], macros.Expand] = _NO_MACROS,
+) -> tuple[Node, list[Issue]]:
+    """Return the tree of an expression and what is wrong with it beyond the grammar, for a Kubernetes release.
+
+    `features` is the release whose macros may be used; `more` are those of one environment.
+    Raises `UnknownCharacter`, `NotInGrammar` and `TooDeep`.
+    """
+    parser = Parser(lexer.tokens(text, quotes=KNOWN_BACKQUOTES.holds(version)), version, features, more)
+    root = parser.whole()
+    if root.depth > DEEPEST:
+        raise TooDeep(TOO_DEEP_TO_VISIT)
+    return root, parser.issues
+
+
+class Parser:
+    """One pass over the tokens of one expression."""
+
+    def __init__(
+        self,
+        found: list[Token],
+        version: tuple[int, int],
+        features: tuple[int, int],
+        more: Mapping[tuple[str, int, bool], macros.Expand] = _NO_MACROS,
+    ) -> None:
+        self._tokens = found
+        self._features = features
+        self._more = more
+        self._version = version
+        self._is_lenient = not VALID_CODE_POINTS.holds(version)
+        self.has_quotes = KNOWN_BACKQUOTES.holds(version)
+        self._at = 0
+        self._kind = found[0].kind if found else END
+        self._open = {"expr": 0, "relation": 0, "calc": 0, "member": 0}
+        self.last_id = 0
+        self.issues: list[Issue] = []
+
+    def whole(self) -> Node:
+        """Parse everything."""
+        root = self.expression()
+        self._expect(END)
+        return root
+
+    def expression(self) -> Node:
+        """Parse `or ['?' or ':' expression]`."""
+        self._enter("expr")
+        node = self._chain("||", "_||_", self._conjunction)
+        if self._kind == "?":
+            mark = self._next()
+            number = self.new_id()
+            yes = self._chain("||", "_||_", self._conjunction)
+            self._expect(":")
+            no = self.expression()
+            node = self.call(number, mark.offset, "_?_:_", (node, yes, no), counted=True)
+        self._leave("expr")
+        return node
+
+    def _conjunction(self) -> Node:
+        return self._chain("&&", "_&&_", self._relation)
+
+    def _chain(self, sign: str, function: str, term: Callable[[], Node]) -> Node:
+        """Parse a chain of one logical operator; upstream balances it, so that it does not nest deeply."""
+        first = term()
+        if self._kind != sign:
+            return first
+        terms = [first]
+        operators: list[tuple[int, int]] = []
+        while self._kind == sign:
+            offset = self._next().offset
+            terms.append(term())
+            operators.append((self.new_id(), offset))
+        return self._balanced(function, terms, operators)
+
+    def _balanced(self, function: str, terms: list[Node], operators: list[tuple[int, int]]) -> Node:
+        if not operators:
+            return terms[0]
+        middle = len(operators) // 2
+        number, offset = operators[middle]
+        left = self._balanced(function, terms[: middle + 1], operators[:middle])
+        right = self._balanced(function, terms[middle + 1 :], operators[middle + 1 :])
+        return self.call(number, offset, function, (left, right))
+
+    def _relation(self, precedence: int = 0) -> Node:
+        """Parse `calc (sign relation)*`; the operand on the right has no signs of its own."""
+        self._enter("relation")
+        node = self._calc(0)
+        links = 0
+        while precedence == 0 and self._kind in _RELATIONS:
+            links += 1
+            self._link("relation")
+            sign, number = self._next(), self.new_id()
+            right = self._relation(_OPERAND)
+            node = self.call(number, sign.offset, _RELATIONS[sign.kind], (node, right), counted=True)
+        self._leave("relation", links)
+        return node
+
+    def _calc(self, precedence: int) -> Node:
+        """Parse arithmetic: products bind more tightly than sums, and both lean to the left."""
+        self._enter("calc")
+        node = self._unary()
+        links = 0
+        while True:
+            if self._kind in _PRODUCTS and precedence <= _SUM_OPERAND:
+                functions, operand = _PRODUCTS, _PRODUCT_OPERAND
+            elif self._kind in _SUMS and precedence == 0:
+                functions, operand = _SUMS, _SUM_OPERAND
+            else:
+                self._leave("calc", links)
+                return node
+            links += 1
+            self._link("calc")
+            sign, number = self._next(), self.new_id()
+            right = self._calc(operand)
+            node = self.call(number, sign.offset, functions[sign.kind], (node, right), counted=True)
+
+    def _unary(self) -> Node:
+        if self._kind == "!":
+            return self._prefix("!", "!_")
+        if self._kind == "-" and self._ahead(1) not in ("int", "float"):
+            return self._prefix("-", "-_")
+        return self._member()
+
+    def _prefix(self, sign: str, function: str) -> Node:
+        first = self._next()
+        count = 1
+        while self._kind == sign:
+            self._next()
+            count += 1
+        if count % 2 == 0:
+            return self._member()
+        number = self.new_id()
+        operand = self._member()
+        return self.call(number, first.offset, function, (operand,))
+
+    def _member(self) -> Node:
+        self._enter("member")
+        node = self._primary()
+        links = 0
+        while True:
+            match self._kind:
+                case ".":
+                    links += 1
+                    self._link("member")
+                    node = self._after_dot(node)
+                case "[":
+                    links += 1
+                    self._link("member")
+                    node = self._index(node)
+                case _:
+                    self._leave("member", links)
+                    return node
+
+    def _after_dot(self, operand: Node) -> Node:
+        dot = self._next()
+        if self._kind == "?":
+            self._next()
+            number = self.new_id()
+            name = self._field()
+            key = Literal(self.new_id(), name.offset, name.text)
+            return Call(number, dot.offset, "_?._", (operand, key), depth=operand.depth + 1)
+        name = self._field()
+        if self._kind == "(" and name.kind == "name":
+            bracket = self._next()
+            number = self.new_id()
+            arguments = self._arguments()
+            return self.macro_or_call(number, bracket.offset, name.text, operand, arguments)
+        return Select(self.new_id(), dot.offset, operand, name.text, depth=operand.depth + 1)
+
+    def _field(self, at: int | None = None) -> Token:
+        """Return the token of a field's name, without quotes; `at` is what a complaint points at."""
+        token = self._next() if self._kind == "quoted" else self._expect("name")
+        if self.is_field_name(token, token.offset if at is None else at) and token.kind == "quoted":
+            return Token(token.kind, token.text[1:-1], token.offset)
+        return token
+
+    def is_field_name(self, token: Token, at: int) -> bool:
+        """Return whether a token may name a field; quotes are an issue in the releases that do not know them."""
+        if token.kind != "quoted" or QUOTED_FIELDS.holds(self._version):
+            return True
+        self.issues.append(Issue(at, "unsupported syntax: '`'"))
+        return False
+
+    def _index(self, operand: Node) -> Node:
+        bracket = self._next()
+        optional = self._accept("?")
+        number = self.new_id()
+        key = self.expression()
+        self._expect("]")
+        return self.call(number, bracket.offset, "_[?_]" if optional else "_[_]", (operand, key), counted=True)
+
+    def _primary(self) -> Node:
+        match self._kind:
+            case "name":
+                return self._name("", self._tokens[self._at].offset)
+            case ".":
+                return self._name(".", self._next().offset)
+            case "(":
+                self._next()
+                node = self.expression()
+                self._expect(")")
+                return node
+            case "[":
+                return self._list()
+            case "{":
+                return self._map()
+            case "-":
+                return self._negative()
+            case _:
+                return self._constant()
+
+    def _constant(self) -> Node:
+        if self._kind in _KEYWORDS:
+            token = self._next()
+            return Literal(self.new_id(), token.offset, _KEYWORDS[token.kind])
+        if self._kind not in _CONSTANTS:
+            raise NotInGrammar(self._at)
+        token = self._next()
+        return self.literal(token.offset, token.text, token.kind)
+
+    def _negative(self) -> Node:
+        if self._ahead(1) not in ("int", "float"):
+            raise NotInGrammar(self._at)
+        sign = self._next()
+        number = self._next()
+        return self.literal(sign.offset, "-" + number.text, number.kind)
+
+    def literal(self, offset: int, text: str, kind: str) -> Node:
+        """Return the constant that a token of this kind is."""
+        constant = literals.lenient_string if kind == "string" and self._is_lenient else _CONSTANTS[kind]
+        try:
+            return Literal(self.new_id(), offset, constant(text))
+        except literals.BadLiteral as bad:
+            self.issues.append(Issue(offset, str(bad)))
+            return Literal(self.new_id(), offset, None)
+
+    def _name(self, dot: str, offset: int) -> Node:
+        name = self._expect("name")
+        if self._is_struct():
+            return self._struct(dot, name)
+        if name.text in RESERVED:
+            return self._reserved(name, offset)
+        if self._kind != "(":
+            return Identifier(self.new_id(), name.offset, dot + name.text)
+        bracket = self._next()
+        number = self.new_id()
+        arguments = self._arguments()
+        return self.macro_or_call(number, bracket.offset, dot + name.text, None, arguments)
+
+    def _reserved(self, name: Token, offset: int) -> Node:
+        """Complain about a name; what is wrong with its arguments is nobody's business then."""
+        self.issues.append(Issue(offset, f"reserved identifier: {name.text}"))
+        known = len(self.issues)
+        if self._accept("("):
+            self._arguments()
+        del self.issues[known:]
+        return Literal(self.new_id(), offset, None)
+
+    def _arguments(self) -> tuple[Node, ...]:
+        if self._accept(")"):
+            return ()
+        found = [self.expression()]
+        while self._accept(","):
+            found.append(self.expression())
+        self._expect(")")
+        return tuple(found)
+
+    def _list(self) -> Node:
+        bracket = self._next()
+        number = self.new_id()
+        elements: list[Node] = []
+        optional: list[int] = []
+        while self._kind not in ("]", ","):
+            if self._accept("?"):
+                optional.append(len(elements))
+            elements.append(self.expression())
+            if not self._accept(","):
+                break
+        else:
+            if not elements:
+                self._accept(",")
+        self._expect("]")
+        depth = max((element.depth for element in elements), default=0)
+        return ListLiteral(number, bracket.offset, tuple(elements), frozenset(optional), depth=depth)
+
+    def _map(self) -> Node:
+        brace = self._next()
+        number = self.new_id()
+        entries: list[Entry] = []
+        while self._kind not in ("}", ","):
+            optional = self._accept("?")
+            key = self.expression()
+            colon = self._expect(":")
+            entries.append(Entry(self.new_id(), colon.offset, key, self.expression(), optional))
+            if not self._accept(","):
+                break
+        else:
+            if not entries:
+                self._accept(",")
+        self._expect("}")
+        depth = max((max(entry.key.depth, entry.value.depth) for entry in entries), default=0)
+        return MapLiteral(number, brace.offset, tuple(entries), depth=depth)
+
+    def _is_struct(self) -> bool:
+        """Return whether the dotted name that has begun ends in a brace."""
+        at = self._at
+        while self._tokens[at].kind == "." and self._tokens[at + 1].kind == "name":
+            at += 2
+        return self._tokens[at].kind == "{"
+
+    def _struct(self, dot: str, first: Token) -> Node:
+        names = [first.text]
+        while self._accept("."):
+            names.append(self._expect("name").text)
+        brace = self._expect("{")
+        number = self.new_id()
+        start = self._tokens[self._at].offset
+        entries: list[FieldEntry] = []
+        while self._kind not in ("}", ","):
+            optional = self._accept("?")
+            before = len(self.issues)
+            name = self._field(start)
+            known = len(self.issues)
+            colon = self._expect(":")
+            entries.append(FieldEntry(self.new_id(), colon.offset, name.text, self.expression(), optional))
+            if known > before:
+                del self.issues[known:]
+            if not self._accept(","):
+                break
+        else:
+            if not entries:
+                self._accept(",")
+        self._expect("}")
+        depth = max((entry.value.depth for entry in entries), default=0)
+        return StructLiteral(number, brace.offset, dot + ".".join(names), tuple(entries), depth=depth)
+
+    def macro_or_call(
+        self, number: int, offset: int, function: str, target: Node | None, arguments: tuple[Node, ...]
+    ) -> Node:
+        """Return what a macro makes of a call, or the call."""
+        member = target is not None
+        expand = self._extra(function, len(arguments), member=member) if self._more else None
+        expand = expand or macros.macro(function, len(arguments), self._features, member=member)
+        if expand is not None:
+            return self._expanded(expand, number, offset, target, arguments)
+        return self.call(number, offset, function, arguments, target, counted=target is not None)
+
+    def _extra(self, function: str, size: int, *, member: bool) -> macros.Expand | None:
+        return self._more.get((function, size, member)) or self._more.get((function, macros.ANY_NUMBER, member))
+
+    def _expanded(
+        self, expand: macros.Expand, number: int, offset: int, target: Node | None, arguments: tuple[Node, ...]
+    ) -> Node:
+        writer = macros.Writer(self.new_id, offset, self._version)
+        operands = arguments if target is None else (target, *arguments)
+        try:
+            node = expand(writer, target or arguments[0], arguments)
+        except macros.BadMacro as bad:
+            self.issues.append(Issue(bad.offset, str(bad)))
+            return Literal(number, bad.offset, None)
+        node.depth = max(operand.depth for operand in operands) + (target is not None)
+        return node
+
+    def call(
+        self,
+        number: int,
+        offset: int,
+        function: str,
+        arguments: tuple[Node, ...],
+        target: Node | None = None,
+        *,
+        counted: bool = False,
+    ) -> Node:
+        """Return a call; `counted` when upstream's visitor counts its level."""
+        depth = max((argument.depth for argument in arguments), default=0)
+        if target is not None:
+            depth = max(depth, target.depth)
+        return Call(number, offset, function, arguments, target, depth + counted)
+
+    def new_id(self) -> int:
+        """Return a number no node of this tree has."""
+        self.last_id += 1
+        if self.last_id > LARGEST:
+            raise TooLarge(f"an expression expands to more than {LARGEST:,} nodes")
+        return self.last_id
+
+    def _enter(self, rule: str) -> None:
+        self._open[rule] += 1
+        if self._open[rule] > DEEPEST:
+            raise TooDeep(TOO_DEEP)
+
+    def _link(self, rule: str) -> None:
+        """Begin another link of a chain: upstream leaves the rule and enters it again."""
+        self._leave(rule)
+        self._enter(rule)
+
+    def _leave(self, rule: str, links: int = 0) -> None:
+        """Leave a rule; upstream leaves it once more for each link, and its count never falls below nothing."""
+        self._open[rule] = max(self._open[rule] - 1 - links, 0)
+
+    def _next(self) -> Token:
+        token = self._tokens[self._at]
+        self._at += 1
+        self._kind = self._tokens[self._at].kind if self._at < len(self._tokens) else END
+        return token
+
+    def _ahead(self, distance: int) -> str:
+        at = self._at + distance
+        return self._tokens[at].kind if at < len(self._tokens) else END
+
+    def _accept(self, kind: str) -> bool:
+        if self._kind != kind:
+            return False
+        self._next()
+        return True
+
+    def _expect(self, kind: str) -> Token:
+        if self._kind != kind:
+            raise NotInGrammar(self._at)
+        return self._next()

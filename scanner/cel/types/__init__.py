@@ -1,0 +1,1 @@
+"""CEL's types, and which type fits where."""

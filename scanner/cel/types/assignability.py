@@ -1,0 +1,127 @@
+"""Which type fits where, and what type parameters come to stand for: the unification of cel-go's checker.
+
+A substitution maps free type parameters to types. What a question adds to it is kept apart until the answer is yes, so that a
+candidate overload that does not fit leaves no traces.
+"""
+
+from __future__ import annotations
+
+from operator import is_
+from typing import TypeAlias
+
+from scanner.cel.types.type_system import DYN, UNTYPED, Type
+
+Substitution: TypeAlias = "dict[Type, Type]"
+_NULLABLE = frozenset({"opaque", "object", "duration", "timestamp"})
+_WILD = frozenset({"dyn", "any", "error"})
+
+
+class _Trial:
+    """A substitution and what is to be added to it."""
+
+    __slots__ = ("_base", "added")
+
+    def __init__(self, base: Substitution) -> None:
+        self._base = base
+        self.added: Substitution = {}
+
+    def get(self, free: Type) -> Type | None:
+        return self.added.get(free) or self._base.get(free)
+
+
+def assign(known: Substitution, targets: tuple[Type, ...], types: tuple[Type, ...]) -> bool:
+    """Return whether every type is assignable to its target, and add to the substitution what that takes."""
+    trial = _Trial(known)
+    fits = _assignable_all(trial, targets, types)
+    if fits:
+        known.update(trial.added)
+    return fits
+
+
+def substitute(known: Substitution, type_: Type, *, free_to_dyn: bool = False) -> Type:
+    """Return a type with its bound parameters replaced; the unbound ones become dyn when asked."""
+    if type_.family == "parameter":
+        bound = known.get(type_)
+        if bound is not None:
+            return substitute(known, bound, free_to_dyn=free_to_dyn)
+        return DYN if free_to_dyn else type_
+    if not type_.parameters:
+        return type_
+    parameters = tuple([substitute(known, one, free_to_dyn=free_to_dyn) for one in type_.parameters])
+    return type_ if all(map(is_, parameters, type_.parameters)) else Type(type_.family, type_.name, parameters)
+
+
+def most_general(left: Type, right: Type) -> Type:
+    """Return the more general of two types that fit each other."""
+    return left if _is_no_more_specific(left, right) else right
+
+
+def _assignable_all(known: _Trial, lefts: tuple[Type, ...], rights: tuple[Type, ...]) -> bool:
+    if len(lefts) != len(rights):
+        return False
+    return all(_assignable(known, left, right) for left, right in zip(lefts, rights, strict=True))
+
+
+def _assignable(known: _Trial, left: Type, right: Type) -> bool:
+    if right.family == "parameter":
+        valid, substituted = _bind(known, left, right)
+        if valid or substituted:
+            return valid
+    if left.family == "parameter":
+        return _bind(known, right, left)[0]
+    if left.family in _WILD or right.family in _WILD:
+        return True
+    if left.family == "null" or right.family == "null":
+        other = right if left.family == "null" else left
+        return other.nullable or other.family in _NULLABLE or other.family == "null"
+    return _same_shape(known, left, right)
+
+
+def _same_shape(known: _Trial, left: Type, right: Type) -> bool:
+    if left.family == "type":
+        return right.family == "type"
+    if left.family != right.family or left.name != right.name or left == UNTYPED:
+        return False
+    return _assignable_all(known, left.parameters, right.parameters)
+
+
+def _bind(known: _Trial, type_: Type, free: Type) -> tuple[bool, bool]:
+    """Return whether a type may stand for a parameter, and whether the parameter was bound before; bind it if so."""
+    if type_ == free:
+        return True, True
+    bound = known.get(free)
+    if bound is None:
+        if not _is_free_of(known, free, type_):
+            return False, False
+        known.added[free] = type_
+        return True, False
+    if type_ == bound and type_ != UNTYPED:
+        return True, True
+    if not _assignable(known, type_, bound):
+        return False, True
+    general = most_general(type_, bound)
+    if _is_free_of(known, free, general):
+        known.added[free] = general
+    return True, True
+
+
+def _is_free_of(known: _Trial, free: Type, within: Type) -> bool:
+    """Return whether a parameter does not occur within a type."""
+    if free == within:
+        return False
+    if within.family == "parameter":
+        bound = known.get(within)
+        return bound is None or _is_free_of(known, free, bound)
+    return all(_is_free_of(known, free, one) for one in within.parameters)
+
+
+def _is_no_more_specific(left: Type, right: Type) -> bool:
+    if left.is_dyn or left.family == "parameter":
+        return True
+    if right.is_dyn or right.family == "parameter" or left.family != right.family:
+        return False
+    if left.family == "type":
+        return True
+    if left.name != right.name or len(left.parameters) != len(right.parameters):
+        return False
+    return all(map(_is_no_more_specific, left.parameters, right.parameters))

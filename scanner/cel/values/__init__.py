@@ -1,0 +1,1 @@
+"""CEL's values as Python objects, and what operators do with them."""

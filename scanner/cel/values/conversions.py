@@ -1,0 +1,180 @@
+"""CEL's type conversions (J7 of the admission semantics): Go's strconv and time grammars, not Python's."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from scanner.cel.errors import EvaluationError
+from scanner.cel.types.type_system import BOOL, DOUBLE, DURATION, INT, TIMESTAMP, UINT, Type
+from scanner.cel.values import times
+from scanner.cel.values.runtime import FIRST_SECOND, LAST_SECOND, SECOND, checked, checked_unsigned
+from scanner.cel.values.text import converted_double, fixed_double, whole
+from scanner.cel.values.values import INT_MAX, INT_MIN, UINT_MAX, Duration, Timestamp, UInt, Value, type_of
+
+_TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
+_FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
+_INT = re.compile(r"[+-]?[0-9]+\Z")
+_UINT = re.compile(r"[0-9]+\Z")
+_DIGITS = r"[0-9](?:_?[0-9])*"
+_DECIMAL = re.compile(rf"[+-]?(?:{_DIGITS}(?:\.(?:{_DIGITS})?)?|\.{_DIGITS})(?:[eE][+-]?{_DIGITS})?\Z")
+_HEXADECIMAL = re.compile(r"[+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+\Z")
+_NAMED = re.compile(r"([+-]?)(inf|infinity)\Z", re.IGNORECASE)
+
+
+def failed(value: Value, target: Type) -> EvaluationError:
+    """Return the error of a conversion that the value does not allow."""
+    return EvaluationError(f"type conversion error from '{type_of(value).name}' to '{target.name}'")
+
+
+def to_bool(value: Value) -> Value:
+    """Convert a bool or a string."""
+    if type(value) is bool:
+        return value
+    if value in _TRUE:
+        return True
+    if value in _FALSE:
+        return False
+    raise failed(value, BOOL)
+
+
+def to_bytes(value: Value) -> Value:
+    """Convert bytes or a string."""
+    return value.encode() if type(value) is str else value
+
+
+def to_int(value: Value) -> Value:
+    """Convert a number, a string, a timestamp (seconds) or a duration (nanoseconds)."""
+    if type(value) is int:
+        return value
+    if type(value) is UInt:
+        return checked(int(value))
+    if type(value) is float:
+        return _int_of_double(value)
+    if type(value) is Timestamp:
+        return times.in_64_bits(value.nanoseconds // SECOND)
+    if type(value) is Duration:
+        return value.nanoseconds
+    number = _whole(value) if type(value) is str and _INT.match(value) else INT_MAX + 1
+    if INT_MIN <= number <= INT_MAX:
+        return number
+    raise failed(value, INT)
+
+
+def _int_of_double(value: float) -> int:
+    if math.isnan(value) or not float(INT_MIN) < value < float(INT_MAX):
+        raise EvaluationError("integer overflow")
+    return int(value)
+
+
+def to_uint(value: Value) -> Value:
+    """Convert a number or a string."""
+    if type(value) is UInt:
+        return value
+    if type(value) is int:
+        return checked_unsigned(value)
+    if type(value) is float:
+        if math.isnan(value) or not 0 <= value < float(UINT_MAX):
+            raise EvaluationError("unsigned integer overflow")
+        return UInt(int(value))
+    number = _whole(value) if type(value) is str and _UINT.match(value) else UINT_MAX + 1
+    if number <= UINT_MAX:
+        return UInt(number)
+    raise failed(value, UINT)
+
+
+def _whole(digits: str) -> int:
+    """Return the number of a sign and any number of digits, most of which may be zeros."""
+    number = whole(digits.lstrip("+-"))
+    return -number if digits.startswith("-") else number
+
+
+def to_double(value: Value) -> Value:
+    """Convert a number or a string in Go's syntax of floats."""
+    if type(value) is float:
+        return value
+    if type(value) is int or type(value) is UInt:
+        return float(value)
+    number = _parse_double(value) if type(value) is str else None
+    if number is None:
+        raise failed(value, DOUBLE)
+    return number
+
+
+def _parse_double(text: str) -> float | None:
+    if text.lower() == "nan":
+        return math.nan
+    named = _NAMED.match(text)
+    if named:
+        return -math.inf if named.group(1) == "-" else math.inf
+    if _HEXADECIMAL.match(text):
+        return _hexadecimal(text)
+    number = float(text) if _DECIMAL.match(text) else math.inf
+    return None if math.isinf(number) else number
+
+
+def _hexadecimal(text: str) -> float | None:
+    """Return the number, or None beyond the range, which Go refuses."""
+    try:
+        return float.fromhex(text)
+    except OverflowError:
+        return None
+
+
+def to_string(value: Value) -> Value:
+    """Convert a plain value, a timestamp or a duration."""
+    if type(value) is str:
+        return value
+    if type(value) is bool:
+        return "true" if value else "false"
+    if type(value) is int or type(value) is UInt:
+        return str(int(value))
+    if type(value) is float:
+        return converted_double(value)
+    if type(value) is bytes:
+        return _text_of_bytes(value)
+    if type(value) is Timestamp:
+        return times.printed(value)
+    if type(value) is Duration:
+        return duration_text(value)
+    raise failed(value, Type("primitive", "string"))
+
+
+def _text_of_bytes(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        raise EvaluationError("invalid UTF-8 in bytes, cannot convert to string") from None
+
+
+def duration_text(value: Duration) -> str:
+    """Return a duration as a decimal number of seconds and an s; in doubles, as Go computes it."""
+    whole, rest = divmod(abs(value.nanoseconds), SECOND)
+    seconds = whole + rest / 1e9
+    return f"{fixed_double(-seconds if value.nanoseconds < 0 else seconds)}s"
+
+
+def to_duration(value: Value) -> Value:
+    """Convert a duration or a string in Go's syntax."""
+    if type(value) is Duration:
+        return value
+    nanoseconds = times.parse_duration(value) if type(value) is str else None
+    if nanoseconds is None:
+        raise failed(value, DURATION)
+    return Duration(nanoseconds)
+
+
+def to_timestamp(value: Value) -> Value:
+    """Convert a timestamp, seconds since 1970 or RFC 3339 text."""
+    if type(value) is Timestamp:
+        return value
+    if type(value) is int:
+        if not FIRST_SECOND <= value <= LAST_SECOND:
+            raise EvaluationError("timestamp overflow")
+        return Timestamp(value * SECOND)
+    moment = times.parse_timestamp(value) if type(value) is str else None
+    if moment is None:
+        raise failed(value, TIMESTAMP)
+    if not FIRST_SECOND <= moment.nanoseconds // SECOND <= LAST_SECOND:
+        raise EvaluationError("timestamp overflow")
+    return moment

@@ -1,0 +1,230 @@
+"""Timestamps and durations: parsing, printing and parts (J7 and J9 of the admission semantics, Go's time package)."""
+
+from __future__ import annotations
+
+import datetime
+import re
+import zoneinfo
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING
+
+from scanner.cel.errors import EvaluationError
+from scanner.cel.values.runtime import FIRST_SECOND, LAST_SECOND, SECOND
+from scanner.cel.values.text import quoted
+from scanner.cel.values.text import whole as whole_number
+from scanner.cel.values.values import INT_MAX, INT_MIN, Duration, Timestamp
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from scanner.cel.values.values import Value
+
+_UNITS = {
+    "ns": 1,
+    "us": 10**3,
+    "\u00b5s": 10**3,
+    "\u03bcs": 10**3,
+    "ms": 10**6,
+    "s": SECOND,
+    "m": 60 * SECOND,
+    "h": 3600 * SECOND,
+}
+_DURATION = re.compile(r"([0-9]*)(?:\.([0-9]*))?(ns|us|\u00b5s|\u03bcs|ms|s|m|h)")
+_TIMESTAMP = re.compile(
+    r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{1,2}):([0-9]{2}):([0-9]{2})([.,][0-9]+)?(Z|([+-])([0-9]{2}):([0-9]{2}))\Z"
+)
+_EPOCH = datetime.datetime(1970, 1, 1)  # noqa: DTZ001 (the date part of arithmetic in seconds)
+_DAY = 86_400
+_DAY_OF_ZONES = 2 * _DAY
+_CENTURIES = 146_097
+"""Days in 400 years."""
+_SINCE_ABSOLUTE_YEAR = 9_223_372_028_741_760_000
+"""Seconds to 1970 from the first of March of the year -292277022400, where Go begins to count."""
+_DIGITS_OF_INT64 = 19
+_LAST_ZONE_HOUR = 24
+_LAST_ZONE_MINUTE = 60
+_OFFSET = re.compile(r"([+-]?[0-9]+):([+-]?[0-9]+)\Z")
+
+
+@lru_cache(maxsize=4096)
+def parse_duration(text: str) -> int | None:
+    """Return the nanoseconds of a duration in Go's syntax, e.g. `-1h30m0.5s`; None when it is none or too long."""
+    sign = -1 if text.startswith("-") else 1
+    rest = text[1:] if text[:1] in ("-", "+") else text
+    if rest == "0":
+        return 0
+    total = 0
+    position = 0
+    while position < len(rest):
+        match = _DURATION.match(rest, position)
+        if match is None or not (match.group(1) or match.group(2)):
+            return None
+        total += _nanoseconds(match.group(1) or "0", match.group(2) or "", _UNITS[match.group(3)])
+        position = match.end()
+    return sign * total if rest and INT_MIN <= sign * total <= INT_MAX else None
+
+
+def _nanoseconds(whole: str, fraction: str, unit: int) -> int:
+    """Return a number of units.
+
+    Go scales the fraction in floating point and drops what is below a nanosecond; of the fraction it reads as many digits as fit
+    an int64.
+    """
+    digits = fraction[
+        : _DIGITS_OF_INT64 if int(fraction[:_DIGITS_OF_INT64] or "0") <= INT_MAX else _DIGITS_OF_INT64 - 1
+    ]
+    return whole_number(whole) * unit + (int(int(digits) * (unit / 10 ** len(digits))) if digits else 0)
+
+
+@lru_cache(maxsize=4096)
+def parse_timestamp(text: str) -> Timestamp | None:
+    """Return the moment of RFC 3339 text, or None; it may lie outside of CEL's range."""
+    match = _TIMESTAMP.match(text)
+    if match is None:
+        return None
+    year, month, day, hour, minute, second = (int(match.group(group)) for group in range(1, 7))
+    seconds = _seconds(year, month, day, (hour, minute, second))
+    if seconds is None:
+        return None
+    offset = _zone_offset(match)
+    if offset is None:
+        return None
+    fraction = (match.group(7) or ".")[1:10].ljust(9, "0")
+    return Timestamp((seconds - offset) * SECOND + int(fraction), offset)
+
+
+def _zone_offset(match: re.Match[str]) -> int | None:
+    if match.group(8) == "Z":
+        return 0
+    hours, minutes = int(match.group(10)), int(match.group(11))
+    if hours > _LAST_ZONE_HOUR or minutes > _LAST_ZONE_MINUTE:
+        return None
+    seconds = hours * 3600 + minutes * 60
+    return -seconds if match.group(9) == "-" else seconds
+
+
+def _seconds(year: int, month: int, day: int, clock: tuple[int, int, int]) -> int | None:
+    """Return seconds since 1970 of a date of the proleptic calendar; the year 0, which Python lacks, is a leap year."""
+    shift = 400 if year == 0 else 0
+    try:
+        moment = datetime.datetime(year + shift, month, day, *clock)  # noqa: DTZ001
+    except ValueError:
+        return None
+    since = moment - _EPOCH
+    return since.days * _DAY + since.seconds - (_CENTURIES * _DAY if shift else 0)
+
+
+def printed(moment: Timestamp) -> str:
+    """Return RFC 3339 text with as many digits of the second as needed, in the zone the timestamp was given in."""
+    seconds, rest = divmod(moment.nanoseconds, SECOND)
+    shifted, years = _within_python(seconds + moment.offset)
+    local = _EPOCH + datetime.timedelta(seconds=shifted)
+    fraction = f".{rest:09d}".rstrip("0") if rest else ""
+    return f"{_year_text(local.year - years)}{local:-%m-%dT%H:%M:%S}{fraction}{_zone_text(moment.offset)}"
+
+
+def _year_text(year: int) -> str:
+    return f"{'-' if year < 0 else ''}{abs(year):04d}"
+
+
+def _zone_text(offset: int) -> str:
+    if offset == 0:
+        return "Z"
+    minutes = abs(offset) // 60
+    return f"{'-' if offset < 0 else '+'}{minutes // 60:02d}:{minutes % 60:02d}"
+
+
+def part(moment: Value, name: str, zone: Value) -> int:
+    """Return one part of a timestamp in a zone; raise when there is no such zone."""
+    if not isinstance(moment, Timestamp) or not isinstance(zone, str):
+        raise EvaluationError("no such overload")
+    if name == "milliseconds":
+        _offset_at(zone, moment)
+        return moment.nanoseconds % SECOND // 10**6
+    seconds = moment.nanoseconds // SECOND + _offset_at(zone, moment)
+    shifted, years = _within_python(seconds)
+    local = _EPOCH + datetime.timedelta(seconds=shifted)
+    return local.year - years if name == "year" else _PARTS[name](local)
+
+
+def _within_python(seconds: int) -> tuple[int, int]:
+    """Return seconds moved by so many years that a zone cannot push them out of the years 1 to 9999.
+
+    The calendar and its days of the week repeat every 400 years. Go counts the seconds since a year long gone, in 64 bits.
+    """
+    if FIRST_SECOND + _DAY_OF_ZONES <= seconds <= LAST_SECOND - _DAY_OF_ZONES:
+        return seconds, 0
+    seconds = (seconds + _SINCE_ABSOLUTE_YEAR) % 2**64 - _SINCE_ABSOLUTE_YEAR
+    near = FIRST_SECOND if seconds < FIRST_SECOND + _DAY_OF_ZONES else LAST_SECOND - 2 * _CENTURIES * _DAY
+    times = (seconds - near) // (_CENTURIES * _DAY) - 1
+    return seconds - times * _CENTURIES * _DAY, -400 * times
+
+
+def in_64_bits(seconds: int) -> int:
+    """Return a number of seconds as Go's int64 holds it."""
+    return (seconds - INT_MIN) % 2**64 + INT_MIN
+
+
+def unix_moment(seconds: int, nanoseconds: int) -> Timestamp:
+    """Return the moment of any number of seconds since 1970, which Go counts from the year 1 on, in 64 bits."""
+    return Timestamp((in_64_bits(seconds - FIRST_SECOND) + FIRST_SECOND) * SECOND + nanoseconds)
+
+
+_PARTS: dict[str, Callable[[datetime.datetime], int]] = {
+    "month": lambda local: local.month - 1,
+    "day_of_year": lambda local: local.timetuple().tm_yday - 1,
+    "day_of_month": lambda local: local.day - 1,
+    "day_of_month_1_based": lambda local: local.day,
+    "day_of_week": lambda local: local.isoweekday() % 7,
+    "hours": lambda local: local.hour,
+    "minutes": lambda local: local.minute,
+    "seconds": lambda local: local.second,
+}
+
+
+def _offset_at(zone: str, moment: Timestamp) -> int:
+    """Return seconds east of UTC: of `[+-]HH:MM`, or of a named zone at that moment."""
+    if ":" in zone:
+        return _fixed_offset(zone)
+    if zone in ("", "UTC"):
+        return 0
+    seconds, _ = _within_python(moment.nanoseconds // SECOND)
+    local = datetime.datetime.fromtimestamp(seconds, tz=_zone(zone))
+    shift = local.utcoffset()
+    return 0 if shift is None else int(shift.total_seconds())
+
+
+def _fixed_offset(zone: str) -> int:
+    hours, _, minutes = zone.partition(":")
+    east = _number(hours) * 60
+    return (east - _number(minutes) if zone.startswith("-") else east + _number(minutes)) * 60
+
+
+def _number(text: str) -> int:
+    if not re.fullmatch(r"[+-]?[0-9]+", text):
+        raise EvaluationError(f"strconv.Atoi: parsing {quoted(text)}: invalid syntax")
+    number = whole_number(text.lstrip("+-")) * (-1 if text.startswith("-") else 1)
+    if not INT_MIN <= number <= INT_MAX:
+        raise EvaluationError(f"strconv.Atoi: parsing {quoted(text)}: value out of range")
+    return number
+
+
+@cache
+def _zone(name: str) -> datetime.tzinfo:
+    """Return a zone of the database; `Local` is that of the API server, which runs in UTC."""
+    if name == "Local":
+        return datetime.UTC
+    if ".." in name or name.startswith(("/", "\\")):
+        raise EvaluationError("time: invalid location name")
+    try:
+        return zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        raise EvaluationError(f"unknown time zone {name}") from None
+
+
+def whole_units(span: Value, unit: int) -> int:
+    """Return a duration in whole units, truncated towards zero."""
+    if not isinstance(span, Duration):
+        raise EvaluationError("no such overload")
+    units = abs(span.nanoseconds) // unit
+    return -units if span.nanoseconds < 0 else units

@@ -1,0 +1,75 @@
+"""Which lists and maps are wrapped Go values, as Kubernetes 1.37 hands parts of native objects to expressions.
+
+Here they are plain lists and dicts; who evaluates says which of them are wrapped, and only the few operations that can tell
+the difference ask: equality with something of another kind, keys and indexes of other types than theirs.
+
+Source of truth: `common.SchemalessTypedToVal` of apiserver 1.37.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from scanner.cel.values.exact_only import closures_alone
+
+if TYPE_CHECKING:
+    from scanner.cel.values.values import Value
+
+IsWrapped: TypeAlias = "Callable[[Value], bool]"
+
+
+class Structures(Protocol):
+    """Which wrapped maps are structures of Go, and which of these are the same to Kubernetes."""
+
+    def is_structure(self, value: Value) -> bool:
+        """Return whether a wrapped value is a structure."""
+        ...
+
+    def same(self, left: Value, right: Value) -> bool:
+        """Return whether two structures are equal: of one type, with quantities of one number."""
+        ...
+
+
+_CURRENT: ContextVar[IsWrapped | None] = ContextVar("wrapped", default=None)
+_STRUCTURES: ContextVar[Structures | None] = ContextVar("structures", default=None)
+
+
+@contextmanager
+def wrapping(is_wrapped: IsWrapped, structures: Structures | None = None) -> Iterator[None]:
+    """Evaluate, inside the block, as if these values were wrapped."""
+    token, other = _CURRENT.set(is_wrapped), _STRUCTURES.set(structures)
+    try:
+        with closures_alone():
+            yield
+    finally:
+        _CURRENT.reset(token)
+        _STRUCTURES.reset(other)
+
+
+def go_name(value: Value) -> str:
+    """Return the name of upstream's wrapper of a value; empty where it has none."""
+    if type(value) not in (dict, list) or not wrapped(value):
+        return ""
+    kind = "List" if type(value) is list else "Struct" if is_structure(value) else "Map"
+    return f"*common.reflectSchemalessTyped{kind}"
+
+
+def is_structure(value: Value) -> bool:
+    """Return whether a value is a wrapped structure in the evaluation that runs."""
+    known = _STRUCTURES.get()
+    return known is not None and known.is_structure(value)
+
+
+def same_structures(left: Value, right: Value) -> bool:
+    """Return whether two wrapped structures are equal."""
+    known = _STRUCTURES.get()
+    return known is not None and known.same(left, right)
+
+
+def wrapped(value: Value) -> bool:
+    """Return whether a value is wrapped in the evaluation that runs."""
+    is_wrapped = _CURRENT.get()
+    return is_wrapped is not None and is_wrapped(value)

@@ -1,0 +1,75 @@
+"""A cluster that has introduced itself, under the name that the user gives it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from scanner.cel import Decider
+    from scanner.cli.interruption import Interruption
+    from scanner.model.resource import Kind, Page, UserInfo
+    from scanner.model.scan import ClusterIdentity
+    from scanner.policies.mutating.mutation import Schemas
+    from scanner.scan.edges import Cluster, Discovery
+
+
+class NamedCluster:
+    """The same cluster, asked for its identity once; an empty name keeps its own.
+
+    An interruption may end whatever waits for the cluster, and nothing else.
+    """
+
+    def __init__(self, cluster: Cluster, name: str = "", interruption: Interruption | None = None) -> None:
+        """Ask for the identity. Raises ClusterError when there is no cluster to talk to."""
+        self._cluster = cluster
+        self._waiting = interruption.waiting if interruption else nullcontext
+        with self._waiting():
+            identity = cluster.identity()
+        self._identity = replace(identity, name=name) if name else identity
+
+    def identity(self) -> ClusterIdentity:
+        """See Cluster."""
+        return self._identity
+
+    def requester(self) -> UserInfo:
+        """See Cluster."""
+        with self._waiting():
+            return self._cluster.requester()
+
+    def authorizer(self) -> Decider | None:
+        """See Cluster."""
+        return self._cluster.authorizer()
+
+    def schemas(self) -> Schemas:
+        """See Cluster."""
+        return self._cluster.schemas()
+
+    def discover(self) -> Discovery:
+        """See Cluster."""
+        with self._waiting():
+            return self._cluster.discover()
+
+    def expect(self, lists: Iterable[tuple[Kind, str, str]]) -> None:
+        """See Cluster."""
+        self._cluster.expect(lists)
+
+    def pages(self, kind: Kind, *, namespace: str = "", selector: str = "") -> Iterator[Page]:
+        """See Cluster."""
+        pages = self._cluster.pages(kind, namespace=namespace, selector=selector)
+        while True:
+            with self._waiting():
+                page = next(pages, None)
+            if page is None:
+                return
+            yield page
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """See Cluster."""
+        with ExitStack() as stack:
+            with self._waiting():
+                stack.enter_context(self._cluster.paused())
+            yield

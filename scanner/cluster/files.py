@@ -1,0 +1,272 @@
+"""Files as a cluster: what a server would hold if the documents had been applied to an empty one.
+
+Source of truth: namespace defaulting and storage by name of kube-apiserver. No server defaults the objects themselves;
+only what matching cannot do without is added: the namespace of an object, the name label of a namespace.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from itertools import groupby, islice
+from operator import attrgetter
+from pathlib import Path
+from typing import Final
+
+import orjson
+
+from scanner.admission.versions import convert
+from scanner.cluster.definitions import (
+    BrokenDefinition,
+    Definition,
+    builtin_kinds,
+    definition_of,
+    in_registration_order,
+    is_definition,
+)
+from scanner.cluster.labels import LabelQuery, parse_selector
+from scanner.cluster.manifests import Document, read_documents
+from scanner.cluster.schemas import KnownSchemas, builtin_schemas, custom_schemas
+from scanner.errors import ListFailed
+from scanner.model.json import JsonObject, as_object, as_text, dig, text_map
+from scanner.model.outcome import Gap, GapKind
+from scanner.model.release import NEWEST, shown
+from scanner.model.resource import Kind, Page, UserInfo
+from scanner.model.scan import ClusterIdentity
+from scanner.scan.edges import Discovery
+
+PAGE_SIZE: Final = 500
+_NAME_LABEL: Final = "kubernetes.io/metadata.name"
+_ADMISSION: Final = "admissionregistration.k8s.io"
+_POLICIES: Final = ("ValidatingAdmissionPolicy", "MutatingAdmissionPolicy")
+_CEL: Final = "policies.kyverno.io"
+_KYVERNO: Final = (
+    (_CEL, ("v1", "v1beta1", "v1alpha1"), "ValidatingPolicy", "validatingpolicies", False),
+    (_CEL, ("v1", "v1beta1"), "NamespacedValidatingPolicy", "namespacedvalidatingpolicies", True),
+    (_CEL, ("v1", "v1beta1", "v1alpha1"), "PolicyException", "policyexceptions", True),
+    ("kyverno.io", ("v2", "v2beta1", "v2alpha1"), "GlobalContextEntry", "globalcontextentries", False),
+)
+"""Group, versions, kind, plural and whether it is namespaced."""
+_NAMESPACES: Final = ("", "Namespace")
+_COHABITANTS: Final = {("events.k8s.io", "Event"): ("", "Event")}
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """An object as the imagined server holds it, in the version it is written in."""
+
+    kind: Kind
+    namespace: str
+    name: str
+    body: JsonObject
+    source: str
+
+    @property
+    def family(self) -> tuple[str, str]:
+        """What all versions of the object's kind have in common."""
+        return _family(self.kind)
+
+
+class SnapshotCluster:
+    """A cluster made of manifest files. Everything is read when it is made; nothing is read later."""
+
+    def __init__(
+        self,
+        paths: Iterable[Path],
+        *,
+        default_namespace: str = "default",
+        name: str = "",
+        kubernetes_version: str = "",
+    ) -> None:
+        """Read the files. Raises UsageError for a path that does not exist.
+
+        `kubernetes_version` is that of the imagined server, by default the newest whose rules are known.
+        """
+        places = tuple(paths)
+        read = [(place, *read_documents(place)) for place in places]
+        self.documents = tuple(
+            Document(_inside(place, document.source), document.body) for place, found, _ in read for document in found
+        )
+        gaps = [replace(gap, where=_inside(place, gap.where)) for place, _, found in read for gap in found]
+        self._name = name or ", ".join(place.resolve().name if place.name != "-" else "stdin" for place in places)
+        self._default_namespace = default_namespace
+        self._version = kubernetes_version or shown(NEWEST)
+        custom, broken = _definitions(self.documents)
+        kyverno = _kyverno_kinds(self.documents)
+        relabelled = (*(kind for found in custom if found.relabels for kind in found.kinds), *kyverno)
+        self._relabelled = frozenset(map(_family, relabelled))
+        self._kinds = _served(custom, kyverno)
+        objects, refused = self._store()
+        self._objects = {family: tuple(found) for family, found in groupby(objects, key=attrgetter("family"))}
+        self._gaps = (*gaps, *broken, *refused)
+
+    def identity(self) -> ClusterIdentity:
+        """The given name, or that of the folder or file, and no UID."""
+        return ClusterIdentity(name=self._name, server_version=f"v{self._version.removeprefix('v')}", source="files")
+
+    def requester(self) -> UserInfo:
+        """A made-up identity: nobody asked a server."""
+        return UserInfo(username="assay", groups=("system:authenticated",))
+
+    def authorizer(self) -> None:
+        """Nobody: files allow nothing to anybody, and refuse nothing."""
+        return
+
+    def schemas(self) -> KnownSchemas:
+        """How objects are merged: the shipped schemas, and those of the definitions in the files."""
+        custom = [custom_schemas(document.body) for document in self.documents if is_definition(document.body)]
+        return KnownSchemas({key: found for part in (*custom, builtin_schemas()) for key, found in part.items()})
+
+    def discover(self) -> Discovery:
+        """What a new 1.36 server and the definitions in the files serve, and the documents that are not objects of it."""
+        return Discovery(self._kinds, self._gaps)
+
+    def implied_namespaces(self) -> tuple[str, ...]:
+        """Namespaces that objects are in but that no document describes."""
+        described = {stored.name for stored in self._objects.get(_NAMESPACES, ())}
+        named = {stored.namespace for found in self._objects.values() for stored in found if stored.namespace}
+        return tuple(sorted(named - described))
+
+    def expect(self, lists: Iterable[tuple[Kind, str, str]]) -> None:
+        """Files are here already."""
+
+    def paused(self) -> AbstractContextManager[None]:
+        """Nothing is fetched, ever."""
+        return nullcontext()
+
+    def pages(self, kind: Kind, *, namespace: str = "", selector: str = "") -> Iterator[Page]:
+        """The objects of a kind by namespace and name, 500 a page.
+
+        Raises UsageError for a malformed selector, and ListFailed after the last page when objects of this kind are
+        written in a version that cannot be offered in this one.
+        """
+        query = parse_selector(selector)
+        family = self._objects.get(_family(kind), ())
+        wanted = [stored for stored in family if _selected(stored, kind, namespace, query)]
+        offered = iter([body for stored in wanted if (body := self._offered(stored, kind)) is not None])
+        for number, bodies in enumerate(iter(lambda: list(islice(offered, PAGE_SIZE)), []), start=1):
+            yield Page(kind, number, orjson.dumps({"items": bodies}))
+        withheld = [stored for stored in wanted if self._offered(stored, kind) is None]
+        if withheld:
+            raise ListFailed("failed", _inconvertible(withheld, kind))
+
+    def _offered(self, stored: _Stored, kind: Kind) -> JsonObject | None:
+        """The object in the version asked for, or None if only a server can convert it."""
+        if stored.family in self._relabelled:
+            return {**stored.body, "apiVersion": kind.api_version}
+        return convert(stored.body, kind)
+
+    def _store(self) -> tuple[tuple[_Stored, ...], tuple[Gap, ...]]:
+        known = {(kind.api_version, kind.kind): kind for kind in self._kinds}
+        stored: dict[tuple[object, ...], _Stored] = {}
+        gaps: list[Gap] = []
+        for document in self.documents:
+            kind = known.get(_written_kind(document.body))
+            if kind is None:
+                gaps.append(_unknown(document, self._kinds))
+                continue
+            found = _stored(document, kind, self._default_namespace)
+            first = stored.setdefault((found.family, found.namespace, found.name), found)
+            if first is not found:
+                gaps.append(_repeated(found, first))
+        ordered = sorted(stored.values(), key=lambda entry: (entry.family, entry.namespace, entry.name))
+        return tuple(ordered), tuple(gaps)
+
+
+def _inside(place: Path, source: str) -> str:
+    """Where in the given folder: two scans of one cluster may find its files in different places."""
+    return source.removeprefix(f"{place}{os.sep}")
+
+
+def _definitions(documents: Iterable[Document]) -> tuple[tuple[Definition, ...], tuple[Gap, ...]]:
+    found: list[Definition] = []
+    gaps: list[Gap] = []
+    for document in documents:
+        if not is_definition(document.body):
+            continue
+        try:
+            found.append(definition_of(document.body))
+        except BrokenDefinition as error:
+            gaps.append(_gap(document, f"this CustomResourceDefinition defines no kind: {error}"))
+    return tuple(found), tuple(gaps)
+
+
+def _served(custom: Iterable[Definition], kyverno: Iterable[Kind]) -> tuple[Kind, ...]:
+    builtin = builtin_kinds()
+    taken = {(kind.group, kind.version, kind.kind) for kind in builtin}
+    defined = {kind: None for found in custom for kind in found.kinds}
+    added = defined | dict.fromkeys(kyverno)
+    return (*builtin, *in_registration_order(k for k in added if (k.group, k.version, k.kind) not in taken))
+
+
+def _kyverno_kinds(documents: Iterable[Document]) -> tuple[Kind, ...]:
+    """Kyverno's own kinds, if any document is of one: its policies are read without the definitions of them."""
+    groups = {as_text(document.body.get("apiVersion")).partition("/")[0] for document in documents}
+    return tuple(
+        Kind(group, version, kind, plural, namespaced)
+        for group, versions, kind, plural, namespaced in _KYVERNO
+        if group in groups
+        for version in versions
+    )
+
+
+def _stored(document: Document, kind: Kind, default_namespace: str) -> _Stored:
+    metadata = as_object(document.body.get("metadata"))
+    name = as_text(metadata.get("name"))
+    namespace = as_text(metadata.get("namespace")) or default_namespace if kind.namespaced else ""
+    changed = {key: value for key, value in metadata.items() if key != "namespace"}
+    if namespace:
+        changed["namespace"] = namespace
+    if _family(kind) == _NAMESPACES:
+        changed["labels"] = {**as_object(metadata.get("labels")), _NAME_LABEL: name}
+    body = {**document.body, "apiVersion": kind.api_version, "metadata": changed}
+    return _Stored(kind, namespace, name, body, document.source)
+
+
+def _written_kind(body: JsonObject) -> tuple[str, str]:
+    """The apiVersion and kind of a document; those of admission policies mean the same in every version there was."""
+    api_version, kind = as_text(body.get("apiVersion")), as_text(body.get("kind"))
+    group, _, version = api_version.rpartition("/")
+    if group == _ADMISSION and kind.startswith(_POLICIES) and version in ("v1beta1", "v1alpha1"):
+        return f"{_ADMISSION}/v1", kind
+    return api_version, kind
+
+
+def _selected(stored: _Stored, kind: Kind, namespace: str, query: LabelQuery) -> bool:
+    if namespace and kind.namespaced and stored.namespace != namespace:
+        return False
+    return query.matches(text_map(dig(stored.body, "metadata", "labels")))
+
+
+def _family(kind: Kind) -> tuple[str, str]:
+    return _COHABITANTS.get((kind.group, kind.kind), (kind.group, kind.kind))
+
+
+def _unknown(document: Document, kinds: Iterable[Kind]) -> Gap:
+    api_version, name = as_text(document.body.get("apiVersion")), as_text(document.body.get("kind"))
+    served = sorted({kind.api_version for kind in kinds if kind.kind == name})
+    advice = "add its CustomResourceDefinition to the files"
+    if served:
+        advice = f"write it as {' or '.join(served)}, or {advice}"
+    return _gap(document, f"no kind {name} in version {api_version} is known: {advice}")
+
+
+def _repeated(found: _Stored, first: _Stored) -> Gap:
+    name = f"{found.namespace}/{found.name}" if found.namespace else found.name
+    why = f"{found.kind.kind} {name} is already in {first.source}, which is the one that counts: remove or rename one"
+    return Gap(GapKind.DOCUMENT, found.source, why)
+
+
+def _inconvertible(withheld: Sequence[_Stored], kind: Kind) -> str:
+    written = ", ".join(sorted({stored.kind.api_version for stored in withheld}))
+    example = withheld[0].source
+    return (
+        f"{len(withheld)} objects are written as {written} and only a server can convert them to {kind.api_version} "
+        f"(the first is {example}): write them as {kind.api_version}, or scan the cluster itself"
+    )
+
+
+def _gap(document: Document, why: str) -> Gap:
+    return Gap(GapKind.DOCUMENT, document.source, why)

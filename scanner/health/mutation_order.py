@@ -1,0 +1,53 @@
+"""Mutating policies of which Kubernetes 1.37 does not always make the same thing.
+
+There the object is wrapped for the mutations of a policy once any policy with match conditions was judged on it in the same
+request. Policies run in random order, so one *without* conditions sees either form when another *with* conditions matches
+the same kind. It was judged as if it came first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from scanner.admission.dispatch import BoundPolicy
+from scanner.admission.match import could_match
+from scanner.cel.releases import WRAPPED_OBJECTS
+from scanner.model.policy import Policy
+from scanner.model.release import Minor
+from scanner.model.resource import Kind
+from scanner.model.scan import Health, HealthKind
+
+
+def of_policies(bound: Iterable[BoundPolicy], kinds: tuple[Kind, ...], rules: Minor) -> Iterator[Health]:
+    """A note for each policy that sees the object in either form; none before 1.37."""
+    changing = [entry for entry in bound if entry.policy.mutations] if WRAPPED_OBJECTS.holds(rules) else []
+    conditional = [entry.policy for entry in changing if entry.policy.match_conditions]
+    for entry in changing:
+        policy = entry.policy
+        if policy.match_conditions or not any(expression.reads("object") for expression in entry.compiled.mutations):
+            continue
+        others = [other.name for other in conditional if any(_both(policy, other, kind) for kind in kinds)]
+        if others:
+            yield Health(HealthKind.NOTE, policy.name, "", _detail(others), policy.language)
+
+
+def _both(one: Policy, other: Policy, kind: Kind) -> bool:
+    """Whether both may act on objects of a kind that is compiled into the API server; custom ones are never wrapped."""
+    return _is_native(kind) and _matches(one, kind) and _matches(other, kind)
+
+
+def _is_native(kind: Kind) -> bool:
+    return "." not in kind.group or kind.group.endswith(".k8s.io")
+
+
+def _matches(policy: Policy, kind: Kind) -> bool:
+    rules = policy.match.rules if policy.match else ()
+    return any(could_match(rule, kind, ("CREATE", "UPDATE")) for rule in rules)
+
+
+def _detail(others: list[str]) -> str:
+    return (
+        "Kubernetes 1.37 shows its mutations the object in one of two forms, depending on whether a policy with match "
+        f"conditions ({', '.join(others)}) happens to run before it: what it makes of lists and maps of the object may differ "
+        "from request to request; give it a match condition too"
+    )

@@ -1,0 +1,43 @@
+"""Expressions that Kubernetes 1.37 could answer otherwise than Assay: those that compare whole native structures.
+
+1.37 compares structures by what they mean (`1k` is `1000`, an empty list is none), and not field by field. Everything else that
+its wrapped values do is evaluated; each of these expressions is named, for the kinds that its policy matches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from scanner.admission.dispatch import BoundPolicy
+from scanner.admission.match import could_match
+from scanner.model.policy import Policy
+from scanner.model.resource import Kind
+from scanner.model.scan import Health, HealthKind
+from scanner.policies.validating.wrapped import WrappedEvaluator
+
+
+def of_policies(bound: Iterable[BoundPolicy], kinds: tuple[Kind, ...]) -> Iterator[Health]:
+    """An entry for each expression that could be answered otherwise; none before 1.37."""
+    for entry in bound:
+        if isinstance(entry.decide, WrappedEvaluator):
+            yield from _of_policy(entry, entry.decide, (kind for kind in kinds if _matches(entry.policy, kind)))
+
+
+def _matches(policy: Policy, kind: Kind) -> bool:
+    rules = policy.match.rules if policy.match else ()
+    return any(could_match(rule, kind, ("CREATE", "UPDATE")) for rule in rules)
+
+
+def _of_policy(entry: BoundPolicy, deciding: WrappedEvaluator, kinds: Iterable[Kind]) -> Iterator[Health]:
+    found: dict[str, str] = {}
+    for kind in kinds:
+        for path, told in deciding.differences(entry.compiled, kind).items():
+            for it in told:
+                if not it.evaluated:
+                    found.setdefault(path, f"for objects such as {kind.kind} ({it.text})")
+    for path, where in found.items():
+        detail = (
+            f"{path}: Kubernetes 1.37 may answer otherwise {where}, because it compares native structures by what they "
+            "mean; they were compared field by field"
+        )
+        yield Health(HealthKind.NOTE, entry.policy.name, "", detail, entry.policy.language)

@@ -1,0 +1,75 @@
+"""What only the objects tell: bindings that matched none, found no param, or whose errors nobody sees."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from scanner.admission.dispatch import BoundPolicy
+from scanner.model.policy import BindingKey, Policy, PolicyKey
+from scanner.model.scan import Coverage, CoverageState, Health, HealthKind, OutcomeName, PageResult
+
+_NEAR = 0.8
+_SEEN = (CoverageState.LISTED, CoverageState.INCONSISTENT)
+
+
+@dataclass(slots=True)
+class Counted:
+    """What a scan has counted under each binding: objects matched, those of them without a param, ignored errors.
+
+    `strained` has, by policy, the largest share of its budgets that an evaluation used.
+    """
+
+    matched: Counter[BindingKey] = field(default_factory=Counter)
+    without_param: Counter[BindingKey] = field(default_factory=Counter)
+    ignored: Counter[BindingKey] = field(default_factory=Counter)
+    budget_use: dict[PolicyKey, float] = field(default_factory=dict)
+
+    def add(self, result: PageResult) -> None:
+        """Add one page."""
+        self.matched.update(result.matched)
+        self.without_param.update(result.without_param)
+        for key, number in result.tallies.items():
+            if key.outcome is OutcomeName.ERRORED_ADMIT:
+                self.ignored[key.binding_key] += number
+        for policy, share in result.budget_use.items():
+            self.budget_use[policy] = max(share, self.budget_use.get(policy, 0.0))
+
+
+def health_after(bound: Iterable[BoundPolicy], counted: Counted, coverage: Iterable[Coverage]) -> Iterator[Health]:
+    """What can be said when all objects have been judged."""
+    complete = all(entry.state in _SEEN for entry in coverage)
+    for entry in bound:
+        if entry.reading.reason:
+            continue
+        yield from _cost(entry.policy, counted.budget_use.get(entry.policy.key, 0.0))
+        for binding in entry.bindings:
+            yield from _binding(binding.key, counted, complete=complete)
+
+
+def _binding(key: BindingKey, counted: Counted, *, complete: bool) -> Iterator[Health]:
+    language, policy, binding = key
+    matched, without_param, ignored = counted.matched[key], counted.without_param[key], counted.ignored[key]
+    if not matched:
+        detail = "it matched no object" if complete else "it matched no object of those that were listed"
+        yield Health(HealthKind.NO_OBJECT, policy, binding, detail, language)
+    if without_param:
+        detail = (
+            f"there is no param for {without_param:,} of {_objects(matched)} that it matched: they were not evaluated"
+        )
+        yield Health(HealthKind.PARAM_MISSING, policy, binding, detail, language)
+    if ignored:
+        checks = "1 check" if ignored == 1 else f"{ignored:,} checks"
+        detail = f"{checks} failed to evaluate, and failurePolicy Ignore lets the objects pass"
+        yield Health(HealthKind.HIDDEN_ERRORS, policy, binding, detail, language)
+
+
+def _cost(policy: Policy, share: float) -> Iterator[Health]:
+    if share >= _NEAR:
+        detail = f"an evaluation used {share:.0%} of what it may cost; beyond that the API server calls it an error"
+        yield Health(HealthKind.NEAR_LIMIT, policy.name, "", detail, policy.language)
+
+
+def _objects(number: int) -> str:
+    return "1 object" if number == 1 else f"{number:,} objects"

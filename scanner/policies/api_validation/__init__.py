@@ -1,0 +1,23 @@
+"""Would the API store this policy or binding? Asked of manifests from files; a cluster's were accepted already.
+
+Source of truth: `pkg/apis/admissionregistration/validation` of Kubernetes 1.36. Messages, their order included, are the
+API's own; `tests/validation` holds what a server says to two hundred manifests.
+"""
+
+from scanner.policies.api_validation.decoding import Undecodable, decoded, unknown_fields
+from scanner.policies.api_validation.expressions import written
+from scanner.policies.api_validation.fields import Faults
+from scanner.policies.api_validation.mutating import mutating_binding_faults, mutating_policy_faults
+from scanner.policies.api_validation.validating import binding_faults, policy_faults
+
+__all__ = [
+    "Faults",
+    "Undecodable",
+    "binding_faults",
+    "decoded",
+    "mutating_binding_faults",
+    "mutating_policy_faults",
+    "policy_faults",
+    "unknown_fields",
+    "written",
+]

@@ -1,0 +1,170 @@
+"""What the API server makes of the JSON of a policy or binding before it validates it, or why it cannot.
+
+Source of truth: the decoder of `sigs.k8s.io/json` in its lenient form, which drops fields that a type does not have, and the
+defaults and checks of `metav1.Time`. Names of fields are case-sensitive. Null is an absent field, and an empty element of a list.
+"""
+
+from __future__ import annotations
+
+import re
+from calendar import monthrange
+from collections.abc import Iterator
+from typing import assert_never
+
+from scanner.errors import InvalidManifest
+from scanner.model.json import Json, JsonObject, as_list, as_object, as_text
+from scanner.policies.api_validation.types import Anything, Labels, Listed, Scalar, Struct, Time, Type, kinds
+
+_INT64 = 2**63
+_BEYOND_ASCII = 0x80
+_LAYOUT = "2006-01-02T15:04:05Z07:00"
+_TIME = (
+    ("2006", r"[0-9]{4}"),
+    ("-", "-"),
+    ("01", r"[0-9]{2}"),
+    ("-", "-"),
+    ("02", r"[0-9]{2}"),
+    ("T", "T"),
+    ("15", r"[0-9]{2}"),
+    (":", ":"),
+    ("04", r"[0-9]{2}"),
+    (":", ":"),
+    ("05", r"[0-9]{2}([.,][0-9]+)?"),
+    ("Z07:00", r"Z|[+-][0-9]{2}:[0-9]{2}"),
+)
+"""The parts of a time, in the words of Go's layout."""
+_RANGES = {"01": ("month", 1, 12), "15": ("hour", 0, 23), "04": ("minute", 0, 59), "05": ("second", 0, 59)}
+
+
+class Undecodable(InvalidManifest):
+    """The server answers with 400, and does not get to its field errors."""
+
+
+def decoded(document: JsonObject) -> JsonObject:
+    """A manifest as the server takes it in. Raises Undecodable."""
+    kind, version = as_text(document.get("kind")), as_text(document.get("apiVersion")).rpartition("/")[2]
+    known = kinds(version)[kind]
+    try:
+        return _struct(document, known, "")
+    except _Mismatch as error:
+        why = f'{kind} in version "{version}" cannot be handled as a {kind}: {error}'
+        raise Undecodable((why,)) from None
+
+
+def unknown_fields(document: JsonObject) -> tuple[str, ...]:
+    """The paths of fields that the server drops."""
+    kind, version = as_text(document.get("kind")), as_text(document.get("apiVersion")).rpartition("/")[2]
+    return tuple(_unknown(document, kinds(version)[kind], ""))
+
+
+class _Mismatch(Exception):
+    """A value that a Go type cannot be decoded from."""
+
+
+def _struct(value: JsonObject, known: Struct, path: str) -> JsonObject:
+    made: dict[str, Json] = {}
+    for key, item in value.items():
+        if key in known.fields and item is not None:
+            where = f"{path}{known.embedded.get(key, key)}"
+            made[key] = _value(item, known.fields[key], known.bare_name, where)
+    return made
+
+
+def _value(value: Json, known: Type, owner: str, path: str) -> Json:
+    match known:
+        case Anything():
+            return value
+        case Scalar():
+            return _scalar(value, known, owner, path)
+        case Time():
+            return _time(value, owner, path)
+        case Labels():
+            entries = _expect(value, "object", known.name, owner, path)
+            texts = as_object(entries).items()
+            return {key: "" if item is None else _scalar(item, _TEXT, owner, path) for key, item in texts}
+        case Listed():
+            items = as_list(_expect(value, "array", known.name, owner, path))
+            return [_empty(known.item) if item is None else _value(item, known.item, owner, path) for item in items]
+        case Struct():
+            return _struct(as_object(_expect(value, "object", known.name, owner, path)), known, f"{path}.")
+        case _ as never:
+            assert_never(never)
+
+
+_TEXT = Scalar("string")
+
+
+def _scalar(value: Json, known: Scalar, owner: str, path: str) -> Json:
+    found = _expect(value, known.takes, known.name, owner, path)
+    if known.takes == "number" and not (isinstance(found, int) and -_INT64 <= found < _INT64):
+        raise _mismatch(f"number {found}", known.name, owner, path)
+    return found
+
+
+def _time(value: Json, owner: str, path: str) -> Json:
+    """Go names the first part that does not fit, or is out of its range; the day is compared with the month at the end."""
+    text = rest = as_text(_expect(value, "string", "string", owner, path))
+    for name, pattern in _TIME:
+        found = re.match(pattern, rest)
+        if found is None:
+            whole, part = _quoted(text), _quoted(rest)
+            raise _Mismatch(f'parsing time {whole} as "{_LAYOUT}": cannot parse {part} as "{name}"')
+        rest = rest[found.end() :]
+        what, least, most = _RANGES.get(name, ("", 0, 0))
+        if what and not least <= int(found[0][:2]) <= most:
+            raise _Mismatch(f"parsing time {_quoted(text)}: {what} out of range")
+    if rest:
+        raise _Mismatch(f"parsing time {_quoted(text)}: extra text: {_quoted(rest)}")
+    if not 1 <= int(text[8:10]) <= _days(int(text[:4]), int(text[5:7])):
+        raise _Mismatch(f"parsing time {_quoted(text)}: day out of range")
+    return text
+
+
+def _days(year: int, month: int) -> int:
+    """The days of a month; the year 0 is a leap year."""
+    return monthrange(year or 4, month)[1]
+
+
+def _quoted(text: str) -> str:
+    """A text as package `time` quotes it: bytes beyond ASCII are escaped."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').encode("utf-8", "surrogatepass")
+    return '"' + "".join(chr(it) if ord(" ") <= it < _BEYOND_ASCII else f"\\x{it:02x}" for it in escaped) + '"'
+
+
+def _expect(value: Json, takes: str, name: str, owner: str, path: str) -> Json:
+    found = _word(value)
+    if found != takes:
+        raise _mismatch(found, name, owner, path)
+    return value
+
+
+def _mismatch(found: str, name: str, owner: str, path: str) -> _Mismatch:
+    return _Mismatch(f"json: cannot unmarshal {found} into Go struct field {owner}.{path} of type {name}")
+
+
+def _word(value: Json) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "bool"
+        case int() | float():
+            return "number"
+        case str():
+            return "string"
+        case _:
+            return "object" if as_object(value) is value else "array"
+
+
+def _empty(known: Scalar | Struct) -> Json:
+    return {} if isinstance(known, Struct) else ""
+
+
+def _unknown(value: Json, known: Type, path: str) -> Iterator[str]:
+    if isinstance(known, Listed):
+        for index, item in enumerate(as_list(value)):
+            yield from _unknown(item, known.item, f"{path}[{index}]")
+    if isinstance(known, Struct):
+        for key, item in as_object(value).items():
+            where = f"{path}.{key}" if path else key
+            yield from _unknown(item, known.fields[key], where) if key in known.fields else [where]

@@ -1,0 +1,58 @@
+"""What the API says to the expressions of a policy that is being written.
+
+It compiles those of match conditions, audit annotations and mutations without the blanks around them, and match
+conditions without `variables`: an engine would find them, but nobody may write so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from scanner import cel
+from scanner.admission.compiled import Expression, compile_expression, compile_policy
+from scanner.cel.values.text import quoted
+from scanner.model.policy import NamedExpression, Policy
+from scanner.model.release import Minor
+from scanner.policies.api_validation.fields import Faults
+
+
+def written(policy: Policy, rules: Minor) -> Faults:
+    """What is wrong with each expression by the rules of a release, by its path."""
+    compiled = compile_policy(_trimmed(policy), rules, new=True)
+    shown = {
+        f"spec.auditAnnotations[{index}].valueExpression": annotation.value_expression
+        for index, annotation in enumerate(policy.audit_annotations)
+    }
+    found = {
+        path: _fault(path, expression, shown.get(path, expression.text)) for path, expression in compiled.expressions()
+    }
+    found |= {path: _fault(path, expression, expression.text) for path, expression in _conditions(policy, rules)}
+    return lambda path: found.get(path, "")
+
+
+def _trimmed(policy: Policy) -> Policy:
+    return replace(
+        policy,
+        match_conditions=tuple(NamedExpression(it.name, it.expression.strip()) for it in policy.match_conditions),
+        audit_annotations=tuple(
+            replace(it, value_expression=it.value_expression.strip()) for it in policy.audit_annotations
+        ),
+        mutations=tuple(replace(it, expression=it.expression.strip()) for it in policy.mutations),
+    )
+
+
+def _conditions(policy: Policy, rules: Minor) -> Iterator[tuple[str, Expression]]:
+    """Match conditions, in an environment that has never heard of variables."""
+    environment = cel.Environment(version=rules, compatible=(rules[0], rules[1] - 1))
+    environment = environment.without("variables").extend(cel.AUTHORIZATION).returning(cel.BOOL)
+    environment = environment.extend(cel.PARAMS) if policy.param_kind else environment
+    for index, condition in enumerate(policy.match_conditions):
+        expression = compile_expression(condition.expression.strip(), environment, {})
+        yield f"spec.matchConditions[{index}].expression", expression
+
+
+def _fault(path: str, expression: Expression, shown: str) -> str:
+    if expression.fault.startswith("program instantiation failed: "):
+        return f"{path}: Internal error: {expression.fault}"
+    return f"{path}: Invalid value: {quoted(shown)}: {expression.fault}" if expression.fault else ""

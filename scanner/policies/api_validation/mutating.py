@@ -1,0 +1,82 @@
+"""MutatingAdmissionPolicy and its bindings (N4 of the admission semantics)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from scanner.model.json import Json, JsonObject, as_list, as_text, dig, texts
+from scanner.policies.api_validation.common import (
+    condition_faults,
+    expression_faults,
+    failure_policy_faults,
+    param_kind_faults,
+    param_ref_faults,
+    policy_name_faults,
+    variable_faults,
+)
+from scanner.policies.api_validation.fields import Faults, choice, invalid, needed_choice, required
+from scanner.policies.api_validation.matching import match_faults
+from scanner.policies.api_validation.metadata import metadata_faults
+
+_BODIES = {"ApplyConfiguration": "applyConfiguration", "JSONPatch": "jsonPatch"}
+_WRITES = ("*", "CONNECT", "CREATE", "UPDATE")
+
+
+def mutating_policy_faults(document: JsonObject, expressions: Faults) -> tuple[str, ...]:
+    """Field errors of a policy; empty when it would be stored."""
+    spec = dig(document, "spec")
+    return (
+        *metadata_faults(document),
+        *failure_policy_faults(spec),
+        *param_kind_faults(dig(spec, "paramKind")),
+        *match_faults("spec.matchConstraints", dig(spec, "matchConstraints"), rules_needed=True),
+        *_operation_faults("spec.matchConstraints", dig(spec, "matchConstraints")),
+        *condition_faults(as_list(dig(spec, "matchConditions")), expressions),
+        *variable_faults(as_list(dig(spec, "variables")), expressions),
+        *_mutation_faults(as_list(dig(spec, "mutations")), expressions),
+        *needed_choice("spec.reinvocationPolicy", as_text(dig(spec, "reinvocationPolicy")), ("IfNeeded", "Never")),
+    )
+
+
+def mutating_binding_faults(document: JsonObject) -> tuple[str, ...]:
+    """Field errors of a binding; empty when it would be stored."""
+    spec = dig(document, "spec")
+    return (
+        *metadata_faults(document),
+        *policy_name_faults(spec),
+        *param_ref_faults(document, dig(spec, "paramRef")),
+        *match_faults("spec.matchResources", dig(spec, "matchResources"), rules_needed=False),
+        *_operation_faults("spec.matchResources", dig(spec, "matchResources")),
+    )
+
+
+def _operation_faults(path: str, match: Json) -> Iterator[str]:
+    """Only what is written can be mutated."""
+    for rule in as_list(dig(match, "resourceRules")):
+        for operation in texts(dig(rule, "operations")):
+            yield from choice(f"{path}.resourceRules.operations", operation, _WRITES)
+
+
+def _mutation_faults(mutations: Sequence[Json], expressions: Faults) -> Iterator[str]:
+    if not mutations:
+        yield required("spec.mutations", "mutations must contain at least one item")
+    for index, item in enumerate(mutations):
+        path = f"spec.mutations[{index}]"
+        patch_type = as_text(dig(item, "patchType"))
+        yield from needed_choice(f"{path}.patchType", patch_type, tuple(_BODIES))
+        if patch_type in _BODIES:
+            yield from _body_faults(path, item, patch_type, expressions)
+
+
+def _body_faults(path: str, item: Json, patch_type: str, expressions: Faults) -> Iterator[str]:
+    """A mutation has the body that its type names, and no other."""
+    for other, body in _BODIES.items():
+        present = dig(item, body) is not None
+        if other != patch_type:
+            if present:
+                detail = f"must not be specified when patchType is {patch_type}"
+                yield invalid(f"{path}.{body}", f"{{{body}}}", detail)
+        elif not present:
+            yield required(f"{path}.{body}", f"must be specified when patchType is {patch_type}")
+        else:
+            yield from expression_faults(f"{path}.{body}.expression", dig(item, body), expressions)

@@ -1,0 +1,51 @@
+"""Rules that no object of the cluster can ever match, because of the kinds that they name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from scanner.admission.dispatch import BoundPolicy
+from scanner.admission.match import could_match, exempt
+from scanner.model.policy import MatchResources, Rule
+from scanner.model.resource import Kind
+from scanner.model.scan import Health, HealthKind
+
+_ANY = ("CREATE", "UPDATE", "DELETE", "CONNECT")
+_NOTHING = "no kind that the cluster serves and lists"
+_EXEMPT = "only kinds that no policy ever sees"
+
+
+def unresolved(entry: BoundPolicy, kinds: tuple[Kind, ...]) -> Iterator[Health]:
+    """Rules of a policy and of its bindings that resolve to no kind."""
+    policy = entry.policy
+    for where, why in _lost(policy.match, kinds, static=policy.static):
+        yield Health(
+            HealthKind.NO_KIND, policy.name, "", f"spec.matchConstraints.{where} matches {why}", policy.language
+        )
+    for binding in entry.bindings:
+        for where, why in _lost(binding.match, kinds, static=policy.static):
+            yield Health(
+                HealthKind.NO_KIND,
+                policy.name,
+                binding.name,
+                f"spec.matchResources.{where} matches {why}",
+                policy.language,
+            )
+
+
+def _lost(match: MatchResources | None, kinds: Iterable[Kind], *, static: bool) -> Iterator[tuple[str, str]]:
+    """Rules by their path, and what is wrong with them."""
+    known = tuple(kinds)
+    for index, rule in enumerate(match.rules if match else ()):
+        whole = _whole(rule)
+        found = [kind for kind in known if could_match(whole, kind, _ANY)]
+        if not found:
+            yield f"resourceRules[{index}]", _NOTHING
+        elif all(exempt(kind, static=static) for kind in found):
+            yield f"resourceRules[{index}]", _EXEMPT
+
+
+def _whole(rule: Rule) -> Rule:
+    """The rule as one about the kinds that it names, in any scope; `pods/exec` names pods."""
+    return replace(rule, resources=tuple(entry.partition("/")[0] for entry in rule.resources), scope="*")

@@ -1,0 +1,264 @@
+"""What Kyverno's expressions can read of the cluster: objects that were listed before the first object is judged.
+
+One scan shows one state: what `resource.Get` and `resource.List` answer is what the lists showed, and an answer that would take
+a list that nobody could foresee is not available. Entries of the global context that call the API server for a list or an object
+are answered from lists as well. What lies outside the cluster is asked only where the user allows it, and never once expressions
+read Secrets, which stay in this process. Source of truth: Kyverno's resource and global context loaders.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import orjson
+
+from scanner.admission.dispatch import BoundPolicy
+from scanner.cel import EvaluationError, Value
+from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig
+from scanner.model.resource import Kind, Resource
+from scanner.policies.kyverno.decide import Decision
+from scanner.policies.kyverno.libraries import Call, Collection, Network, NoClusterData, Unavailable
+from scanner.policies.kyverno.libraries.needs import Need, needs
+from scanner.policies.kyverno.libraries.projections import projected
+from scanner.policies.kyverno.request import with_doubles
+
+Parse = Callable[[str], Json]
+Places = Mapping[Kind, tuple[str, ...]]
+_EVERYWHERE = ""
+_FAILED = 400
+_PATH = re.compile(
+    r"/(?:api|apis/(?P<group>[^/?]+))/(?P<version>[^/?]+)(?:/namespaces/(?P<namespace>[^/?]+)(?=/))?/(?P<plural>[a-z0-9.-]+)"
+    r"(?:/(?P<name>[^/?]+))?"
+)
+
+
+class Inventory(NoClusterData):
+    """The answers to what expressions ask.
+
+    `parse` reads YAML; `entries` are the GlobalContextEntry manifests; `network` makes requests, where they are allowed.
+    """
+
+    def __init__(
+        self,
+        kinds: Iterable[Kind],
+        entries: Iterable[JsonObject] = (),
+        parse: Parse | None = None,
+        network: Network | None = None,
+    ) -> None:
+        """Nothing is listed yet: see `wanted` and `put`."""
+        self._network = network
+        self._kinds = {Collection(kind.group, kind.version, kind.plural): kind for kind in kinds}
+        self._named = {(kind.group, kind.version, kind.kind): place for place, kind in self._kinds.items()}
+        self._entries = {as_text(dig(entry, "metadata", "name")): entry for entry in entries}
+        self._parse = parse
+        self._listed: dict[Kind, set[str]] = {}
+        self._objects: dict[Kind, dict[tuple[str, str], JsonObject]] = {}
+
+    @property
+    def reaches_out(self) -> bool:
+        """See Surroundings."""
+        return self._network is not None
+
+    def wanted(self, entry: BoundPolicy) -> Places:
+        """The kinds that a policy reads, each with the namespaces to list; the empty one stands for all of them."""
+        wanted: dict[Kind, set[str]] = {}
+        for need in _needs(entry):
+            for kind, namespace in self._resolved(need):
+                wanted.setdefault(kind, set()).add(namespace if kind.namespaced else _EVERYWHERE)
+        return {kind: _places(namespaces) for kind, namespaces in wanted.items()}
+
+    def put(self, kind: Kind, namespace: str, resources: Iterable[Resource]) -> None:
+        """Take the objects of a namespace, or of all."""
+        known = self._objects.setdefault(kind, {})
+        known.update({(resource.namespace, resource.name): resource.body for resource in resources})
+        self._listed.setdefault(kind, set()).add(namespace)
+
+    def _resolved(self, need: Need) -> Iterator[tuple[Kind, str]]:
+        if need.entry:
+            place = _place(self._entries.get(need.entry))
+            kind = self._kinds.get(place.collection) if place else None
+            namespace: str | None = place.namespace if place else None
+        else:
+            named = self._named.get((need.group, need.version, need.kind))
+            kind = self._kinds.get(named or Collection(need.group, need.version, need.resource))
+            namespace = need.namespace
+        if kind is not None:
+            yield kind, namespace or _EVERYWHERE
+
+    def get(self, collection: Collection, namespace: str, name: str, /) -> Value:
+        """See Surroundings."""
+        kind = self._kinds.get(collection)
+        if kind is None:
+            return None
+        self._require(kind, namespace)
+        return self._objects[kind].get((namespace, name))
+
+    def list(self, collection: Collection, namespace: str, labels: Mapping[str, str], /) -> Value:
+        """See Surroundings."""
+        kind = self._kinds.get(collection)
+        if kind is None:
+            raise EvaluationError("failed to list resource: the server could not find the requested resource")
+        self._require(kind, namespace)
+        items = [body for body in self._within(kind, namespace) if _labelled(body, labels)]
+        return {"apiVersion": kind.api_version, "kind": f"{kind.kind}List", "metadata": {}, "items": items}
+
+    def collection(self, group: str, version: str, kind: str, /) -> Collection:
+        """See Surroundings."""
+        found = self._named.get((group, version, kind))
+        if found is None:
+            name = f"{group}/{version}" if group else version
+            raise EvaluationError(f'failed to map kind to resource: no matches for kind "{kind}" in version "{name}"')
+        return found
+
+    def entry(self, name: str, projection: str, /) -> Value:
+        """See Surroundings."""
+        entry = self._entries.get(name)
+        if entry is None:
+            return None
+        paths = {as_text(dig(one, "name")): as_text(dig(one, "jmesPath")) for one in _projections(entry)}
+        if projection and projection not in paths:
+            raise EvaluationError(f'failed to get global reference: projection "{projection}" not found')
+        data = self._data(name, entry)
+        return projected(data, paths[projection]) if projection else data
+
+    def request(self, call: Call, /) -> Value:
+        """See Surroundings."""
+        if self._network is None:
+            return super().request(call)
+        if any((kind.group, kind.plural) == ("", "secrets") for kind in self._listed):
+            raise Unavailable("it makes an HTTP request, and none is made where expressions read Secrets")
+        return answer_of(*self._network.request(call))
+
+    def image(self, reference: str, /) -> Value:
+        """See Surroundings."""
+        return super().image(reference) if self._network is None else self._network.image(reference)
+
+    def _data(self, name: str, entry: JsonObject) -> Value:
+        """What an entry holds: a list of objects, or the answer to a call."""
+        service = dig(entry, "spec", "apiCall", "service")
+        if service is not None:
+            return self._answered(entry, service)
+        place = _place(entry)
+        if place is None:
+            path = as_text(dig(entry, "spec", "apiCall", "urlPath"))
+            raise Unavailable(
+                f"it reads the global context entry {name}, which calls {path or 'nothing'}: not a list, not an object"
+            )
+        kind = self._kinds.get(place.collection)
+        if kind is None:
+            raise EvaluationError(f"failed to get global reference: {place.collection.plural} are not served")
+        self._require(kind, place.namespace)
+        if not place.called:
+            return self._within(kind, place.namespace)
+        return with_doubles(self._called(kind, place))
+
+    def _called(self, kind: Kind, place: _Place) -> Json:
+        """What the API server would answer to a GET of a list or of an object."""
+        if place.name:
+            found = self._objects[kind].get((place.namespace, place.name))
+            if found is None:
+                raise EvaluationError("failed to get global reference: no data available")
+            return found
+        bodies = [*self._within(kind, place.namespace)]
+        items = bodies if "." in kind.group else [_untyped(body) for body in bodies]
+        return {"apiVersion": kind.api_version, "kind": f"{kind.kind}List", "metadata": {}, "items": items}
+
+    def _answered(self, entry: JsonObject, service: Json) -> Value:
+        call = dig(entry, "spec", "apiCall")
+        body = {as_text(dig(one, "key")): dig(one, "value") for one in as_list(dig(call, "data"))}
+        headers = {as_text(dig(one, "key")): as_text(dig(one, "value")) for one in as_list(dig(service, "headers"))}
+        asked = Call(
+            as_text(dig(call, "method")) or "GET",
+            as_text(dig(service, "url")),
+            tuple(sorted(headers.items())),
+            orjson.dumps(body).decode() if body else "",
+            as_text(dig(service, "caBundle")),
+        )
+        if self._network is None:
+            return super().request(asked)
+        status, text = self._network.request(asked)
+        if status >= _FAILED:
+            raise EvaluationError(f"failed to get global reference: HTTP {status}")
+        return _decoded(text)
+
+    def parse_yaml(self, text: str, /) -> Value:
+        """See Surroundings."""
+        if self._parse is None:
+            return super().parse_yaml(text)
+        try:
+            return with_doubles(self._parse(text))
+        except ValueError as error:
+            raise EvaluationError(f"error converting YAML to JSON: yaml: {error}") from None
+
+    def _require(self, kind: Kind, namespace: str) -> None:
+        """Raise Unavailable unless the objects of a namespace have been listed."""
+        if not self._listed.get(kind, set()) & {namespace, _EVERYWHERE}:
+            raise Unavailable(f"it reads {kind.resource}, which only its evaluation tells, and which were not listed")
+
+    def _within(self, kind: Kind, namespace: str) -> Sequence[JsonObject]:
+        objects = self._objects[kind]
+        return [objects[key] for key in sorted(objects) if namespace in (_EVERYWHERE, key[0])]
+
+
+class _Place(NamedTuple):
+    """Where the data of an entry is: objects of a collection, or what a call for them answers."""
+
+    collection: Collection
+    namespace: str
+    name: str = ""
+    called: bool = False
+
+
+def _place(entry: JsonObject | None) -> _Place | None:
+    """Where an entry's data is listed; None when it is elsewhere."""
+    spec = dig(entry, "spec", "kubernetesResource")
+    if spec is not None:
+        group, version, plural = (as_text(dig(spec, part)) for part in ("group", "version", "resource"))
+        return _Place(Collection(group, version, plural), as_text(dig(spec, "namespace")))
+    call = dig(entry, "spec", "apiCall")
+    found = _PATH.fullmatch(as_text(dig(call, "urlPath")).rstrip("/"))
+    if found is None or dig(call, "method") not in (None, "", "GET"):
+        return None
+    collection = Collection(found["group"] or "", found["version"], found["plural"])
+    return _Place(collection, found["namespace"] or "", found["name"] or "", called=True)
+
+
+def _projections(entry: JsonObject) -> Sequence[Json]:
+    return as_list(dig(entry, "spec", "projections"))
+
+
+def _untyped(body: JsonObject) -> JsonObject:
+    """An object as lists of built-in kinds show it."""
+    return {key: value for key, value in body.items() if key not in ("apiVersion", "kind")}
+
+
+def answer_of(status: int, body: bytes) -> Value:
+    """The answer to an HTTP request as expressions see it."""
+    value = _decoded(body)
+    return {**value, "statusCode": status} if isinstance(value, dict) else {"body": value, "statusCode": status}
+
+
+def _decoded(body: bytes) -> Value:
+    """The JSON of a body, None when it is none."""
+    try:
+        return with_doubles(orjson.loads(body))
+    except ValueError:
+        return None
+
+
+def _needs(entry: BoundPolicy) -> frozenset[Need]:
+    texts = [expression.text for _, expression in entry.compiled.expressions()]
+    if isinstance(entry.decide, Decision):
+        texts += [expression.text for one in entry.decide.exceptions for _, expression in one.conditions]
+    return frozenset(need for text in texts for need in needs(text, entry.namespace))
+
+
+def _places(namespaces: set[str]) -> tuple[str, ...]:
+    return (_EVERYWHERE,) if _EVERYWHERE in namespaces else tuple(sorted(namespaces))
+
+
+def _labelled(body: JsonObject, labels: Mapping[str, str]) -> bool:
+    own = as_object(dig(body, "metadata", "labels"))
+    return all(own.get(key) == value for key, value in labels.items())

@@ -1,0 +1,258 @@
+"""`x509.decode`: a certificate or a request for one, as the map that Go's JSON makes of it.
+
+Mirrors Kyverno's x509 library: keys are Go's field names, bytes are base64, every number is a double, an empty list is null,
+and only RSA keys are taken. Signatures are not checked, and nothing is asked of anybody.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import ipaddress
+import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+
+from scanner.cel.errors import EvaluationError
+from scanner.cel.functions.declaration import Function, Library, Overload
+from scanner.cel.types.type_system import DYN, STRING
+from scanner.cel.values.values import Value
+from scanner.policies.kyverno.libraries.der import BOOLEAN, INTEGER, Element, Malformed, only
+
+_PEM = re.compile(r"-----BEGIN ([A-Z ]+)-----\s*\n(.*?)-----END \1-----", re.DOTALL)
+_RSA = (1, 2, 840, 113549, 1, 1, 1)
+_RSA_NUMBER = 1.0
+_EXTENSION_REQUEST = (1, 2, 840, 113549, 1, 9, 14)
+_NAMES = {
+    (2, 5, 4, 6): "Country",
+    (2, 5, 4, 10): "Organization",
+    (2, 5, 4, 11): "OrganizationalUnit",
+    (2, 5, 4, 7): "Locality",
+    (2, 5, 4, 8): "Province",
+    (2, 5, 4, 9): "StreetAddress",
+    (2, 5, 4, 17): "PostalCode",
+}
+_COMMON_NAME, _SERIAL_NUMBER = (2, 5, 4, 3), (2, 5, 4, 5)
+_USES = (1, 3, 6, 1, 5, 5, 7, 3)
+_ANY_USE = (2, 5, 29, 37, 0)
+_OCSP, _ISSUERS = (1, 3, 6, 1, 5, 5, 7, 48, 1), (1, 3, 6, 1, 5, 5, 7, 48, 2)
+_EMAIL, _DNS, _URI, _ADDRESS = 1, 2, 6, 7
+
+Fields = dict[str, Value]
+Extensions = Mapping[tuple[int, ...], Element]
+
+
+def _decode(pem: str) -> Value:
+    found = _PEM.search(pem)
+    if found is None:
+        raise EvaluationError("failed to decode PEM block")
+    kind = found.group(1)
+    if kind not in ("CERTIFICATE", "CERTIFICATE REQUEST"):
+        raise EvaluationError("PEM block neither contains a CERTIFICATE or CERTIFICATE REQUEST")
+    return dict(_fields(kind, found.group(2)))
+
+
+@lru_cache(maxsize=256)
+def _fields(kind: str, body: str) -> Fields:
+    try:
+        whole = only(base64.b64decode("".join(body.split()), validate=True))
+        return _certificate(whole) if kind == "CERTIFICATE" else _request(whole)
+    except binascii.Error:
+        raise EvaluationError("failed to decode PEM block") from None
+    except (Malformed, ValueError, IndexError, RecursionError) as error:
+        raise EvaluationError(f"x509: malformed certificate: {error}") from None
+
+
+def _certificate(whole: Element) -> Fields:
+    body, _, signature = whole.children()
+    parts = [part for part in body.children() if not part.context(0)]
+    serial, _, issuer, validity, subject, key = parts[:6]
+    extensions = _extensions(next((part.children()[0] for part in parts[6:] if part.context(3)), None))
+    known = {id_: only(value) for id_, (_, value) in extensions.items() if _is_der(value)}
+    start, end = validity.children()
+    return {
+        "Raw": _text(whole.raw),
+        "RawTBSCertificate": _text(body.raw),
+        "RawSubjectPublicKeyInfo": _text(key.raw),
+        "RawSubject": _text(subject.raw),
+        "RawIssuer": _text(issuer.raw),
+        "Signature": _text(signature.bits()),
+        **_key(key),
+        "SerialNumber": float(serial.integer()),
+        "Issuer": _name(issuer),
+        "NotBefore": start.moment(),
+        "NotAfter": end.moment(),
+        "Extensions": _listed(extensions),
+        **_uses(known),
+        **_constraints(known),
+        **_places(known),
+        **_alternatives(known),
+    }
+
+
+def _request(whole: Element) -> Fields:
+    body, _, signature = whole.children()
+    _, subject, key, *attributes = body.children()
+    asked = next((found for part in attributes for found in map(_asked, part.children()) if found), None)
+    extensions = _extensions(asked)
+    known = {id_: only(value) for id_, (_, value) in extensions.items() if _is_der(value)}
+    return {
+        "Raw": _text(whole.raw),
+        "RawTBSCertificateRequest": _text(body.raw),
+        "RawSubjectPublicKeyInfo": _text(key.raw),
+        "RawSubject": _text(subject.raw),
+        "Signature": _text(signature.bits()),
+        **_key(key),
+        "Subject": _name(subject),
+        "Extensions": _listed(extensions),
+        **_alternatives(known),
+    }
+
+
+def _asked(attribute: Element) -> Element | None:
+    """The extensions that a request asks for."""
+    name, values = attribute.children()
+    return values.children()[0] if name.object_id() == _EXTENSION_REQUEST else None
+
+
+def _text(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def _id(element: Element) -> list[Value]:
+    return [float(number) for number in element.object_id()]
+
+
+def _or_null(values: Iterable[Value]) -> Value:
+    """The list, null when nothing is in it."""
+    return list(values) or None
+
+
+def _key(key: Element) -> Fields:
+    algorithm, bits = key.children()
+    if algorithm.children()[0].object_id() != _RSA:
+        raise EvaluationError("certificate should use rsa algorithm")
+    try:
+        modulus, exponent = only(bits.bits()).children()
+    except (Malformed, ValueError):
+        raise EvaluationError("failed to parse subject public key info") from None
+    numbers = {"N": str(modulus.integer()), "E": float(exponent.integer())}
+    return {"PublicKeyAlgorithm": _RSA_NUMBER, "PublicKey": numbers}
+
+
+def _name(name: Element) -> Fields:
+    pairs = [pair.children() for part in name.children() for pair in part.children()]
+    found = [(type_.object_id(), value.text()) for type_, value in pairs]
+    lists: Fields = {field: _or_null(text for id_, text in found if id_ == key) for key, field in _NAMES.items()}
+    single = dict(found)
+    names = [{"Type": [float(number) for number in id_], "Value": text} for id_, text in found]
+    last = {"SerialNumber": single.get(_SERIAL_NUMBER, ""), "CommonName": single.get(_COMMON_NAME, "")}
+    return {**lists, **last, "Names": _or_null(names), "ExtraNames": None}
+
+
+def _extensions(extensions: Element | None) -> dict[tuple[int, ...], tuple[bool, bytes]]:
+    """Whether each extension is critical, and its value."""
+    found: dict[tuple[int, ...], tuple[bool, bytes]] = {}
+    for extension in extensions.children() if extensions else ():
+        id_, *flags, value = extension.children()
+        found[id_.object_id()] = (bool(flags and flags[0].content != b"\0"), value.content)
+    return found
+
+
+def _is_der(value: bytes) -> bool:
+    try:
+        only(value)
+    except Malformed:
+        return False
+    return True
+
+
+def _listed(extensions: Mapping[tuple[int, ...], tuple[bool, bytes]]) -> Value:
+    return _or_null(
+        {"Id": [float(number) for number in id_], "Critical": critical, "Value": _text(value)}
+        for id_, (critical, value) in extensions.items()
+    )
+
+
+def _uses(known: Extensions) -> Fields:
+    usage, purposes = known.get((2, 5, 29, 15)), known.get((2, 5, 29, 37))
+    bits = "".join(f"{byte:08b}" for byte in usage.bits()) if usage else ""
+    ids = [element.object_id() for element in purposes.children()] if purposes else []
+    numbers = [0.0 if id_ == _ANY_USE else float(id_[-1]) for id_ in ids if id_ == _ANY_USE or id_[:-1] == _USES]
+    return {
+        "KeyUsage": float(sum(1 << place for place, bit in enumerate(bits) if bit == "1")),
+        "ExtKeyUsage": _or_null(numbers),
+    }
+
+
+def _constraints(known: Extensions) -> Fields:
+    basic = known.get((2, 5, 29, 19))
+    parts = basic.children() if basic else ()
+    length = next((part.integer() for part in parts if part.tag == INTEGER), -1 if basic else 0)
+    return {
+        "BasicConstraintsValid": basic is not None,
+        "IsCA": any(part.tag == BOOLEAN and part.content != b"\0" for part in parts),
+        "MaxPathLen": float(length),
+        "MaxPathLenZero": basic is not None and length == 0,
+        **_subtrees("Permitted", known, 0),
+        **_subtrees("Excluded", known, 1),
+    }
+
+
+def _subtrees(prefix: str, known: Extensions, number: int) -> Fields:
+    """The names that a certificate may be for, or must not."""
+    constraints = known.get((2, 5, 29, 30))
+    part = next((one for one in constraints.children() if one.context(number)), None) if constraints else None
+    bases = [tree.children()[0] for tree in part.children()] if part else []
+    ranges = [base.content for base in bases if base.context(_ADDRESS)]
+    return {
+        f"{prefix}DNSDomains": _or_null(base.text() for base in bases if base.context(_DNS)),
+        f"{prefix}IPRanges": _or_null(map(_range, ranges)),
+        f"{prefix}EmailAddresses": _or_null(base.text() for base in bases if base.context(_EMAIL)),
+        f"{prefix}URIDomains": _or_null(base.text() for base in bases if base.context(_URI)),
+    }
+
+
+def _range(data: bytes) -> Value:
+    half = len(data) // 2
+    return {"IP": str(ipaddress.ip_address(data[:half])), "Mask": _text(data[half:])}
+
+
+def _places(known: Extensions) -> Fields:
+    authority, access = known.get((2, 5, 29, 35)), known.get((1, 3, 6, 1, 5, 5, 7, 1, 1))
+    lists, policies = known.get((2, 5, 29, 31)), known.get((2, 5, 29, 32))
+    keys = [part.content for part in authority.children() if part.context(0)] if authority else []
+    ways = [way.children() for way in access.children()] if access else []
+    return {
+        "AuthorityKeyId": _text(keys[0]) if keys else None,
+        "OCSPServer": _or_null(place.text() for method, place in ways if method.object_id() == _OCSP),
+        "IssuingCertificateURL": _or_null(place.text() for method, place in ways if method.object_id() == _ISSUERS),
+        "CRLDistributionPoints": _or_null(_uris(lists)) if lists else None,
+        "PolicyIdentifiers": _or_null(_id(policy.children()[0]) for policy in policies.children())
+        if policies
+        else None,
+    }
+
+
+def _uris(element: Element) -> list[Value]:
+    """Every URI in an element, however deep."""
+    if element.tag == 0x80 | _URI:
+        return [element.text()]
+    constructed = bool(element.tag & 0x20)
+    return [uri for child in element.children() for uri in _uris(child)] if constructed else []
+
+
+def _alternatives(known: Extensions) -> Fields:
+    names = known.get((2, 5, 29, 17))
+    found = names.children() if names else ()
+    addresses = [str(ipaddress.ip_address(name.content)) for name in found if name.context(_ADDRESS)]
+    return {
+        "DNSNames": _or_null(name.text() for name in found if name.context(_DNS)),
+        "EmailAddresses": _or_null(name.text() for name in found if name.context(_EMAIL)),
+        "IPAddresses": _or_null(addresses),
+    }
+
+
+LIBRARY = Library(
+    "kyverno.x509", (Function("x509.decode", (Overload("x509_decode_string", (STRING,), DYN, _decode),)),)
+)

@@ -1,0 +1,136 @@
+"""What Kyverno's functions ask of the world outside an expression, and what they say when it may not be asked.
+
+Whoever evaluates gives the receivers (`resource`, `globalContext`, `image`, `yaml`) an answer to this Protocol. A question that
+nobody here can answer is `Unavailable`: an error that operators absorb like any other, but that decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from scanner.cel.errors import EvaluationError
+from scanner.cel.values.values import Value
+
+
+class Unavailable(EvaluationError):
+    """An answer that cannot be had here, so that what depends on it cannot be audited; the message is the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """A group, a version and the plural name of a resource, as in URLs."""
+
+    group: str
+    version: str
+    plural: str
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """An HTTP request that an expression makes: `data` is the JSON text of its body, `bundle` the certificates to trust alone."""
+
+    method: str
+    url: str
+    headers: tuple[tuple[str, str], ...] = ()
+    data: str = ""
+    bundle: str = ""
+
+
+class Network(Protocol):
+    """Who makes requests, where the user allows it. Each raises `EvaluationError` with upstream's text, or `Unavailable`."""
+
+    def request(self, call: Call, /) -> tuple[int, bytes]:
+        """Return the status and the body of an answer."""
+        ...
+
+    def image(self, reference: str, /) -> Value:
+        """Return what a registry says about an image, as a map."""
+        ...
+
+
+class ClusterData(Protocol):
+    """The answers. Each raises `EvaluationError` with upstream's text, or `Unavailable`."""
+
+    @property
+    def reaches_out(self) -> bool:
+        """Whether questions may leave this process."""
+        ...
+
+    def get(self, collection: Collection, namespace: str, name: str, /) -> Value:
+        """Return an object as a map, or None when it does not exist."""
+        ...
+
+    def list(self, collection: Collection, namespace: str, labels: Mapping[str, str], /) -> Value:
+        """Return a list object: apiVersion, kind, metadata and items; the empty namespace means all of them."""
+        ...
+
+    def collection(self, group: str, version: str, kind: str, /) -> Collection:
+        """Return where the objects of a kind are found."""
+        ...
+
+    def entry(self, name: str, projection: str, /) -> Value:
+        """Return the data of a global context entry, or None when there is no such entry."""
+        ...
+
+    def image(self, reference: str, /) -> Value:
+        """Return what a registry says about an image, as a map."""
+        ...
+
+    def request(self, call: Call, /) -> Value:
+        """Return the answer to an HTTP request, with its `statusCode`; every other number is a double."""
+        ...
+
+    def parse_yaml(self, text: str, /) -> Value:
+        """Return the value of a YAML document; every number is a double."""
+        ...
+
+
+class NoClusterData:
+    """Surroundings that know nothing: every question is unavailable."""
+
+    @property
+    def reaches_out(self) -> bool:
+        """See Surroundings."""
+        return False
+
+    def get(self, collection: Collection, _namespace: str, _name: str, /) -> Value:
+        """See Surroundings."""
+        raise Unavailable(f"it reads {collection.plural}, which are not listed here")
+
+    def list(self, collection: Collection, _namespace: str, _labels: Mapping[str, str], /) -> Value:
+        """See Surroundings."""
+        raise Unavailable(f"it lists {collection.plural}, which are not listed here")
+
+    def collection(self, _group: str, _version: str, kind: str, /) -> Collection:
+        """See Surroundings."""
+        raise Unavailable(f"it asks for the resource of kind {kind}, and discovery is not available here")
+
+    def entry(self, name: str, _projection: str, /) -> Value:
+        """See Surroundings."""
+        raise Unavailable(f"it reads the global context entry {name}, which is not available here")
+
+    def image(self, _reference: str, /) -> Value:
+        """See Surroundings."""
+        raise Unavailable("it asks a registry about an image, and a scan asks none without --allow-network")
+
+    def request(self, call: Call, /) -> Value:
+        """See Surroundings."""
+        raise Unavailable(f"it makes an HTTP {call.method}, and a scan makes none without --allow-network")
+
+    def parse_yaml(self, _text: str, /) -> Value:
+        """See Surroundings."""
+        raise Unavailable("it parses YAML, which is not available here")
+
+
+class SecretSafe(NoClusterData):
+    """Surroundings of a Secret: nobody outside hears of it."""
+
+    def image(self, _reference: str, /) -> Value:
+        """See Surroundings."""
+        raise Unavailable("it asks a registry about a Secret, whose values stay in this process")
+
+    def request(self, call: Call, /) -> Value:
+        """See Surroundings."""
+        raise Unavailable(f"it makes an HTTP {call.method} about a Secret, whose values stay in this process")

@@ -1,0 +1,73 @@
+"""What an expression will ask of the cluster, as far as its text tells: so that it can be listed before anything is judged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from scanner.cel.stack import with_room
+from scanner.cel.syntax import parser
+from scanner.cel.syntax.lexer import UnknownCharacter
+from scanner.cel.syntax.parser import NotInGrammar, TooDeep
+from scanner.cel.syntax.tree import Call, Identifier, Literal, Node, walk
+from scanner.policies.kyverno.libraries.resources import group_version
+
+_READS = frozenset({"Get", "get", "List", "list"})
+_MAPS = frozenset({"ToGVR", "toGVR"})
+ANY = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """A read of the cluster: objects of a resource, named by its plural or (`kind`) by its kind, or a global context `entry`.
+
+    `namespace` is None when all of them may be read. A `resource` of `*` is one that only evaluation tells.
+    """
+
+    group: str = ""
+    version: str = ""
+    resource: str = ""
+    kind: str = ""
+    entry: str = ""
+    namespace: str | None = None
+
+
+def needs(text: str, own_namespace: str = "") -> frozenset[Need]:
+    """Return what an expression reads; `own_namespace` is that of a namespaced policy, which reads no other."""
+    try:
+        root, issues = with_room(lambda: parser.parse(text))
+    except (NotInGrammar, UnknownCharacter, TooDeep):
+        return frozenset()
+    return frozenset() if issues else frozenset(_needs(root, own_namespace))
+
+
+def _needs(root: Node, own: str) -> Iterator[Need]:
+    for node in walk(root):
+        match node:
+            case Call(function=function, target=Identifier(name="resource"), arguments=arguments):
+                yield from _read(function, tuple(map(_text, arguments)), own)
+            case Call(function="Get" | "get", target=Identifier(name="globalContext"), arguments=(name, *_)):
+                yield Need(entry=_text(name) or "")
+            case _:
+                continue
+
+
+def _text(node: Node) -> str | None:
+    """Return a constant text, or None when evaluation decides."""
+    return node.value if isinstance(node, Literal) and isinstance(node.value, str) else None
+
+
+def _read(function: str, arguments: tuple[str | None, ...], own: str) -> Iterator[Need]:
+    if function not in _READS | _MAPS:
+        return
+    version, name = (*arguments, None, None)[:2]
+    namespace = arguments[2] if len(arguments) > 2 else None  # noqa: PLR2004
+    if version is None or name is None:
+        # What ToGVR names is found where it is named, if it is a constant there.
+        yield Need(resource=ANY)
+    else:
+        group, short = group_version(version, "") if version.count("/") <= 1 else ("", "")
+        if function in _MAPS:
+            yield Need(group, short, kind=name, namespace=own or None)
+        else:
+            yield Need(group, short, name, namespace=own or namespace or None)

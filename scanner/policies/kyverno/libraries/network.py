@@ -1,0 +1,115 @@
+"""`http.Get` and its like, `image.GetMetadata`, `random`: what expressions ask of the world outside the cluster.
+
+Mirrors Kyverno's http, imagedata and random libraries. Who answers is the surroundings' affair; random texts would make two
+scans of the same cluster differ: what depends on them is not auditable. In a namespaced policy Kyverno refuses requests.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import ClassVar
+
+from scanner.cel.functions.declaration import Function, Library, Overload, member
+from scanner.cel.types.type_system import DYN, STRING, Type, map_of, opaque
+from scanner.cel.values.values import Opaque, Value
+from scanner.policies.kyverno.libraries.cluster_data import Call, ClusterData, Unavailable
+from scanner.policies.kyverno.libraries.documents import marshalled
+
+HTTP = opaque("http.Context")
+IMAGE_DATA = opaque("imagedata.Context")
+_HEADERS = map_of(STRING, STRING)
+_PLAIN = re.compile(r"(?:[^\\.^$*+?()[\]{}|]|\\[^A-Za-z0-9])*")
+
+
+class Http(Opaque):
+    """The value of `http`; `bundle` are the certificates that a client of its own trusts."""
+
+    __slots__ = ("bundle", "cluster_data", "namespace")
+    TYPE: ClassVar[Type] = HTTP
+    GO_TYPE: ClassVar[str] = "http.Context"
+
+    def __init__(self, cluster_data: ClusterData, namespace: str = "", bundle: str = "") -> None:
+        self.cluster_data = cluster_data
+        self.namespace = namespace
+        self.bundle = bundle
+
+
+class ImageData(Opaque):
+    """The value of `image`."""
+
+    __slots__ = ("cluster_data",)
+    TYPE: ClassVar[Type] = IMAGE_DATA
+    GO_TYPE: ClassVar[str] = "imagedata.Context"
+
+    def __init__(self, cluster_data: ClusterData) -> None:
+        self.cluster_data = cluster_data
+
+
+def _client(http: Http, bundle: str) -> Http:
+    return Http(http.cluster_data, http.namespace, bundle)
+
+
+def _without_body(method: str) -> Callable[..., Value]:
+    def send(http: Http, url: str, headers: Value = None) -> Value:
+        return _sent(http, Call(method, url, _pairs(headers), bundle=http.bundle))
+
+    return send
+
+
+def _with_body(method: str) -> Callable[..., Value]:
+    def send(http: Http, url: str, data: Value, headers: Value = None) -> Value:
+        return _sent(http, Call(method, url, _pairs(headers), marshalled(data), http.bundle))
+
+    return send
+
+
+def _sent(http: Http, call: Call) -> Value:
+    if http.namespace:
+        raise Unavailable("it makes an HTTP request, which Kyverno lets no namespaced policy do unless told to")
+    return http.cluster_data.request(call)
+
+
+def _pairs(headers: Value) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted(headers.items())) if isinstance(headers, dict) else ()
+
+
+def _metadata(data: ImageData, reference: str) -> Value:
+    return data.cluster_data.image(reference)
+
+
+def _random(pattern: str = "[0-9a-z]{8}") -> Value:
+    if _PLAIN.fullmatch(pattern):
+        return re.sub(r"\\(.)", r"\1", pattern)
+    raise Unavailable("it uses a random text, which is another one each time")
+
+
+def _verb(name: str, *data: Type) -> tuple[Function, Function]:
+    send = (_with_body if data else _without_body)(name.upper())
+    overloads = (
+        member(f"http_{name.lower()}_string", (HTTP, STRING, *data), DYN, send),
+        member(f"http_{name.lower()}_string_headers", (HTTP, STRING, *data, _HEADERS), DYN, send),
+    )
+    return Function(name, overloads), Function(name.lower(), overloads)
+
+
+_CLIENT = (member("http_client_string", (HTTP, STRING), HTTP, _client),)
+_METADATA = (member("get_image_metadata_string", (IMAGE_DATA, STRING), map_of(STRING, DYN), _metadata),)
+_RANDOM = (
+    Overload("random_string", (STRING,), STRING, _random),
+    Overload("random_default", (), STRING, _random),
+)
+LIBRARY = Library(
+    "kyverno.network",
+    (
+        *_verb("Get"),
+        *_verb("Post", DYN),
+        *_verb("Put", DYN),
+        Function("Client", _CLIENT),
+        Function("client", _CLIENT),
+        Function("GetMetadata", _METADATA),
+        Function("getMetadata", _METADATA),
+        Function("random", _RANDOM),
+        Function("random.random", _RANDOM),
+    ),
+)

@@ -1,0 +1,109 @@
+r"""`regex.replace`, `regex.extract`, `regex.extractAll`: cel-go's regex extension, which Kubernetes does not have.
+
+Source of truth: ext.Regex version 1 of cel-go 0.31. In a replacement `\1` is a group and `\0` the whole match.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from scanner.cel.errors import EvaluationError
+from scanner.cel.functions import regex
+from scanner.cel.functions.declaration import Function, Library, Overload
+from scanner.cel.types.type_system import INT, STRING, list_of, optional_of
+from scanner.cel.values.text import quoted
+from scanner.cel.values.values import NONE, Optional, Value
+
+_REFERENCE = re.compile(r"\\(.?)", re.DOTALL)
+
+
+def _pattern(text: str) -> regex.Pattern:
+    try:
+        return regex.compiled(text)
+    except EvaluationError as error:
+        raise EvaluationError(f"given regex is invalid: {error}") from None
+
+
+def _replace(target: str, pattern: str, replacement: str, count: int = -1) -> Value:
+    compiled = _pattern(pattern)
+    pieces = tuple(_pieces(replacement, compiled.groups))
+    if count == 0:
+        return target
+    parts: list[str] = []
+    end = 0
+    for number, found in enumerate(compiled.occurrences(target)):
+        if number == count:
+            break
+        parts += [
+            target[end : found.start],
+            *(found.groups[piece] if type(piece) is int else str(piece) for piece in pieces),
+        ]
+        end = found.end
+    return "".join((*parts, target[end:]))
+
+
+def _pieces(replacement: str, groups: int) -> Iterator[str | int]:
+    """Yield the parts of a replacement: texts, and the numbers of groups."""
+    end = 0
+    for match in _REFERENCE.finditer(replacement):
+        yield replacement[end : match.start()]
+        end = match.end()
+        yield _reference(match.group(1), groups)
+    yield replacement[end:]
+
+
+def _reference(escaped: str, groups: int) -> str | int:
+    if escaped == "\\":
+        return escaped
+    if not escaped.isascii() or not escaped.isdigit():
+        raise EvaluationError("invalid replacement string: \\ must be followed by a digit or \\")
+    if int(escaped) > groups:
+        raise EvaluationError(f"replacement string references group {escaped} but regex has only {groups} group(s)")
+    return int(escaped)
+
+
+def _one_group(pattern: str) -> regex.Pattern:
+    compiled = _pattern(pattern)
+    if compiled.groups > 1:
+        raise EvaluationError(f"regular expression has more than one capturing group: {quoted(pattern)}")
+    return compiled
+
+
+def _extract(target: str, pattern: str) -> Value:
+    found = next(_one_group(pattern).occurrences(target), None)
+    if found is None or not found.captured:
+        return NONE
+    return Optional(found.groups[-1])
+
+
+def _extract_all(target: str, pattern: str) -> Value:
+    compiled = _one_group(pattern)
+    return [
+        found.groups[-1]
+        for found in compiled.occurrences(target)
+        if found.captured and (found.groups[-1] or not compiled.groups)
+    ]
+
+
+LIBRARY = Library(
+    "kyverno.regex",
+    (
+        Function(
+            "regex.replace",
+            (
+                Overload("regex_replaceAll_string_string_string", (STRING, STRING, STRING), STRING, _replace),
+                Overload(
+                    "regex_replaceCount_string_string_string_int", (STRING, STRING, STRING, INT), STRING, _replace
+                ),
+            ),
+        ),
+        Function(
+            "regex.extract", (Overload("regex_extract_string_string", (STRING, STRING), optional_of(STRING), _extract),)
+        ),
+        Function(
+            "regex.extractAll",
+            (Overload("regex_extractAll_string_string", (STRING, STRING), list_of(STRING), _extract_all),),
+        ),
+    ),
+)

@@ -1,0 +1,28 @@
+"""JMESPath, in which global context entries project their data.
+
+Mirrors go-jmespath as far as the specification of JMESPath goes. Functions that Kyverno adds to it are not evaluated: what
+depends on one cannot be audited.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+import jmespath
+from jmespath.exceptions import JMESPathError, UnknownFunctionError
+
+from scanner.cel.errors import EvaluationError
+from scanner.cel.values.values import Value
+from scanner.policies.kyverno.libraries.cluster_data import Unavailable
+
+_FAILED = "failed to get global reference"
+
+
+def projected(data: Value, path: str) -> Value:
+    """Return what a path finds in some data. Raises EvaluationError and Unavailable."""
+    try:
+        return cast("Value", jmespath.search(path, data))
+    except UnknownFunctionError as error:
+        raise Unavailable(f"it projects by a function of Kyverno's own: {error}") from None
+    except (JMESPathError, ValueError, TypeError) as error:
+        raise EvaluationError(f"{_FAILED}: {error}") from None

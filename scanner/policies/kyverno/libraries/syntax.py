@@ -1,0 +1,67 @@
+"""Calls that are really syntax in Kyverno: `orValue` on anything, `cel.bind`, `math.greatest` of many, `time.now`.
+
+Mirrors the macros of Kyverno's compiler and of cel-go's bindings and math extensions. `orValue` becomes a function of two dyn
+values: on an optional it is what it always is, any other value stays itself, and the result is dyn.
+"""
+
+from __future__ import annotations
+
+from scanner.cel.functions.declaration import Function, Library, Overload
+from scanner.cel.syntax.macros import ANY_NUMBER, BadMacro, Macro, Writer
+from scanner.cel.syntax.tree import Identifier, Node
+from scanner.cel.types.type_system import DYN
+from scanner.cel.values.values import Optional, Value
+
+NOW = "@now"
+"""The variable that `time.now()` reads: expressions cannot name it."""
+_OR_VALUE = "@orValue"
+_MOST_PLAIN = 2
+
+
+def _is_name(node: Node, name: str) -> bool:
+    return isinstance(node, Identifier) and node.name == name
+
+
+def _or_value(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
+    return write.call(_OR_VALUE, target, arguments[0])
+
+
+def _bind(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
+    if not _is_name(target, "cel"):
+        return write.member(target, "bind", *arguments)
+    variable, value, result = arguments
+    if not isinstance(variable, Identifier):
+        raise BadMacro("cel.bind() variable names must be simple identifiers", variable.offset)
+    return write.bind(variable.name, value, result)
+
+
+def _now(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
+    return write.name(NOW) if _is_name(target, "time") else write.member(target, "now", *arguments)
+
+
+def _extreme(name: str) -> Macro:
+    def expand(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
+        if not _is_name(target, "math") or len(arguments) <= _MOST_PLAIN:
+            return write.member(target, name, *arguments)
+        return write.member(target, name, write.list(*arguments))
+
+    return (name, ANY_NUMBER, True, expand)
+
+
+def _value_or(value: Value, alternative: Value) -> Value:
+    if type(value) is not Optional:
+        return value
+    return value.unwrapped() if value.present else alternative
+
+
+LIBRARY = Library(
+    "kyverno.syntax",
+    (Function(_OR_VALUE, (Overload("@or_value_dyn_dyn", (DYN, DYN), DYN, _value_or),)),),
+    macros=(
+        ("orValue", 1, True, _or_value),
+        ("bind", 3, True, _bind),
+        ("now", 0, True, _now),
+        _extreme("greatest"),
+        _extreme("least"),
+    ),
+)

@@ -1,0 +1,320 @@
+"""One invocation of a mutating policy: its conditions, its mutations one after the other, and the object after each.
+
+Source of truth: `mutating.dispatcher` of kube-apiserver 1.36. A failing mutation does not stop the next one. Once anything was
+patched, the server goes through all of admission once more: match conditions are evaluated again, and with `IfNeeded` so are
+the mutations of what ran the first time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from scanner import cel
+from scanner.admission.compiled import CompiledPolicy, Expression
+from scanner.admission.conditions import before_checks
+from scanner.admission.cost_budget import RUNTIME, CostBudget, Fault, Variables, run
+from scanner.admission.evaluate import inputs
+from scanner.admission.request import Request
+from scanner.admission.results import left_out
+from scanner.cel.releases import MISSING_KEYS, WRAPPED_OBJECTS
+from scanner.cel.values.wrapped_values import wrapping
+from scanner.errors import SchemaUnknown
+from scanner.model.json import Json, JsonObject, dig, text_map
+from scanner.model.outcome import (
+    Change,
+    CheckResult,
+    Errored,
+    Outcome,
+    Passed,
+    Skipped,
+    SkipReason,
+    WouldChange,
+)
+from scanner.model.policy import Mutation, Policy
+from scanner.model.release import NEWEST, Minor
+from scanner.model.resource import Kind, Resource
+from scanner.mutate.difference import difference
+from scanner.mutate.native import PatchFault
+from scanner.mutate.origin import Data
+from scanner.mutate.patch import configured, patched
+from scanner.mutate.schema import Schema
+from scanner.mutate.storing import between_passes, stored
+from scanner.mutate.unchanged import is_configured, is_patched
+from scanner.mutate.values import RequestFault
+
+_NAMESPACE = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
+_INTERNAL_ERROR = 500
+_ENDED = "an earlier mutation ends the request"
+_DEEPEST = 100
+_TOO_DEEP = f"what it would change nests more than {_DEEPEST} levels deep, and cannot be recorded"
+
+
+class Schemas(Protocol):
+    """Where the merge schemas of kinds are looked up."""
+
+    def schema(self, kind: Kind) -> Schema | None:
+        """The schema of a kind, or None when none is known."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What an invocation says about an object, and the object as it would leave it."""
+
+    check_results: tuple[CheckResult, ...]
+    after: JsonObject
+
+
+def predict(
+    compiled: CompiledPolicy, request: Request, param: Resource | None, schemas: Schemas, rules: Minor = NEWEST
+) -> Prediction:
+    """Every mutation of a matched invocation, and the object after all of them, as a Kubernetes release decides.
+
+    Raises SchemaUnknown when the kind has no schema: then only a server can tell.
+    """
+    before = request.resource.body
+    if compiled.excess:
+        return Prediction(left_out(compiled), before)
+    run = run_of(compiled, request, param, schemas, rules)
+    if stopped := run.conditions(before):
+        return Prediction(stopped, before)
+    first = run.mutations(before)
+    between = run.between_passes(first.after)
+    stopped = run.conditions(between) if run.is_judged_again(first) else ()
+    if any(denies(check_result.outcome) for check_result in stopped):
+        return Prediction(stopped, before)
+    again = run.is_judged_again(first) and not stopped and compiled.policy.reinvocation_policy == "IfNeeded"
+    last = run.mutations(between) if again else first
+    after = run.stored(last.after if again else between)
+    changes = difference_of(before, after)
+    converges = not changes or run.is_settled(after)
+    outcomes = _outcomes(run, first, last, changes, converges=converges)
+    return Prediction(tuple(map(CheckResult, compiled.checks, outcomes)), after)
+
+
+def denies(outcome: Outcome) -> bool:
+    """Whether the API server refuses the request for an outcome."""
+    return isinstance(outcome, Errored) and outcome.would_deny
+
+
+def run_of(compiled: CompiledPolicy, request: Request, param: Resource | None, schemas: Schemas, rules: Minor) -> Run:
+    """An invocation, ready to run. Raises SchemaUnknown."""
+    return Run(compiled, request, _bare(param, schemas), _known(schemas, request.matched, rules), schemas, rules)
+
+
+def difference_of(before: JsonObject, after: JsonObject) -> tuple[Change, ...]:
+    """The smallest patch from one object to another."""
+    return difference(before, after)  # type: ignore[arg-type]
+
+
+def _known(schemas: Schemas, kind: Kind, rules: Minor) -> Schema:
+    schema = schemas.schema(kind)
+    if schema is None:
+        raise SchemaUnknown(f"{kind.api_version}/{kind.kind}")
+    return schema if MISSING_KEYS.holds(rules) else replace(schema, needs_all_keys=True)
+
+
+def _bare(param: Resource | None, schemas: Schemas) -> Resource | None:
+    """The param as mutations see it: one of a built-in kind has neither apiVersion nor kind there."""
+    schema = schemas.schema(param.kind) if param else None
+    if param is None or schema is None or not schema.builtin:
+        return param
+    return replace(param, body={key: value for key, value in param.body.items() if key not in ("apiVersion", "kind")})
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """One run of all mutations: what each did, the object after each, whether any patch was applied."""
+
+    steps: tuple[tuple[Outcome, JsonObject], ...]
+    after: JsonObject
+    patched: bool
+
+    def refusals(self) -> Iterator[Errored]:
+        """The errors for which the API server refuses the request."""
+        for outcome, _ in self.steps:
+            if isinstance(outcome, Errored) and outcome.would_deny:
+                yield outcome
+
+    @property
+    def ended(self) -> Errored | None:
+        """The error that ends the request at once, whatever the policy says."""
+        errors = (outcome for outcome, _ in self.steps if isinstance(outcome, Errored))
+        return next((error for error in errors if error.code == _INTERNAL_ERROR), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A policy, a request and a param, with what is needed to evaluate them."""
+
+    compiled: CompiledPolicy
+    request: Request
+    param: Resource | None
+    schema: Schema
+    schemas: Schemas
+    rules: Minor
+
+    def conditions(self, body: JsonObject) -> tuple[CheckResult, ...]:
+        """What the match conditions say of an object; nothing when they hold."""
+        if not self.compiled.conditions:
+            return ()
+        return before_checks(self.compiled, replace(self.request, current=body), self.param)
+
+    def mutations(self, body: JsonObject) -> Pass:
+        """Run every mutation once, beginning with an object."""
+        steps: list[tuple[Outcome, JsonObject]] = []
+        patches, ended = 0, False
+        for index in range(len(self.compiled.mutations)):
+            if ended:
+                steps.append((Skipped(SkipReason.NOT_AUDITABLE, _ENDED), body))
+                continue
+            outcome, body = self._step(index, body)
+            patches += isinstance(outcome, Passed)
+            ended = isinstance(outcome, Errored) and outcome.code == _INTERNAL_ERROR
+            steps.append((outcome, body))
+        return Pass(tuple(steps), body, patched=patches > 0)
+
+    def is_judged_again(self, first: Pass) -> bool:
+        """Whether the server, after a first pass of this policy alone, goes through admission once more and matches it again."""
+        return first.patched and not any(first.refusals()) and self.still_selects(first.after)
+
+    def still_selects(self, body: JsonObject) -> bool:
+        """Whether what selected the stored object selects a changed one: an UPDATE is selected by its old object, too."""
+        return self._selects(body, objects=self.request.operation == "CREATE")
+
+    def _selects(self, body: JsonObject, *, objects: bool = True) -> bool:
+        """Whether policy and binding select an object by its labels; those of a Namespace are its namespace's, too."""
+        labels = text_map(dig(body, "metadata", "labels"))
+        known = [match for match in (self.compiled.policy.match, self.request.narrowing) if match is not None]
+        if objects and not all(match.object_selector.matches(labels) for match in known):
+            return False
+        is_namespace = self.request.matched.plural == _NAMESPACE.plural
+        return not is_namespace or all(match.namespace_selector.matches(labels) for match in known)
+
+    def between_passes(self, body: JsonObject) -> JsonObject:
+        """What the first pass left, as the second one sees it."""
+        return between_passes(self.schema, self.request.resource.body, body)
+
+    def stored(self, body: JsonObject) -> JsonObject:
+        """The object as the server would store it after all mutations."""
+        return stored(self.schema, self.request.resource.body, body)
+
+    def after_first(self, body: JsonObject) -> JsonObject:
+        """The object as the server would store it after a first pass that no second one adds to."""
+        return self.stored(self.between_passes(body))
+
+    def is_settled(self, body: JsonObject) -> bool:
+        """Whether the policy changes nothing more in its own result, as a request of its own, which it may not match."""
+        if not self._selects(body):
+            return True
+        request = replace(self.request, resource=replace(self.request.resource, body=body))
+        run = replace(self, request=request)
+        return bool(run.conditions(body)) or not difference_of(body, run.after_first(run.mutations(body).after))
+
+    def _step(self, index: int, body: JsonObject) -> tuple[Outcome, JsonObject]:
+        try:
+            return Passed(), self._mutation(index, body)
+        except _Undecided as unknown:
+            return Skipped(SkipReason.NOT_AUDITABLE, str(unknown)), body
+        except PatchFault as fault:
+            return refused(self.compiled.policy, fault), body
+
+    def _mutation(self, index: int, body: JsonObject) -> JsonObject:
+        expression = self.compiled.mutations[index]
+        given = self.request.resource.body
+        request = self.request if body is given else replace(self.request, current=body)
+        activation = inputs(self.compiled, request, self.param)
+        if "authorizer" not in activation and expression.reads("authorizer"):
+            raise _Undecided("the expression asks the authorizer")
+        if not WRAPPED_OBJECTS.holds(self.rules):
+            with cel.noting() as made:
+                value = _evaluated(expression, activation, self.request)
+            if is_left(self.compiled.policy.mutations[index], self.schema, body, value):
+                return body
+            data = Data(_sources(activation), made=made)
+        else:
+            data = Data(_sources(activation), wrapped=self._wrapped(body), request=activation["request"], rebuilds=True)
+            with wrapping(lambda one: bool(data.wrapping(one))):
+                value = _evaluated(expression, activation, self.request)
+        apply = patched if self.compiled.policy.mutations[index].patch_type == "JSONPatch" else configured
+        return apply(value, body, self.schema, data)
+
+    def _wrapped(self, body: JsonObject) -> Iterator[tuple[Schema, object]]:
+        """What 1.37 shows as Go values: the object only when the policy has conditions, others of compiled kinds always.
+
+        A server shows the object so, too, when a policy with conditions was judged before this one; which comes first is
+        random there.
+        """
+        if self.compiled.conditions and self.schema.builtin:
+            yield self.schema, body
+            yield self.schema, self.request.resource.body
+        namespace = self.schemas.schema(_NAMESPACE)
+        if namespace:
+            yield namespace, self.request.namespace_object
+        schema = self.schemas.schema(self.param.kind) if self.param else None
+        if self.param and schema and schema.builtin:
+            yield schema, self.param.body
+
+
+def _sources(activation: dict[str, object]) -> tuple[object, ...]:
+    return tuple(activation[name] for name in activation if name != "variables")
+
+
+class _Undecided(Exception):
+    """A mutation that asks what this scan cannot answer."""
+
+
+def _evaluated(expression: Expression, activation: dict[str, object], request: Request) -> cel.Value:
+    """The value of a mutation's expression, which has a budget of its own."""
+    if expression.program is None:
+        raise PatchFault(expression.fault)
+    variables = activation.get("variables")
+    counts = isinstance(variables, Variables) and variables.metered
+    value = run(expression, activation, CostBudget(RUNTIME, request.budget_use) if counts else None)
+    if isinstance(value, Fault):
+        raise PatchFault(value.text)
+    return value
+
+
+def refused(policy: Policy, fault: PatchFault) -> Errored:
+    """What a mutation that fails means for the request."""
+    if isinstance(fault, RequestFault):
+        return Errored(str(fault), would_deny=True, always=True, reason="InternalError", code=_INTERNAL_ERROR)
+    denies = policy.failure_policy != "Ignore"
+    return Errored(str(fault), would_deny=denies, always=denies, code=403)
+
+
+def is_left(mutation: Mutation, schema: Schema, live: JsonObject, value: cel.Value) -> bool:
+    """Whether the value of a mutation leaves an object as it is, as far as can be told quickly."""
+    return is_patched(live, value) if mutation.patch_type == "JSONPatch" else is_configured(schema, live, value)
+
+
+def _outcomes(run: Run, first: Pass, last: Pass, changes: tuple[Change, ...], *, converges: bool) -> Iterator[Outcome]:
+    """One outcome for each mutation. Their patches, one after the other, are what the policy does to the stored object."""
+    more = () if last is first else difference_of(run.after_first(first.after), run.stored(last.after))
+    is_alone = len(first.steps) == 1 and last is first
+    heir = max((index for index, (outcome, _) in enumerate(first.steps) if isinstance(outcome, Passed)), default=-1)
+    before = run.request.resource.body
+    for index, (outcome, body) in enumerate(first.steps):
+        after = run.after_first(body)
+        patch = changes if is_alone else (*difference_of(before, after), *(more if index == heir else ()))
+        before = after
+        again = last.steps[index][0]
+        if isinstance(outcome, Passed) and isinstance(again, Errored):
+            yield again
+        elif isinstance(outcome, Passed) and changes and patch:
+            yield Skipped(SkipReason.NOT_AUDITABLE, _TOO_DEEP) if is_deep(patch) else WouldChange(patch, converges)
+        else:
+            yield outcome
+
+
+def is_deep(patch: tuple[Change, ...]) -> bool:
+    """Whether a patch nests so deeply that neither a database nor a report could take it."""
+    return any(_nests(value, _DEEPEST) for change in patch for value in (change.value, change.was))
+
+
+def _nests(value: Json, levels: int) -> bool:
+    parts = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    return levels == 0 or any(_nests(part, levels - 1) for part in parts if isinstance(part, Mapping | list))

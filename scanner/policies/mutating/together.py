@@ -1,0 +1,304 @@
+"""What all mutating policies that match an object make of it in one request.
+
+Source of truth: `mutating.dispatcher` and `reinvoker` of kube-apiserver 1.36. Each invocation, which is a policy with a binding
+and a param, sees the object as the ones before have left it, its match conditions included; once anything was patched, all of
+admission runs once more, where only what ran before and wants it (`IfNeeded`) changes anything, but where every match condition
+is evaluated again. One error of a policy with `Fail` refuses the request.
+
+A server runs policies in an order of its own, and so it does with the bindings of a policy and the params of a binding. All orders
+are tried where there are few; else that of their names, its reverse, every policy first and last, and all orders of those policies
+that did anything in one of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, groupby, permutations, product
+from math import factorial, prod
+from typing import Final, TypeAlias
+
+from scanner.admission.compiled import CompiledPolicy
+from scanner.admission.context import EvaluationContext
+from scanner.admission.dispatch import BoundPolicy, InvocationResult, judge
+from scanner.admission.request import Request
+from scanner.cel.stack import with_room
+from scanner.model.json import JsonObject
+from scanner.model.outcome import Change, CheckResult, Errored
+from scanner.model.policy import Invocation, PolicyKey
+from scanner.model.resource import Kind, Resource
+from scanner.mutate.operations import same
+from scanner.policies.mutating.bind import Mutator, refusal
+from scanner.policies.mutating.mutation import Run, difference_of, is_deep, run_of
+
+_MOST_ORDERS: Final = 24
+_SEVERAL: Final = 2
+_Order: TypeAlias = tuple[int, ...]
+_Tree: TypeAlias = "int | tuple[_Tree, ...]"
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """What several invocations make of one object in the order of their names.
+
+    `undone` tells that they leave it as it is, `order_matters` whether another order ends elsewhere. `refused` is the text with
+    which they refuse it in this order, or else in another.
+    """
+
+    patch: tuple[Change, ...]
+    order_matters: bool
+    undone: bool = False
+    refused: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a server answers to one request: the object that it would store, or why it refuses."""
+
+    after: JsonObject
+    refused: str = ""
+
+    def is_like(self, other: Answer) -> bool:
+        """Whether two orders end alike; of several errors any may be the first."""
+        if self.refused or other.refused:
+            return bool(self.refused) == bool(other.refused)
+        return same(self.after, other.after)
+
+
+def invocations(
+    bound: BoundPolicy, resource: Resource, original: Kind, world: EvaluationContext
+) -> Iterator[InvocationResult]:
+    """What a policy is asked about an object, not yet evaluated."""
+    if isinstance(bound.decide, Mutator) and not bound.compiled.excess:
+        yield from judge(bound.deciding(_not_yet), resource, original, world)
+
+
+def _not_yet(compiled: CompiledPolicy, request: Request, param: Resource | None) -> tuple[CheckResult, ...]:
+    del compiled, request, param
+    return ()
+
+
+def together(
+    invocation_results: Sequence[tuple[BoundPolicy, InvocationResult]], at_rest: Container[PolicyKey] = frozenset()
+) -> Together | None:
+    """What all invocations on an object do to it; None where at most one does anything, and what it does alone.
+
+    Policies `at_rest` are known to leave the stored object as it is, without an error. Raises SchemaUnknown.
+    """
+    if len(invocation_results) < _SEVERAL:
+        return None
+    return with_room(lambda: _Request(invocation_results, at_rest).together())
+
+
+def answers(invocation_results: Sequence[tuple[BoundPolicy, InvocationResult]]) -> tuple[Answer, ...]:
+    """The answers in all orders that are tried, that of the names first. Raises SchemaUnknown."""
+    return with_room(lambda: _Request(invocation_results).answers())
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """What an invocation makes of an object: whether its conditions hold, and the errors that count."""
+
+    runs: bool
+    after: JsonObject
+    patched: bool = False
+    refusals: tuple[str, ...] = ()
+    ended: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Passed:
+    """The object after one pass of all invocations, and which of them ran."""
+
+    after: JsonObject
+    ran: frozenset[int]
+    patched: bool
+    refused: str = ""
+
+
+class _Request:
+    """One request, in any order of its invocations; what an invocation makes of an object is found out once."""
+
+    def __init__(
+        self,
+        invocation_results: Sequence[tuple[BoundPolicy, InvocationResult]],
+        at_rest: Container[PolicyKey] = frozenset(),
+    ) -> None:
+        self._invocation_results = tuple(invocation_results)
+        self._stored = invocation_results[0][1].resource.body
+        self._runs = [_run(bound, invocation_result) for bound, invocation_result in invocation_results]
+        self._misconfigured = [
+            text
+            for _, invocation_result in invocation_results
+            if invocation_result.request is None
+            for text in _refusals(invocation_result.check_results, invocation_result.invocation)
+        ]
+        self._objects = [self._stored]
+        # Whether conditions held matters only to a policy that may run again.
+        at_rest_here = _Made(runs=True, after=self._stored)
+        self._made: dict[tuple[int, int], _Made] = {
+            (index, id(self._stored)): at_rest_here
+            for index, (bound, _) in enumerate(invocation_results)
+            if bound.policy.reinvocation_policy != "IfNeeded" and bound.policy.key in at_rest
+        }
+        self._kept: dict[int, JsonObject] = {}
+        self._active: set[int] = set()
+
+    def together(self) -> Together | None:
+        alone = [self.answer((index,)) for index in range(len(self._runs))]
+        changing = [one for one in alone if not one.refused and not same(one.after, self._stored)]
+        if not changing:
+            return None
+        found = self.answers()
+        if len(changing) < _SEVERAL and all(one.is_like(changing[0]) for one in found):
+            return None
+        patch = () if found[0].refused else difference_of(self._stored, found[0].after)
+        order_matters = not all(one.is_like(found[0]) for one in found)
+        refused = next((one.refused for one in found if one.refused), "")
+        joint = Together(patch, order_matters, undone=not patch and not found[0].refused, refused=refused)
+        return None if is_deep(patch) else joint
+
+    def answers(self) -> tuple[Answer, ...]:
+        tree = self._tree()
+        given = _flat(tree)
+        found = {order: self.answer(order) for order in (given, given[::-1])}
+        if len(self._active) < _SEVERAL:
+            # Every invocation has met the object as it was and as the only active one makes it: no order differs.
+            return tuple(found.values())
+        found |= {order: self.answer(order) for order in _orders(tree) if order not in found}
+        active = tuple(part for part in tree if self._active.intersection(_flat(part)))
+        if _count(tree) > _MOST_ORDERS >= _count(active):
+            rest = tuple(chain.from_iterable(_flat(part) for part in tree if part not in active))
+            found |= {(*order, *rest): self.answer((*order, *rest)) for order in _permutations(active)}
+        return tuple(found.values())
+
+    def answer(self, order: _Order) -> Answer:
+        """What the server answers when it runs the invocations in this order."""
+        first = self._pass(order, self._stored)
+        if first.refused or not first.patched:
+            return Answer(self._stored, first.refused)
+        again = [index for index in order if self._still_selects(index, first.after)]
+        between = self._between_passes(first.after)
+        due = frozenset(
+            index for index in first.ran if self._invocation_results[index][0].policy.reinvocation_policy == "IfNeeded"
+        )
+        last = self._pass(again, between, due)
+        return Answer(self._stored, last.refused) if last.refused else Answer(self._as_stored(last.after))
+
+    def _pass(self, order: Sequence[int], body: JsonObject, due: frozenset[int] | None = None) -> _Passed:
+        """Run what is due, the first time everything; a server evaluates the match conditions of all."""
+        refusals = [*self._misconfigured]
+        ran: set[int] = set()
+        patched = False
+        for index in order:
+            made = self._of(index, body)
+            if due is not None and index not in due:
+                refusals += () if made.runs else made.refusals
+                continue
+            if made.ended:
+                return _Passed(body, frozenset(), patched=False, refused=made.ended)
+            refusals += made.refusals
+            ran.update([index] if made.runs else [])
+            patched |= made.patched
+            body = made.after
+        return _Passed(body, frozenset(ran), patched, refusals[0] if refusals else "")
+
+    def _of(self, index: int, body: JsonObject) -> _Made:
+        key = (index, id(body))
+        if key not in self._made:
+            made = self._make(index, body)
+            self._made[key] = made
+            if made.refusals or made.ended or made.after is not body:
+                self._active.add(index)
+        return self._made[key]
+
+    def _make(self, index: int, body: JsonObject) -> _Made:
+        run = self._runs[index]
+        if run is None:
+            return _Made(runs=False, after=body)
+        invocation = self._invocation_results[index][1].invocation
+        if stopped := run.conditions(body):
+            return _Made(runs=False, after=body, refusals=_refusals(stopped, invocation))
+        found = run.mutations(body)
+        refusals = tuple(refusal(invocation, error.message) for error in found.refusals())
+        ended = found.ended.message if found.ended else ""
+        after = self._known(found.after, body)
+        return _Made(runs=True, after=after, patched=found.patched, refusals=refusals, ended=ended)
+
+    def _known(self, after: JsonObject, body: JsonObject) -> JsonObject:
+        """The one object that stands for all that are the same."""
+        known = next((one for one in (body, *self._objects) if one is after or same(one, after)), None)
+        if known is None:
+            self._objects.append(after)
+        return after if known is None else known
+
+    def _as_stored(self, body: JsonObject) -> JsonObject:
+        run = next((run for run in self._runs if run is not None), None)
+        if id(body) not in self._kept:
+            self._kept[id(body)] = body if run is None else run.stored(body)
+        return self._kept[id(body)]
+
+    def _between_passes(self, body: JsonObject) -> JsonObject:
+        run = next((run for run in self._runs if run is not None), None)
+        return body if run is None else self._known(run.between_passes(body), body)
+
+    def _still_selects(self, index: int, body: JsonObject) -> bool:
+        run = self._runs[index]
+        return run is not None and run.still_selects(body)
+
+    def _tree(self) -> tuple[_Tree, ...]:
+        """The invocations of each binding of each policy: what stays together in every order."""
+
+        def policy(index: int) -> object:
+            return self._invocation_results[index][0].policy.key
+
+        def binding(index: int) -> object:
+            return self._invocation_results[index][1].invocation.binding.key
+
+        of_policies = (tuple(group) for _, group in groupby(range(len(self._invocation_results)), policy))
+        return tuple(tuple(tuple(group) for _, group in groupby(part, binding)) for part in of_policies)
+
+
+def _refusals(check_results: Sequence[CheckResult], invocation: Invocation) -> tuple[str, ...]:
+    """The texts of the errors for which the API server refuses the request."""
+    errors = (check_result.outcome for check_result in check_results if isinstance(check_result.outcome, Errored))
+    return tuple(refusal(invocation, error.message) for error in errors if error.would_deny)
+
+
+def _run(bound: BoundPolicy, invocation_result: InvocationResult) -> Run | None:
+    mutator, request = bound.decide, invocation_result.request
+    if request is None or not isinstance(mutator, Mutator):
+        return None
+    return run_of(bound.compiled, request, invocation_result.invocation.param, mutator.schemas, mutator.rules)
+
+
+def _orders(tree: tuple[_Tree, ...]) -> Iterator[_Order]:
+    """All orders where there are few; else that of the names, its reverse, and every policy first and last."""
+    if _count(tree) <= _MOST_ORDERS:
+        yield from _permutations(tree)
+        return
+    given = _flat(tree)
+    yield given
+    yield given[::-1]
+    for part in tree:
+        own = _flat(part)
+        others = tuple(index for index in given if index not in own)
+        yield (*own, *others)
+        yield (*others, *own)
+
+
+def _count(tree: _Tree) -> int:
+    return 1 if isinstance(tree, int) else factorial(len(tree)) * prod(map(_count, tree))
+
+
+def _permutations(tree: _Tree) -> Iterator[_Order]:
+    if isinstance(tree, int):
+        yield (tree,)
+        return
+    for arrangement in permutations(tree):
+        for parts in product(*map(_permutations, arrangement)):
+            yield tuple(chain.from_iterable(parts))
+
+
+def _flat(tree: _Tree) -> _Order:
+    return (tree,) if isinstance(tree, int) else tuple(chain.from_iterable(map(_flat, tree)))

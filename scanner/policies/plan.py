@@ -1,0 +1,96 @@
+"""Which kinds have to be listed, in which version, and which policies look at each of them.
+
+A policy sees an object in the version its rule names (`matchPolicy: Equivalent`), so a kind can be listed in several
+versions; every policy speaks about an object in exactly one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import islice
+
+from scanner.admission.auditability import AUDITABLE
+from scanner.admission.dispatch import BoundPolicy
+from scanner.admission.match import could_match, exempt
+from scanner.model.policy import MatchResources, Operation, Policy
+from scanner.model.resource import Kind
+
+# Group-resources whose objects are served under another group as well.
+_COHABITANTS = {("events.k8s.io", "events"): ("", "events")}
+
+
+@dataclass(frozen=True, slots=True)
+class KindPlan:
+    """One list to make, and the policies that may judge its objects; each with the kind its request would name."""
+
+    kind: Kind
+    policies: tuple[tuple[BoundPolicy, Kind], ...]
+
+
+def families(kinds: Iterable[Kind]) -> tuple[tuple[Kind, ...], ...]:
+    """Served kinds grouped by the objects they show, each group's preferred kind first."""
+    grouped: dict[tuple[str, str], list[Kind]] = {}
+    for kind in dict.fromkeys(kinds):
+        key = (kind.group, kind.plural)
+        grouped.setdefault(_COHABITANTS.get(key, key), []).append(kind)
+    return tuple(tuple(sorted(family, key=lambda kind: kind.group != family[0].group)) for family in grouped.values())
+
+
+def equivalents(kinds: Iterable[Kind]) -> dict[Kind, tuple[Kind, ...]]:
+    """For each kind the other kinds of its family, in registration order."""
+    return {kind: tuple(k for k in family if k != kind) for family in families(kinds) for kind in family}
+
+
+def plan(
+    kinds: Iterable[Kind], bound: Iterable[BoundPolicy], operations: tuple[Operation, ...] = AUDITABLE
+) -> tuple[KindPlan, ...]:
+    """The lists to make, ordered by kind, for policies that are in force."""
+    policies = tuple(bound)
+    lists: dict[Kind, list[tuple[BoundPolicy, Kind]]] = {}
+    for family in families(kinds):
+        for entry in policies:
+            for original, listed in viewpoints(entry.policy, family, operations):
+                lists.setdefault(listed, []).append((entry, original))
+    return tuple(KindPlan(kind, tuple(lists[kind])) for kind in sorted(lists))
+
+
+def lists(
+    kinds: Iterable[Kind], policies: Iterable[Policy], operations: tuple[Operation, ...] = AUDITABLE
+) -> tuple[Kind, ...]:
+    """The kinds of the lists that `plan` will make, known before the policies are compiled."""
+    known, wanted = families(kinds), tuple(policies)
+    found = {it for family in known for policy in wanted for _, it in viewpoints(policy, family, operations)}
+    return tuple(sorted(found))
+
+
+def viewpoints(
+    policy: Policy, family: tuple[Kind, ...], operations: tuple[Operation, ...]
+) -> tuple[tuple[Kind, Kind], ...]:
+    """Pairs of (the kind a request names, the kind the policy evaluates); empty when it never sees these objects.
+
+    A request names the preferred kind, unless only requests in another version can reach an `Exact` policy.
+    """
+    match = policy.match
+    if match is None or exempt(family[0], static=policy.static):
+        return ()
+    if match.match_policy == "Equivalent":
+        return tuple((family[0], kind) for kind in family if _evaluated(match, kind, family[0], operations))
+    seen = (kind for kind in family if _possible(match, kind, operations))
+    return tuple((kind, kind) for kind in islice(seen, 1))
+
+
+def _evaluated(match: MatchResources, kind: Kind, requested: Kind, operations: tuple[Operation, ...]) -> bool:
+    """Whether a policy may want objects in a kind: a rule that surely matches the requested kind leaves no other."""
+    return any(
+        _possible(match, kind, (operation,)) and (kind == requested or not _certain(match, requested, operation))
+        for operation in operations
+    )
+
+
+def _possible(match: MatchResources, kind: Kind, operations: tuple[Operation, ...]) -> bool:
+    return any(could_match(rule, kind, operations) for rule in match.rules)
+
+
+def _certain(match: MatchResources, kind: Kind, operation: Operation) -> bool:
+    return any(not rule.resource_names and could_match(rule, kind, (operation,)) for rule in match.rules)

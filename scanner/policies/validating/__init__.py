@@ -1,0 +1,1 @@
+"""ValidatingAdmissionPolicy: its manifests and bindings."""

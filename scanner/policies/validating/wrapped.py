@@ -1,0 +1,229 @@
+"""Native values as Kubernetes 1.37 hands them to expressions: wrapped, wherever an expression could tell.
+
+Source of truth: `common.SchemalessTypedToVal` of apiserver 1.37: objects of compiled-in kinds, `request` and `namespaceObject`
+are wrapped, params and custom resources are plain. Few expressions can tell, and the schema of a kind says which; all others
+are evaluated as ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Final, Protocol, TypeAlias, cast
+
+from scanner.admission.compiled import CompiledPolicy
+from scanner.admission.evaluate import evaluate
+from scanner.admission.request import Request
+from scanner.cel import DYN, STRING, Difference, Environment, Struct, Type, Value, wrapper_differences
+from scanner.cel.checking.env import ADMISSION, AUTHORIZATION, PARAMS
+from scanner.cel.types.type_system import BOOL, INT, list_of, map_of, object_type
+from scanner.cel.values.wrapped_values import wrapping
+from scanner.model.json import Json
+from scanner.model.outcome import CheckResult
+from scanner.model.release import Minor
+from scanner.model.resource import Kind, Resource
+from scanner.mutate.goread import same_quantity
+from scanner.mutate.origin import Data
+from scanner.mutate.schema import Atom, MapType, Schema
+
+_SCALARS: Final = {"string": STRING, "boolean": BOOL, "int32": INT, "int64": INT}
+_NAMESPACES: Final = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
+_DEEPEST: Final = 40
+_STRUCTURE: Final = "struct type "
+_REQUEST: Final = "struct type v1.AdmissionRequest"
+
+
+Differences: TypeAlias = Mapping[str, tuple[Difference, ...]]
+
+
+class Schemas(Protocol):
+    """Where the schemas of kinds are looked up."""
+
+    def schema(self, kind: Kind) -> Schema | None:
+        """The schema of a kind, or None when none is known."""
+        ...
+
+
+class WrappedEvaluator:
+    """Judges requests as from 1.37 on."""
+
+    def __init__(self, schemas: Schemas, rules: Minor) -> None:
+        """Tell native kinds by their schemas."""
+        self._schemas = schemas
+        self._rules = rules
+        self._typed: dict[Kind, _Typed] = {}
+        self._told: dict[tuple[int, Kind], Differences] = {}
+
+    def __call__(self, compiled: CompiledPolicy, request: Request, param: Resource | None) -> tuple[CheckResult, ...]:
+        """Every check of a matched invocation."""
+        if not self.differs(compiled, request.matched):
+            return evaluate(compiled, request, param)
+        watch = _Watch(self._of(request.matched), self._of(_NAMESPACES), request.resource.body)
+        with wrapping(watch.holds, watch):
+            return evaluate(replace(compiled, watch=watch.see), request, param)
+
+    def differs(self, compiled: CompiledPolicy, kind: Kind) -> bool:
+        """Whether some expression could tell that objects of a kind are wrapped, or the rest of the request."""
+        return bool(self.differences(compiled, kind))
+
+    def differences(self, compiled: CompiledPolicy, kind: Kind) -> Differences:
+        """What the expressions of a policy could tell of objects of a kind, by the expression's path."""
+        key = (id(compiled), kind)
+        if key not in self._told:
+            self._told[key] = {path: told for path, told in self._of(kind).differences(compiled, self._rules) if told}
+        return self._told[key]
+
+    def _of(self, kind: Kind) -> _Typed:
+        if kind not in self._typed:
+            found = self._schemas.schema(kind)
+            self._typed[kind] = _Typed(found if found and found.builtin else None)
+        return self._typed[kind]
+
+
+class _Typed:
+    """A kind with the types of its objects: of custom resources, which are plain, nothing is known."""
+
+    def __init__(self, schema: Schema | None) -> None:
+        self.schema = schema
+        self._types = _Types(schema) if schema else None
+
+    def differences(self, compiled: CompiledPolicy, rules: Minor) -> Iterator[tuple[str, tuple[Difference, ...]]]:
+        """What each expression could tell, with its path."""
+        environment = self._environment(compiled, rules)
+        names = (variable.name for variable in compiled.policy.variables)
+        for path, expression in compiled.expressions():
+            type_, told = (DYN, ()) if expression.fault else wrapper_differences(expression.text, environment)
+            if path.startswith("spec.variables["):
+                environment = replace(environment, composed=environment.composed.declaring(next(names), type_))
+            yield path, told
+
+    def _environment(self, compiled: CompiledPolicy, rules: Minor) -> Environment:
+        roots = {"object": self._types.root, "oldObject": self._types.root} if self._types else {}
+        variables = tuple((name, roots.get(name, type_)) for name, type_ in ADMISSION)
+        environment = Environment(variables=variables, version=rules, structs=self._types).extend(AUTHORIZATION)
+        return environment.extend(PARAMS) if compiled.policy.param_kind else environment
+
+    def wrapped(self, body: object) -> list[tuple[Schema, object]]:
+        """An object of the kind, if such objects are wrapped."""
+        return [(self.schema, body)] if self.schema else []
+
+
+class _Watch:
+    """The wrapped values of one request: of the object, and of every activation that was seen."""
+
+    def __init__(self, kind: _Typed, namespaces: _Typed, body: object) -> None:
+        self._namespaces = namespaces
+        self._roots = kind.wrapped(body)
+        self._known = [Data((), wrapped=self._roots)]
+        self._places: dict[int, tuple[Schema, Json]] = {}
+        self._requests: list[object] = []
+
+    def see(self, activation: Mapping[str, object]) -> None:
+        """Remember the request and the namespace of an activation."""
+        namespace = self._namespaces.wrapped(activation["namespaceObject"])
+        self._roots = [*self._roots, *namespace]
+        self._places = {}
+        self._requests.append(activation["request"])
+        self._known.append(Data((), wrapped=namespace, request=activation["request"]))
+
+    def holds(self, value: object) -> bool:
+        """Whether a value is wrapped."""
+        return bool(self._go_type(value))
+
+    def is_structure(self, value: object) -> bool:
+        """See Structures."""
+        return self._go_type(value).startswith(_STRUCTURE)
+
+    def same(self, left: object, right: object) -> bool:
+        """See Structures."""
+        if self._go_type(left) != self._go_type(right):
+            return False
+        if not self._places:
+            self._places = {id_: place for root in self._roots for id_, place in _places(*root)}
+        place = self._places.get(id(left))
+        return left == right if place is None else _alike(*place, left, right)
+
+    def _go_type(self, value: object) -> str:
+        if any(value is request for request in self._requests):
+            return _REQUEST
+        return next(filter(None, (data.wrapping(value) for data in self._known)), "")
+
+
+def _places(schema: Schema, body: object) -> Iterator[tuple[int, tuple[Schema, Json]]]:
+    """What the schema says of every structure of an object, by its identity."""
+    waiting: list[tuple[Json, object]] = [(schema.root, body)]
+    while waiting:
+        ref, value = waiting.pop()
+        atom = schema.resolve(ref)
+        if isinstance(value, dict) and atom.map:
+            yield id(value), (schema, ref)
+            waiting.extend((below, one) for key, one in value.items() if (below := atom.map.of(key)) is not None)
+        elif isinstance(value, list) and atom.list:
+            waiting.extend((atom.list.element, one) for one in value)
+
+
+def _alike(schema: Schema, ref: Json, one: object, other: object) -> bool:
+    """Whether two values are the same to `equality.Semantic` of apimachinery: numbers of quantities, and nothing is empty."""
+    if ref is None:
+        return one == other
+    atom = schema.resolve(ref)
+    if one is None or other is None:
+        return _is_nothing(atom, one) and _is_nothing(atom, other)
+    if atom.scalar == "quantity":
+        return same_quantity(cast("Json", one), cast("Json", other))
+    if isinstance(one, dict) and isinstance(other, dict) and atom.map:
+        return all(_alike(schema, atom.map.of(key), one.get(key), other.get(key)) for key in {**one, **other})
+    if isinstance(one, list) and isinstance(other, list) and atom.list:
+        element = atom.list.element
+        return len(one) == len(other) and all(_alike(schema, element, *pair) for pair in zip(one, other, strict=True))
+    return type(one) is type(other) and one == other
+
+
+def _is_nothing(atom: Atom, value: object) -> bool:
+    """Whether a field has no value, or an empty list or map for one; a structure without fields is one all the same."""
+    is_structure = atom.map is not None and bool(atom.map.fields)
+    return value is None or (value in ([], {}) and not is_structure)
+
+
+class _Types:
+    """The types of a schema: a structure's name is the path to it, or the name that the schema gives it."""
+
+    def __init__(self, schema: Schema) -> None:
+        self._schema = schema
+        self._maps: dict[str, MapType] = {}
+        self.root = self._type(schema.root, "root", 0)
+
+    def type_named(self, name: str) -> Type | None:
+        """See Structs."""
+        return object_type(name) if name in self._maps else None
+
+    def field(self, type_name: str, name: str) -> Type | None:
+        """See Structs."""
+        known = self._maps.get(type_name)
+        if known is None or name not in known.fields:
+            return None
+        return self._type(known.fields[name], f"{type_name}.{name}", 0)
+
+    def maker(self, type_: Type) -> Callable[[dict[str, Value]], Value]:
+        """See Structs: nothing is made here."""
+        return partial(Struct, type_)
+
+    def _type(self, ref: Json, path: str, depth: int) -> Type:
+        atom = self._schema.resolve(ref)
+        if depth > _DEEPEST or sum(part is not None for part in (atom.scalar, atom.list, atom.map)) != 1:
+            return DYN
+        if atom.list:
+            return list_of(self._type(atom.list.element, f"{path}.@", depth + 1))
+        if atom.map:
+            return self._map(atom, atom.map, path, depth)
+        return _SCALARS.get(atom.scalar or "", DYN)
+
+    def _map(self, atom: Atom, found: MapType, path: str, depth: int) -> Type:
+        if not found.fields:
+            return DYN if found.element is None else map_of(STRING, self._type(found.element, f"{path}.@", depth + 1))
+        if found.element is not None:
+            return DYN
+        name = f"schema:{atom.name or path}"
+        self._maps[name] = found
+        return object_type(name)

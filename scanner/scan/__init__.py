@@ -1,0 +1,1 @@
+"""How a scan runs: prepare, list, evaluate in workers, record."""

@@ -1,0 +1,92 @@
+"""The lists that a scan makes, within its scope."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from fnmatch import fnmatchcase
+
+from scanner.audit.items import decode, item_fault
+from scanner.cel import Decider
+from scanner.errors import ListFailed
+from scanner.model.json import as_object
+from scanner.model.resource import Kind, Page, Resource, resource_of
+from scanner.model.scan import (
+    Scope,
+)
+from scanner.scan.edges import Cluster
+from scanner.scan.workers import Relay
+
+
+class ScanLists:
+    """The cluster's lists, within the scope that the user chose."""
+
+    def __init__(self, cluster: Cluster, scope: Scope, *, ahead: bool) -> None:
+        self._cluster = cluster
+        self._ahead = ahead
+        self._scope = scope
+        self.relay = Relay(cluster.schemas)
+        self.scoped = scope.namespaces
+        self.namespaces = scope.namespaces or ("",)
+
+    def everything(self, kind: Kind, namespaces: Iterable[str] = ("",)) -> Iterator[Resource]:
+        """Every object of a kind that judging needs, once, whatever the scope of what is judged.
+
+        Raises ListFailed, and ValueError for a page that cannot be read.
+        """
+        seen: set[tuple[str, str]] = set()
+        for namespace in namespaces:
+            for resource in self._listed(kind, namespace):
+                if (resource.namespace, resource.name) not in seen:
+                    seen.add((resource.namespace, resource.name))
+                    yield resource
+
+    def _listed(self, kind: Kind, namespace: str) -> Iterator[Resource]:
+        """The objects of one list; it fails at its end where it may have hidden some."""
+        inconsistencies: list[str] = []
+        for page in self._cluster.pages(kind, namespace=namespace):
+            inconsistencies += [page.inconsistency] if page.inconsistency else []
+            yield from resources_of(page)
+        if inconsistencies:
+            raise ListFailed(
+                "failed", f"cannot list all {kind.resource}: {'; '.join(dict.fromkeys(inconsistencies))}. Scan again"
+            )
+
+    def expect(self, kinds: Iterable[Kind]) -> None:
+        """Tell the cluster what is going to be judged, if it is."""
+        wanted = [kind for kind in kinds if self._ahead and not self.left_out(kind)]
+        self._cluster.expect((kind, place, self._scope.selector) for kind in wanted for place in self.namespaces)
+
+    def authorizer(self) -> Decider | None:
+        """See Cluster; whoever asks may be another process."""
+        decider = self._cluster.authorizer()
+        return self.relay.to(decider) if decider else None
+
+    def judged(self, kind: Kind) -> Iterator[Iterator[Page]]:
+        """The pages to judge, for each namespace that the scope names or for all of them at once."""
+        for namespace in self.namespaces:
+            yield self._cluster.pages(kind, namespace=namespace, selector=self._scope.selector)
+
+    def left_out(self, kind: Kind) -> str:
+        """Why the user does not want to see a kind, or an empty string."""
+        scope = self._scope
+        if scope.kinds and not any(names_kind(pattern, kind) for pattern in scope.kinds):
+            return "not named by --kind"
+        if any(names_kind(pattern, kind) for pattern in scope.skip_kinds):
+            return "left out by --skip-kind"
+        if scope.namespaces and not kind.namespaced:
+            return "cluster-scoped: left out by --namespace"
+        return ""
+
+
+def names_kind(pattern: str, kind: Kind) -> bool:
+    """Whether a kind is meant by `Pod`, `pods`, `deployments.apps` or a glob of these."""
+    forms = (kind.kind, kind.plural, kind.resource, f"{kind.plural}.{kind.version}.{kind.group}")
+    return any(fnmatchcase(form.lower(), pattern.lower()) for form in forms)
+
+
+def resources_of(page: Page) -> Iterator[Resource]:
+    """Yield the objects of a page. Raises ValueError for an item that is no object of the kind."""
+    for item in decode(page):
+        if fault := item_fault(page.kind, item):
+            raise ValueError(fault)
+        yield resource_of(page.kind, {**as_object(item), "apiVersion": page.kind.api_version, "kind": page.kind.kind})

@@ -1,0 +1,87 @@
+"""What a scan lists before the objects that it evaluates: namespaces, params, and what expressions read of the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from scanner.admission.dispatch import BoundPolicy
+from scanner.errors import ListFailed
+from scanner.model.json import JsonObject
+from scanner.model.outcome import Gap, GapKind
+from scanner.model.resource import Kind, Resource
+from scanner.model.scan import (
+    OutOfScope,
+)
+from scanner.policies.kyverno.inventory import Inventory
+from scanner.policies.webhooks import described, unknown, webhook_kinds
+from scanner.scan.gaps import policy_gap
+from scanner.scan.lists import ScanLists
+from scanner.scan.param_table import ParamTable
+from scanner.scan.policy_set import PolicySet
+
+
+def outside_of(listing: ScanLists, kinds: Iterable[Kind]) -> Iterator[OutOfScope]:
+    """The webhooks of the cluster: not to be allowed to see what is not evaluated anyway is no gap, but it is said."""
+    for kind in webhook_kinds(kinds):
+        try:
+            yield from [described(configuration) for configuration in listing.everything(kind)]
+        except (ListFailed, ValueError) as error:
+            yield unknown(kind, str(error))
+
+
+def load_params(
+    listing: ScanLists, params: ParamTable, bound: Iterable[BoundPolicy], rules: PolicySet
+) -> Iterator[Gap]:
+    """List the params of policies; a policy whose params cannot be listed becomes a gap."""
+    for kind, entries in params.needed(bound).items():
+        try:
+            for resource in listing.everything(kind, params.namespaces(kind, entries, listing.scoped)):
+                params.keep(resource, entries)
+        except (ListFailed, ValueError) as error:
+            yield from (
+                policy_gap(entry, f"its params ({kind.resource}) could not be listed: {error}") for entry in entries
+            )
+    for param in rules.params:
+        params.put(param)
+
+
+def load_inventory(listing: ScanLists, inventory: Inventory, bound: Iterable[BoundPolicy]) -> Iterator[Gap]:
+    """List what expressions read; a policy that reads what cannot be listed could only be judged wrongly."""
+    listed: dict[tuple[Kind, str], str] = {}
+    for entry in bound:
+        wanted = [(kind, place) for kind, places in inventory.wanted(entry).items() for place in places]
+        for kind, place in wanted if not entry.reading.reason else ():
+            if (kind, place) not in listed:
+                listed[kind, place] = _listed(listing, inventory, kind, place)
+            if why := listed[kind, place]:
+                yield policy_gap(entry, f"it reads {kind.resource}, which could not be listed: {why}")
+
+
+def _listed(listing: ScanLists, inventory: Inventory, kind: Kind, place: str) -> str:
+    """Why the objects that expressions read could not be listed, or an empty string."""
+    try:
+        inventory.put(kind, place, listing.everything(kind, (place,)))
+    except (ListFailed, ValueError) as error:
+        return str(error)
+    return ""
+
+
+def load_namespaces(listing: ScanLists, kinds: Iterable[Kind]) -> tuple[dict[str, JsonObject], Gap | None]:
+    """Return the Namespace objects by name, and the gap where they could not be listed."""
+    kind = next((k for k in kinds if (k.group, k.version, k.plural) == ("", "v1", "namespaces")), None)
+    if kind is None:
+        return {}, Gap(GapKind.DISCOVERY, "v1/Namespace", "the cluster does not say that it serves namespaces")
+    try:
+        return {resource.name: resource.body for resource in _needed_namespaces(listing, kind)}, None
+    except (ListFailed, ValueError) as error:
+        return {}, Gap(GapKind.LIST, "v1/Namespace", str(error))
+
+
+def _needed_namespaces(listing: ScanLists, kind: Kind) -> Iterator[Resource]:
+    """All of them, or those that the user names: whoever is confined to a namespace may read that one only."""
+    try:
+        yield from listing.everything(kind, listing.namespaces)
+    except ListFailed:
+        if not listing.scoped:
+            raise
+        yield from listing.everything(kind)

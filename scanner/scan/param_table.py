@@ -1,0 +1,94 @@
+"""The params of a scan: the objects that bindings refer to, found by kind, namespace, name and labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from scanner.admission.dispatch import BoundPolicy
+from scanner.model.json import JsonObject, as_object, as_text
+from scanner.model.policy import ParamKind, ParamRef
+from scanner.model.resource import Kind, Resource, resource_of
+from scanner.model.scan import Scope
+
+
+def param_of(kind: Kind, document: JsonObject, namespace: str = "default") -> Resource:
+    """A document as an object of its kind; `namespace` is where it is applied if it does not say so itself."""
+    param = resource_of(kind, document)
+    if not kind.namespaced or param.namespace:
+        return param
+    body = {**document, "metadata": {**as_object(document.get("metadata")), "namespace": namespace}}
+    return resource_of(kind, body)
+
+
+def home_namespace(scope: Scope) -> str:
+    """Where documents without a namespace are applied: in the one that `-n` names, or in `default`."""
+    return scope.namespaces[0] if len(scope.namespaces) == 1 else "default"
+
+
+class ParamTable:
+    """Param objects by kind: just those that some binding can mean."""
+
+    def __init__(self, kinds: Iterable[Kind]) -> None:
+        """An empty table of what the cluster serves."""
+        self._kinds = {(kind.api_version, kind.kind): kind for kind in kinds}
+        self._objects: dict[Kind, dict[tuple[str, str], Resource]] = {}
+
+    def kind(self, param_kind: ParamKind) -> Kind | None:
+        """See ParamSource."""
+        return self._kinds.get((param_kind.api_version, param_kind.kind))
+
+    def get(self, kind: Kind, namespace: str, name: str) -> Resource | None:
+        """See ParamSource."""
+        return self._objects.get(kind, {}).get((namespace, name))
+
+    def all(self, kind: Kind, namespace: str) -> Iterable[Resource]:
+        """See ParamSource."""
+        objects = self._objects.get(kind, {})
+        return tuple(objects[key] for key in sorted(objects) if key[0] == namespace)
+
+    def needed(self, bound: Iterable[BoundPolicy]) -> dict[Kind, tuple[BoundPolicy, ...]]:
+        """The kinds to list, each with the policies that need it."""
+        needed: dict[Kind, tuple[BoundPolicy, ...]] = {}
+        for entry in bound:
+            kind = self.kind(entry.policy.param_kind) if entry.policy.param_kind else None
+            if kind and any(_references(entry)):
+                needed[kind] = (*needed.get(kind, ()), entry)
+        return needed
+
+    def namespaces(self, kind: Kind, entries: Iterable[BoundPolicy], within: Iterable[str] = ()) -> tuple[str, ...]:
+        """The namespaces to list; the empty one stands for all of them.
+
+        Where objects bring their namespace, those that are judged (`within`) are enough.
+        """
+        if not kind.namespaced:
+            return ("",)
+        named = {reference.namespace for entry in entries for reference in _references(entry)}
+        if "" in named and within:
+            named = (named - {""}) | {*within}
+        return ("",) if "" in named else tuple(sorted(named))
+
+    def keep(self, resource: Resource, entries: Iterable[BoundPolicy]) -> None:
+        """Take a listed object if some binding can mean it."""
+        if any(_meant(reference, resource) for entry in entries for reference in _references(entry)):
+            self.put(resource)
+
+    def add(self, document: JsonObject) -> None:
+        """Take a document as a param; it stands in for an object of that name."""
+        kind = self._kinds.get((as_text(document.get("apiVersion")), as_text(document.get("kind"))))
+        if kind:
+            self.put(param_of(kind, document))
+
+    def put(self, param: Resource) -> None:
+        """Take an object as a param."""
+        self._objects.setdefault(param.kind, {})[param.namespace, param.name] = param
+
+
+def _references(entry: BoundPolicy) -> Iterator[ParamRef]:
+    return (binding.param_ref for binding in entry.bindings if binding.param_ref)
+
+
+def _meant(reference: ParamRef, resource: Resource) -> bool:
+    if reference.namespace and resource.namespace and reference.namespace != resource.namespace:
+        return False
+    # A selector that the server cannot parse is an outcome of the evaluation; here everything is kept for it.
+    return not reference.name or reference.name == resource.name

@@ -1,0 +1,87 @@
+"""The line: discover, list, match, resolve params, evaluate, record.
+
+This is the one place that joins the pure questions to the two edges. The edges are described here, by the two
+Protocols, and satisfied by shape: the whole run is tested with two in-memory objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+
+from scanner import __version__
+from scanner.admission.auditability import reading
+from scanner.admission.compiled import compile_policy
+from scanner.admission.dispatch import BoundPolicy
+from scanner.model.scan import (
+    Scan,
+    ScanStart,
+)
+from scanner.policies.kyverno.bind import AS_WRITTEN
+from scanner.scan.edges import Cluster, Comparison, Progress, Store
+from scanner.scan.options import Options
+from scanner.scan.prepare import PreparedScan, prepare
+from scanner.scan.record import ScanRecorder
+from scanner.scan.workers import Workers
+
+
+def run(
+    cluster: Cluster,
+    store: Store,
+    options: Options,
+    *,
+    scan_id: str,
+    clock: Callable[[], datetime],
+    progress: Progress = lambda _: None,
+    workers: int = 1,
+    fork_after_bytes: int = 0,
+    comparison: Comparison | None = None,
+) -> Scan:
+    """Scan a cluster into a store and return what was recorded.
+
+    With more than one of them `workers` are the processes that judge, what comes after the first `little` bytes of pages.
+    A `comparison` looks at the same pages, and has its say at the end.
+
+    Raises ClusterError when there is nothing to talk to, StoreError when nothing can be recorded, UsageError for
+    options that name what does not exist. Everything else that goes wrong is in the scan.
+    """
+    started = clock()
+    seen = prepare(cluster, options, started, ahead=True)
+    store.begin(_start(scan_id, started, seen))
+    course = ScanRecorder(store, scan_id, progress, comparison)
+    course.gaps = [*seen.gaps]
+    # What is asked of the network is asked once in a scan, and over connections that no two processes can share.
+    alone = options.network is not None
+    with Workers(
+        seen.setting.judge,
+        seen.setting.plans,
+        seen.listing.relay,
+        cluster.paused,
+        count=1 if alone else workers,
+        fork_after_bytes=fork_after_bytes,
+    ) as processes:
+        course.judge(seen.setting, seen.listing, processes)
+    return store.finish(scan_id, course.end(seen.setting, clock()))
+
+
+def _start(scan_id: str, started: datetime, seen: PreparedScan) -> ScanStart:
+    """What is known when the scan begins: policies that nothing puts into force are read as well."""
+    rules, context = seen.rules, seen.context
+    read = [(policy, reading(compile_policy(policy, context.rules), context.operations)) for policy in rules.policies]
+    read += [(entry.policy, entry.reading) for entry in seen.kyverno if _is_written(entry)]
+    return ScanStart(
+        id=scan_id,
+        cluster=context.cluster,
+        started_at=started,
+        scope=context.scope,
+        tool_version=__version__,
+        policies=(*rules.policies, *(entry.policy for entry in seen.kyverno if _is_written(entry))),
+        bindings=(*rules.bindings, *(binding for entry in seen.kyverno for binding in entry.bindings)),
+        requester=context.user,
+        readings={policy.key: found for policy, found in read},
+    )
+
+
+def _is_written(entry: BoundPolicy) -> bool:
+    """Whether this is a policy as it is written, and not a form that autogen gave it."""
+    return all(binding.name == AS_WRITTEN for binding in entry.bindings)

@@ -1,0 +1,257 @@
+"""Pages to workers, and what comes of them in the order of the pages.
+
+The workers are forked once every policy is compiled, at a moment when no other thread runs: they have all that judging
+needs, and share it. Each has one page at a time, so that a worker that dies takes one page with it, which another one
+judges anew, once. See `docs/adr/0012-workers-are-forked.md`.
+"""
+
+from __future__ import annotations
+
+import gc
+import signal
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from itertools import repeat
+from typing import TYPE_CHECKING, Final, Self, TypeVar
+
+from scanner.audit.page import PageEvaluator
+from scanner.model.resource import Page
+from scanner.model.scan import PageResult
+from scanner.policies.plan import KindPlan
+from scanner.scan.workers.cores import FORKS
+from scanner.scan.workers.process import INTERRUPTS, judged, serve, unjudged
+from scanner.scan.workers.relay import Asked, Relay
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+    from multiprocessing.process import BaseProcess
+
+T = TypeVar("T")
+
+LITTLE: Final = 4 << 20
+"""Bytes of pages that are judged sooner than there is another process to do it."""
+_ATTEMPTS: Final = 2
+_AHEAD: Final = 1
+"""Pages, beside one for each worker, that may be done and wait for the one that is next."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A page to judge, by the policies of its list."""
+
+    page: Page
+    plan: KindPlan
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A job and what came of it."""
+
+    job: Job
+    result: PageResult
+
+
+@dataclass(slots=True)
+class _Task:
+    """A job on the line."""
+
+    job: Job
+    result: PageResult | None = None
+    deaths: int = 0
+
+
+@dataclass(slots=True)
+class _Worker:
+    """A process, seen from its parent."""
+
+    process: BaseProcess
+    connection: Connection
+    task: _Task | None = None
+
+
+class Workers:
+    """So many processes that judge pages, or none but this one where that is enough."""
+
+    def __init__(
+        self,
+        judge: PageEvaluator,
+        plans: Sequence[KindPlan],
+        relay: Relay,
+        paused: Callable[[], AbstractContextManager[None]],
+        *,
+        count: int,
+        fork_after_bytes: int = 0,
+    ) -> None:
+        """Begin without any; after `little` bytes of pages there are `count`. In `paused` no other thread runs."""
+        self._judge = judge
+        self._plans = {plan.kind: plan for plan in plans}
+        self._relay = relay
+        self._count = count if count > 1 and FORKS else 0
+        self._paused = paused
+        self._little = fork_after_bytes
+        self._bytes = 0
+        self._workers: list[_Worker] = []
+
+    def __enter__(self) -> Self:
+        """Use them, and end them whatever happens."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End them at once: they hold nothing that anybody misses."""
+        for worker in self._workers:
+            _end(worker)
+        self._workers.clear()
+
+    def ordered(self, items: Iterable[Job | T]) -> Iterator[Judged | T]:
+        """Every item in its place, the jobs done. An item is taken when there may be somebody to do it."""
+        line: deque[_Task | T] = deque()
+        coming = iter(items)
+        while (item := self._next(coming, line)) is not None:
+            line.append(self._taken(item) if isinstance(item, Job) else item)
+            yield from _done(line)
+        yield from _done(line)
+        while line:
+            self._hear()
+            yield from _done(line)
+
+    def judge(self, job: Job, known: AbstractSet[str]) -> PageResult:
+        """Judge a page here and now, but for those of its objects that are known."""
+        return judged(self._judge, job.page, job.plan, known)
+
+    def _next(self, coming: Iterator[Job | T], line: deque[_Task | T]) -> Job | T | None:
+        """The next item, once there is a worker without a page and what waits for the first of the line is not too much."""
+        while self._workers:
+            if self._free() and (len(line) < self._count + _AHEAD or _is_done(line[0])):
+                break
+            self._hear()
+        return next(coming, None)
+
+    def _taken(self, job: Job) -> _Task:
+        """A job that is done, or in somebody's hands."""
+        self._bytes += len(job.page.data)
+        if self._count and not self._workers and self._bytes > self._little:
+            self._begin()
+        free = self._free()
+        if free is None:
+            return _Task(job, self.judge(job, frozenset()))
+        task = _Task(job)
+        self._give(free, task)
+        return task
+
+    def _free(self) -> _Worker | None:
+        return next((worker for worker in self._workers if worker.task is None), None)
+
+    def _begin(self) -> None:
+        """Fork; what is there by now stays, and nobody looks through it for garbage, which would copy it."""
+        try:
+            with self._paused():
+                gc.freeze()
+                self._workers.extend(self._forked() for _ in repeat(None, self._count))
+        except OSError:
+            self._count = len(self._workers)
+
+    def _forked(self) -> _Worker:
+        """A new worker. Raises OSError when the system has no room for it."""
+        import multiprocessing  # noqa: PLC0415 - nothing is imported before it is needed
+
+        context = multiprocessing.get_context("fork")
+        ours, theirs = context.Pipe()
+        others = (ours, *(worker.connection for worker in self._workers))
+        process = context.Process(
+            target=serve, args=(theirs, self._judge, self._plans, self._relay, others), daemon=True
+        )
+        with _forking(), theirs:
+            process.start()
+        return _Worker(process, ours)
+
+    def _hear(self) -> None:
+        """Wait until a worker has something to say."""
+        from multiprocessing.connection import wait  # noqa: PLC0415 - nothing is imported before it is needed
+
+        busy = [worker for worker in self._workers if worker.task]
+        ready = wait([worker.connection for worker in busy])
+        for worker in busy:
+            if worker.connection in ready:
+                self._listen(worker)
+
+    def _listen(self, worker: _Worker) -> None:
+        try:
+            said: PageResult | Asked = worker.connection.recv()
+            if isinstance(said, Asked):
+                worker.connection.send(self._relay.reply(said))
+                return
+        except (EOFError, OSError):
+            self._lost(worker)
+            return
+        if worker.task:
+            worker.task.result = said
+        worker.task = None
+
+    def _give(self, worker: _Worker, task: _Task) -> None:
+        worker.task = task
+        page = task.job.page
+        try:
+            worker.connection.send((page.kind, page.number))
+            worker.connection.send_bytes(page.data)
+        except OSError:
+            self._lost(worker)
+
+    def _lost(self, worker: _Worker) -> None:
+        """Another one takes the place and the page of a worker that died; a page with which two died is a gap."""
+        why = _end(worker)
+        self._workers.remove(worker)
+        try:
+            with self._paused():
+                self._workers.append(another := self._forked())
+        except OSError:
+            self._count = len(self._workers)
+            another = None
+        task = worker.task
+        if task is None:
+            return
+        task.deaths += 1
+        if another and task.deaths < _ATTEMPTS:
+            self._give(another, task)
+        else:
+            task.result = unjudged(task.job.page, f"the process that judged it ended before it was done ({why})")
+
+
+def _done(line: deque[_Task | T]) -> Iterator[Judged | T]:
+    while line and _is_done(line[0]):
+        item = line.popleft()
+        if not isinstance(item, _Task):
+            yield item
+        elif item.result:
+            yield Judged(item.job, item.result)
+
+
+def _is_done(item: object) -> bool:
+    return not isinstance(item, _Task) or item.result is not None
+
+
+def _end(worker: _Worker) -> str:
+    """End a worker, if it has not ended; how it has."""
+    worker.connection.close()
+    worker.process.kill()
+    worker.process.join()
+    code = worker.process.exitcode or 0
+    return signal.Signals(-code).name if code < 0 else f"exit code {code}"
+
+
+@contextmanager
+def _forking() -> Iterator[None]:
+    """A block in which interrupts wait: a worker that was just born would take them for its own.
+
+    Python warns of forks beside other threads. None of ours runs; one of a program around this is its own affair.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTS)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -1,0 +1,94 @@
+"""What a worker does: a page in, its outcomes out, until its parent is gone."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+import signal
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, NoReturn
+
+from scanner.audit.page import PageEvaluator
+from scanner.model.outcome import Gap, GapKind
+from scanner.model.resource import Kind, Page
+from scanner.model.scan import PageResult
+from scanner.policies.plan import KindPlan
+from scanner.scan.workers.relay import Relay
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
+INTERRUPTS: Final = (signal.SIGINT, signal.SIGTERM)
+_GARBAGE: Final = 20_000
+"""Containers among which a worker looks for cycles: what decoding makes is gone by itself, soon."""
+
+_SET_DEATH_SIGNAL: Final = 1
+
+
+def judged(judge: PageEvaluator, page: Page, plan: KindPlan, known: AbstractSet[str] = frozenset()) -> PageResult:
+    """What comes of a page. A fault of ours is a gap: it must not pass for a verdict, nor stop the scan."""
+    try:
+        return judge.page(page, plan, known)
+    except Exception as error:  # noqa: BLE001 - see above
+        return unjudged(page, f"internal error: {type(error).__name__}; please report it")
+
+
+def unjudged(page: Page, why: str) -> PageResult:
+    """What comes of a page that could not be judged."""
+    where = f"{page.kind.api_version}/{page.kind.kind}"
+    gap = Gap(GapKind.OBJECT, where, f"page {page.number} was not judged: {why}")
+    return PageResult(page.kind.api_version, page.kind.kind, page.number, objects=0, evaluated=0, gaps=(gap,))
+
+
+def serve(
+    parent: Connection,
+    judge: PageEvaluator,
+    plans: Mapping[Kind, KindPlan],
+    relay: Relay,
+    others: Iterable[Connection],
+) -> NoReturn:
+    """Judge what comes until the parent is gone; interrupts are its business, and so is every word to the user.
+
+    `others` are ends of the parent's: whoever keeps them open would not see it go.
+    """
+    code = 1
+    try:
+        for number in INTERRUPTS:
+            signal.signal(number, signal.SIG_IGN)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, INTERRUPTS)
+        for connection in others:
+            connection.close()
+        _die_with_parent()
+        relay.through(parent)
+        settle()
+        with suppress(EOFError, OSError):
+            while True:
+                _answer(parent, judge, plans)
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def settle() -> None:
+    """Leave what is there now as it is, and shared with the parent: nobody looks through it for garbage."""
+    gc.freeze()
+    gc.set_threshold(_GARBAGE)
+
+
+def _die_with_parent() -> None:
+    """A parent that is killed takes its workers along; where the system knows no such wish, they find out by themselves."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)
+
+
+def _answer(parent: Connection, judge: PageEvaluator, plans: Mapping[Kind, KindPlan]) -> None:
+    kind, number = parent.recv()
+    page = Page(kind, number, parent.recv_bytes())
+    result = judged(judge, page, plans[kind])
+    try:
+        parent.send(result)
+    except (ValueError, TypeError, AttributeError) as error:
+        parent.send(unjudged(page, f"internal error: {type(error).__name__}; please report it"))

@@ -1,0 +1,88 @@
+"""Questions to the cluster while objects are judged: only the process that has the connections can put them.
+
+A worker asks its parent, which asks the cluster, and nobody asks twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, TypeAlias
+
+from scanner.cel import Answer, Decider, Question
+from scanner.errors import AssayError, AuthorizerFailed
+from scanner.model.resource import Kind
+from scanner.mutate.schema import Schema
+from scanner.policies.mutating.mutation import Schemas
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
+Reply: TypeAlias = Answer | Schema | AssayError | None
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a worker wants to know: whether something is allowed, or how the objects of a kind are merged."""
+
+    what: Question | Kind
+
+
+class Relay:
+    """Satisfies `scanner.cel.Decider` and `Schemas`, in whatever process."""
+
+    def __init__(self, schemas: Callable[[], Schemas]) -> None:
+        """Ask these, as long as there is no parent; they are not made before that."""
+        self._schemas = cache(schemas)
+        self._decider: Decider | None = None
+        self._parent: Connection | None = None
+        self._answers: dict[Question, Answer] = {}
+        self._known: dict[Kind, Schema | None] = {}
+
+    def to(self, decider: Decider) -> Decider:
+        """Let this one decide."""
+        self._decider = decider
+        return self
+
+    def through(self, parent: Connection) -> None:
+        """Ask the parent from now on."""
+        self._parent = parent
+
+    def decide(self, question: Question) -> Answer:
+        """See Decider. Raises AuthorizerFailed."""
+        if question not in self._answers:
+            self._answers[question] = self._decided(question)
+        return self._answers[question]
+
+    def schema(self, kind: Kind) -> Schema | None:
+        """See Schemas."""
+        if kind not in self._known:
+            self._known[kind] = self._looked_up(kind)
+        return self._known[kind]
+
+    def reply(self, asked: Asked) -> Reply:
+        """What a worker is told; what is raised there if it is an error."""
+        try:
+            return self.schema(asked.what) if isinstance(asked.what, Kind) else self.decide(asked.what)
+        except AssayError as error:
+            return error
+
+    def _decided(self, question: Question) -> Answer:
+        answer = self._asked(question) if self._parent else self._decider and self._decider.decide(question)
+        if not isinstance(answer, Answer):
+            raise AuthorizerFailed("the authorizer was not asked")
+        return answer
+
+    def _looked_up(self, kind: Kind) -> Schema | None:
+        schema = self._asked(kind) if self._parent else self._schemas().schema(kind)
+        return schema if isinstance(schema, Schema) else None
+
+    def _asked(self, what: Question | Kind) -> Reply:
+        if self._parent is None:
+            return None
+        self._parent.send(Asked(what))
+        reply: Reply = self._parent.recv()
+        if isinstance(reply, AssayError):
+            raise reply
+        return reply

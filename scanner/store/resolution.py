@@ -1,0 +1,99 @@
+"""The third promise, only seeing fixes: what a scan may call resolved when it did not see it any more.
+
+Only a finding that it would have seen. What was left out, refused, broken off or not evaluated stays open. A finding of
+a kind is judged by group and kind: the objects of a group are the same in each of its versions, and if several versions
+were listed, all of them must have been listed to the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from scanner.model.outcome import Gap, GapKind
+from scanner.model.policy import BindingKey, PolicyKey
+from scanner.model.scan import Coverage, CoverageState, ScanEnd, ScanState, Scope
+
+
+@dataclass(frozen=True, slots=True)
+class UnseenFinding:
+    """An open finding that a scan did not see."""
+
+    language: str
+    policy: str
+    binding: str
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How far a scan could see. `kinds` are (group, kind) listed without any gap.
+
+    `unread` are the documents that could not be read: any object may be in one of them. What was last seen by a scan
+    that could read them may have been fixed, or may just be hidden.
+    """
+
+    nothing: bool
+    scope: Scope
+    policies: frozenset[PolicyKey]
+    bindings: frozenset[BindingKey]
+    kinds: frozenset[tuple[str, str]]
+    unread: frozenset[str] = frozenset()
+
+    def reaches(self, missing: UnseenFinding) -> bool:
+        """Whether the scan would have seen the finding if it were still there."""
+        if self.nothing or (_group(missing.api_version), missing.kind) not in self.kinds:
+            return False
+        policy = missing.language, missing.policy
+        if policy not in self.policies or (*policy, missing.binding) not in self.bindings:
+            return False
+        if not (_asked(missing.policy, self.scope.policies) and _asked(missing.binding, self.scope.bindings)):
+            return False
+        return self._reaches_namespace(missing)
+
+    def _reaches_namespace(self, missing: UnseenFinding) -> bool:
+        if not _asked(missing.namespace, self.scope.namespaces):
+            return False
+        # Leaving a namespace out may leave out the Namespace object of that name as well.
+        home = missing.name if (missing.api_version, missing.kind) == ("v1", "Namespace") else missing.namespace
+        return not any(fnmatchcase(home, pattern) for pattern in self.scope.exclude_namespaces)
+
+
+def sight_of(scope: Scope, bindings: Iterable[BindingKey], end: ScanEnd, gaps: Iterable[Gap]) -> Reach:
+    """How far the scan that asked for `scope` and ended as `end` could see."""
+    gaps = tuple(gaps)
+    return Reach(
+        nothing=end.state is ScanState.FAILED or bool(scope.selector),
+        scope=scope,
+        policies=frozenset(end.evaluated_policies),
+        bindings=frozenset(bindings),
+        kinds=_complete_kinds(end.coverage, gaps),
+        unread=frozenset(gap.where for gap in gaps if gap.kind is GapKind.DOCUMENT),
+    )
+
+
+def _complete_kinds(coverage: Iterable[Coverage], gaps: tuple[Gap, ...]) -> frozenset[tuple[str, str]]:
+    listed: dict[tuple[str, str], bool] = {}
+    for line in coverage:
+        key = (_group(line.api_version), line.kind)
+        complete = line.state is CoverageState.LISTED and not any(_concerns(gap, line) for gap in gaps)
+        listed[key] = listed.get(key, True) and complete
+    return frozenset(key for key, complete in listed.items() if complete)
+
+
+def _concerns(gap: Gap, line: Coverage) -> bool:
+    """Whether a gap is about a kind or its objects: `where` begins with apiVersion/Kind."""
+    kind = f"{line.api_version}/{line.kind}"
+    return gap.where.startswith(kind) and not gap.where[len(kind) : len(kind) + 1].isalnum()
+
+
+def _asked(name: str, patterns: tuple[str, ...]) -> bool:
+    return not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _group(api_version: str) -> str:
+    return api_version.rpartition("/")[0]

@@ -1,0 +1,56 @@
+"""Which scan saw which finding: read off the rows, never stored one by one.
+
+A scan saw a finding when the finding's row covers the scan's revision and the scan did not leave it unchecked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, Select, and_, select
+
+from scanner.store.row_ids import RowIdSet, unpacked
+from scanner.store.tables import FINDINGS, OPEN, SCANS, UNCHECKED
+
+
+@dataclass(frozen=True, slots=True)
+class MergedScan:
+    """A scan in its cluster's history, and the findings that it left unchecked."""
+
+    revision: int
+    unchecked: RowIdSet
+
+    def saw(self, number: int, since: int) -> bool:
+        """Whether it saw the finding of an open row, given the row's number and first revision."""
+        return since <= self.revision and number not in self.unchecked
+
+
+def merged_scans(connection: Connection, cluster: int, *, after: int, before: int) -> Iterator[MergedScan]:
+    """The merged scans between two revisions, both left out, newest first."""
+    wanted = (
+        select(SCANS.c.revision, UNCHECKED.c.findings)
+        .outerjoin(UNCHECKED, UNCHECKED.c.scan == SCANS.c.number)
+        .where(and_(SCANS.c.cluster == cluster, SCANS.c.revision > after, SCANS.c.revision < before))
+        .order_by(SCANS.c.revision.desc())
+    )
+    with connection.execute(wanted) as rows:
+        for revision, data in rows:
+            yield MergedScan(revision, unpacked(data))
+
+
+def last_seen(connection: Connection, cluster: int, numbers: Sequence[int], *, before: int) -> dict[int, list[int]]:
+    """For findings that are open just before a revision: by which revision each was seen last."""
+    found: dict[int, list[int]] = {}
+    wanted = list(numbers)
+    for scan in merged_scans(connection, cluster, after=0, before=before):
+        if not wanted:
+            break
+        found[scan.revision] = [number for number in wanted if number not in scan.unchecked]
+        wanted = [number for number in wanted if number in scan.unchecked]
+    return {revision: seen for revision, seen in found.items() if seen}
+
+
+def open_findings(cluster: int) -> Select[int]:
+    """The numbers of a cluster's open findings."""
+    return select(FINDINGS.c.id).where(FINDINGS.c.cluster == cluster, FINDINGS.c.until == OPEN)
