@@ -37,7 +37,7 @@ def main() -> int:
     parser.add_argument("--only", default="")
     arguments = parser.parse_args()
     if not arguments.cases.is_dir():
-        sys.stderr.write(f"{absent('all')}, or with CASES=DIR\n")
+        sys.stderr.write(f"{absent('all', arguments.cases)}, or with CASES=DIR\n")
     for name, result in run(arguments.cases, arguments.only):
         sys.stdout.write(f"{name} {result}\n")
         sys.stdout.flush()

@@ -24,9 +24,9 @@ def folder() -> Path:
     return Path(os.environ.get("ASSAY_CONFORMANCE", DEFAULT))
 
 
-def absent(names: str) -> str:
-    """Why a test of further verdicts is skipped."""
-    return f"no further verdicts ({names}) in {folder()}; name their folder with ASSAY_CONFORMANCE"
+def absent(names: str, where: Path) -> str:
+    """The reason why further verdicts are skipped."""
+    return f"no further verdicts ({names}) in {where}; name their folder with ASSAY_CONFORMANCE"
 
 
 def files(*names: str) -> list[Path]:
@@ -42,7 +42,7 @@ def files(*names: str) -> list[Path]:
 def parameters(*names: str) -> list[Any]:
     """The parameters of a test of these files; what the other folder does not have is a skipped one, with its reason."""
     missing = [name for name in names if not (folder() / f"{name}.json.gz").exists()]
-    skipped = [pytest.param(folder(), id="further", marks=pytest.mark.skip(absent(", ".join(missing))))]
+    skipped = [pytest.param(folder(), id="further", marks=pytest.mark.skip(absent(", ".join(missing), folder())))]
     return [*(pytest.param(path, id=label(path)) for path in files(*names)), *(skipped if missing else [])]
 
 

@@ -33,7 +33,7 @@ def test_the_same_seed_makes_the_same_expressions() -> None:
     assert [*islice(refused.expressions(1), 200)] != [*islice(refused.expressions(2), 200)]
 
 
-def test_the_log_tells_the_failures_of_a_request(tmp_path: Path) -> None:
+def test_the_log_holds_the_failures_of_a_request(tmp_path: Path) -> None:
     """An event without the annotation reports none."""
     log = AuditLog(tmp_path / "audit.log")
     log.path.write_text(line("1", "no") + line("2"))
@@ -53,4 +53,4 @@ def test_a_line_that_is_not_complete_is_read_later(tmp_path: Path) -> None:
 def test_a_policy_of_a_group_keeps_its_conditions() -> None:
     """The condition on the field manager stands before them."""
     policy = {"spec": {"matchConditions": [{"name": "own", "expression": "true"}]}}
-    assert ["recorded", "own"] == [it["name"] for it in of_group(policy, "g")["spec"]["matchConditions"]]
+    assert ["recorded", "own"] == [condition["name"] for condition in of_group(policy, "g")["spec"]["matchConditions"]]

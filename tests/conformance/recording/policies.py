@@ -13,7 +13,7 @@ from benchmarks import policies as usual
 from scanner.model.json import JsonObject
 from tests.conformance.recording.audited import AuditedServer, as_seen, of_group
 from tests.integration import examples, generated
-from tests.integration.manifests import apply, delete, violations, wait_until_enforced
+from tests.integration.manifests import Violation, apply, delete, violations, wait_until_enforced
 from tests.integration.parity import MOST_WARNED, copy_of
 from tests.integration.storable import STORABLE
 
@@ -26,7 +26,7 @@ _KEPT = ("Namespace", "CustomResourceDefinition")
 
 def record(audited: AuditedServer, seed: int, number: int) -> dict[str, Any]:
     """The policies, and so many objects of a busy cluster beside the examples and the random ones, with all failures."""
-    policies, bindings, params = _sorted(seed)
+    policies, bindings, params = _documents(seed)
     surroundings = [*_surroundings(seed), *params]
     stored = apply(audited.server, surroundings)
     cases = list(_seen(audited, _sent(seed, number)))
@@ -58,13 +58,15 @@ def _add_failures(
     for case, group in product(cases, sorted(set(groups.values()))):
         warnings = audited.create(case["sent"], group).warnings()
         assert sum(map(len, warnings)) < MOST_WARNED, f"the server may have cut the warnings about {case['source']}"
-        case["failures"] += [
-            {"policy": it.policy, "binding": it.binding, "expressionIndex": validation, "message": it.message}
-            for it in violations(warnings)
-        ]
+        case["failures"] += [_failure(violation, validation) for violation in violations(warnings)]
     for document in reversed(stored):
         delete(audited.server, document)
     wait_until_enforced(audited.server)
+
+
+def _failure(violation: Violation, validation: int) -> dict[str, Any]:
+    where = {"policy": violation.policy, "binding": violation.binding}
+    return {**where, "expressionIndex": validation, "message": violation.message}
 
 
 def _with_one(policy: Any, validation: int, group: str) -> Any:
@@ -77,7 +79,7 @@ def _warning(binding: Any) -> Any:
     return {**binding, "spec": {**binding["spec"], "validationActions": ["Warn"]}}
 
 
-def _sorted(seed: int) -> tuple[list[Any], list[Any], list[Any]]:
+def _documents(seed: int) -> tuple[list[Any], list[Any], list[Any]]:
     """Policies, their bindings, and the params."""
     names = [f"random-{number}" for number in range(_RANDOM)]
     documents = [*examples.policies(), *map(_usual, usual.policies()), *generated.policies(Random(seed), names)]
@@ -120,12 +122,12 @@ def _forgiving(binding: Any) -> Any:
 
 def _surroundings(seed: int) -> Iterator[Any]:
     """What must be stored before an object can be created: namespaces and definitions."""
-    known = set()
+    names = set()
     ours = chain(examples.objects("before"), examples.objects("after"), generated.objects(Random(seed)))
     for document in (generated.definition(), *ours, *(made.body for made in busy.namespaces())):
         name = document["kind"], document["metadata"]["name"]  # type: ignore[call-overload, index]
-        if document["kind"] in _KEPT and name not in known:
-            known.add(name)
+        if document["kind"] in _KEPT and name not in names:
+            names.add(name)
             yield document
 
 
