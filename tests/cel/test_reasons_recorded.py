@@ -26,7 +26,9 @@ def _explained(data: Any) -> Iterator[tuple[str, Mapping[str, object], object, c
     visible = [activation_for(document) for document in data["objects"][:_FEW]]
     for case in data["cases"]:
         _, program, policy = compiled(case)
-        for inputs in visible if program else ():
+        if program is None:
+            continue
+        for inputs in visible:
             activation = dict(inputs)
             activation["variables"] = Variables(policy.variables, activation)
             programs = {name: it.program for name, it in policy.variables.items() if it.program}

@@ -6,14 +6,14 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 from scanner.api import Auditor, InvalidManifest, InvocationResult
 from scanner.cluster.definitions import builtin_kinds
 from scanner.cluster.schemas import KnownSchemas, builtin_schemas, custom_schemas
 from scanner.model.outcome import Errored, WouldChange
 from scanner.model.resource import Kind
-from scanner.mutate.operations import Operation, apply, same
+from scanner.mutate.operations import Node, Operation, apply, same
 from scanner.policies.mutating.bind import refusal
 from tests.conformance.cases import RECORDED, Result
 from tests.conformance.policies import ADMIN, AllowAdmin
@@ -72,7 +72,7 @@ def actual(invocation_results: tuple[InvocationResult, ...], before: Any) -> dic
                     text = error.message if error.code == 500 else refusal(invocation_result.invocation, error.message)
                     return {"denied": {"code": error.code, "reason": error.reason, "message": text}}
                 case WouldChange(patch=patch):
-                    after = apply([Operation(one.op, one.path, one.value) for one in patch], after)
+                    after = apply([Operation(one.op, one.path, cast("Node", one.value)) for one in patch], after)
                 case _:
                     pass
     return {"changed": False} if after is before else {"changed": True, "object": after}

@@ -9,6 +9,7 @@ from typing import Any
 from scanner.api import Auditor, InvalidManifest, InvocationResult
 from scanner.cel import Answer, Question
 from scanner.cluster.definitions import builtin_kinds, definition_of
+from scanner.model.json import JsonObject
 from scanner.model.outcome import CheckKind, Errored, Passed, Violated
 from scanner.model.resource import Kind, UserInfo
 from tests.conformance.cases import Result
@@ -198,7 +199,7 @@ def policy_of(validation: dict[str, str]) -> Any:
 def _auditor(manifest: Any, data: Any) -> tuple[Auditor | None, tuple[str, ...] | None]:
     metadata = data["params"]["metadata"]
     reference = {"name": metadata["name"], "namespace": metadata["namespace"], "parameterNotFoundAction": "Deny"}
-    binding = {
+    binding: JsonObject = {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "ValidatingAdmissionPolicyBinding",
         "metadata": {"name": "case"},

@@ -409,7 +409,7 @@ def _question(name: str, about: str, text: str, spec: Json, variables: tuple[tup
 def _policies(spec: Json) -> Iterator[Question]:
     """Policies whose other parts a release could take differently."""
     conditions: Json = [{"name": "c", "expression": "variables.v == 1"}]
-    one: Json = [{"name": "v", "expression": "1"}]
+    one: list[Json] = [{"name": "v", "expression": "1"}]
     failing: Json = [{"expression": "false"}]
     parts: dict[str, dict[str, Json]] = {
         "condition-with-variable": {"matchConditions": conditions, "variables": one, "validations": failing},

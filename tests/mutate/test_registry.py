@@ -25,7 +25,7 @@ def live(api_version: str, kind: str, **parts: Json) -> tuple[Schema, JsonObject
     """An object with its defaults, and its schema."""
     group, _, version = api_version.rpartition("/")
     schema = builtin_schemas()[group, version, kind]
-    document = {
+    document: JsonObject = {
         "apiVersion": api_version,
         "kind": kind,
         "metadata": {"name": "x", "uid": "u", "labels": LABELS},
@@ -232,8 +232,13 @@ def test_what_the_server_makes_of_a_change_is_the_change(
 
 def bare_pod() -> tuple[Schema, JsonObject]:
     """A pod as it stands in a file, without its defaults."""
-    container = {"name": "c", "image": "a:1", "resources": {"limits": {"cpu": "1"}}}
-    document = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}, "spec": {"containers": [container]}}
+    container: JsonObject = {"name": "c", "image": "a:1", "resources": {"limits": {"cpu": "1"}}}
+    document: JsonObject = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "x"},
+        "spec": {"containers": [container]},
+    }
     return builtin_schemas()["", "v1", "Pod"], document
 
 
