@@ -9,7 +9,16 @@ from scanner.cel.analysis.flows import Flow, followed
 from scanner.cel.analysis.wrapper_differences import Difference, wrapper_differences
 from scanner.cel.checking.env import AUTHORIZATION, PARAMS, Environment
 from scanner.cel.checking.patches import JSON_PATCH, OBJECT, PATCH_LIST, for_patches
-from scanner.cel.cost.extent import (
+from scanner.cel.cost.meter import PER_CALL_LIMIT
+from scanner.cel.errors import CompileError, CostExceeded, EvaluationError, TooLarge
+from scanner.cel.explanation.outline import Part, outline
+from scanner.cel.explanation.places import Place
+from scanner.cel.explanation.reasons import Explanation, Reason, explain
+from scanner.cel.functions.authorizer import Answer, Authorizer, Decider, Question, Remembering, Subject
+from scanner.cel.program import Measured, Program, compile
+from scanner.cel.syntax.parser import LARGEST
+from scanner.cel.types.type_system import BOOL, DYN, NULL, STRING, Type
+from scanner.cel.values.extent import (
     BOUNDLESS,
     LARGEST_SIZE,
     NOTHING,
@@ -20,15 +29,6 @@ from scanner.cel.cost.extent import (
     size_of_document,
     widest_of,
 )
-from scanner.cel.cost.prices import PER_CALL_LIMIT
-from scanner.cel.errors import CompileError, CostExceeded, EvaluationError, TooLarge
-from scanner.cel.explanation.outline import Part, outline
-from scanner.cel.explanation.places import Place
-from scanner.cel.explanation.reasons import Explanation, Reason, explain
-from scanner.cel.functions.authorizer import Answer, Authorizer, Decider, Question, Remembering, Subject
-from scanner.cel.program import Measured, Program, compile
-from scanner.cel.syntax.parser import LARGEST
-from scanner.cel.types.type_system import BOOL, DYN, NULL, STRING, Type
 from scanner.cel.values.list_kinds import Making, Notes, noting
 from scanner.cel.values.values import (
     Duration,

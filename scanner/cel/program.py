@@ -12,8 +12,7 @@ from scanner.cel.analysis.constants import fold
 from scanner.cel.checking.checker import check
 from scanner.cel.checking.validators import validate
 from scanner.cel.cost import bounds, metered
-from scanner.cel.cost.meter import Meter
-from scanner.cel.cost.prices import PER_CALL_LIMIT
+from scanner.cel.cost.meter import PER_CALL_LIMIT, Meter
 from scanner.cel.errors import CompileError, CostExceeded, EvaluationError, InstantiationError, Interrupted, TooLarge
 from scanner.cel.evaluation import exact
 from scanner.cel.evaluation.frame import MISSING
@@ -33,9 +32,9 @@ if TYPE_CHECKING:
     from scanner.cel.checking.checker import Checked
     from scanner.cel.checking.env import Environment
     from scanner.cel.cost.bounds import Bound
-    from scanner.cel.cost.extent import SizeBound
     from scanner.cel.syntax.tree import Node
     from scanner.cel.types.type_system import Type
+    from scanner.cel.values.extent import SizeBound
     from scanner.cel.values.values import Value
 
 

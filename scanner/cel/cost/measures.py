@@ -11,45 +11,28 @@ from copy import copy
 from typing import TYPE_CHECKING, TypeAlias
 
 from scanner.cel.analysis.go_values import refusal
-from scanner.cel.cost import prices
-from scanner.cel.cost.prices import LIST_COST, MAP_COST, STRUCT_COST, WRAP
 from scanner.cel.errors import EvaluationError, EvaluationStopped
 from scanner.cel.evaluation import tracker_panics
 from scanner.cel.evaluation.frame import MISSING
 from scanner.cel.evaluation.operators import is_member
+from scanner.cel.functions.pricing import LIST_COST, MAP_COST, NO_WORK, STRUCT_COST, UNIT, WRAP, size
 from scanner.cel.values import list_kinds, runtime
 from scanner.cel.values.values import NONE, KeyedMap, Optional, Value, make_map, without
 
 if TYPE_CHECKING:
     from scanner.cel.analysis.constants import Key
+    from scanner.cel.checking.checker import Resolution
     from scanner.cel.cost.meter import Meter
-    from scanner.cel.cost.prices import Price, Seen
     from scanner.cel.evaluation.selections import Rewrap
+    from scanner.cel.functions.pricing import Outcome
+    from scanner.cel.releases import Version
 
-Frame: TypeAlias = "list[Seen]"
-Measure: TypeAlias = "Callable[[Frame, Meter], Seen]"
+Frame: TypeAlias = "list[Outcome]"
+Measure: TypeAlias = "Callable[[Frame, Meter], Outcome]"
 Step: TypeAlias = "tuple[Measure | None, Value, bool]"
 """One selection: a computed key or a constant one, and whether it is optional."""
 _MINUS_ONE = WRAP - 1
 """What a presence test gives back for the reading; on a conditional, whose reading has cost nothing, too."""
-_DEEP = frozenset(
-    [
-        "_==_",
-        "_!=_",
-        "@in",
-        "format",
-        "indexOf",
-        "lastIndexOf",
-        "distinct",
-        "sets.contains",
-        "sets.equivalent",
-        "sets.intersects",
-    ]
-)
-"""Functions that may look at everything inside their arguments."""
-_COMPARING = 2
-_PRINTING = 4
-"""How much slower than an iteration it is to compare a value, and to print it."""
 
 
 class Unset:
@@ -61,7 +44,7 @@ class Unset:
         self._start = start
         self._grows = grows
 
-    def first(self, frame: Frame, meter: Meter) -> Seen:
+    def first(self, frame: Frame, meter: Meter) -> Outcome:
         """Return the first value; where the fold adds to it, one that nothing else can see."""
         value = self._start(frame, meter)
         if not self._grows or value:
@@ -82,7 +65,7 @@ def constant(value: Value) -> Measure:
 def charged(raw: Measure) -> Measure:
     """Charge for reading what is read."""
 
-    def measure(frame: Frame, meter: Meter) -> Seen:
+    def measure(frame: Frame, meter: Meter) -> Outcome:
         value = raw(frame, meter)
         meter.spend(1)
         return value
@@ -93,7 +76,7 @@ def charged(raw: Measure) -> Measure:
 def refunded(presence: Measure) -> Measure:
     """Take back what reading would have cost."""
 
-    def measure(frame: Frame, meter: Meter) -> Seen:
+    def measure(frame: Frame, meter: Meter) -> Outcome:
         value = presence(frame, meter)
         meter.spend(_MINUS_ONE)
         return value
@@ -104,7 +87,7 @@ def refunded(presence: Measure) -> Measure:
 def root(slot: int, name: str) -> Measure:
     """Read a declared variable."""
 
-    def measure(frame: Frame, _meter: Meter) -> Seen:
+    def measure(frame: Frame, _meter: Meter) -> Outcome:
         value = frame[slot]
         return EvaluationError(f"no such attribute(s): {name}") if value is MISSING else value
 
@@ -114,7 +97,7 @@ def root(slot: int, name: str) -> Measure:
 def variable(slot: int, again: Rewrap) -> Measure:
     """Read a variable of a comprehension."""
 
-    def measure(frame: Frame, meter: Meter) -> Seen:
+    def measure(frame: Frame, meter: Meter) -> Outcome:
         value = frame[slot]
         if type(value) is Unset:
             value = frame[slot] = value.first(frame, meter)
@@ -126,7 +109,7 @@ def variable(slot: int, again: Rewrap) -> Measure:
 def reading(operand: Measure, again: Rewrap) -> Measure:
     """Read a branch of a conditional that is no selection."""
 
-    def measure(frame: Frame, meter: Meter) -> Seen:
+    def measure(frame: Frame, meter: Meter) -> Outcome:
         value = operand(frame, meter)
         return _reread(value, again) if type(value) is Optional else value
 
@@ -136,7 +119,7 @@ def reading(operand: Measure, again: Rewrap) -> Measure:
 def native_key(key: Measure) -> Measure:
     """Name what cannot be a key or an index as Go does."""
 
-    def measure(frame: Frame, meter: Meter) -> Seen:
+    def measure(frame: Frame, meter: Meter) -> Outcome:
         value = key(frame, meter)
         why = "" if isinstance(value, EvaluationError) else refusal(value)
         return EvaluationError(why) if why else value
@@ -147,7 +130,7 @@ def native_key(key: Measure) -> Measure:
 def copied(key: Measure) -> Measure:
     """Make a list or map of its own."""
 
-    def measure(frame: Frame, meter: Meter) -> Seen:
+    def measure(frame: Frame, meter: Meter) -> Outcome:
         value = key(frame, meter)
         return copy(value) if type(value) is dict or type(value) is list else value
 
@@ -161,7 +144,7 @@ def _reread(optional: Optional, again: Rewrap) -> Optional:
 def follow(base: Measure, steps: tuple[Step, ...], again: Rewrap, *, step_cost: int) -> Measure:
     """Follow a path, and pay the toll for each step."""
 
-    def measure(frame: Frame, meter: Meter) -> Seen:
+    def measure(frame: Frame, meter: Meter) -> Outcome:
         start = base(frame, meter)
         if isinstance(start, EvaluationError):
             return start
@@ -174,7 +157,7 @@ def follow(base: Measure, steps: tuple[Step, ...], again: Rewrap, *, step_cost: 
     return measure
 
 
-_Reached: TypeAlias = "tuple[tuple[Seen] | None, bool]"
+_Reached: TypeAlias = "tuple[tuple[Outcome] | None, bool]"
 
 
 def _reach(value: Value, steps: tuple[Step, ...], place: tuple[Frame, Meter, int], again: Rewrap) -> _Reached:
@@ -198,7 +181,7 @@ def _reach(value: Value, steps: tuple[Step, ...], place: tuple[Frame, Meter, int
     return (value,), is_optional
 
 
-def _indexed(container: Value, key: Seen) -> Seen:
+def _indexed(container: Value, key: Outcome) -> Outcome:
     if isinstance(key, EvaluationError):
         return key
     try:
@@ -209,7 +192,7 @@ def _indexed(container: Value, key: Seen) -> Seen:
         return error
 
 
-def _tried(container: Value, key: Seen) -> tuple[Seen] | None:
+def _tried(container: Value, key: Outcome) -> tuple[Outcome] | None:
     if isinstance(key, EvaluationError):
         return (key,)
     try:
@@ -223,7 +206,7 @@ def _tried(container: Value, key: Seen) -> tuple[Seen] | None:
 def has(base: Measure, steps: tuple[Step, ...], field: str, again: Rewrap, *, keep: bool, step_cost: int) -> Measure:
     """Measure a presence test; `keep`: in a branch, what an optional path leads to stays an optional."""
 
-    def measure(frame: Frame, meter: Meter) -> Seen:
+    def measure(frame: Frame, meter: Meter) -> Outcome:
         start = base(frame, meter)
         if isinstance(start, EvaluationError):
             return start
@@ -253,7 +236,7 @@ def logic(terms: tuple[Measure, ...], *, stop: bool) -> Measure:
     """Evaluate until an operand decides; the leftmost error is the result when none does."""
     passing = not stop
 
-    def measure(frame: Frame, meter: Meter) -> Seen:
+    def measure(frame: Frame, meter: Meter) -> Outcome:
         failure: EvaluationError | None = None
         for term in terms:
             value = term(frame, meter)
@@ -269,7 +252,7 @@ def logic(terms: tuple[Measure, ...], *, stop: bool) -> Measure:
 def choice(condition: Measure, yes: Measure, no: Measure) -> Measure:
     """Measure a conditional, which is free itself."""
 
-    def measure(frame: Frame, meter: Meter) -> Seen:
+    def measure(frame: Frame, meter: Meter) -> Outcome:
         value = condition(frame, meter)
         if value is True:
             return yes(frame, meter)
@@ -283,7 +266,7 @@ def choice(condition: Measure, yes: Measure, no: Measure) -> Measure:
 def not_strictly_false(operand: Measure) -> Measure:
     """Measure what keeps a loop going."""
 
-    def measure(frame: Frame, meter: Meter) -> Seen:
+    def measure(frame: Frame, meter: Meter) -> Outcome:
         value = operand(frame, meter)
         meter.spend(1)
         return value if type(value) is bool else True
@@ -294,7 +277,7 @@ def not_strictly_false(operand: Measure) -> Measure:
 def alternative(optional: Measure, other: Measure, *, value: bool, strict: bool) -> Measure:
     """Evaluate `or` and `orValue`; what is no optional passes until 1.36."""
 
-    def measure(frame: Frame, meter: Meter) -> Seen:
+    def measure(frame: Frame, meter: Meter) -> Outcome:
         found = optional(frame, meter)
         if type(found) is not Optional:
             return runtime.no_overload() if strict and not isinstance(found, EvaluationError) else found
@@ -311,36 +294,37 @@ def alternative(optional: Measure, other: Measure, *, value: bool, strict: bool)
 class Applied:
     """A function as one call applies it, and what that costs."""
 
-    __slots__ = ("_is_deep", "_late", "_name", "_rule", "_run", "_tracked")
+    __slots__ = ("_late", "_rule", "_run", "_tracker", "_work")
 
-    def __init__(self, name: str, run: Callable[..., Value], tracked_overload: str, price: Price) -> None:
-        self._name = name
+    def __init__(self, call: Resolution, version: Version, run: Callable[..., Value]) -> None:
+        price = call.function.price(call.overload_ids, version) or UNIT
         self._run = run
-        self._tracked = tracked_overload
+        self._tracker = tracker_panics.tracker_of(call)
         self._rule = price.rule
         self._late = price.late
-        self._is_deep = name in _DEEP
+        self._work = NO_WORK if call.function.cost is None else call.function.cost.work
 
-    def to(self, seen: tuple[Seen, ...], meter: Meter) -> Seen:
+    def to(self, arguments: tuple[Outcome, ...], meter: Meter) -> Outcome:
         """Return the result for arguments that are all evaluated; the call is paid for whatever they are.
 
         What can be charged before the work is done is: then nothing is done that the limit forbids.
         """
-        failure = next((one for one in seen if isinstance(one, EvaluationError)), None)
-        if self._tracked:
-            tracker_panics.look_at(self._tracked, seen)
+        failure = next((argument for argument in arguments if isinstance(argument, EvaluationError)), None)
+        if self._tracker is not None:
+            tracker_panics.track(self._tracker, arguments)
         if self._late:
-            result = self._called(seen, meter) if failure is None else failure
-            meter.spend(self._rule(seen, result))
+            result = self._called(arguments, meter) if failure is None else failure
+            meter.spend(self._rule(arguments, result))
             return result
-        meter.spend(self._rule(seen, None))
-        return self._called(seen, meter) if failure is None else failure
+        meter.spend(self._rule(arguments, None))
+        return self._called(arguments, meter) if failure is None else failure
 
-    def _called(self, values: tuple[Value, ...], meter: Meter) -> Seen:
-        if self._is_deep:
-            compares = self._name in ("_==_", "_!=_")
-            meter.walk(_shortest(values) if compares else values, _PRINTING if self._name == "format" else _COMPARING)
-        meter.check_result_size(self._name, values)
+    def _called(self, values: tuple[Value, ...], meter: Meter) -> Outcome:
+        work = self._work
+        if work.weight:
+            meter.walk(_shortest(values) if work.shortest else values, work.weight)
+        if work.characters is not None:
+            meter.make_text(work.characters(values))
         try:
             value = self._run(*values)
             return value if self._run is grown else meter.limit_size(value)
@@ -352,7 +336,7 @@ class Applied:
 
 def _shortest(values: tuple[Value, ...]) -> tuple[Value, ...]:
     """Return the operand of a comparison that ends it first."""
-    return (min(values, key=prices.size),)
+    return (min(values, key=size),)
 
 
 def apply_to_all(applied: Applied, arguments: tuple[Measure, ...]) -> Measure:
@@ -369,12 +353,12 @@ def apply_to_all(applied: Applied, arguments: tuple[Measure, ...]) -> Measure:
 def compare_sum(usual: Applied, joined: Applied, left: Measure, right: Measure) -> Measure:
     """Compare what may be a list that `+` has joined, whose comparison is another one."""
 
-    def measure(frame: Frame, meter: Meter) -> Seen:
+    def measure(frame: Frame, meter: Meter) -> Outcome:
         with list_kinds.noted() as notes:
-            one = left(frame, meter)
-        other = right(frame, meter)
-        is_joined = notes.of(one) is list_kinds.Making.JOINING
-        return (joined if is_joined else usual).to((one, other), meter)
+            first = left(frame, meter)
+        second = right(frame, meter)
+        is_joined = notes.of(first) is list_kinds.Making.JOINING
+        return (joined if is_joined else usual).to((first, second), meter)
 
     return measure
 
@@ -383,14 +367,14 @@ def apply_in_turn(applied: Applied, arguments: tuple[Measure, ...]) -> Measure:
     """Apply a function whose arguments are not evaluated any more after an error; then the call is not paid for."""
     *others, last = arguments
 
-    def measure(frame: Frame, meter: Meter) -> Seen:
-        seen: list[Seen] = []
+    def measure(frame: Frame, meter: Meter) -> Outcome:
+        values: list[Outcome] = []
         for argument in others:
             value = argument(frame, meter)
             if isinstance(value, EvaluationError):
                 return value
-            seen.append(value)
-        return applied.to((*seen, last(frame, meter)), meter)
+            values.append(value)
+        return applied.to((*values, last(frame, meter)), meter)
 
     return measure
 
@@ -414,7 +398,7 @@ def grown(accumulated: Value, more: Value) -> Value:
 def membership(element: Measure, members: frozenset[Key]) -> Measure:
     """Look a value up in a constant list, free of charge."""
 
-    def measure(frame: Frame, meter: Meter) -> Seen:
+    def measure(frame: Frame, meter: Meter) -> Outcome:
         value = element(frame, meter)
         return value if isinstance(value, EvaluationError) else is_member(value, members)
 
@@ -427,7 +411,7 @@ def membership(element: Measure, members: frozenset[Key]) -> Measure:
 def list_of(entries: tuple[tuple[Measure, bool], ...]) -> Measure:
     """Make a list."""
 
-    def build(frame: Frame, meter: Meter) -> Seen:
+    def build(frame: Frame, meter: Meter) -> Outcome:
         found: list[Value] = []
         for element, optional in entries:
             value = element(frame, meter)
@@ -448,7 +432,7 @@ def list_of(entries: tuple[tuple[Measure, bool], ...]) -> Measure:
 def map_of(entries: tuple[tuple[Measure, Measure, bool], ...]) -> Measure:
     """Make a map."""
 
-    def build(frame: Frame, meter: Meter) -> Seen:
+    def build(frame: Frame, meter: Meter) -> Outcome:
         found: list[tuple[Value, Value]] = []
         for key_of, value_of, optional in entries:
             key = key_of(frame, meter)
@@ -471,7 +455,7 @@ def struct_of(
 ) -> Measure:
     """Make an object; `converts`: all that is in its fields is looked at."""
 
-    def build(frame: Frame, meter: Meter) -> Seen:
+    def build(frame: Frame, meter: Meter) -> Outcome:
         found: dict[str, Value] = {}
         for name, value_of, optional in fields:
             value = _entry(name, value_of(frame, meter), optional=optional)
@@ -487,7 +471,7 @@ def struct_of(
     return _built(build, STRUCT_COST)
 
 
-def _made(make: Callable[[dict[str, Value]], Value], fields: dict[str, Value]) -> Seen:
+def _made(make: Callable[[dict[str, Value]], Value], fields: dict[str, Value]) -> Outcome:
     try:
         return make(fields)
     except EvaluationStopped:
@@ -497,7 +481,7 @@ def _made(make: Callable[[dict[str, Value]], Value], fields: dict[str, Value]) -
 
 
 def _built(build: Measure, price: int) -> Measure:
-    def measure(frame: Frame, meter: Meter) -> Seen:
+    def measure(frame: Frame, meter: Meter) -> Outcome:
         value = build(frame, meter)
         meter.spend(price)
         return value
@@ -505,7 +489,7 @@ def _built(build: Measure, price: int) -> Measure:
     return measure
 
 
-def _entry(key: Value, value: Seen, *, optional: bool) -> EvaluationError | tuple[Value, ...]:
+def _entry(key: Value, value: Outcome, *, optional: bool) -> EvaluationError | tuple[Value, ...]:
     """Return the value of an entry, or nothing where an optional one is absent."""
     if isinstance(value, EvaluationError):
         return value
@@ -553,7 +537,7 @@ def fold(
     """Measure a comprehension as it is spelled out; no condition goes on to the end."""
     slot, unset = accumulator
 
-    def measure(frame: Frame, meter: Meter) -> Seen:
+    def measure(frame: Frame, meter: Meter) -> Outcome:
         container = over(frame, meter)
         if isinstance(container, EvaluationError):
             return container

@@ -17,13 +17,11 @@ from typing import TYPE_CHECKING, assert_never
 
 from scanner.cel.analysis.go_values import is_go_key, is_go_value, is_selection
 from scanner.cel.checking.checker import is_optional
-from scanner.cel.cost import measures, prices
+from scanner.cel.cost import measures
 from scanner.cel.cost.meter import Meter
 from scanner.cel.errors import EvaluationStopped
-from scanner.cel.evaluation import tracker_panics
 from scanner.cel.evaluation.exact import evaluates_in_turn, makes_map, may_be_sum
 from scanner.cel.evaluation.selections import as_it_is
-from scanner.cel.functions import regex
 from scanner.cel.protobuf.messages import MESSAGES
 from scanner.cel.releases import OPTIONALS_KEPT, PASSED_BY
 from scanner.cel.syntax.tree import (
@@ -45,7 +43,7 @@ if TYPE_CHECKING:
     from scanner.cel.checking.checker import Checked
     from scanner.cel.checking.env import Environment
     from scanner.cel.cost.measures import Measure, Step
-    from scanner.cel.cost.prices import Seen
+    from scanner.cel.functions.pricing import Outcome
     from scanner.cel.values.values import Value
 
 
@@ -66,7 +64,7 @@ def plan(root: Node, checked: Checked, folded: Folded, environment: Environment)
     return Planned(planner.plan(root), planner.roots, planner.size)
 
 
-def count(planned: Planned, roots: list[Seen], limit: int) -> Meter:
+def count(planned: Planned, roots: list[Outcome], limit: int) -> Meter:
     """Return a meter that has counted an evaluation, to its end or until something stopped it."""
     meter = Meter(limit)
     try:
@@ -208,11 +206,11 @@ class _Planner:
     def _terms(self, node: Call) -> tuple[Measure, ...]:
         """Return the closures of a chain of one logical operator, left to right."""
         terms: list[Measure] = []
-        waiting: list[Node] = [node]
-        while waiting:
-            term = waiting.pop()
+        stack: list[Node] = [node]
+        while stack:
+            term = stack.pop()
             if isinstance(term, Call) and term.function == node.function:
-                waiting.extend(reversed(term.arguments))
+                stack.extend(reversed(term.arguments))
             else:
                 terms.append(self.plan(term))
         return tuple(terms)
@@ -250,26 +248,21 @@ class _Planner:
 
     def _applied(self, node: Call, arguments: tuple[Measure, ...]) -> Measure:
         call = self._checked.calls[node.id]
-        name, ids = call.function.name, call.overload_ids
+        function = call.function
         pattern = self._folded.patterns.get(node.id)
-        overload_id = ids[0] if len(ids) == 1 else ""
-        applying = partial(
-            measures.Applied,
-            name,
-            tracked_overload=overload_id if tracker_panics.is_tracked(ids) else "",
-            price=prices.price(name, overload_id, self._version),
-        )
-        applied = applying(
-            self._run(node) if pattern is None else lambda *values: regex.searching(name, pattern, values)
-        )
-        if name in runtime.SUMS and may_be_sum(call.arguments[0], self._checked):
-            return measures.compare_sum(applied, applying(runtime.SUMS[name]), *arguments)
+        applying = partial(measures.Applied, call, self._version)
+        applied = applying(self._run(node))
+        if function.on_joined is not None and may_be_sum(call.arguments[0], self._checked):
+            return measures.compare_sum(applied, applying(function.on_joined), *arguments)
         if pattern is not None or evaluates_in_turn(call):
             return measures.apply_in_turn(applied, arguments)
         return measures.apply_to_all(applied, arguments)
 
     def _run(self, node: Call) -> Callable[..., Value]:
         call = self._checked.calls[node.id]
+        pattern = self._folded.patterns.get(node.id)
+        if pattern is not None and call.function.with_pattern is not None:
+            return partial(call.function.with_pattern, pattern)
         match call.function.name:
             case "_==_":
                 return runtime.equal

@@ -169,13 +169,10 @@ class _Planner:
             case "_?_:_":
                 condition, yes, no = node.arguments
                 return operators.conditional(self.plan(condition), self._branch(yes), self._branch(no))
-            case "_==_" | "_!=_" as name if may_be_sum(node.arguments[0], self._checked):
-                run = runtime.equal if name == "_==_" else runtime.unequal
-                return operators.compare_sum(name, run, *(self.plan(argument) for argument in node.arguments))
             case "_==_":
-                return operators.equal(*(self.plan(argument) for argument in node.arguments))
+                return self._compared(node, runtime.equal)
             case "_!=_":
-                return operators.unequal(*(self.plan(argument) for argument in node.arguments))
+                return self._compared(node, runtime.unequal)
             case "_[_]" | "_[?_]" | "_?._":
                 return selections.follow(*self._path(node), self._again)
             case _:
@@ -207,27 +204,37 @@ class _Planner:
         type_ = self._checked.types[node.id]
         return type_.family == "dyn" or is_optional(type_)
 
+    def _compared(self, node: Call, run: Callable[[Value, Value], Value]) -> Evaluate:
+        """Plan a comparison; that of a joined list is another one."""
+        left, right = (self.plan(argument) for argument in node.arguments)
+        on_joined = self._checked.calls[node.id].function.on_joined
+        if on_joined is not None and may_be_sum(node.arguments[0], self._checked):
+            return operators.compare_sum(run, on_joined, left, right)
+        return operators.apply_to_both(run, left, right)
+
     def _function(self, node: Call) -> Evaluate:
         resolution = self._checked.calls[node.id]
+        function = resolution.function
         arguments = tuple(self.plan(argument) for argument in resolution.arguments)
         pattern = self._folded.patterns.get(node.id)
-        if pattern is not None:
-            return operators.search(resolution.function.name, pattern, arguments)
+        if pattern is not None and function.with_pattern is not None:
+            return operators.search(function.with_pattern, pattern, arguments)
         members = self._folded.sets.get(node.id)
         if members is not None:
             return operators.membership(arguments[0], members)
-        match resolution.function.name:
+        match function.name:
             case "or":
                 return operators.either(*arguments, strict=self._strict)
             case "orValue":
                 return operators.either_value(*arguments, strict=self._strict)
-        if resolution.function.name == "@in" and makes_map(resolution.arguments[1]):
-            return operators.apply_to_both(runtime.is_key, *arguments)
-        run = resolution.function.runner(resolution.overload_ids)
-        if resolution.function.name == "@in" and may_be_sum(resolution.arguments[0], self._checked):
-            return operators.compare_sum("@in", run, *arguments)
-        if tracker_panics.is_tracked(resolution.overload_ids):
-            return operators.apply_tracked(resolution.overload_ids[0], run, arguments)
+            case "@in" if makes_map(resolution.arguments[1]):
+                return operators.apply_to_both(runtime.is_key, *arguments)
+        run = function.runner(resolution.overload_ids)
+        if function.on_joined is not None and may_be_sum(resolution.arguments[0], self._checked):
+            return operators.compare_sum(run, function.on_joined, *arguments)
+        tracker = tracker_panics.tracker_of(resolution)
+        if tracker is not None:
+            return operators.apply_tracked(tracker, run, arguments)
         return (
             operators.apply_in_turn(run, arguments)
             if evaluates_in_turn(resolution)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from scanner.cel.errors import EvaluationError, EvaluationStopped
 from scanner.cel.evaluation import tracker_panics
-from scanner.cel.functions import regex
 from scanner.cel.values import list_kinds, runtime
 from scanner.cel.values.runtime import no_overload
 from scanner.cel.values.values import Optional, UInt, Value, make_map, unhashable, without
@@ -20,6 +19,8 @@ if TYPE_CHECKING:
 
     from scanner.cel.analysis.constants import Key
     from scanner.cel.evaluation.frame import Evaluate, Frame
+    from scanner.cel.functions import regex
+    from scanner.cel.functions.declaration import Tracker
 
 
 def copied(evaluate: Evaluate) -> Evaluate:
@@ -32,9 +33,9 @@ def copied(evaluate: Evaluate) -> Evaluate:
     return copied
 
 
-def search(name: str, pattern: regex.Pattern, arguments: tuple[Evaluate, ...]) -> Evaluate:
+def search(run: Callable[..., Value], pattern: regex.Pattern, arguments: tuple[Evaluate, ...]) -> Evaluate:
     """Search with a pattern that was compiled beforehand."""
-    return lambda frame: regex.searching(name, pattern, tuple(argument(frame) for argument in arguments))
+    return lambda frame: run(pattern, *[argument(frame) for argument in arguments])
 
 
 def membership(element: Evaluate, members: frozenset[Key]) -> Evaluate:
@@ -101,16 +102,6 @@ def conditional(condition: Evaluate, yes: Evaluate, no: Evaluate) -> Evaluate:
     return evaluate
 
 
-def equal(left: Evaluate, right: Evaluate) -> Evaluate:
-    """Compare for equality."""
-    return apply_to_both(runtime.equal, left, right)
-
-
-def unequal(left: Evaluate, right: Evaluate) -> Evaluate:
-    """Compare for inequality."""
-    return apply_to_both(runtime.unequal, left, right)
-
-
 def either(optional: Evaluate, other: Evaluate, *, strict: bool) -> Evaluate:
     """Evaluate `or`; what is no optional passes until 1.36."""
 
@@ -137,18 +128,20 @@ def either_value(optional: Evaluate, other: Evaluate, *, strict: bool) -> Evalua
     return evaluate
 
 
-def compare_sum(name: str, run: Callable[..., Value], left: Evaluate, right: Evaluate) -> Evaluate:
+def compare_sum(
+    run: Callable[..., Value], on_joined: Callable[..., Value], left: Evaluate, right: Evaluate
+) -> Evaluate:
     """Compare what may be a list that `+` has joined, whose comparison is another one."""
 
     def evaluate(frame: Frame) -> Value:
         with list_kinds.noted() as notes:
-            one = _attempt(left, frame)
-        other = _attempt(right, frame)
-        for seen in (one, other):
-            if isinstance(seen, EvaluationError):
-                raise seen
-        is_joined = notes.of(one) is list_kinds.Making.JOINING
-        return runtime.SUMS[name](one, other) if is_joined else run(one, other)
+            first = _attempt(left, frame)
+        second = _attempt(right, frame)
+        for operand in (first, second):
+            if isinstance(operand, EvaluationError):
+                raise operand
+        is_joined = notes.of(first) is list_kinds.Making.JOINING
+        return on_joined(first, second) if is_joined else run(first, second)
 
     return evaluate
 
@@ -174,18 +167,18 @@ def apply_to_both(run: Callable[[Value, Value], Value], left: Evaluate, right: E
 
     def evaluate(frame: Frame) -> Value:
         try:
-            one = left(frame)
+            first = left(frame)
         except EvaluationStopped:
             raise
         except EvaluationError:
             _attempt(right, frame)
             raise
-        return run(one, right(frame))
+        return run(first, right(frame))
 
     return evaluate
 
 
-def _attempt(evaluate: Evaluate, frame: Frame) -> tracker_panics.RepeatDetector:
+def _attempt(evaluate: Evaluate, frame: Frame) -> tracker_panics.Tracked:
     """Return a value, or the error instead of raising it."""
     try:
         return evaluate(frame)
@@ -195,14 +188,14 @@ def _attempt(evaluate: Evaluate, frame: Frame) -> tracker_panics.RepeatDetector:
         return error
 
 
-def apply_tracked(overload_id: str, run: Callable[..., Value], arguments: tuple[Evaluate, ...]) -> Evaluate:
-    """Apply a function whose tracker looks at the arguments of every call before its outcome counts."""
+def apply_tracked(tracker: Tracker, run: Callable[..., Value], arguments: tuple[Evaluate, ...]) -> Evaluate:
+    """Apply a function whose tracker checks the arguments of every call before its outcome counts."""
 
     def evaluate(frame: Frame) -> Value:
-        seen = tuple([_attempt(argument, frame) for argument in arguments])
-        failed = next((one for one in seen if isinstance(one, EvaluationError)), None)
-        outcome = failed or _attempt(lambda _frame: run(*seen), frame)
-        tracker_panics.look_at(overload_id, seen)
+        tracked = tuple([_attempt(argument, frame) for argument in arguments])
+        failure = next((argument for argument in tracked if isinstance(argument, EvaluationError)), None)
+        outcome = failure or _attempt(lambda _frame: run(*tracked), frame)
+        tracker_panics.track(tracker, tracked)
         if isinstance(outcome, EvaluationError):
             raise outcome
         return outcome

@@ -24,6 +24,7 @@ from scanner.cel.evaluation import tracker_panics
 from scanner.cel.evaluation.exact import may_be_sum
 from scanner.cel.evaluation.operators import is_member
 from scanner.cel.evaluation.selections import as_it_is, reread
+from scanner.cel.functions.python_forms import Form
 from scanner.cel.generation.python_calls import at, found, keys, pairs, unforeseen, unwrapped
 from scanner.cel.generation.python_operations import Operations
 from scanner.cel.generation.python_terms import (
@@ -66,14 +67,12 @@ if TYPE_CHECKING:
     from scanner.cel.analysis.constants import Folded
     from scanner.cel.checking.checker import Checked
     from scanner.cel.checking.env import Environment
+    from scanner.cel.functions.declaration import Function
     from scanner.cel.syntax.source import Source
 
 FUNCTION = "cel"
 ARGUMENT = "activation"
 _DOCUMENTS = frozenset({"object", "oldObject", "params", "request", "namespaceObject"})
-_PARSERS = frozenset({"quantity", "semver", "ip", "cidr", "url"})
-_ONLY_ASK = frozenset({"isLessThan", "isGreaterThan", "compareTo", "containsIP", "containsCIDR", "family", "getHost"})
-"""Functions that leave their arguments as they are; arithmetic on quantities does not, until 1.36."""
 _Made = TypeVar("_Made")
 
 
@@ -572,24 +571,25 @@ class _Generator:
 
     def _function(self, node: Call) -> Term:
         resolution = self._checked.calls[node.id]
-        name, nodes = resolution.function.name, resolution.arguments
+        function, nodes = resolution.function, resolution.arguments
         pattern = self._folded.patterns.get(node.id)
-        if pattern is not None and name == "matches":
+        if pattern is not None and function.python is Form.PATTERN:
             subject = self._term(nodes[0]).code
             return Term(ast.Subscript(self._names.shared(pattern.answers, "pattern"), subject, ast.Load()), Kind.BOOL)
         members = self._folded.sets.get(node.id)
         if members is not None:
             return self._is_member(nodes[0], members)
-        special = self._special(name, nodes)
+        special = self._special(function, nodes)
         if special is not None:
             return special
-        run = resolution.function.runner(resolution.overload_ids)
-        if tracker_panics.is_tracked(resolution.overload_ids):
-            run = tracker_panics.watched(resolution.overload_ids[0], run)
-        terms = [self._argument(argument, name) for argument in nodes]
-        if len(resolution.overload_ids) == 1 and all(term.kind is Kind.PARSED for term in terms):
-            run = resolution.function.unguarded(resolution.overload_ids[0]) or run
-        return self._operations.inlined(name, terms, run) or self._applied(node, terms, run)
+        run = function.runner(resolution.overload_ids)
+        tracker = tracker_panics.tracker_of(resolution)
+        if tracker is not None:
+            run = tracker_panics.watched(tracker, run)
+        terms = [self._argument(argument, function) for argument in nodes]
+        if all(term.kind is Kind.PARSED for term in terms):
+            run = function.unguarded(resolution.overload_ids) or run
+        return self._operations.inlined(function.python, terms, run) or self._applied(node, terms, run)
 
     def _applied(self, node: Call, terms: Sequence[Term], run: Callable[..., Value]) -> Term:
         called = ast.Call(self._names.shared(run, node.function), [term.code for term in terms], [])
@@ -598,15 +598,14 @@ class _Generator:
     def _kind_of_result(self, node: Call) -> Kind:
         """Return what a call gives; what a type parameter stands for is a guess of the checker where a list came as dyn."""
         call = self._checked.calls[node.id]
-        is_guess = any(
-            one.id in call.overload_ids and one.result.family == "parameter" for one in call.function.overloads
-        )
+        candidates = (overload for overload in call.function.overloads if overload.id in call.overload_ids)
+        is_guess = any(overload.result.family == "parameter" for overload in candidates)
         return Kind.ANY if is_guess else of_type(self._checked.types[node.id])
 
-    def _argument(self, node: Node, function: str) -> Term:
-        """Return an argument; what is parsed only to be asked something is remembered by its text."""
+    def _argument(self, node: Node, function: Function) -> Term:
+        """Return an argument; what is parsed only to be read is remembered by its text."""
         call = self._checked.calls.get(node.id)
-        if call is None or call.function.name not in _PARSERS or function not in _ONLY_ASK or len(call.arguments) > 1:
+        if call is None or not (call.function.parses and function.only_reads) or len(call.arguments) > 1:
             return self._term(node)
         name = call.function.name
         parsed = self._parsers.setdefault(name, Remembered(call.function.runner(call.overload_ids)))
@@ -621,8 +620,10 @@ class _Generator:
             return Term(inside, Kind.BOOL)
         return Term(self._names.call(is_member, element.code, self._names.shared(members, "members")), Kind.BOOL)
 
-    def _special(self, name: str, nodes: Sequence[Node]) -> Term | None:
-        match name, nodes:
+    def _special(self, function: Function, nodes: Sequence[Node]) -> Term | None:
+        if function.python is Form.SAME:
+            return self._term(nodes[0])
+        match function.name, nodes:
             case "!_", [operand]:
                 return Term(ast.UnaryOp(ast.Not(), self._truth(operand)), Kind.BOOL)
             case "orValue", [optional, other]:
@@ -631,8 +632,6 @@ class _Generator:
                 return self._or(optional, other)
             case "hasValue", [optional] if self._is_optional(optional):
                 return Term(ast.UnaryOp(ast.Not(), self._walked(optional).absent), Kind.BOOL)
-            case "dyn", [operand]:
-                return self._term(operand)
             case "@in", [_, MapLiteral() | Comprehension()]:
                 raise NotGenerated
             case "@in", [element, _] if may_be_sum(element, self._checked):

@@ -160,10 +160,6 @@ def contains_sum(element: Value, container: Value) -> bool:
     return any(not unequal_sum(element, candidate) for candidate in container)
 
 
-SUMS: dict[str, Callable[[Value, Value], bool]] = {"_==_": equal_sum, "_!=_": unequal_sum, "@in": contains_sum}
-"""What compares a joined list, by function; its first operand is the list."""
-
-
 def _equal_elements(left: list[Value], right: list[Value], same: Callable[[Value, Value], bool]) -> bool:
     """Compare element by element, without a function of C in between: lists may nest thousands of levels deep."""
     for one, other in zip(left, right, strict=True):  # noqa: SIM110
