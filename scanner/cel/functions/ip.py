@@ -240,10 +240,18 @@ LIBRARY = Library(
         _about("isUnspecified", "ip_is_unspecified", "is_unspecified"),
         _about("isLoopback", "ip_is_loopback", "is_loopback"),
         Function(
-            "isLinkLocalMulticast", (member("ip_is_link_local_multicast", (IP,), BOOL, _is_link_local_multicast),)
+            "isLinkLocalMulticast",
+            (member("ip_is_link_local_multicast", (IP,), BOOL, _is_link_local_multicast),),
+            cost=ONE,
+            only_reads=True,
         ),
         _about("isLinkLocalUnicast", "ip_is_link_local_unicast", "is_link_local"),
-        Function("isGlobalUnicast", (member("ip_is_global_unicast", (IP,), BOOL, _is_global_unicast),)),
+        Function(
+            "isGlobalUnicast",
+            (member("ip_is_global_unicast", (IP,), BOOL, _is_global_unicast),),
+            cost=ONE,
+            only_reads=True,
+        ),
         Function("isIP", (Overload("is_ip", (STRING,), BOOL, _is_ip),), cost=READ),
         Function(
             "string",
