@@ -8,7 +8,7 @@ from typing import ClassVar
 from scanner.cel import releases
 from scanner.cel.errors import EvaluationError
 from scanner.cel.functions import ip
-from scanner.cel.functions.declaration import Flow, Function, Library, Overload, member
+from scanner.cel.functions.declaration import ArgumentFlow, Function, Library, Overload, member
 from scanner.cel.functions.ip import IP, Address
 from scanner.cel.functions.pricing import (
     CONVERTED,
@@ -221,7 +221,7 @@ LIBRARY = Library(
             (Overload("cidr_to_string", (CIDR,), STRING, str),),
             cost=CONVERTED,
             result=text,
-            flow=Flow.CARRIES,
+            flow=ArgumentFlow.CARRIES,
             folds=True,
             python=Form.TEXT,
         ),

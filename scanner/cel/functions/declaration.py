@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 Run: TypeAlias = "Callable[..., Value]"
 
 
-class Flow(Enum):
+class ArgumentFlow(Enum):
     """What becomes of the arguments of a call."""
 
     COMPUTES = "the result is computed from them"
@@ -101,7 +101,7 @@ class Function:
     guarded: bool = True
     cost: Cost | None = None
     result: ResultSize | None = None
-    flow: Flow = Flow.COMPUTES
+    flow: ArgumentFlow = ArgumentFlow.COMPUTES
     folds: bool = False
     with_pattern: Run | None = None
     on_joined: Run | None = None

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from scanner.cel import releases
 from scanner.cel.errors import EvaluationError
-from scanner.cel.functions.declaration import Flow, Function, Library, Overload, member
+from scanner.cel.functions.declaration import ArgumentFlow, Function, Library, Overload, member
 from scanner.cel.functions.pricing import CONVERTED, ONE, READ, REWRITTEN
 from scanner.cel.functions.python_forms import Form
 from scanner.cel.functions.result_sizes import parts, text
@@ -258,7 +258,7 @@ LIBRARY = Library(
             (Overload("ip_to_string", (IP,), STRING, str),),
             cost=CONVERTED,
             result=text,
-            flow=Flow.CARRIES,
+            flow=ArgumentFlow.CARRIES,
             folds=True,
             python=Form.TEXT,
         ),

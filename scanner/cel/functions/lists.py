@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from scanner.cel import releases
 from scanner.cel.errors import EvaluationError
-from scanner.cel.functions.declaration import Flow, Function, Library, Overload, Tracker, member
+from scanner.cel.functions.declaration import ArgumentFlow, Function, Library, Overload, Tracker, member
 from scanner.cel.functions.list_costs import (
     BY_RESULT,
     COPIED,
@@ -288,7 +288,7 @@ EXTENSION = Library(
             frozenset({list}),
             cost=SORTED,
             result=parts,
-            flow=Flow.SORTS,
+            flow=ArgumentFlow.SORTS,
         ),
         Function(
             "@sortByAssociatedKeys",
@@ -321,7 +321,7 @@ EXTENSION = Library(
             (member("list_distinct", (_LIST,), _LIST, _distinct, price=SELF_COMPARED, tracker=Tracker(0, list)),),
             cost=SORTED.working(COMPARING),
             result=parts,
-            flow=Flow.SORTS,
+            flow=ArgumentFlow.SORTS,
         ),
     ),
     since=releases.LISTS.since,

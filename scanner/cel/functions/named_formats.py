@@ -246,10 +246,11 @@ def _bound_of_validating(operands: Operands) -> float:
 
 def _complexity(node: Node) -> int:
     """Return the complexity of a format that an expression names, and the highest of all for any other."""
-    named = isinstance(node, Call) and isinstance(node.target, Identifier) and node.target.name == "format"
-    if named and node.function in FORMATS:
-        return FORMATS[node.function].complexity
-    return max(format_.complexity for format_ in FORMATS.values())
+    match node:
+        case Call(target=Identifier(name="format"), function=name) if name in FORMATS:
+            return FORMATS[name].complexity
+        case _:
+            return max(format_.complexity for format_ in FORMATS.values())
 
 
 def _faults_of(operands: Operands) -> SizeBound:

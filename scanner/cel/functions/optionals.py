@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from scanner.cel import releases
 from scanner.cel.errors import EvaluationError
-from scanner.cel.functions.declaration import Flow, Function, Library, Overload, member
+from scanner.cel.functions.declaration import ArgumentFlow, Function, Library, Overload, member
 from scanner.cel.functions.pricing import ONE
 from scanner.cel.functions.result_sizes import parts
 from scanner.cel.types.type_system import BOOL, DYN, INT, STRING, A, B, list_of, map_of, opaque, optional_of
@@ -64,14 +64,14 @@ LIBRARY = Library(
             (Overload("optional_of", (A,), _OPTIONAL, Optional),),
             cost=ONE,
             result=parts,
-            flow=Flow.CARRIES,
+            flow=ArgumentFlow.CARRIES,
         ),
         Function(
             "optional.ofNonZeroValue",
             (Overload("optional_ofNonZeroValue", (A,), _OPTIONAL, _of_non_zero),),
             cost=ONE,
             result=parts,
-            flow=Flow.CARRIES,
+            flow=ArgumentFlow.CARRIES,
         ),
         Function("optional.none", (Overload("optional_none", (), _OPTIONAL, lambda: NONE),), cost=ONE, result=parts),
         Function(
@@ -79,23 +79,27 @@ LIBRARY = Library(
             (member("optional_value", (_OPTIONAL,), A, Optional.unwrapped),),
             cost=ONE,
             result=parts,
-            flow=Flow.PASSES,
+            flow=ArgumentFlow.PASSES,
         ),
         Function(
             "hasValue",
             (member("optional_hasValue", (_OPTIONAL,), BOOL, lambda optional: optional.present),),
             cost=ONE,
-            flow=Flow.COUNTS,
+            flow=ArgumentFlow.COUNTS,
         ),
         Function(
             "or",
             (member("optional_or_optional", (_OPTIONAL, _OPTIONAL), _OPTIONAL),),
             cost=ONE,
             result=parts,
-            flow=Flow.PASSES,
+            flow=ArgumentFlow.PASSES,
         ),
         Function(
-            "orValue", (member("optional_orValue_value", (_OPTIONAL, A), A),), cost=ONE, result=parts, flow=Flow.PASSES
+            "orValue",
+            (member("optional_orValue_value", (_OPTIONAL, A), A),),
+            cost=ONE,
+            result=parts,
+            flow=ArgumentFlow.PASSES,
         ),
         Function("_?._", (Overload("select_optional_field", (DYN, STRING), _OPTIONAL),), cost=ONE),
         Function(

@@ -9,7 +9,7 @@ import operator
 from collections.abc import Callable
 from dataclasses import replace
 
-from scanner.cel.functions.declaration import Flow, Function, Library, Overload, member
+from scanner.cel.functions.declaration import ArgumentFlow, Function, Library, Overload, member
 from scanner.cel.functions.pricing import (
     AFFIXED,
     COMPARED,
@@ -142,7 +142,7 @@ def _arithmetic() -> tuple[Function, ...]:
             numbers | {str, bytes, list, Timestamp, Duration},
             cost=Cost(UNIT, bound_of_reading_all),
             result=parts,
-            flow=Flow.CARRIES,
+            flow=ArgumentFlow.CARRIES,
             python=Arithmetic("+"),
         ),
         Function(
@@ -251,7 +251,7 @@ def _aggregates() -> tuple[Function, ...]:
             runtime.index,
             cost=ONE,
         ),
-        Function("size", sizes, _size, _SIZED, cost=ONE, flow=Flow.COUNTS, python=Form.SIZE),
+        Function("size", sizes, _size, _SIZED, cost=ONE, flow=ArgumentFlow.COUNTS, python=Form.SIZE),
     )
 
 
@@ -290,7 +290,7 @@ def _conversions() -> tuple[Function, ...]:
             _identity,
             cost=ONE,
             result=parts,
-            flow=Flow.PASSES,
+            flow=ArgumentFlow.PASSES,
             folds=True,
             python=Form.SAME,
         ),
@@ -304,7 +304,7 @@ def _conversions() -> tuple[Function, ...]:
                     (STRING, BOOL, BYTES, DOUBLE, DURATION, INT, TIMESTAMP, UINT),
                 )
             ),
-            flow=Flow.CARRIES,
+            flow=ArgumentFlow.CARRIES,
             python=Form.TEXT,
         ),
         _conversion("timestamp", conversions.to_timestamp, TIMESTAMP, (TIMESTAMP, INT, STRING)),

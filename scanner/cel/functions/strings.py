@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scanner.cel.errors import EvaluationError
-from scanner.cel.functions.declaration import Flow, Function, Library, Overload, member
+from scanner.cel.functions.declaration import ArgumentFlow, Function, Library, Overload, member
 from scanner.cel.functions.pricing import (
     ONE,
     READ,
@@ -252,7 +252,7 @@ LIBRARY = Library(
             ),
             cost=Cost(priced_by(_joining), _bound_of_joining),
             result=_joined,
-            flow=Flow.CARRIES,
+            flow=ArgumentFlow.CARRIES,
         ),
     ),
 )
