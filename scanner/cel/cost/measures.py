@@ -94,24 +94,24 @@ def root(slot: int, name: str) -> Measure:
     return measure
 
 
-def variable(slot: int, again: Rewrap) -> Measure:
+def variable(slot: int, rewrap: Rewrap) -> Measure:
     """Read a variable of a comprehension."""
 
     def measure(frame: Frame, meter: Meter) -> Outcome:
         value = frame[slot]
         if type(value) is Unset:
             value = frame[slot] = value.first(frame, meter)
-        return _reread(value, again) if type(value) is Optional else value
+        return _reread(value, rewrap) if type(value) is Optional else value
 
     return measure
 
 
-def reading(operand: Measure, again: Rewrap) -> Measure:
+def reading(operand: Measure, rewrap: Rewrap) -> Measure:
     """Read a branch of a conditional that is no selection."""
 
     def measure(frame: Frame, meter: Meter) -> Outcome:
         value = operand(frame, meter)
-        return _reread(value, again) if type(value) is Optional else value
+        return _reread(value, rewrap) if type(value) is Optional else value
 
     return measure
 
@@ -137,18 +137,18 @@ def copied(key: Measure) -> Measure:
     return measure
 
 
-def _reread(optional: Optional, again: Rewrap) -> Optional:
-    return Optional(again(optional.value)) if optional.present else optional
+def _reread(optional: Optional, rewrap: Rewrap) -> Optional:
+    return Optional(rewrap(optional.value)) if optional.present else optional
 
 
-def follow(base: Measure, steps: tuple[Step, ...], again: Rewrap, *, step_cost: int) -> Measure:
+def follow(base: Measure, steps: tuple[Step, ...], rewrap: Rewrap, *, step_cost: int) -> Measure:
     """Follow a path, and pay the toll for each step."""
 
     def measure(frame: Frame, meter: Meter) -> Outcome:
         start = base(frame, meter)
         if isinstance(start, EvaluationError):
             return start
-        found, is_optional = _reach(start, steps, (frame, meter, step_cost), again)
+        found, is_optional = _reach(start, steps, (frame, meter, step_cost), rewrap)
         if found is None:
             return NONE
         is_value = is_optional and not isinstance(found[0], EvaluationError)
@@ -160,14 +160,14 @@ def follow(base: Measure, steps: tuple[Step, ...], again: Rewrap, *, step_cost: 
 _Reached: TypeAlias = "tuple[tuple[Outcome] | None, bool]"
 
 
-def _reach(value: Value, steps: tuple[Step, ...], place: tuple[Frame, Meter, int], again: Rewrap) -> _Reached:
+def _reach(value: Value, steps: tuple[Step, ...], place: tuple[Frame, Meter, int], rewrap: Rewrap) -> _Reached:
     """Return where the steps lead or the error on the way, wrapped, None where there is nothing; and whether the way was optional."""
     frame, meter, step_cost = place
     is_optional = type(value) is Optional
     if type(value) is Optional:
         if not value.present:
             return None, True
-        value = again(value.value)
+        value = rewrap(value.value)
     for closure, key, optional in steps:
         is_optional = is_optional or optional
         at = key if closure is None else closure(frame, meter)
@@ -203,14 +203,14 @@ def _tried(container: Value, key: Outcome) -> tuple[Outcome] | None:
         return (error,)
 
 
-def has(base: Measure, steps: tuple[Step, ...], field: str, again: Rewrap, *, keep: bool, step_cost: int) -> Measure:
+def has(base: Measure, steps: tuple[Step, ...], field: str, rewrap: Rewrap, *, keep: bool, step_cost: int) -> Measure:
     """Measure a presence test; `keep`: in a branch, what an optional path leads to stays an optional."""
 
     def measure(frame: Frame, meter: Meter) -> Outcome:
         start = base(frame, meter)
         if isinstance(start, EvaluationError):
             return start
-        found, is_optional = _reach(start, steps, (frame, meter, step_cost), again)
+        found, is_optional = _reach(start, steps, (frame, meter, step_cost), rewrap)
         if found is None:
             return NONE if keep else False
         container = found[0]
@@ -249,7 +249,7 @@ def logic(terms: tuple[Measure, ...], *, stop: bool) -> Measure:
     return measure
 
 
-def choice(condition: Measure, yes: Measure, no: Measure) -> Measure:
+def conditional(condition: Measure, yes: Measure, no: Measure) -> Measure:
     """Measure a conditional, which is free itself."""
 
     def measure(frame: Frame, meter: Meter) -> Outcome:
@@ -377,14 +377,6 @@ def apply_in_turn(applied: Applied, arguments: tuple[Measure, ...]) -> Measure:
         return applied.to((*values, last(frame, meter)), meter)
 
     return measure
-
-
-def unequal(left: Value, right: Value) -> bool:
-    """Negate equality; what cannot be compared is unequal."""
-    try:
-        return not runtime.equal(left, right)
-    except EvaluationError:
-        return True
 
 
 def grown(accumulated: Value, more: Value) -> Value:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from scanner.cel.errors import EvaluationError, EvaluationStopped
+from scanner.cel.evaluation.operators import attempt, decided
 from scanner.cel.functions.comprehensions import insert
 from scanner.cel.values import runtime
 from scanner.cel.values.runtime import no_overload
@@ -39,31 +40,11 @@ def _fill_two(frame: Frame, pairs: list[tuple[Value, Value]], first: int, second
 
 def quantify(walk: _Walk, predicate: Evaluate, *, stop: bool) -> Evaluate:
     """Evaluate `all` (stop at False) or `exists` (stop at True)."""
-    passing = not stop
-
-    def evaluate(frame: Frame) -> Value:
-        first_error: EvaluationError | None = None
-        for _ in walk(frame):
-            try:
-                value = predicate(frame)
-            except EvaluationStopped:
-                raise
-            except EvaluationError as error:
-                first_error = first_error or error
-                continue
-            if value is stop:
-                return stop
-            if value is not passing and first_error is None:
-                first_error = no_overload()
-        if first_error is not None:
-            raise first_error
-        return passing
-
-    return evaluate
+    return lambda frame: decided((predicate for _ in walk(frame)), frame, stop=stop)
 
 
 def exactly_one(walk: _Walk, predicate: Evaluate) -> Evaluate:
-    """Evaluate `exists_one`: all elements are looked at, and of several errors the last one counts."""
+    """Evaluate `exists_one`: all elements are evaluated, and of several errors the last one counts."""
 
     def evaluate(frame: Frame) -> Value:
         count = 0
@@ -131,21 +112,12 @@ def spelled(
     def evaluate(frame: Frame) -> Value:
         frame[slot] = start(frame)
         for _ in walk(frame):
-            if _attempt(condition, frame) is False:
+            if attempt(condition, frame) is False:
                 break
-            frame[slot] = _attempt(step, frame)
+            frame[slot] = attempt(step, frame)
         return result(frame)
 
     return _map_of(evaluate)
-
-
-def _attempt(evaluate: Evaluate, frame: Frame) -> Value | EvaluationError:
-    try:
-        return evaluate(frame)
-    except EvaluationStopped:
-        raise
-    except EvaluationError as error:
-        return error
 
 
 def _map_of(fold: Evaluate) -> Evaluate:

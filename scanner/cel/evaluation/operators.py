@@ -15,7 +15,7 @@ from scanner.cel.values.runtime import no_overload
 from scanner.cel.values.values import Optional, UInt, Value, make_map, unhashable, without
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from scanner.cel.analysis.constants import Key
     from scanner.cel.evaluation.frame import Evaluate, Frame
@@ -53,39 +53,30 @@ def is_member(value: Value, members: frozenset[Key]) -> bool:
 _PLAIN = frozenset({bool, int, UInt, float, str})
 
 
-def conjunction(terms: tuple[Evaluate, ...]) -> Evaluate:
-    """Evaluate `&&` of all terms."""
-    return _logic(terms, stop=False)
+def logic(terms: tuple[Evaluate, ...], *, stop: bool) -> Evaluate:
+    """Evaluate `&&` (stop at False) or `||` (stop at True) until an operand decides; the leftmost error is the result when none does."""
+    return lambda frame: decided(terms, frame, stop=stop)
 
 
-def disjunction(terms: tuple[Evaluate, ...]) -> Evaluate:
-    """Evaluate `||` of all terms."""
-    return _logic(terms, stop=True)
-
-
-def _logic(terms: tuple[Evaluate, ...], *, stop: bool) -> Evaluate:
-    """Evaluate until an operand decides; the leftmost error is the result when none does."""
+def decided(operands: Iterable[Evaluate], frame: Frame, *, stop: bool) -> Value:
+    """Return `stop` as soon as an operand is that, and the opposite if none is; the first error is raised when none decides."""
     passing = not stop
-
-    def evaluate(frame: Frame) -> Value:
-        first_error: EvaluationError | None = None
-        for term in terms:
-            try:
-                value = term(frame)
-            except EvaluationStopped:
-                raise
-            except EvaluationError as error:
-                first_error = first_error or error
-                continue
-            if value is stop:
-                return stop
-            if value is not passing and first_error is None:
-                first_error = no_overload()
-        if first_error is not None:
-            raise first_error
-        return passing
-
-    return evaluate
+    first_error: EvaluationError | None = None
+    for operand in operands:
+        try:
+            value = operand(frame)
+        except EvaluationStopped:
+            raise
+        except EvaluationError as error:
+            first_error = first_error or error
+            continue
+        if value is stop:
+            return stop
+        if value is not passing and first_error is None:
+            first_error = no_overload()
+    if first_error is not None:
+        raise first_error
+    return passing
 
 
 def conditional(condition: Evaluate, yes: Evaluate, no: Evaluate) -> Evaluate:
@@ -135,8 +126,8 @@ def compare_sum(
 
     def evaluate(frame: Frame) -> Value:
         with list_kinds.noted() as notes:
-            first = _attempt(left, frame)
-        second = _attempt(right, frame)
+            first = attempt(left, frame)
+        second = attempt(right, frame)
         for operand in (first, second):
             if isinstance(operand, EvaluationError):
                 raise operand
@@ -171,14 +162,14 @@ def apply_to_both(run: Callable[[Value, Value], Value], left: Evaluate, right: E
         except EvaluationStopped:
             raise
         except EvaluationError:
-            _attempt(right, frame)
+            attempt(right, frame)
             raise
         return run(first, right(frame))
 
     return evaluate
 
 
-def _attempt(evaluate: Evaluate, frame: Frame) -> tracker_panics.Tracked:
+def attempt(evaluate: Evaluate, frame: Frame) -> tracker_panics.Tracked:
     """Return a value, or the error instead of raising it."""
     try:
         return evaluate(frame)
@@ -192,9 +183,9 @@ def apply_tracked(tracker: Tracker, run: Callable[..., Value], arguments: tuple[
     """Apply a function whose tracker checks the arguments of every call before its outcome counts."""
 
     def evaluate(frame: Frame) -> Value:
-        tracked = tuple([_attempt(argument, frame) for argument in arguments])
+        tracked = tuple([attempt(argument, frame) for argument in arguments])
         failure = next((argument for argument in tracked if isinstance(argument, EvaluationError)), None)
-        outcome = failure or _attempt(lambda _frame: run(*tracked), frame)
+        outcome = failure or attempt(lambda _frame: run(*tracked), frame)
         tracker_panics.track(tracker, tracked)
         if isinstance(outcome, EvaluationError):
             raise outcome

@@ -91,6 +91,7 @@ class Function:
     - `with_pattern`: runs a call whose second argument is a constant pattern, compiled beforehand.
     - `on_joined`: replaces the comparison where its first argument is a list that `+` has joined.
     - `python`: which of Python's own operations stands for it.
+    - `in_turn`: upstream evaluates no argument of a call after one that fails, however few there are.
     - `parses`: makes a value of a text, always an equal one; `only_reads`: leaves its arguments as they are.
     """
 
@@ -106,6 +107,7 @@ class Function:
     with_pattern: Run | None = None
     on_joined: Run | None = None
     python: PythonForm | None = None
+    in_turn: bool = False
     parses: bool = False
     only_reads: bool = False
 

@@ -342,6 +342,7 @@ LIBRARY = Library(
             (member("string_format", (STRING, list_of(DYN)), STRING, _format, price=TRAVERSED),),
             cost=Cost(UNIT, bound_of_printing, PRINTING),
             result=_formatted,
+            in_turn=True,
         ),
     ),
 )

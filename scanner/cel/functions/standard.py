@@ -101,12 +101,14 @@ def _logic() -> tuple[Function, ...]:
         Function(
             "_==_",
             (Overload("equals", (A, A), BOOL, price=EQUATED),),
+            shared=runtime.equal,
             cost=_EQUALITY,
             on_joined=runtime.equal_sum,
         ),
         Function(
             "_!=_",
             (Overload("not_equals", (A, A), BOOL, price=COMPARED),),
+            shared=runtime.unequal,
             cost=_EQUALITY,
             on_joined=runtime.unequal_sum,
         ),

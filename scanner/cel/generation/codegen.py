@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar, assert_never
 from scanner.cel.analysis.go_values import is_selection
 from scanner.cel.errors import EvaluationStopped
 from scanner.cel.evaluation import tracker_panics
-from scanner.cel.evaluation.exact import may_be_sum
 from scanner.cel.evaluation.operators import is_member
+from scanner.cel.evaluation.planner import may_be_sum
 from scanner.cel.evaluation.selections import as_it_is, reread
 from scanner.cel.functions.python_forms import Form
 from scanner.cel.generation.python_calls import at, found, keys, pairs, unforeseen, unwrapped
@@ -120,7 +120,7 @@ class _Generator:
         self._checked = checked
         self._source = source
         self._folded = folded
-        self._again = as_it_is if OPTIONALS_KEPT.holds(environment.version) else runtime.rewrapped
+        self._rewrap = as_it_is if OPTIONALS_KEPT.holds(environment.version) else runtime.rewrapped
         self._environment = environment
         self._declared = {name for name, _ in environment.variables}
         self._names = Names()
@@ -234,8 +234,8 @@ class _Generator:
     def _reread(self, term: Term) -> Term:
         """Return an optional as upstream has it after it was held by a variable or a conditional."""
         kept, name = self._names.kept(term.code)
-        again = ast.Call(self._names.shared(_rereader(self._again), "reread"), [name_of(name)], [])
-        return Term(either(is_class(kept, self._names.use(Optional)), again, name_of(name)), term.kind)
+        read_again = ast.Call(self._names.shared(_rereader(self._rewrap), "reread"), [name_of(name)], [])
+        return Term(either(is_class(kept, self._names.use(Optional)), read_again, name_of(name)), term.kind)
 
     def _operand(self, node: Node) -> Term:
         """Return what a selection selects from: reading an optional through it raises, so that it need not be read again."""
@@ -836,8 +836,8 @@ def _required(node: Node | None) -> Node:
     return node
 
 
-def _rereader(again: Callable[[Value], Value]) -> Callable[[Optional], Optional]:
-    return _REREADERS.setdefault(again, lambda optional: reread(optional, again))
+def _rereader(rewrap: Callable[[Value], Value]) -> Callable[[Optional], Optional]:
+    return _REREADERS.setdefault(rewrap, lambda optional: reread(optional, rewrap))
 
 
 _REREADERS: dict[Callable[[Value], Value], Callable[[Optional], Optional]] = {}
