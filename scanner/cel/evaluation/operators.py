@@ -55,28 +55,32 @@ _PLAIN = frozenset({bool, int, UInt, float, str})
 
 def logic(terms: tuple[Evaluate, ...], *, stop: bool) -> Evaluate:
     """Evaluate `&&` (stop at False) or `||` (stop at True) until an operand decides; the leftmost error is the result when none does."""
-    return lambda frame: decided(terms, frame, stop=stop)
+    return deciding(lambda _frame: terms, stop=stop)
 
 
-def decided(operands: Iterable[Evaluate], frame: Frame, *, stop: bool) -> Value:
-    """Return `stop` as soon as an operand is that, and the opposite if none is; the first error is raised when none decides."""
+def deciding(operands: Callable[[Frame], Iterable[Evaluate]], *, stop: bool) -> Evaluate:
+    """Evaluate to `stop` as soon as an operand is that, else to the opposite; the first error is raised when none decides."""
     passing = not stop
-    first_error: EvaluationError | None = None
-    for operand in operands:
-        try:
-            value = operand(frame)
-        except EvaluationStopped:
-            raise
-        except EvaluationError as error:
-            first_error = first_error or error
-            continue
-        if value is stop:
-            return stop
-        if value is not passing and first_error is None:
-            first_error = no_overload()
-    if first_error is not None:
-        raise first_error
-    return passing
+
+    def evaluate(frame: Frame) -> Value:
+        first_error: EvaluationError | None = None
+        for operand in operands(frame):
+            try:
+                value = operand(frame)
+            except EvaluationStopped:
+                raise
+            except EvaluationError as error:
+                first_error = first_error or error
+                continue
+            if value is stop:
+                return stop
+            if value is not passing and first_error is None:
+                first_error = no_overload()
+        if first_error is not None:
+            raise first_error
+        return passing
+
+    return evaluate
 
 
 def conditional(condition: Evaluate, yes: Evaluate, no: Evaluate) -> Evaluate:
