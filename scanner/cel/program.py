@@ -263,12 +263,12 @@ def _failed(source: Source, issues: list[Issue]) -> CompileError:
 
 def _reject_large(result: Type) -> None:
     """Types nest no deeper than expressions may; those of variables made of variables could, and double with each."""
-    waiting, size = [result], 0
-    while waiting:
+    stack, size = [result], 0
+    while stack:
         size += 1
         if size > _LARGEST_TYPE:
             raise TooLarge(f"the type of an expression has more than {_LARGEST_TYPE} parts")
-        waiting.extend(waiting.pop().parameters)
+        stack.extend(stack.pop().parameters)
 
 
 def _reject_other_results(actual: Type, env: Environment) -> None:

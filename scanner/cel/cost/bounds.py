@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple, assert_never
 
 from scanner.cel.analysis import reads
 from scanner.cel.analysis.go_values import is_selection
+from scanner.cel.evaluation.planner import terms
 from scanner.cel.functions.pricing import LIST_COST, MAP_COST, STRUCT_COST, Operand
 from scanner.cel.protobuf.messages import MESSAGES
 from scanner.cel.syntax.tree import (
@@ -179,7 +180,7 @@ class _Bounds:
             base, index = self._base(operand, known, depth), self.of(key, known, depth)
             return Bound(base.cost + index.cost + 1, base.extent)
         if node.function in ("_&&_", "_||_"):
-            return Bound(sum(self.of(term, known, depth).cost for term in self._terms(node)), NOTHING)
+            return Bound(sum(self.of(term, known, depth).cost for term in terms(node)), NOTHING)
         resolution = self._checked.calls[node.id]
         parts = [self.of(argument, known, depth) for argument in resolution.arguments]
         operands = tuple(
@@ -193,18 +194,6 @@ class _Bounds:
         most = None if function.cost is None else function.cost.bound
         own = UNKNOWN if most is None else most(operands)
         return Bound(paid + own, self._result(node, function, operands))
-
-    def _terms(self, node: Call) -> list[Node]:
-        """Return the operands of a chain of one logical operator; it may be longer than the stack is deep."""
-        terms: list[Node] = []
-        stack: list[Node] = [node]
-        while stack:
-            term = stack.pop()
-            if isinstance(term, Call) and term.function == node.function:
-                stack.extend(term.arguments)
-            else:
-                terms.append(term)
-        return terms
 
     def _result(self, node: Call, function: Function, operands: Operands) -> SizeBound:
         type_ = self._checked.types[node.id]

@@ -8,8 +8,9 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from scanner.cel.generation.codegen import FUNCTION, Generated, NotGenerated, can_absorb, generate
+from scanner.cel.generation.codegen import FUNCTION, Generated, generate
 from scanner.cel.generation.python_calls import Unforeseen
+from scanner.cel.generation.writer import NotGenerated, can_absorb
 from scanner.cel.syntax.source import Source
 
 if TYPE_CHECKING:

@@ -115,15 +115,15 @@ def entries_at(document: object, path: Iterable[str]) -> int:
 def widest_of(document: object) -> float:
     """Return the number of entries of the largest list or map in a document, all of which is looked at."""
     widest = 0
-    waiting = [document]
-    while waiting:
-        part = waiting.pop()
+    stack = [document]
+    while stack:
+        part = stack.pop()
         if type(part) is dict:
             widest = max(widest, len(part))
-            waiting.extend(part.values())
+            stack.extend(part.values())
         elif type(part) is list:
             widest = max(widest, len(part))
-            waiting.extend(part)
+            stack.extend(part)
     return float(widest)
 
 

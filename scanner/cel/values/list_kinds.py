@@ -94,10 +94,10 @@ def texts(values: list[Value]) -> list[Value]:
 def of_message(value: Value) -> Value:
     """Return what a message of protobuf came to, with all the lists and maps inside."""
     notes = _CURRENT.get()
-    waiting = [value] if notes else []
-    while notes and waiting:
-        part = waiting.pop()
+    stack = [value] if notes else []
+    while notes and stack:
+        part = stack.pop()
         if type(part) is list or type(part) is dict:
             notes.add(part, Making.MESSAGE)
-            waiting.extend(part.values() if type(part) is dict else part)
+            stack.extend(part.values() if type(part) is dict else part)
     return value
