@@ -29,7 +29,7 @@ from scanner.cel.values.extent import (
     size_of_document,
     widest_of,
 )
-from scanner.cel.values.list_kinds import Making, Notes, noting
+from scanner.cel.values.list_kinds import ListKind, ListKinds, recording_lists
 from scanner.cel.values.values import (
     Duration,
     KeyedMap,
@@ -73,10 +73,10 @@ __all__ = [
     "Flow",
     "KeyedMap",
     "Lazy",
-    "Making",
+    "ListKind",
+    "ListKinds",
     "Measured",
     "Message",
-    "Notes",
     "Optional",
     "Part",
     "Place",
@@ -99,8 +99,8 @@ __all__ = [
     "extent_of_size",
     "followed",
     "for_patches",
-    "noting",
     "outline",
+    "recording_lists",
     "size_of_document",
     "type_name",
     "widest_of",

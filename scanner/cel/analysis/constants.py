@@ -24,7 +24,7 @@ from scanner.cel.syntax.tree import (
     StructLiteral,
     children,
 )
-from scanner.cel.values import runtime
+from scanner.cel.values import access
 from scanner.cel.values.values import UINT_MAX, UInt, Value, make_map
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def _fold_map(node: MapLiteral, folded: Folded) -> None:
 def _reject_impossible_index(node: Call, folded: Folded) -> None:
     """Raise for a constant that is no key or index; upstream finds it while planning."""
     if node.function in ("_[_]", "_[?_]") and node.arguments[1].id in folded.constants:
-        runtime.require_key(folded.constants[node.arguments[1].id])
+        access.require_key(folded.constants[node.arguments[1].id])
 
 
 def _fold_call(node: Call, call: Resolution, folded: Folded) -> None:

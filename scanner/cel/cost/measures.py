@@ -16,7 +16,7 @@ from scanner.cel.evaluation import tracker_panics
 from scanner.cel.evaluation.frame import MISSING
 from scanner.cel.evaluation.operators import is_member
 from scanner.cel.functions.pricing import LIST_COST, MAP_COST, NO_WORK, STRUCT_COST, UNIT, WRAP, size
-from scanner.cel.values import list_kinds, runtime
+from scanner.cel.values import access, arithmetic, list_kinds, runtime
 from scanner.cel.values.values import NONE, KeyedMap, Optional, Value, make_map, without
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ def _indexed(container: Value, key: Outcome) -> Outcome:
     if isinstance(key, EvaluationError):
         return key
     try:
-        return runtime.index(container, key)
+        return access.index(container, key)
     except EvaluationStopped:
         raise
     except EvaluationError as error:
@@ -196,7 +196,7 @@ def _tried(container: Value, key: Outcome) -> tuple[Outcome] | None:
     if isinstance(key, EvaluationError):
         return (key,)
     try:
-        return runtime.probe(container, key)
+        return access.probe(container, key)
     except EvaluationStopped:
         raise
     except EvaluationError as error:
@@ -354,10 +354,10 @@ def compare_sum(usual: Applied, joined: Applied, left: Measure, right: Measure) 
     """Compare what may be a list that `+` has joined, whose comparison is another one."""
 
     def measure(frame: Frame, meter: Meter) -> Outcome:
-        with list_kinds.noted() as notes:
+        with list_kinds.recorded() as kinds:
             first = left(frame, meter)
         second = right(frame, meter)
-        is_joined = notes.of(first) is list_kinds.Making.JOINING
+        is_joined = kinds.of(first) is list_kinds.ListKind.JOINED
         return (joined if is_joined else usual).to((first, second), meter)
 
     return measure
@@ -382,7 +382,7 @@ def apply_in_turn(applied: Applied, arguments: tuple[Measure, ...]) -> Measure:
 def grown(accumulated: Value, more: Value) -> Value:
     """Add to an accumulator, which nothing else can see: a list grows in place."""
     if type(accumulated) is not list or type(more) is not list:
-        return runtime.add(accumulated, more)
+        return arithmetic.add(accumulated, more)
     accumulated.extend(more)
     return accumulated
 
@@ -502,7 +502,7 @@ def one_by_one(slot: int) -> Walk:
     """Walk over elements, or over the keys of a map."""
 
     def walk(frame: Frame, container: Value) -> Iterator[None]:
-        for frame[slot] in runtime.elements(container):
+        for frame[slot] in access.elements(container):
             yield
 
     return walk
@@ -512,7 +512,7 @@ def in_pairs(first: int, second: int) -> Walk:
     """Walk over indexes and elements, or over keys and values."""
 
     def walk(frame: Frame, container: Value) -> Iterator[None]:
-        for frame[first], frame[second] in runtime.pairs(container):
+        for frame[first], frame[second] in access.pairs(container):
             yield
 
     return walk

@@ -34,7 +34,7 @@ from scanner.cel.syntax.tree import (
     StructLiteral,
     children,
 )
-from scanner.cel.values import runtime
+from scanner.cel.values import equality
 
 if TYPE_CHECKING:
     from scanner.cel.analysis.constants import Folded
@@ -178,7 +178,7 @@ class _Planner(Planner[Measure]):
             return partial(call.function.with_pattern, pattern)
         match call.function.name:
             case "@in" if makes_map(call.arguments[1]):
-                return runtime.is_key
+                return equality.is_key
             case "_+_" if isinstance(call.arguments[0], Identifier) and call.arguments[0].name == self._growing:
                 return measures.grown
             case _:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from scanner.cel.errors import EvaluationError, EvaluationStopped
 from scanner.cel.evaluation.operators import attempt, deciding
 from scanner.cel.functions.comprehensions import insert
-from scanner.cel.values import runtime
+from scanner.cel.values import access
 from scanner.cel.values.runtime import no_overload
 from scanner.cel.values.values import KeyedMap, Value
 
@@ -31,12 +31,12 @@ def walk(over: Evaluate, first: int, second: int | None) -> Walk:
     """Return what puts each element in its slots, in turn; the range is evaluated before the first."""
 
     def one_by_one(frame: Frame, part: _Part, /) -> Iterator[_Part]:
-        elements = runtime.elements(over(frame))
+        elements = access.elements(over(frame))
         for frame[first] in elements:
             yield part
 
     def in_pairs(frame: Frame, part: _Part, /) -> Iterator[_Part]:
-        pairs = runtime.pairs(over(frame))
+        pairs = access.pairs(over(frame))
         for frame[first], frame[position] in pairs:
             yield part
 

@@ -25,7 +25,7 @@ from scanner.cel.syntax.tree import (
     Select,
     StructLiteral,
 )
-from scanner.cel.values import runtime
+from scanner.cel.values import equality
 from scanner.cel.values.values import Value
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ class _Planner(Planner[Evaluate]):
             case "orValue":
                 return operators.either_value(*arguments, strict=self._keeps_optionals)
             case "@in" if makes_map(call.arguments[1]):
-                return operators.apply_to_both(runtime.is_key, *arguments)
+                return operators.apply_to_both(equality.is_key, *arguments)
             case _:
                 return self._applied(call, arguments)
 

@@ -129,13 +129,13 @@ def compare_sum(
     """Compare what may be a list that `+` has joined, whose comparison is another one."""
 
     def evaluate(frame: Frame) -> Value:
-        with list_kinds.noted() as notes:
+        with list_kinds.recorded() as kinds:
             first = attempt(left, frame)
         second = attempt(right, frame)
         for operand in (first, second):
             if isinstance(operand, EvaluationError):
                 raise operand
-        is_joined = notes.of(first) is list_kinds.Making.JOINING
+        is_joined = kinds.of(first) is list_kinds.ListKind.JOINED
         return on_joined(first, second) if is_joined else run(first, second)
 
     return evaluate

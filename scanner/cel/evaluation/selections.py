@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from scanner.cel.analysis.go_values import refusal
 from scanner.cel.errors import EvaluationError
 from scanner.cel.evaluation.frame import MISSING
-from scanner.cel.values import runtime
+from scanner.cel.values import access
 from scanner.cel.values.values import NONE, Optional, Value
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def _follow_fields(base: Evaluate, fields: tuple[str, ...], rewrap: Rewrap) -> E
         if type(value) is Optional:
             return _walk_path(_reach(start, steps, frame, rewrap))
         for field in fields:
-            value = runtime.select(value, field)
+            value = access.select(value, field)
         return value
 
     return evaluate
@@ -124,9 +124,9 @@ def _reach(value: Value, steps: tuple[Step, ...], frame: Frame, rewrap: Rewrap) 
         at = key if closure is None else closure(frame)
         is_optional = is_optional or optional
         if not is_optional:
-            value = runtime.index(value, at)
+            value = access.index(value, at)
             continue
-        found = runtime.probe(value, at)
+        found = access.probe(value, at)
         if found is None:
             return None, True
         value = found[0]
@@ -139,8 +139,8 @@ def has(base: Evaluate, steps: tuple[Step, ...], field: str, rewrap: Rewrap, *, 
     def evaluate(frame: Frame) -> Value:
         found, is_optional = _reach(base(frame), steps, frame, rewrap)
         if keep and is_optional:
-            entry = None if found is None else runtime.probe(found[0], field)
+            entry = None if found is None else access.probe(found[0], field)
             return NONE if entry is None else Optional(entry[0])
-        return found is not None and runtime.has(found[0], field)
+        return found is not None and access.has(found[0], field)
 
     return evaluate

@@ -40,7 +40,7 @@ from scanner.cel.types.type_system import (
     Type,
     list_of,
 )
-from scanner.cel.values import runtime
+from scanner.cel.values import arithmetic, equality, runtime
 from scanner.cel.values.values import Duration, Timestamp, UInt, Value, type_of
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ _COMPARABLE_CLASSES = frozenset({int, UInt, float, bool, Duration, Timestamp, st
 def _order(left: Value, right: Value) -> int | None:
     """Return how two elements compare, or None when they do not."""
     try:
-        return runtime.order(left, right)
+        return equality.order(left, right)
     except EvaluationError:
         return None
 
@@ -88,7 +88,7 @@ def _sum_from(zero: Value) -> Callable[[list[Value]], Value]:
     def run(elements: list[Value]) -> Value:
         total = zero
         for element in elements:
-            total = runtime.add(total, element)
+            total = arithmetic.add(total, element)
         return total
 
     return run
@@ -113,7 +113,7 @@ def _extreme(name: str, replaced_by: int) -> Callable[[list[Value]], Value]:
 
 def _matches(element: Value, item: Value) -> bool:
     try:
-        return runtime.equal(element, item)
+        return equality.equal(element, item)
     except EvaluationError:
         return False
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from scanner.cel.functions.declaration import Function, Library, Overload
 from scanner.cel.functions.pricing import COMPARING, UNIT, Cost, Operands, Price, size
 from scanner.cel.types.type_system import BOOL, A, list_of
-from scanner.cel.values import runtime
+from scanner.cel.values import equality
 from scanner.cel.values.values import Value
 
 _LIST = list_of(A)
 
 
 def _contains(whole: list[Value], part: list[Value]) -> bool:
-    return all(runtime.contains(whole, element) for element in part)
+    return all(equality.contains(whole, element) for element in part)
 
 
 def _equivalent(left: list[Value], right: list[Value]) -> bool:
@@ -20,7 +20,7 @@ def _equivalent(left: list[Value], right: list[Value]) -> bool:
 
 
 def _intersects(left: list[Value], right: list[Value]) -> bool:
-    return any(runtime.contains(right, element) for element in left)
+    return any(equality.contains(right, element) for element in left)
 
 
 def _crossed(times: int) -> Price:

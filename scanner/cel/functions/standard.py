@@ -54,7 +54,7 @@ from scanner.cel.types.type_system import (
     optional_of,
     type_of_type,
 )
-from scanner.cel.values import conversions, runtime, times
+from scanner.cel.values import access, arithmetic, conversions, equality, runtime, times
 from scanner.cel.values.values import Duration, KeyedMap, Timestamp, UInt, Value, type_of
 
 _LIST = list_of(A)
@@ -101,16 +101,16 @@ def _logic() -> tuple[Function, ...]:
         Function(
             "_==_",
             (Overload("equals", (A, A), BOOL, price=EQUATED),),
-            shared=runtime.equal,
+            shared=equality.equal,
             cost=_EQUALITY,
-            on_joined=runtime.equal_sum,
+            on_joined=equality.equal_sum,
         ),
         Function(
             "_!=_",
             (Overload("not_equals", (A, A), BOOL, price=COMPARED),),
-            shared=runtime.unequal,
+            shared=equality.unequal,
             cost=_EQUALITY,
-            on_joined=runtime.unequal_sum,
+            on_joined=equality.unequal_sum,
         ),
     )
 
@@ -140,7 +140,7 @@ def _arithmetic() -> tuple[Function, ...]:
         Function(
             "_+_",
             sums,
-            runtime.add,
+            arithmetic.add,
             numbers | {str, bytes, list, Timestamp, Duration},
             cost=Cost(UNIT, bound_of_reading_all),
             result=parts,
@@ -150,7 +150,7 @@ def _arithmetic() -> tuple[Function, ...]:
         Function(
             "_/_",
             _same("divide", (DOUBLE, INT, UINT)),
-            runtime.divide,
+            arithmetic.divide,
             numbers,
             cost=ONE,
             python=Division("/"),
@@ -158,7 +158,7 @@ def _arithmetic() -> tuple[Function, ...]:
         Function(
             "_%_",
             _same("modulo", (INT, UINT)),
-            runtime.remainder,
+            arithmetic.remainder,
             frozenset({int, UInt}),
             cost=ONE,
             python=Division("%"),
@@ -166,7 +166,7 @@ def _arithmetic() -> tuple[Function, ...]:
         Function(
             "_*_",
             _same("multiply", (DOUBLE, INT, UINT)),
-            runtime.multiply,
+            arithmetic.multiply,
             numbers,
             cost=ONE,
             python=Arithmetic("*"),
@@ -174,14 +174,14 @@ def _arithmetic() -> tuple[Function, ...]:
         Function(
             "-_",
             (Overload("negate_double", (DOUBLE,), DOUBLE), Overload("negate_int64", (INT,), INT)),
-            runtime.negate,
+            arithmetic.negate,
             frozenset({bool, int, float, Duration}),
             cost=ONE,
         ),
         Function(
             "_-_",
             differences,
-            runtime.subtract,
+            arithmetic.subtract,
             numbers | {Timestamp, Duration},
             cost=ONE,
             python=Arithmetic("-"),
@@ -196,10 +196,10 @@ def _same(name: str, types: tuple[Type, ...]) -> tuple[Overload, ...]:
 
 def _relations() -> tuple[Function, ...]:
     return (
-        _relation(Comparison("<"), "less", lambda left, right: runtime.order(left, right) < 0),
-        _relation(Comparison("<="), "less_equals", lambda left, right: runtime.order(left, right) <= 0),
-        _relation(Comparison(">"), "greater", lambda left, right: runtime.order(left, right) > 0),
-        _relation(Comparison(">="), "greater_equals", lambda left, right: runtime.order(left, right) >= 0),
+        _relation(Comparison("<"), "less", lambda left, right: equality.order(left, right) < 0),
+        _relation(Comparison("<="), "less_equals", lambda left, right: equality.order(left, right) <= 0),
+        _relation(Comparison(">"), "greater", lambda left, right: equality.order(left, right) > 0),
+        _relation(Comparison(">="), "greater_equals", lambda left, right: equality.order(left, right) >= 0),
     )
 
 
@@ -237,9 +237,9 @@ def _aggregates() -> tuple[Function, ...]:
         Function(
             "@in",
             (Overload("in_list", (A, _LIST), BOOL, price=VISITED), Overload("in_map", (A, _MAP), BOOL)),
-            lambda element, container: runtime.contains(container, element),
+            lambda element, container: equality.contains(container, element),
             cost=Cost(UNIT, _bound_of_membership, COMPARING),
-            on_joined=runtime.contains_sum,
+            on_joined=equality.contains_sum,
             python=Form.MEMBERSHIP,
         ),
         Function(
@@ -250,7 +250,7 @@ def _aggregates() -> tuple[Function, ...]:
                 Overload("optional_list_index_int", (optional_of(_LIST), INT), optional_of(A)),
                 Overload("optional_map_index_value", (optional_of(_MAP), A), optional_of(B)),
             ),
-            runtime.index,
+            access.index,
             cost=ONE,
         ),
         Function("size", sizes, _size, _SIZED, cost=ONE, flow=ArgumentFlow.COUNTS, python=Form.SIZE),

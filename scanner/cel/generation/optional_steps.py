@@ -22,7 +22,7 @@ from scanner.cel.generation.python_terms import (
 from scanner.cel.generation.reading import Reading
 from scanner.cel.generation.writer import NotGenerated
 from scanner.cel.syntax.tree import Call, Node, Select
-from scanner.cel.values import runtime
+from scanner.cel.values import access
 from scanner.cel.values.values import Optional
 
 
@@ -54,7 +54,7 @@ class OptionalSteps(Reading):
         kept, name = self._names.kept(operand.code)
         field = ast.Constant(node.field)
         otherwise = (
-            self._names.call(runtime.has, name_of(name), field)
+            self._names.call(access.has, name_of(name), field)
             if operand.kind in PLAIN
             else self._names.call(unforeseen)
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scanner.cel.values import runtime
+from scanner.cel.values import access
 from scanner.cel.values.values import NONE, Optional, Value
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def keys(container: Value) -> Value:
 def pairs(container: Value) -> Iterable[tuple[Value, Value]]:
     """Return what a comprehension of two variables runs over."""
     if type(container) is dict or type(container) is list:
-        return runtime.pairs(container)
+        return access.pairs(container)
     raise Unforeseen
 
 
@@ -46,7 +46,7 @@ def at(container: Value, key: Value) -> Value:
 def look_up(container: Value, key: Value) -> Value:
     """Return what is under a key or index of a list or a map, or `NONE`."""
     if type(container) is dict or type(container) is list:
-        item = runtime.look_up(container, key)
+        item = access.look_up(container, key)
         return NONE if item is None else item[0]
     raise Unforeseen
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from scanner.cel.functions.python_forms import Arithmetic, Comparison, Division, Form, Method
 from scanner.cel.generation.python_terms import PLAIN, WHOLE, Kind, Names, Term, class_of, either, is_class, name_of
-from scanner.cel.values import runtime
+from scanner.cel.values import equality
 from scanner.cel.values.values import INT_MAX, INT_MIN, Value
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Operations:
         """Return a comparison of any two values."""
         kept, name = self._names.kept(left.code)
         same: ast.cmpop = ast.Eq() if equal else ast.NotEq()
-        function = runtime.equal if equal else runtime.unequal
+        function = equality.equal if equal else equality.unequal
         return either(
             is_class(kept, self._names.class_(str)),
             ast.Compare(name_of(name), [same], [right.code]),
@@ -115,10 +115,10 @@ class Operations:
 
     def _is_in(self, element: Term, container: Term) -> Term:
         if element.kind is not Kind.STRING:
-            return Term(self._names.call(runtime.contains, container.code, element.code), Kind.BOOL)
+            return Term(self._names.call(equality.contains, container.code, element.code), Kind.BOOL)
         kept, name = self._names.kept(container.code)
         inside = ast.Compare(element.code, [ast.In()], [name_of(name)])
-        otherwise = self._names.call(runtime.contains, name_of(name), element.code)
+        otherwise = self._names.call(equality.contains, name_of(name), element.code)
         return Term(either(is_class(kept, self._names.class_(dict)), inside, otherwise), Kind.BOOL)
 
     def _ordered(self, operator: ast.cmpop, left: Term, right: Term, run: Callable[..., Value]) -> Term:

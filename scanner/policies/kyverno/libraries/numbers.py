@@ -13,7 +13,7 @@ from scanner.cel.errors import EvaluationError
 from scanner.cel.functions.declaration import Function, Library, Overload
 from scanner.cel.functions.pricing import ONE
 from scanner.cel.types.type_system import BOOL, DOUBLE, DYN, INT, UINT, Type, list_of
-from scanner.cel.values import runtime
+from scanner.cel.values import arithmetic, equality
 from scanner.cel.values.values import UINT_MAX, UInt, Value
 
 _NUMBERS = (DOUBLE, INT, UINT)
@@ -28,7 +28,7 @@ def _extreme(name: str, wanted: int) -> Function:
             raise EvaluationError(f"math.@{name}(list) argument must not be empty")
         kept = values[0]
         for value in values[1:]:
-            kept = value if runtime.order(value, kept) == wanted else kept
+            kept = value if equality.order(value, kept) == wanted else kept
         return kept
 
     def of_two(left: Value, right: Value) -> Value:
@@ -76,7 +76,7 @@ def _whole(rule: Callable[[float], int]) -> Callable[[float], Value]:
 
 
 def _absolute_int(value: int) -> Value:
-    return runtime.checked(abs(value))
+    return arithmetic.checked(abs(value))
 
 
 def _sign_int(value: int) -> int:
