@@ -11,6 +11,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from scanner.cel.analysis.go_values import OBJECTS
 from scanner.cel.checking.checker import check
 from scanner.cel.functions.declaration import ArgumentFlow
 from scanner.cel.protobuf.messages import MESSAGES
@@ -43,7 +44,6 @@ _SELECTIONS = frozenset({"_[_]", "_[?_]", "_?._"})
 _EQUALITIES = {"_==_": "==", "_!=_": "!="}
 _ODD_KEYS = frozenset({"int", "uint", "double", "bool", "object", "map", "list"})
 _ODD_INDEXES = frozenset({"uint", "double"})
-_ROOTS = frozenset({"object", "oldObject"})
 
 
 class Difference(NamedTuple):
@@ -256,7 +256,7 @@ def _mirrored(left: Node, right: Node) -> bool:
 def _place(node: Node) -> tuple[str, ...] | None:
     match node:
         case Identifier(name=name):
-            return ("object",) if name in _ROOTS else (name,)
+            return ("object",) if name in OBJECTS else (name,)
         case Select(operand=operand, field=field, test=False):
             before = _place(operand)
             return None if before is None else (*before, field)

@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, assert_never
 
 from scanner.cel.analysis import reads
-from scanner.cel.analysis.go_values import is_selection
+from scanner.cel.analysis.go_values import OBJECTS, is_selection
 from scanner.cel.evaluation.planner import terms
 from scanner.cel.functions.pricing import LIST_COST, MAP_COST, STRUCT_COST, Operand
 from scanner.cel.protobuf.messages import MESSAGES
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from scanner.cel.functions.pricing import Operands
 
 _SCALARS = frozenset({"null", "timestamp", "duration", "type"})
-_DOCUMENTS = frozenset({"object", "oldObject"})
 _DEEPEST = 6
 """Loops inside loops; each is looked at twice, on nothing and on everything."""
 _OVERHEADS = {
@@ -99,7 +98,7 @@ def _path(node: Node, checked: Checked) -> reads.Path | None:
         fields.append(node.field)
         node = node.operand
     name = checked.names.get(node.id, "")
-    return (name, *reversed(fields)) if name in _DOCUMENTS else None
+    return (name, *reversed(fields)) if name in OBJECTS else None
 
 
 class _Bounds:

@@ -1,4 +1,4 @@
-"""What each construct does and pays, as closures: the parts that `metered` puts together.
+"""Counting closures of what an expression reads: names, paths and presence tests; the closures that `metered` puts together.
 
 Mirrors the interpretables of cel-go with `CostTracker.Observe` around them. A closure returns a value or an error, and spends from
 the meter what upstream charges, in the same order: what is spent decides where an evaluation ends.
@@ -6,26 +6,21 @@ the meter what upstream charges, in the same order: what is spent decides where 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from copy import copy
 from typing import TYPE_CHECKING, TypeAlias
 
 from scanner.cel.analysis.go_values import refusal
 from scanner.cel.errors import EvaluationError, EvaluationStopped
-from scanner.cel.evaluation import tracker_panics
 from scanner.cel.evaluation.frame import MISSING
-from scanner.cel.evaluation.operators import is_member
-from scanner.cel.functions.pricing import LIST_COST, MAP_COST, NO_WORK, STRUCT_COST, UNIT, WRAP, size
-from scanner.cel.values import access, arithmetic, list_kinds, runtime
-from scanner.cel.values.values import NONE, KeyedMap, Optional, Value, make_map, without
+from scanner.cel.functions.pricing import WRAP
+from scanner.cel.values import access
+from scanner.cel.values.values import NONE, KeyedMap, Optional, Value
 
 if TYPE_CHECKING:
-    from scanner.cel.analysis.constants import Key
-    from scanner.cel.checking.checker import Resolution
     from scanner.cel.cost.meter import Meter
     from scanner.cel.evaluation.selections import Rewrap
     from scanner.cel.functions.pricing import Outcome
-    from scanner.cel.releases import Version
 
 Frame: TypeAlias = "list[Outcome]"
 Measure: TypeAlias = "Callable[[Frame, Meter], Outcome]"
@@ -52,9 +47,6 @@ class Unset:
         if type(value) is list:
             return []
         return KeyedMap(()) if type(value) is dict else value
-
-
-# --- names and selections
 
 
 def constant(value: Value) -> Measure:
@@ -225,326 +217,5 @@ def has(base: Measure, steps: tuple[Step, ...], field: str, rewrap: Rewrap, *, k
         if failed:
             return entry[0]
         return Optional(entry[0]) if keep and is_optional else True
-
-    return measure
-
-
-# --- logic
-
-
-def logic(terms: tuple[Measure, ...], *, stop: bool) -> Measure:
-    """Evaluate until an operand decides; the leftmost error is the result when none does."""
-    passing = not stop
-
-    def measure(frame: Frame, meter: Meter) -> Outcome:
-        failure: EvaluationError | None = None
-        for term in terms:
-            value = term(frame, meter)
-            if value is stop:
-                return stop
-            if value is not passing and failure is None:
-                failure = value if isinstance(value, EvaluationError) else runtime.no_overload()
-        return passing if failure is None else failure
-
-    return measure
-
-
-def conditional(condition: Measure, yes: Measure, no: Measure) -> Measure:
-    """Measure a conditional, which is free itself."""
-
-    def measure(frame: Frame, meter: Meter) -> Outcome:
-        value = condition(frame, meter)
-        if value is True:
-            return yes(frame, meter)
-        if value is False:
-            return no(frame, meter)
-        return value if isinstance(value, EvaluationError) else runtime.no_overload()
-
-    return measure
-
-
-def not_strictly_false(operand: Measure) -> Measure:
-    """Measure what keeps a loop going."""
-
-    def measure(frame: Frame, meter: Meter) -> Outcome:
-        value = operand(frame, meter)
-        meter.spend(1)
-        return value if type(value) is bool else True
-
-    return measure
-
-
-def alternative(optional: Measure, other: Measure, *, value: bool, strict: bool) -> Measure:
-    """Evaluate `or` and `orValue`; what is no optional passes until 1.36."""
-
-    def measure(frame: Frame, meter: Meter) -> Outcome:
-        found = optional(frame, meter)
-        if type(found) is not Optional:
-            return runtime.no_overload() if strict and not isinstance(found, EvaluationError) else found
-        if not found.present:
-            return other(frame, meter)
-        return found.value if value else found
-
-    return measure
-
-
-# --- calls
-
-
-class Applied:
-    """A function as one call applies it, and what that costs."""
-
-    __slots__ = ("_late", "_rule", "_run", "_tracker", "_work")
-
-    def __init__(self, call: Resolution, version: Version, run: Callable[..., Value]) -> None:
-        price = call.function.price(call.overload_ids, version) or UNIT
-        self._run = run
-        self._tracker = tracker_panics.tracker_of(call)
-        self._rule = price.rule
-        self._late = price.late
-        self._work = NO_WORK if call.function.cost is None else call.function.cost.work
-
-    def to(self, arguments: tuple[Outcome, ...], meter: Meter) -> Outcome:
-        """Return the result for arguments that are all evaluated; the call is paid for whatever they are.
-
-        What can be charged before the work is done is: then nothing is done that the limit forbids.
-        """
-        failure = next((argument for argument in arguments if isinstance(argument, EvaluationError)), None)
-        if self._tracker is not None:
-            tracker_panics.track(self._tracker, arguments)
-        if self._late:
-            result = self._called(arguments, meter) if failure is None else failure
-            meter.spend(self._rule(arguments, result))
-            return result
-        meter.spend(self._rule(arguments, None))
-        return self._called(arguments, meter) if failure is None else failure
-
-    def _called(self, values: tuple[Value, ...], meter: Meter) -> Outcome:
-        work = self._work
-        if work.weight:
-            meter.walk(_shortest(values) if work.shortest else values, work.weight)
-        if work.characters is not None:
-            meter.make_text(work.characters(values))
-        try:
-            value = self._run(*values)
-            return value if self._run is grown else meter.limit_size(value)
-        except EvaluationStopped:
-            raise
-        except EvaluationError as error:
-            return error
-
-
-def _shortest(values: tuple[Value, ...]) -> tuple[Value, ...]:
-    """Return the operand of a comparison that ends it first."""
-    return (min(values, key=size),)
-
-
-def apply_to_all(applied: Applied, arguments: tuple[Measure, ...]) -> Measure:
-    """Apply a function whose operands are all evaluated, whatever becomes of the first."""
-    match arguments:
-        case (only,):
-            return lambda frame, meter: applied.to((only(frame, meter),), meter)
-        case (left, right):
-            return lambda frame, meter: applied.to((left(frame, meter), right(frame, meter)), meter)
-        case _:
-            return lambda _frame, meter: applied.to((), meter)
-
-
-def compare_sum(usual: Applied, joined: Applied, left: Measure, right: Measure) -> Measure:
-    """Compare what may be a list that `+` has joined, whose comparison is another one."""
-
-    def measure(frame: Frame, meter: Meter) -> Outcome:
-        with list_kinds.recorded() as kinds:
-            first = left(frame, meter)
-        second = right(frame, meter)
-        is_joined = kinds.of(first) is list_kinds.ListKind.JOINED
-        return (joined if is_joined else usual).to((first, second), meter)
-
-    return measure
-
-
-def apply_in_turn(applied: Applied, arguments: tuple[Measure, ...]) -> Measure:
-    """Apply a function whose arguments are not evaluated any more after an error; then the call is not paid for."""
-    *others, last = arguments
-
-    def measure(frame: Frame, meter: Meter) -> Outcome:
-        values: list[Outcome] = []
-        for argument in others:
-            value = argument(frame, meter)
-            if isinstance(value, EvaluationError):
-                return value
-            values.append(value)
-        return applied.to((*values, last(frame, meter)), meter)
-
-    return measure
-
-
-def grown(accumulated: Value, more: Value) -> Value:
-    """Add to an accumulator, which nothing else can see: a list grows in place."""
-    if type(accumulated) is not list or type(more) is not list:
-        return arithmetic.add(accumulated, more)
-    accumulated.extend(more)
-    return accumulated
-
-
-def membership(element: Measure, members: frozenset[Key]) -> Measure:
-    """Look a value up in a constant list, free of charge."""
-
-    def measure(frame: Frame, meter: Meter) -> Outcome:
-        value = element(frame, meter)
-        return value if isinstance(value, EvaluationError) else is_member(value, members)
-
-    return measure
-
-
-# --- literals
-
-
-def list_of(entries: tuple[tuple[Measure, bool], ...]) -> Measure:
-    """Make a list."""
-
-    def build(frame: Frame, meter: Meter) -> Outcome:
-        found: list[Value] = []
-        for element, optional in entries:
-            value = element(frame, meter)
-            if isinstance(value, EvaluationError):
-                return value
-            if not optional:
-                found.append(value)
-            elif type(value) is not Optional:
-                text = runtime.printed(value)
-                return EvaluationError(f"cannot initialize optional list element from non-optional value {text}")
-            elif value.present:
-                found.append(value.value)
-        return found
-
-    return _built(build, LIST_COST)
-
-
-def map_of(entries: tuple[tuple[Measure, Measure, bool], ...]) -> Measure:
-    """Make a map."""
-
-    def build(frame: Frame, meter: Meter) -> Outcome:
-        found: list[tuple[Value, Value]] = []
-        for key_of, value_of, optional in entries:
-            key = key_of(frame, meter)
-            if isinstance(key, EvaluationError):
-                return key
-            if type(key) is dict or type(key) is list:
-                # Upstream makes another list or map each time it reads one in an object, and tells keys apart by identity.
-                key = copy(key)
-            value = _entry(key, value_of(frame, meter), optional=optional)
-            if isinstance(value, EvaluationError):
-                return value
-            found = [*found, *((key, one) for one in value)] if value else without(found, key)
-        return make_map(found)
-
-    return _built(build, MAP_COST)
-
-
-def struct_of(
-    fields: tuple[tuple[str, Measure, bool], ...], make: Callable[[dict[str, Value]], Value], *, converts: bool
-) -> Measure:
-    """Make an object; `converts`: all that is in its fields is looked at."""
-
-    def build(frame: Frame, meter: Meter) -> Outcome:
-        found: dict[str, Value] = {}
-        for name, value_of, optional in fields:
-            value = _entry(name, value_of(frame, meter), optional=optional)
-            if isinstance(value, EvaluationError):
-                return value
-            found.pop(name, None)
-            for one in value:
-                found[name] = one
-        if converts:
-            meter.walk(tuple(found.values()))
-        return _made(make, found)
-
-    return _built(build, STRUCT_COST)
-
-
-def _made(make: Callable[[dict[str, Value]], Value], fields: dict[str, Value]) -> Outcome:
-    try:
-        return make(fields)
-    except EvaluationStopped:
-        raise
-    except EvaluationError as error:
-        return error
-
-
-def _built(build: Measure, price: int) -> Measure:
-    def measure(frame: Frame, meter: Meter) -> Outcome:
-        value = build(frame, meter)
-        meter.spend(price)
-        return value
-
-    return measure
-
-
-def _entry(key: Value, value: Outcome, *, optional: bool) -> EvaluationError | tuple[Value, ...]:
-    """Return the value of an entry, or nothing where an optional one is absent."""
-    if isinstance(value, EvaluationError):
-        return value
-    if not optional:
-        return (value,)
-    if type(value) is not Optional:
-        shown = runtime.printed(key), runtime.printed(value)
-        return EvaluationError(f"cannot initialize optional entry '{shown[0]}' from non-optional value {shown[1]}")
-    return (value.value,) if value.present else ()
-
-
-# --- comprehensions
-
-Walk: TypeAlias = "Callable[[Frame, Value], Iterator[None]]"
-
-
-def one_by_one(slot: int) -> Walk:
-    """Walk over elements, or over the keys of a map."""
-
-    def walk(frame: Frame, container: Value) -> Iterator[None]:
-        for frame[slot] in access.elements(container):
-            yield
-
-    return walk
-
-
-def in_pairs(first: int, second: int) -> Walk:
-    """Walk over indexes and elements, or over keys and values."""
-
-    def walk(frame: Frame, container: Value) -> Iterator[None]:
-        for frame[first], frame[second] in access.pairs(container):
-            yield
-
-    return walk
-
-
-def fold(
-    over: Measure,
-    walk: Walk,
-    accumulator: tuple[int, Unset],
-    condition: Measure | None,
-    step: Measure,
-    result: Measure,
-) -> Measure:
-    """Measure a comprehension as it is spelled out; no condition goes on to the end."""
-    slot, unset = accumulator
-
-    def measure(frame: Frame, meter: Meter) -> Outcome:
-        container = over(frame, meter)
-        if isinstance(container, EvaluationError):
-            return container
-        frame[slot] = unset
-        try:
-            for _ in walk(frame, container):
-                meter.add_work(1)
-                if condition is not None and condition(frame, meter) is False:
-                    break
-                frame[slot] = step(frame, meter)
-        except EvaluationStopped:
-            raise
-        except EvaluationError as error:
-            return error
-        found = result(frame, meter)
-        return found.simplest() if type(found) is KeyedMap else found
 
     return measure

@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, assert_never
 
 from scanner.cel.analysis.go_values import is_selection
-from scanner.cel.cost import measures
+from scanner.cel.cost import calls, folds, literals, measures
 from scanner.cel.cost.measures import Measure
 from scanner.cel.cost.meter import Meter
 from scanner.cel.errors import EvaluationStopped
@@ -77,9 +77,9 @@ _PARTS: Parts[Measure] = Parts(
     variable=measures.variable,
     native_key=measures.native_key,
     copied=measures.copied,
-    conditional=measures.conditional,
-    conjunction=partial(measures.logic, stop=False),
-    disjunction=partial(measures.logic, stop=True),
+    conditional=calls.conditional,
+    conjunction=partial(calls.logic, stop=False),
+    disjunction=partial(calls.logic, stop=True),
 )
 
 
@@ -152,24 +152,24 @@ class _Planner(Planner[Measure]):
         arguments = tuple(self.plan(argument) for argument in call.arguments)
         members = self._folded.sets.get(node.id)
         if members is not None:
-            return measures.membership(arguments[0], members)
+            return calls.membership(arguments[0], members)
         if name in ("or", "orValue"):
-            return measures.alternative(*arguments, value=name == "orValue", strict=self._keeps_optionals)
+            return calls.alternative(*arguments, value=name == "orValue", strict=self._keeps_optionals)
         if name == "@not_strictly_false":
-            return measures.not_strictly_false(*arguments)
+            return calls.not_strictly_false(*arguments)
         return self._applied(node, arguments)
 
     def _applied(self, node: Call, arguments: tuple[Measure, ...]) -> Measure:
         call = self._checked.calls[node.id]
         function = call.function
         pattern = self._folded.patterns.get(node.id)
-        applying = partial(measures.Applied, call, self._version)
+        applying = partial(calls.Applied, call, self._version)
         applied = applying(self._run(node))
         if function.on_joined is not None and may_be_sum(call.arguments[0], self._checked):
-            return measures.compare_sum(applied, applying(function.on_joined), *arguments)
+            return calls.compare_sum(applied, applying(function.on_joined), *arguments)
         if pattern is not None or evaluates_in_turn(call):
-            return measures.apply_in_turn(applied, arguments)
-        return measures.apply_to_all(applied, arguments)
+            return calls.apply_in_turn(applied, arguments)
+        return calls.apply_to_all(applied, arguments)
 
     def _run(self, node: Call) -> Callable[..., Value]:
         call = self._checked.calls[node.id]
@@ -180,7 +180,7 @@ class _Planner(Planner[Measure]):
             case "@in" if makes_map(call.arguments[1]):
                 return equality.is_key
             case "_+_" if isinstance(call.arguments[0], Identifier) and call.arguments[0].name == self._growing:
-                return measures.grown
+                return calls.grown
             case _:
                 return call.function.runner(call.overload_ids)
 
@@ -190,14 +190,14 @@ class _Planner(Planner[Measure]):
         match node:
             case ListLiteral(elements=elements, optional=optional):
                 entries = tuple((self.plan(element), index in optional) for index, element in enumerate(elements))
-                return measures.list_of(entries)
+                return literals.list_of(entries)
             case MapLiteral():
-                return measures.map_of(tuple((self._key(e.key), self.plan(e.value), e.optional) for e in node.entries))
+                return literals.map_of(tuple((self._key(e.key), self.plan(e.value), e.optional) for e in node.entries))
             case StructLiteral():
                 fields = tuple((e.name, self.plan(e.value), e.optional) for e in node.entries)
                 name = self._checked.names[node.id]
                 make = self._environment.maker(name)
-                return measures.struct_of(fields, make or (lambda values: values), converts=name in MESSAGES)
+                return literals.struct_of(fields, make or (lambda values: values), converts=name in MESSAGES)
             case _:
                 assert_never(node)
 
@@ -220,9 +220,9 @@ class _Planner(Planner[Measure]):
         self._scope, self._growing = around, growing
         result = self.plan(node.result)
         self._scope, self._used = outer, used
-        walk = measures.one_by_one(first) if second is None else measures.in_pairs(first, second)
+        walk = folds.one_by_one(first) if second is None else folds.in_pairs(first, second)
         grows = node.fold.startswith("transformMap") or self._grows(node)
-        return measures.fold(over, walk, (accumulator, measures.Unset(start, grows=grows)), condition, step, result)
+        return folds.fold(over, walk, (accumulator, measures.Unset(start, grows=grows)), condition, step, result)
 
     def _grows(self, node: Comprehension) -> bool:
         """Return whether nothing but the fold itself can see what it gathers."""

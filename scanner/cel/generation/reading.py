@@ -6,6 +6,7 @@ import ast
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from scanner.cel.analysis.go_values import DOCUMENTS
 from scanner.cel.evaluation.selections import reread
 from scanner.cel.generation.python_terms import PLAIN, Kind, Term, assign, either, is_class, item, name_of, of_type
 from scanner.cel.generation.writer import NotGenerated, Writer
@@ -14,8 +15,6 @@ from scanner.cel.values.values import Optional, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-_DOCUMENTS = frozenset({"object", "oldObject", "params", "request", "namespaceObject"})
 
 
 class Reading(Writer):
@@ -36,7 +35,7 @@ class Reading(Writer):
             return Term(name_of(bound.local), bound.kind)
         if name not in self._roots:
             raise NotGenerated
-        return Term(name_of(self._roots[name]), Kind.JSON if name in _DOCUMENTS else Kind.ANY)
+        return Term(name_of(self._roots[name]), Kind.JSON if name in DOCUMENTS else Kind.ANY)
 
     def _reread(self, term: Term) -> Term:
         """Return an optional as upstream has it after it was held by a variable or a conditional."""
@@ -72,7 +71,7 @@ class Reading(Writer):
             if self._is_bound(node):
                 bound = self._scope[name]
                 return (bound.local,) if bound.kind is Kind.JSON else None
-            return (self._roots[name],) if name in _DOCUMENTS and name in self._roots else None
+            return (self._roots[name],) if name in DOCUMENTS and name in self._roots else None
         return None
 
     def _hoist(self, root: Node) -> None:
