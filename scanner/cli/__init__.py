@@ -1,4 +1,4 @@
-"""The door: commands and flags. The only place that wires edges to the line."""
+"""Commands, flags and exit codes. The only place that wires edges to the run."""
 
 from __future__ import annotations
 
@@ -17,10 +17,16 @@ from scanner.cli.spelled import spelled
 _NAMES = ("assay", "kubectl-assay")
 _COULD_NOT_RUN = 4
 _INTERRUPTED = 130
+_WINDOWS = "win32"
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None, *, platform: str = sys.platform) -> None:
     """Run the command line and end with an exit code; trouble raised on purpose is one sentence on stderr."""
+    if platform == _WINDOWS:
+        _say(
+            "Windows is not supported; run Assay on Linux or macOS, in the Windows Subsystem for Linux or in a container."
+        )
+        sys.exit(_COULD_NOT_RUN)
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A terminal that cannot show a name shows it spelled out, instead of ending the command.
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -30,15 +36,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     code = _run(arguments)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
-    from scanner.cli.output import let_go  # noqa: PLC0415 - nothing is imported before it is needed
+    from scanner.cli.output import let_go
 
     let_go()
     sys.exit(code)
 
 
 def _run(arguments: Sequence[str] | None) -> int:
-    from scanner.cli.application import application  # noqa: PLC0415 - nothing is imported before it is needed
-    from scanner.errors import AssayError  # noqa: PLC0415
+    from scanner.cli.application import application
+    from scanner.errors import AssayError
 
     name = Path(sys.argv[0]).name
     try:
@@ -65,7 +71,7 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 
 def _interrupted(error: BaseException) -> int:
     """The exit code of a command that a signal has ended: its own, where it was on its way out with one."""
-    from typer import Exit  # noqa: PLC0415 - as above
+    from typer import Exit
 
     ended: BaseException | None = error
     while ended is not None:

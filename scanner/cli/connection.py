@@ -103,7 +103,7 @@ class Connection:
 
     def cluster(self) -> LiveCluster:
         """The cluster; nothing is asked yet. Raises ClusterError without credentials, UsageError for odd durations."""
-        from scanner.cluster.live import LiveCluster  # noqa: PLC0415 - nothing is imported before it is needed
+        from scanner.cluster.live import LiveCluster
 
         return LiveCluster(
             kubeconfig=self.kubeconfig,

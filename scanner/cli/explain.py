@@ -39,7 +39,7 @@ def command(
     ] = False,
 ) -> None:
     """Say in plain words what a policy asks and what it found, or what a finding means."""
-    from scanner.cli import terminal  # noqa: PLC0415 - nothing is imported before it is needed
+    from scanner.cli import terminal
 
     with existing(db) as store:
         terminal.text(_lines(store, what, cluster_name or None, python=python))
@@ -87,7 +87,7 @@ def _policy(entry: PolicyRecord, record: ScanRecord) -> Iterator[str]:
 
 def _python(policy: Policy, rules: Minor) -> Iterator[str]:
     """What is evaluated for most objects; where it raises, the exact evaluator decides."""
-    from scanner.policies.language import compiled  # noqa: PLC0415 - nothing is imported before it is needed
+    from scanner.policies.language import compiled
 
     for place, expression in compiled(policy, rules).expressions():
         yield f"# {place}"
@@ -100,8 +100,8 @@ def _python(policy: Policy, rules: Minor) -> Iterator[str]:
 
 
 def _inspected(program: Program) -> Iterator[str]:
-    from scanner.cel import outline  # noqa: PLC0415 - nothing is imported before it is needed
-    from scanner.report.words import cut  # noqa: PLC0415 - nothing is imported before it is needed
+    from scanner.cel import outline
+    from scanner.report.words import cut
 
     reads = ", ".join(".".join(path) for path in sorted(program.reads))
     yield f"# reads {reads or 'nothing'}"
@@ -142,7 +142,7 @@ def _validation(index: int, validation: Validation) -> Iterator[str]:
 
 def _auditability(entry: PolicyRecord) -> Iterator[str]:
     """How far an audit can stand for admission, and what each of its classes means."""
-    from scanner.report import words  # noqa: PLC0415 - nothing is imported before it is needed
+    from scanner.report import words
 
     reading = entry.reading
     yield f"Auditability: {words.auditability(reading.classes)}{f': {reading.reason}' if reading.reason else ''}"
@@ -159,7 +159,7 @@ def _bindings(entry: PolicyRecord) -> Iterator[str]:
 
 
 def _binding(binding: Binding) -> str:
-    from scanner.report.words import param_ref  # noqa: PLC0415 - nothing is imported before it is needed
+    from scanner.report.words import param_ref
 
     made_up = " (made up by --assume-bound)" if binding.assumed else ""
     params = f", params: {param_ref(binding.param_ref)}" if binding.param_ref else ""
@@ -168,8 +168,8 @@ def _binding(binding: Binding) -> str:
 
 
 def _finding(explained: ExplainedFinding) -> Iterator[str]:
-    from scanner.report.evidence import evidence_lines  # noqa: PLC0415 - nothing is imported before it is needed
-    from scanner.report.words import object_name, param_name  # noqa: PLC0415 - nothing is imported before it is needed
+    from scanner.report.evidence import evidence_lines
+    from scanner.report.words import object_name, param_name
 
     stored = explained.stored
     finding = stored.finding
@@ -204,7 +204,7 @@ def _finding(explained: ExplainedFinding) -> Iterator[str]:
 
 def _limits(explained: ExplainedFinding) -> Iterator[str]:
     """How far the finding can stand for admission, where its check is not fully auditable."""
-    from scanner.report import words  # noqa: PLC0415 - nothing is imported before it is needed
+    from scanner.report import words
 
     who = explained.scan.requester.username or "the identity that scanned"
     for known in explained.reading.of(explained.stored.finding.check):

@@ -17,7 +17,7 @@ _NOTHING = "That scan found no policy. Scan with -f PATH to add some, or check t
 
 def command(db: DbOption = "", cluster_name: ClusterNameOption = "") -> None:
     """Show what policies the last scan found, how far each can be audited and is bound, and what it matched."""
-    from scanner.report.words import auditability  # noqa: PLC0415 - nothing is imported before it is needed
+    from scanner.report.words import auditability
 
     with existing(db) as store:
         record = store.record(store.find_scan("last", cluster_name or None).id)

@@ -108,10 +108,10 @@ def generate(
     as_groups: AsGroupsOption = None,
 ) -> None:
     """Print the roles that a scan needs: exactly the kinds, params and namespaces of the policies that are bound now."""
-    import yaml  # noqa: PLC0415 - nothing is imported before it is needed
+    import yaml
 
-    from scanner.cli.terminal import text  # noqa: PLC0415
-    from scanner.cluster.rights import roles  # noqa: PLC0415
+    from scanner.cli.terminal import text
+    from scanner.cluster.rights import roles
 
     cluster = _connected(kubeconfig, context, as_user, as_groups)
     needed = _needed(
@@ -143,10 +143,10 @@ def _needed(
     *,
     cluster_policies: bool,
 ) -> Needs:
-    from scanner.cli.inputs import policy_files  # noqa: PLC0415 - nothing is imported before it is needed
-    from scanner.model.scan import Scope  # noqa: PLC0415
-    from scanner.rbac import needs  # noqa: PLC0415
-    from scanner.scan.options import Options  # noqa: PLC0415
+    from scanner.cli.inputs import policy_files
+    from scanner.model.scan import Scope
+    from scanner.rbac import needs
+    from scanner.scan.options import Options
 
     reject_empty({"-n": namespaces, "--skip-kind": skip_kinds})
     manifests, gaps = policy_files(files)
@@ -157,7 +157,7 @@ def _needed(
 
 
 def _show_table(answered: list[tuple[Need, bool]]) -> None:
-    from scanner.cli.terminal import table, text  # noqa: PLC0415 - nothing is imported before it is needed
+    from scanner.cli.terminal import table, text
 
     table(
         ("ALLOWED", "VERB", "RESOURCE", "WHERE", "WHAT FOR"),
@@ -168,9 +168,9 @@ def _show_table(answered: list[tuple[Need, bool]]) -> None:
 
 
 def _show_json(answered: list[tuple[Need, bool]], needed: Needs, *, complete: bool) -> None:
-    import orjson  # noqa: PLC0415 - nothing is imported before it is needed
+    import orjson
 
-    from scanner.cli.terminal import text  # noqa: PLC0415
+    from scanner.cli.terminal import text
 
     rights = [
         {"group": it.group, "resource": it.resource, "verb": it.verb, "namespace": it.namespace, "name": it.name}

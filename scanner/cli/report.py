@@ -37,7 +37,7 @@ def command(
     cluster_name: ClusterNameOption = "",
 ) -> None:
     """Render a stored scan again; the cluster is not asked."""
-    from scanner.cli.render import to_folder, to_stdout  # noqa: PLC0415 - nothing is imported before it is needed
+    from scanner.cli.render import to_folder, to_stdout
 
     with existing(db) as store:
         record = store.record(store.find_scan(scan, cluster_name or None).id)

@@ -334,7 +334,7 @@ def command(
 
 def _exit_code(record: ScanRecord, min_coverage: float) -> int:
     """0 when what was asked for was seen; --min-coverage forgives kinds that were not listed, and nothing else."""
-    from scanner.report.coverage import beyond_kinds, percent_listed  # noqa: PLC0415 - imported when it is needed
+    from scanner.report.coverage import beyond_kinds, percent_listed
 
     if record.scan.state is ScanState.COMPLETE:
         return 0
@@ -348,7 +348,7 @@ def _tell_requests(cluster: Cluster, progress: Progress) -> None:
 
 
 def _scope(*, selector: str, operation: str, **names: list[str]) -> Scope:
-    from scanner.cluster.labels import parse_selector  # noqa: PLC0415 - nothing is imported before it is needed
+    from scanner.cluster.labels import parse_selector
 
     flags = {"namespaces": "-n", "exclude_namespaces": "--exclude-namespace", "kinds": "--kind"}
     others = {"skip_kinds": "--skip-kind", "policies": "--policy", "bindings": "--binding"}
@@ -369,8 +369,8 @@ def _options(
     kyverno_filters: list[str],
     network: Network | None,
 ) -> Options:
-    from scanner.cluster.yaml import load  # noqa: PLC0415 - nothing is imported before it is needed
-    from scanner.scan.options import Options  # noqa: PLC0415
+    from scanner.cluster.yaml import load
+    from scanner.scan.options import Options
 
     manifests, gaps = policy_files(files)
     return Options(
@@ -388,15 +388,15 @@ def _options(
 
 
 def _network(allowed: list[str]) -> Network:
-    from scanner.cluster.destinations import destinations  # noqa: PLC0415 - nothing is imported before it is needed
-    from scanner.cluster.http_client import HttpClient  # noqa: PLC0415
+    from scanner.cluster.destinations import destinations
+    from scanner.cluster.http_client import HttpClient
 
     return HttpClient(destinations(allowed))
 
 
 def _from_files(source: list[Path], options: Options, name: str, version: str) -> tuple[Cluster, Options]:
     """Files as a cluster, whose policies come with them."""
-    from dataclasses import replace  # noqa: PLC0415 - nothing is imported before it is needed
+    from dataclasses import replace
 
     cluster = files_as_cluster(source, options.scope, name, version)
     found = policies_among(cluster) if options.cluster_policies else ()
@@ -411,8 +411,8 @@ def _run(
     workers: int | None,
     comparison: Comparison | None,
 ) -> Scan:
-    from scanner.scan.run import run  # noqa: PLC0415 - nothing is imported before it is needed
-    from scanner.scan.workers import LITTLE, cores, return_freed_memory  # noqa: PLC0415
+    from scanner.scan.run import run
+    from scanner.scan.workers import LITTLE, cores, return_freed_memory
 
     return_freed_memory()
     identity = cluster.identity()
@@ -436,7 +436,7 @@ def _run(
 
 
 def _show(record: ScanRecord, output: Output, html: Path | None, progress: Progress, code: int) -> None:
-    from scanner.cli.render import to_folder, to_stdout  # noqa: PLC0415 - nothing is imported before it is needed
+    from scanner.cli.render import to_folder, to_stdout
 
     scan = record.scan
     if output is not Output.TABLE:

@@ -64,7 +64,7 @@ ExtraOption = Annotated[
 
 def requester(user: str, groups: list[str] | None, uid: str, extra: list[str] | None) -> UserInfo | None:
     """Who makes the requests, or None for the identity that scans. Raises UsageError for facts about nobody."""
-    from scanner.model.requester import named  # noqa: PLC0415 - nothing is imported before it is needed
+    from scanner.model.requester import named
 
     given = {"--as-user-group": groups, "--as-user-uid": uid, "--as-user-extra": extra}
     if not user:

@@ -28,7 +28,7 @@ def command(
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Show what is as expected, too.")] = False,
 ) -> None:
     """Judge objects in files by policies in files, and print where that is not what was expected."""
-    from scanner.cluster.suites import read_suites  # noqa: PLC0415 - nothing is imported before it is needed
+    from scanner.cluster.suites import read_suites
 
     suites = [suite for path in paths for suite in read_suites(path)]
     right = wrong = 0
@@ -43,10 +43,10 @@ def command(
 
 
 def _checked(suite: Suite) -> Iterator[Checked]:
-    from scanner.cluster.definitions import builtin_kinds  # noqa: PLC0415 - nothing is imported before it is needed
-    from scanner.cluster.schemas import KnownSchemas, builtin_schemas  # noqa: PLC0415
-    from scanner.cluster.yaml import load  # noqa: PLC0415
-    from scanner.suite import check  # noqa: PLC0415
+    from scanner.cluster.definitions import builtin_kinds
+    from scanner.cluster.schemas import KnownSchemas, builtin_schemas
+    from scanner.cluster.yaml import load
+    from scanner.suite import check
 
     yield from check(suite, builtin_kinds(), KnownSchemas(builtin_schemas()), datetime.now(UTC), load)
 

@@ -121,7 +121,7 @@ def _scope(operation: Operation, **names: list[str]) -> Scope:
 def _live(
     kubeconfig: str, context: str, as_user: str, as_groups: tuple[str, ...], request_timeout: float | None
 ) -> LiveCluster:
-    from scanner.cluster.live import LiveCluster  # noqa: PLC0415 - nothing is imported before it is needed
+    from scanner.cluster.live import LiveCluster
 
     return LiveCluster(
         kubeconfig=kubeconfig, context=context, as_user=as_user, as_groups=as_groups, request_timeout=request_timeout
@@ -129,9 +129,9 @@ def _live(
 
 
 def _verified(cluster: LiveCluster, scope: Scope, sample: int, seed: int, progress: Progress) -> Parity:
-    from scanner.parity import verify  # noqa: PLC0415 - nothing is imported before it is needed
-    from scanner.scan.options import Options  # noqa: PLC0415
-    from scanner.scan.prepare import prepare  # noqa: PLC0415
+    from scanner.parity import verify
+    from scanner.scan.options import Options
+    from scanner.scan.prepare import prepare
 
     seen = prepare(cluster, Options(scope=scope), datetime.now(UTC))
     progress.say(f"Writing up to {sample:,} objects of {seen.cluster.name} as dry runs; nothing is changed")
@@ -139,9 +139,9 @@ def _verified(cluster: LiveCluster, scope: Scope, sample: int, seed: int, progre
 
 
 def _show(parity: Parity, output: Form) -> None:
-    from scanner.cli.output import standard_output  # noqa: PLC0415 - nothing is imported before it is needed
-    from scanner.cli.terminal import text  # noqa: PLC0415
-    from scanner.report.parity import json_of, lines_of  # noqa: PLC0415
+    from scanner.cli.output import standard_output
+    from scanner.cli.terminal import text
+    from scanner.report.parity import json_of, lines_of
 
     if output is Form.TABLE:
         text(lines_of(parity))

@@ -75,7 +75,7 @@ def load_credentials(kubeconfig: str, context: str) -> Credentials:
 
 def _official_client() -> tuple[Any, Any]:
     """Its `client` and `config`, which declare no types, imported when they are needed: that takes a second."""
-    from kubernetes import client, config  # noqa: PLC0415
+    from kubernetes import client, config
 
     return client, config
 
@@ -167,8 +167,8 @@ def _overheard() -> Iterator[list[str]]:
 @contextmanager
 def _trouble_with(what: str) -> Iterator[None]:
     """Turns everything that the client raises on odd input, which is a wide range, into one sentence."""
-    import yaml  # noqa: PLC0415 - the client's own parser, for its errors
-    from kubernetes.config import ConfigException  # noqa: PLC0415
+    import yaml  # the client's own parser, for its errors
+    from kubernetes.config import ConfigException
 
     odd = (ConfigException, yaml.YAMLError, OSError, KeyError, TypeError, AttributeError, ValueError)
     try:

@@ -134,8 +134,8 @@ def _create(connection: Connection) -> None:
 
 def _run(connection: Connection) -> None:
     # Alembic takes as long to import as SQLAlchemy itself, and most runs do not need it.
-    from alembic import command  # noqa: PLC0415
-    from alembic.config import Config  # noqa: PLC0415
+    from alembic import command
+    from alembic.config import Config
 
     config = Config(attributes={"connection": connection})
     config.set_main_option("script_location", str(migrations()).replace("%", "%%"))

@@ -65,7 +65,7 @@ class Planner(ABC, Generic[Closure]):
         self._environment = environment
         self._keeps_optionals = OPTIONALS_KEPT.holds(environment.version)
         self._rewrap: Rewrap = as_it_is if self._keeps_optionals else runtime.rewrapped
-        names = sorted(set(checked.names.values()) & {name for name, _ in environment.variables})
+        names = sorted(environment.roots & set(checked.names.values()))
         self.roots = tuple(names)
         self._scope: dict[str, int] = {}
         self._slots = {name: slot for slot, name in enumerate(names)}
