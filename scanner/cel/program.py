@@ -124,7 +124,7 @@ class Program:
         return self._function
 
     def _absorbing(self) -> fast.Fast | None:
-        """Return the form that gets along with operands that raise, the first time; none is left when that falls back, too."""
+        """Return the absorbing form, the first time; None when that fell back, too."""
         if self._is_absorbing:
             return None
         self._is_absorbing = True

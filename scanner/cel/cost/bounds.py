@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 _SCALARS = frozenset({"null", "timestamp", "duration", "type"})
 _DEEPEST = 6
-"""Loops inside loops; each is looked at twice, on nothing and on everything."""
+"""Loops inside loops; the bound of each is computed twice, on nothing and on everything."""
 _OVERHEADS = {
     "all": 4.0,
     "exists": 5.0,
@@ -87,8 +87,8 @@ def _converted(literal: Bound, fields: int) -> Bound:
 
 def ranges(root: Node, checked: Checked) -> frozenset[reads.Path]:
     """Return the paths into the documents that loops run over."""
-    found = (_path(node.range, checked) for node in walk(root) if isinstance(node, Comprehension))
-    return frozenset(path for path in found if path is not None)
+    paths = (_path(node.range, checked) for node in walk(root) if isinstance(node, Comprehension))
+    return frozenset(path for path in paths if path is not None)
 
 
 def _path(node: Node, checked: Checked) -> reads.Path | None:

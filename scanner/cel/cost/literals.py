@@ -65,7 +65,7 @@ def map_of(entries: tuple[tuple[Measure, Measure, bool], ...]) -> Measure:
 def struct_of(
     fields: tuple[tuple[str, Measure, bool], ...], make: Callable[[dict[str, Value]], Value], *, converts: bool
 ) -> Measure:
-    """Make an object; `converts`: all that is in its fields is looked at."""
+    """Make an object; `converts`: the whole content of its fields is converted."""
 
     def build(frame: Frame, meter: Meter) -> Outcome:
         values: dict[str, Value] = {}

@@ -140,11 +140,11 @@ def follow(base: Measure, steps: tuple[Step, ...], rewrap: Rewrap, *, step_cost:
         start = base(frame, meter)
         if isinstance(start, EvaluationError):
             return start
-        found, is_optional = _reach(start, steps, (frame, meter, step_cost), rewrap)
-        if found is None:
+        reached, is_optional = _reach(start, steps, (frame, meter, step_cost), rewrap)
+        if reached is None:
             return NONE
-        is_value = is_optional and not isinstance(found[0], EvaluationError)
-        return Optional(found[0]) if is_value else found[0]
+        is_value = is_optional and not isinstance(reached[0], EvaluationError)
+        return Optional(reached[0]) if is_value else reached[0]
 
     return measure
 
@@ -163,11 +163,11 @@ def _reach(value: Value, steps: tuple[Step, ...], place: tuple[Frame, Meter, int
     for closure, key, optional in steps:
         is_optional = is_optional or optional
         at = key if closure is None else closure(frame, meter)
-        found = _tried(value, at) if is_optional else (_indexed(value, at),)
-        if found is None or (is_optional and isinstance(found[0], EvaluationError)):
-            return found, True
+        reached = _tried(value, at) if is_optional else (_indexed(value, at),)
+        if reached is None or (is_optional and isinstance(reached[0], EvaluationError)):
+            return reached, True
         meter.spend(step_cost)
-        value = found[0]
+        value = reached[0]
         if isinstance(value, EvaluationError):
             return (value,), False
     return (value,), is_optional
@@ -202,20 +202,20 @@ def has(base: Measure, steps: tuple[Step, ...], field: str, rewrap: Rewrap, *, k
         start = base(frame, meter)
         if isinstance(start, EvaluationError):
             return start
-        found, is_optional = _reach(start, steps, (frame, meter, step_cost), rewrap)
-        if found is None:
+        reached, is_optional = _reach(start, steps, (frame, meter, step_cost), rewrap)
+        if reached is None:
             return NONE if keep else False
-        container = found[0]
+        container = reached[0]
         if isinstance(container, EvaluationError):
             return container
-        entry = _tried(container, field)
-        failed = entry is not None and isinstance(entry[0], EvaluationError)
-        if not is_optional or (entry is not None and not failed):
+        item = _tried(container, field)
+        failed = item is not None and isinstance(item[0], EvaluationError)
+        if not is_optional or (item is not None and not failed):
             meter.spend(step_cost)
-        if entry is None:
+        if item is None:
             return NONE if keep and is_optional else False
         if failed:
-            return entry[0]
-        return Optional(entry[0]) if keep and is_optional else True
+            return item[0]
+        return Optional(item[0]) if keep and is_optional else True
 
     return measure

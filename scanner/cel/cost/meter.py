@@ -27,7 +27,7 @@ LONGEST_LIST = 1 << 22
 class Meter:
     """Adds up; raises `CostExceeded` beyond the limit and `Interrupted` beyond all patience.
 
-    `cost` stays readable after either, and may then be above the limit. `outcome` is what the counted evaluation came to,
+    `cost` stays readable after either, and may then be above the limit. `outcome` is the value or the error of the counted evaluation,
     `stopped` the error that ended it early, if one did.
     """
 
@@ -65,7 +65,7 @@ class Meter:
         self.add_work(length >> 3 if length <= LONGEST_TEXT else MOST_WORK)
 
     def walk(self, values: tuple[Outcome, ...], weight: int = 1) -> None:
-        """Count the values inside values as work, before something looks at all of them."""
+        """Count the values inside values as work, before a call reads all of them."""
         stack = [*values]
         while stack:
             part = stack.pop()

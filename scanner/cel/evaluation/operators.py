@@ -202,17 +202,17 @@ def optional_list(elements: tuple[Evaluate, ...], optional: tuple[bool, ...]) ->
     """Make a list; absent optional elements are left out."""
 
     def evaluate(frame: Frame) -> Value:
-        found: list[Value] = []
+        values: list[Value] = []
         for element, marked in zip(elements, optional, strict=True):
             value = element(frame)
             if not marked:
-                found.append(value)
+                values.append(value)
             elif type(value) is not Optional:
                 text = runtime.printed(value)
                 raise EvaluationError(f"cannot initialize optional list element from non-optional value {text}")
             elif value.present:
-                found.append(value.value)
-        return found
+                values.append(value.value)
+        return values
 
     return evaluate
 
@@ -221,18 +221,18 @@ def map_of(entries: tuple[tuple[Evaluate, Evaluate, bool], ...]) -> Evaluate:
     """Make a map."""
 
     def evaluate(frame: Frame) -> Value:
-        found: list[tuple[Value, Value]] = []
+        pairs: list[tuple[Value, Value]] = []
         for key_of, value_of, optional in entries:
             key, value = key_of(frame), value_of(frame)
             if optional:
                 if type(value) is not Optional:
                     raise _not_optional(key, value)
                 if not value.present:
-                    found = without(found, key)
+                    pairs = without(pairs, key)
                     continue
                 value = value.value
-            found.append((key, value))
-        return make_map(found)
+            pairs.append((key, value))
+        return make_map(pairs)
 
     return evaluate
 
@@ -246,17 +246,17 @@ def struct_of(entries: tuple[tuple[str, Evaluate, bool], ...], make: Callable[[d
     """Make a typed object."""
 
     def evaluate(frame: Frame) -> Value:
-        found: dict[str, Value] = {}
+        values: dict[str, Value] = {}
         for name, value_of, optional in entries:
             value = value_of(frame)
             if optional:
                 if type(value) is not Optional:
                     raise _not_optional(name, value)
                 if not value.present:
-                    found.pop(name, None)
+                    values.pop(name, None)
                     continue
                 value = value.value
-            found[name] = value
-        return make(found)
+            values[name] = value
+        return make(values)
 
     return evaluate

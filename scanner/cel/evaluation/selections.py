@@ -104,10 +104,10 @@ def _follow_fields(base: Evaluate, fields: tuple[str, ...], rewrap: Rewrap) -> E
 
 def _walk_path(reached: _Reached) -> Value:
     """Return what steps lead to; from an optional root or step on, what is not there gives an absent optional."""
-    found, is_optional = reached
-    if found is None:
+    item, is_optional = reached
+    if item is None:
         return NONE
-    return Optional(found[0]) if is_optional else found[0]
+    return Optional(item[0]) if is_optional else item[0]
 
 
 _Reached: TypeAlias = tuple[tuple[Value] | None, bool]
@@ -126,10 +126,10 @@ def _reach(value: Value, steps: tuple[Step, ...], frame: Frame, rewrap: Rewrap) 
         if not is_optional:
             value = access.index(value, at)
             continue
-        found = access.probe(value, at)
-        if found is None:
+        item = access.probe(value, at)
+        if item is None:
             return None, True
-        value = found[0]
+        value = item[0]
     return (value,), is_optional
 
 
@@ -137,10 +137,10 @@ def has(base: Evaluate, steps: tuple[Step, ...], field: str, rewrap: Rewrap, *, 
     """Evaluate a presence test; `keep`: in a branch, upstream forgets to make a bool of what an optional path leads to."""
 
     def evaluate(frame: Frame) -> Value:
-        found, is_optional = _reach(base(frame), steps, frame, rewrap)
+        reached, is_optional = _reach(base(frame), steps, frame, rewrap)
         if keep and is_optional:
-            entry = None if found is None else access.probe(found[0], field)
-            return NONE if entry is None else Optional(entry[0])
-        return found is not None and access.has(found[0], field)
+            item = None if reached is None else access.probe(reached[0], field)
+            return NONE if item is None else Optional(item[0])
+        return reached is not None and access.has(reached[0], field)
 
     return evaluate

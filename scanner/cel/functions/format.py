@@ -316,8 +316,8 @@ def _first_named(value: Value) -> Value:
     if type(value) is Type:
         return as_first_named(value)
     if type(value) is list:
-        return [_first_named(one) for one in value]
-    return {key: _first_named(one) for key, one in value.items()} if type(value) is dict else value
+        return [_first_named(part) for part in value]
+    return {key: _first_named(part) for key, part in value.items()} if type(value) is dict else value
 
 
 _LONG_PRECISION = re.compile(r"\.\d{3}")

@@ -46,7 +46,7 @@ _BYTES = 4.0
 class Price:
     """How the cost of a call is computed.
 
-    `late` rules look at the result; all others can be charged before the call is made. The price holds from the release `since`
+    `late` rules read the result; all others can be charged before the call is made. The price holds from the release `since`
     on; `before` is the price of earlier ones, None where those have no price of their own for such a call.
     """
 

@@ -308,13 +308,21 @@ LIBRARY = Library(
         ),
         Function(
             "isGreaterThan",
-            (member("quantity_is_greater_than", (QUANTITY, QUANTITY), BOOL, lambda one, two: compare(one, two) > 0),),
+            (
+                member(
+                    "quantity_is_greater_than", (QUANTITY, QUANTITY), BOOL, lambda left, right: compare(left, right) > 0
+                ),
+            ),
             cost=ONE,
             only_reads=True,
         ),
         Function(
             "isLessThan",
-            (member("quantity_is_less_than", (QUANTITY, QUANTITY), BOOL, lambda one, two: compare(one, two) < 0),),
+            (
+                member(
+                    "quantity_is_less_than", (QUANTITY, QUANTITY), BOOL, lambda left, right: compare(left, right) < 0
+                ),
+            ),
             cost=ONE,
             only_reads=True,
         ),
@@ -338,7 +346,7 @@ LIBRARY = Library(
             "add",
             (
                 member("quantity_add", (QUANTITY, QUANTITY), QUANTITY, add),
-                member("quantity_add_int", (QUANTITY, INT), QUANTITY, lambda one, two: add(one, of_int(two))),
+                member("quantity_add_int", (QUANTITY, INT), QUANTITY, lambda left, right: add(left, of_int(right))),
             ),
             cost=ONE,
             result=parts,
@@ -347,7 +355,9 @@ LIBRARY = Library(
             "sub",
             (
                 member("quantity_sub", (QUANTITY, QUANTITY), QUANTITY, subtract),
-                member("quantity_sub_int", (QUANTITY, INT), QUANTITY, lambda one, two: subtract(one, of_int(two))),
+                member(
+                    "quantity_sub_int", (QUANTITY, INT), QUANTITY, lambda left, right: subtract(left, of_int(right))
+                ),
             ),
             cost=ONE,
             result=parts,

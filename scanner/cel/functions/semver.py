@@ -174,13 +174,13 @@ LIBRARY = Library(
         ),
         Function(
             "isGreaterThan",
-            (member("semver_is_greater_than", (SEMVER, SEMVER), BOOL, lambda one, two: one.order > two.order),),
+            (member("semver_is_greater_than", (SEMVER, SEMVER), BOOL, lambda left, right: left.order > right.order),),
             cost=ONE,
             only_reads=True,
         ),
         Function(
             "isLessThan",
-            (member("semver_is_less_than", (SEMVER, SEMVER), BOOL, lambda one, two: one.order < two.order),),
+            (member("semver_is_less_than", (SEMVER, SEMVER), BOOL, lambda left, right: left.order < right.order),),
             cost=ONE,
             only_reads=True,
         ),

@@ -29,10 +29,10 @@ class Loops(Logic):
             raise NotGenerated
         if node.fold == "bind":
             return self._bind(node)
-        outer, known = self._scope, dict(self._held)
+        outer, held = self._scope, dict(self._held)
         target, over = self._loop(node)
         fold = self._folded_over(node)
-        self._scope, self._held = outer, known
+        self._scope, self._held = outer, held
         self._block.extend(fold.before)
         self._block.append(ast.For(target=target, iter=over, body=fold.block, orelse=[*fold.after], type_comment=None))
         return fold.term

@@ -33,9 +33,9 @@ def select(container: Value, field: str) -> Value:
 
 def index(container: Value, key: Value) -> Value:
     """Return `container[key]`."""
-    found = look_up(container, key)
-    if found is not None:
-        return found[0]
+    item = look_up(container, key)
+    if item is not None:
+        return item[0]
     if type(container) is list:
         raise EvaluationError(f"index out of bounds: {printed(key)}")
     raise EvaluationError(f"no such key: {printed(key)}")
@@ -64,8 +64,8 @@ def look_up(container: Value, key: Value) -> tuple[Value] | None:
 
 def probe(container: Value, key: Value) -> tuple[Value] | None:
     """Return what is under a key as an optional selection sees it: a field of a message that is not set is not there."""
-    found = look_up(container, key)
-    return None if type(container) is Message and key not in container.fields else found
+    item = look_up(container, key)
+    return None if type(container) is Message and key not in container.fields else item
 
 
 def _entry(variables: Lazy, key: Value) -> tuple[Value] | None:
@@ -116,7 +116,7 @@ def elements(container: Value) -> list[Value]:
 
 
 def _found_or_failed(variables: Lazy, name: Value) -> Value:
-    """Return the value of a variable, or its error, which shows when somebody reads it."""
+    """Return the value of a variable, or its error, which is raised when it is read."""
     try:
         return index(variables, name)
     except EvaluationError as error:

@@ -88,9 +88,9 @@ def equal_sum(left: Value, right: Value) -> bool:
     if type(left) is not list or type(right) is not list or len(left) != len(right):
         return False
     failure: EvaluationError | None = None
-    for one, other in zip(left, right, strict=True):
+    for first, second in zip(left, right, strict=True):
         try:
-            if not equal(one, other):
+            if not equal(first, second):
                 return False
         except EvaluationError as error:
             failure = failure or error
@@ -116,8 +116,8 @@ def contains_sum(element: Value, container: Value) -> bool:
 
 def _equal_elements(left: list[Value], right: list[Value], same: Callable[[Value, Value], bool]) -> bool:
     """Compare element by element, without a function of C in between: lists may nest thousands of levels deep."""
-    for one, other in zip(left, right, strict=True):  # noqa: SIM110
-        if not same(one, other):
+    for first, second in zip(left, right, strict=True):  # noqa: SIM110
+        if not same(first, second):
             return False
     return True
 
