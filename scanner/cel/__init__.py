@@ -9,7 +9,16 @@ from scanner.cel.analysis.flows import Flow, followed
 from scanner.cel.analysis.wrapper_differences import Difference, wrapper_differences
 from scanner.cel.checking.env import AUTHORIZATION, PARAMS, Environment
 from scanner.cel.checking.patches import JSON_PATCH, OBJECT, PATCH_LIST, for_patches
-from scanner.cel.cost.extent import (
+from scanner.cel.cost.meter import PER_CALL_LIMIT
+from scanner.cel.errors import CompileError, CostExceeded, EvaluationError, TooLarge
+from scanner.cel.explanation.outline import Part, outline
+from scanner.cel.explanation.places import Place
+from scanner.cel.explanation.reasons import Explanation, Reason, explain
+from scanner.cel.functions.authorizer import Answer, Authorizer, Decider, Question, Remembering, Subject
+from scanner.cel.program import Measured, Program, compile
+from scanner.cel.syntax.parser import LARGEST
+from scanner.cel.types.type_system import BOOL, DYN, NULL, STRING, Type
+from scanner.cel.values.extent import (
     BOUNDLESS,
     LARGEST_SIZE,
     NOTHING,
@@ -20,16 +29,7 @@ from scanner.cel.cost.extent import (
     size_of_document,
     widest_of,
 )
-from scanner.cel.cost.prices import PER_CALL_LIMIT
-from scanner.cel.errors import CompileError, CostExceeded, EvaluationError, TooLarge
-from scanner.cel.explanation.outline import Part, outline
-from scanner.cel.explanation.places import Place
-from scanner.cel.explanation.reasons import Explanation, Reason, explain
-from scanner.cel.functions.authorizer import Answer, Authorizer, Decider, Question, Remembering, Subject
-from scanner.cel.program import Measured, Program, compile
-from scanner.cel.syntax.parser import LARGEST
-from scanner.cel.types.type_system import BOOL, DYN, NULL, STRING, Type
-from scanner.cel.values.list_kinds import Making, Notes, noting
+from scanner.cel.values.list_kinds import ListKind, ListKinds, recording_lists
 from scanner.cel.values.values import (
     Duration,
     KeyedMap,
@@ -73,10 +73,10 @@ __all__ = [
     "Flow",
     "KeyedMap",
     "Lazy",
-    "Making",
+    "ListKind",
+    "ListKinds",
     "Measured",
     "Message",
-    "Notes",
     "Optional",
     "Part",
     "Place",
@@ -99,8 +99,8 @@ __all__ = [
     "extent_of_size",
     "followed",
     "for_patches",
-    "noting",
     "outline",
+    "recording_lists",
     "size_of_document",
     "type_name",
     "widest_of",

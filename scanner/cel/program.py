@@ -12,8 +12,7 @@ from scanner.cel.analysis.constants import fold
 from scanner.cel.checking.checker import check
 from scanner.cel.checking.validators import validate
 from scanner.cel.cost import bounds, metered
-from scanner.cel.cost.meter import Meter
-from scanner.cel.cost.prices import PER_CALL_LIMIT
+from scanner.cel.cost.meter import PER_CALL_LIMIT, Meter
 from scanner.cel.errors import CompileError, CostExceeded, EvaluationError, InstantiationError, Interrupted, TooLarge
 from scanner.cel.evaluation import exact
 from scanner.cel.evaluation.frame import MISSING
@@ -33,9 +32,9 @@ if TYPE_CHECKING:
     from scanner.cel.checking.checker import Checked
     from scanner.cel.checking.env import Environment
     from scanner.cel.cost.bounds import Bound
-    from scanner.cel.cost.extent import SizeBound
     from scanner.cel.syntax.tree import Node
     from scanner.cel.types.type_system import Type
+    from scanner.cel.values.extent import SizeBound
     from scanner.cel.values.values import Value
 
 
@@ -125,7 +124,7 @@ class Program:
         return self._function
 
     def _absorbing(self) -> fast.Fast | None:
-        """Return the form that gets along with operands that raise, the first time; none is left when that falls back, too."""
+        """Return the absorbing form, the first time; None when that fell back, too."""
         if self._is_absorbing:
             return None
         self._is_absorbing = True
@@ -264,12 +263,12 @@ def _failed(source: Source, issues: list[Issue]) -> CompileError:
 
 def _reject_large(result: Type) -> None:
     """Types nest no deeper than expressions may; those of variables made of variables could, and double with each."""
-    waiting, size = [result], 0
-    while waiting:
+    stack, size = [result], 0
+    while stack:
         size += 1
         if size > _LARGEST_TYPE:
             raise TooLarge(f"the type of an expression has more than {_LARGEST_TYPE} parts")
-        waiting.extend(waiting.pop().parameters)
+        stack.extend(stack.pop().parameters)
 
 
 def _reject_other_results(actual: Type, env: Environment) -> None:

@@ -68,11 +68,11 @@ def _field(name: str, value: object, data: Data) -> Native:
     """A field's value: lists and maps are opened once."""
     if isinstance(value, cel.KeyedMap):
         raise ForeignKey(name, next(key for key in value if not isinstance(key, str)))
-    if data.made(value) is cel.Making.MESSAGE:
+    if data.made(value) is cel.ListKind.MESSAGE:
         return _of_message(value)
     if isinstance(value, list | dict) and not _is_flat(value) and value in data:
         return _rebuilt(value) if data.rebuilds else cast("Native", value)
-    if isinstance(value, list) and data.made(value) is not cel.Making.SPLITTING:
+    if isinstance(value, list) and data.made(value) is not cel.ListKind.SPLIT:
         return [_inside(one, data) for one in value] or NilList()
     if isinstance(value, dict):
         return {key: _inside(one, data) for key, one in value.items()}
@@ -111,7 +111,7 @@ def _inside(value: object, data: Data) -> Native:
             return _object_inside(value, data)
         case cel.Message():
             return Foreign(value.go_type, prototext.printed(value))
-        case dict() if data.made(value) is cel.Making.MESSAGE:
+        case dict() if data.made(value) is cel.ListKind.MESSAGE:
             return _of_message(value)
         case list() | dict() if value in data and not data.wrapping(value):
             return value
@@ -151,11 +151,11 @@ def _mapped(value: dict[str, object] | cel.KeyedMap) -> Foreign:
 def _listed(value: list[cel.Value], data: Data) -> Native:
     """A list inside a list or map; a server of 1.37 makes no difference between its makers."""
     match data.made(value):
-        case cel.Making.JOINING:
+        case cel.ListKind.JOINED:
             return [_inside(one, data) for one in value]
-        case cel.Making.MESSAGE:
+        case cel.ListKind.MESSAGE:
             return _of_message(value)
-        case cel.Making.SPLITTING:
+        case cel.ListKind.SPLIT:
             return _foreign_list("[]string", value)
         case None:
             return _foreign_list("[]ref.Val", value)

@@ -41,7 +41,7 @@ class Data:
         wrapped: Wrapped = (),
         request: object = None,
         rebuilds: bool = False,
-        made: cel.Notes | None = None,
+        made: cel.ListKinds | None = None,
     ) -> None:
         self.rebuilds = rebuilds
         self._made = made
@@ -56,7 +56,7 @@ class Data:
             self._ids = frozenset(id(part) for source in self._sources for part in _containers(source))
         return id(value) in self._ids
 
-    def made(self, value: object) -> cel.Making | None:
+    def made(self, value: object) -> cel.ListKind | None:
         """How a list was made."""
         return self._made.of(value) if self._made else None
 

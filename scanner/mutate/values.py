@@ -107,7 +107,7 @@ def _container(value: list[cel.Value] | dict[str, cel.Value], data: Data) -> Nod
         raise PatchFault(f"{_PREFIX}type conversion error from {wrapping}")
     if isinstance(value, dict):
         return {key: _converted(one, data) for key, one in value.items()}
-    if data.made(value) is cel.Making.JOINING:
+    if data.made(value) is cel.ListKind.JOINED:
         return [_converted(_taken_out(one, data), data) for one in value]
     return [_converted(one, data) for one in value]
 

@@ -5,19 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+from scanner.cel.functions import standard
 from scanner.cel.stack import with_room
 from scanner.cel.syntax import parser
 from scanner.cel.syntax.tree import Call, Comprehension, Identifier, ListLiteral, MapLiteral, Node, StructLiteral, walk
 from scanner.model.release import NEWEST
 
-_STANDARD = frozenset(
-    {
-        *("size", "int", "uint", "double", "string", "bytes", "bool", "timestamp", "duration", "dyn", "type"),
-        *("contains", "startsWith", "endsWith", "matches"),
-        *("getFullYear", "getMonth", "getDate", "getDayOfMonth", "getDayOfWeek", "getDayOfYear"),
-        *("getHours", "getMinutes", "getSeconds", "getMilliseconds"),
-    }
-)
+_STANDARD = frozenset(function.name for function in standard.LIBRARY.functions)
 """The functions of CEL's own definition; everything else is from a library."""
 _OPTIONAL = frozenset({"_?._", "_[?_]"})
 

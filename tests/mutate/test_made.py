@@ -29,7 +29,7 @@ LIVE: Any = {"apiVersion": "example.com/v1", "kind": "Gadget", "free": {"xs": ["
 def free_of(text: str) -> Json:
     """What becomes of the field `a` of which the schema says nothing. Raises PatchFault."""
     program = cel.compile(f"Object{{free: {text}}}", ENVIRONMENT)
-    with cel.noting() as made:
+    with cel.recording_lists() as made:
         value = program.evaluate({"object": LIVE})
     found: Any = configured(value, LIVE, SCHEMA, Data([LIVE], made=made))
     return found["free"]["a"]  # type: ignore[no-any-return]
@@ -118,8 +118,8 @@ def test_how_often_an_expression_was_evaluated_makes_no_difference() -> None:
     """A generated function does not tell how lists were made: it is not asked then."""
     program = cel.compile("object.free.xs + ['z']", cel.Environment())
     found = [(program.evaluate({"object": LIVE}), program.generate()) for _ in range(5)]
-    with cel.noting() as made:
+    with cel.recording_lists() as made:
         value = program.evaluate({"object": LIVE})
 
-    assert (["a", "b", "z"], cel.Making.JOINING) == (value, made.of(value))
+    assert (["a", "b", "z"], cel.ListKind.JOINED) == (value, made.of(value))
     assert found[-1][1] is not None

@@ -25,7 +25,7 @@ NUMBER = "json: error calling MarshalJSON for type *structpb.Value: proto:\u00a0
 def made(text: str) -> Json:
     """The JSON of an expression's value. Raises PatchFault."""
     program = cel.compile(text, ENVIRONMENT)
-    with cel.noting() as notes:
+    with cel.recording_lists() as notes:
         value = program.evaluate({"object": LIVE})
     found: Any = json_value(value, Data([LIVE], made=notes))
     return found  # type: ignore[no-any-return]

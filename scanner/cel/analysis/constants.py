@@ -24,7 +24,7 @@ from scanner.cel.syntax.tree import (
     StructLiteral,
     children,
 )
-from scanner.cel.values import runtime
+from scanner.cel.values import access
 from scanner.cel.values.values import UINT_MAX, UInt, Value, make_map
 
 if TYPE_CHECKING:
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from scanner.cel.checking.checker import Checked, Resolution
     from scanner.cel.checking.env import Environment
 
-_CONVERSIONS = frozenset(["bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"])
-_SEARCHES = frozenset({"matches", "find", "findAll"})
 _HASHABLE = frozenset({bool, int, UInt, float, str})
 
 Key = tuple[type, Value]
@@ -67,15 +65,15 @@ def fold(root: Node, checked: Checked, environment: Environment) -> Folded:
 
 def _bottom_up(root: Node, checked: Checked) -> Iterator[Node]:
     """Yield the nodes in the order upstream plans them: operands first, left to right."""
-    waiting: list[tuple[Node, bool]] = [(root, False)]
-    while waiting:
-        node, seen = waiting.pop()
-        if seen:
+    stack: list[tuple[Node, bool]] = [(root, False)]
+    while stack:
+        node, has_children_done = stack.pop()
+        if has_children_done:
             yield node
             continue
-        waiting.append((node, True))
+        stack.append((node, True))
         if node.id not in checked.names or not isinstance(node, Select):
-            waiting.extend((child, False) for child in reversed(_planned_children(node, checked)))
+            stack.extend((child, False) for child in reversed(_planned_children(node, checked)))
 
 
 def _planned_children(node: Node, checked: Checked) -> tuple[Node, ...]:
@@ -133,17 +131,17 @@ def _fold_map(node: MapLiteral, folded: Folded) -> None:
 def _reject_impossible_index(node: Call, folded: Folded) -> None:
     """Raise for a constant that is no key or index; upstream finds it while planning."""
     if node.function in ("_[_]", "_[?_]") and node.arguments[1].id in folded.constants:
-        runtime.require_key(folded.constants[node.arguments[1].id])
+        access.require_key(folded.constants[node.arguments[1].id])
 
 
 def _fold_call(node: Call, call: Resolution, folded: Folded) -> None:
-    name = call.function.name
+    function = call.function
     constants = folded.constants
     if call.overload_ids == ("in_list",) and call.arguments[1].id in constants:
         _fold_membership(node, constants[call.arguments[1].id], folded)
-    elif name in _CONVERSIONS and len(call.arguments) == 1 and call.arguments[0].id in constants:
-        constants[node.id] = call.function.runner(call.overload_ids)(constants[call.arguments[0].id])
-    elif name in _SEARCHES and len(call.arguments) > 1:
+    elif function.folds and len(call.arguments) == 1 and call.arguments[0].id in constants:
+        constants[node.id] = function.runner(call.overload_ids)(constants[call.arguments[0].id])
+    elif function.with_pattern is not None and len(call.arguments) > 1:
         pattern = constants.get(call.arguments[1].id)
         if type(pattern) is str:
             folded.patterns[node.id] = regex.compiled(pattern)

@@ -35,9 +35,9 @@ class _Reader:
 
     def read(self, root: Node, scope: _Scope) -> None:
         """Collect what is read in a node, all of its value included."""
-        waiting = [root]
-        while waiting:
-            node = waiting.pop()
+        stack = [root]
+        while stack:
+            node = stack.pop()
             path = self._path(node, scope)
             if path is not None:
                 self.found.add(path)
@@ -46,7 +46,7 @@ class _Reader:
                 self._loop(node, scope)
             elif not isinstance(node, Identifier | Select) or self._checked.names.get(node.id) is None:
                 call = self._checked.calls.get(node.id)
-                waiting.extend(children(node) if call is None else call.arguments)
+                stack.extend(children(node) if call is None else call.arguments)
 
     def _path(self, node: Node, scope: _Scope) -> Path | None:
         """Return where a selection leads; None for what is none, or begins with something computed."""

@@ -1,7 +1,7 @@
-"""What of its inputs an expression hands on as it stands there, and what it computes something from.
+"""The inputs that an expression hands on as they stand, and those that it computes something from.
 
-Finer than `depths`, for telling what a text may hold: lists that were filtered, mapped or put together are followed to the
-places of their elements, and so are the variables of a policy. A path goes on with `*` for any element, ends in `#` where only
+Finer than `deep_reads`, for evidence about what a text may hold: lists that were filtered, mapped or put together are followed to
+the places of their elements, and so are the variables of a policy. A path goes on with `*` for any element, ends in `#` where only
 the shape of a list or map is read, and means all below its end otherwise.
 """
 
@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
 
 from scanner.cel.analysis.deep_reads import ELEMENTS, SHAPE, Path
+from scanner.cel.functions.declaration import ArgumentFlow
 from scanner.cel.stack import with_room
 from scanner.cel.syntax.tree import (
     Call,
@@ -33,11 +34,6 @@ BOX: Final = "[]"
 """A list or map that holds what stands at the path before."""
 _VARIABLES: Final = "variables"
 _INDEXES: Final = frozenset({"_[_]", "_[?_]", "_?._"})
-_CARRIERS: Final = frozenset(
-    {"_+_", "dyn", "string", "join", "orValue", "or", "value", "optional.of", "optional.ofNonZeroValue"}
-)
-_SHAPES: Final = frozenset({"size", "hasValue"})
-_SORTERS: Final = frozenset({"distinct", "sort"})
 _LITERAL_OPERATIONS: Final = frozenset({"add", "remove", "replace", "test"})
 _FOLLOWED: Final = frozenset({"map", "filter", "transformList", "transformMap"})
 _MOST_PATHS: Final = 20_000
@@ -72,25 +68,24 @@ def followed(first: Flow, variables: Callable[[str], Iterable[Flow]]) -> Flow | 
     """
     carried: set[Path] = set()
     computed: set[Path] = set()
-    known: set[tuple[Path, bool]] = set()
+    visited: set[tuple[Path, bool]] = set()
     begun: set[str] = set()
-    waiting = [*((path, True) for path in first.carried), *((path, False) for path in first.computed)]
-    while waiting:
-        one = waiting.pop()
-        if one in known:
+    stack = [*((path, True) for path in first.carried), *((path, False) for path in first.computed)]
+    while stack:
+        path, is_carried = top = stack.pop()
+        if top in visited:
             continue
-        known.add(one)
-        if len(known) > _MOST_PATHS:
+        visited.add(top)
+        if len(visited) > _MOST_PATHS:
             return None
-        path, is_carried = one
         if path[0] != _VARIABLES:
             (carried if is_carried else computed).add(_unboxed(path))
             continue
         name = path[1] if len(path) > 1 and path[1] not in (ELEMENTS, SHAPE, BOX) else ""
         for each in variables(name):
-            waiting += [(longer, is_carried) for way in each.carried for longer in _onward(way, path[2:])]
+            stack += [(longer, is_carried) for way in each.carried for longer in _onward(way, path[2:])]
             if name not in begun:
-                waiting += [(way, False) for way in each.computed]
+                stack += [(way, False) for way in each.computed]
         begun.add(name)
     return Flow(frozenset(carried), frozenset(computed))
 
@@ -178,19 +173,26 @@ class _Reader:
             constant = key.value if isinstance(key, Literal) else None
             self._computed([key], scope)
             return _all_stepped(self.places(operand, scope), _key(constant) if isinstance(constant, str) else ELEMENTS)
-        name = "" if call is None else call.function.name
         if node.function == "_?_:_":
             self._computed(given[:1], scope)
             return self._of_all(given[1:], scope)
-        if name in _SHAPES or node.function in _SHAPES:
-            self.found |= {(*_unboxed(path), SHAPE) for path in self._of_all(given, scope)}
-            return _NOWHERE
-        if name in _CARRIERS or node.function in _CARRIERS:
-            return self._of_all(given, scope)
-        if name in _SORTERS:
-            self._computed(given[1:], scope)
-            return self.places(given[0], scope)
-        return self._computed(given, scope)
+        return self._handed_on(given, ArgumentFlow.COMPUTES if call is None else call.function.flow, scope)
+
+    def _handed_on(self, given: tuple[Node, ...], flow: ArgumentFlow, scope: _Scope) -> _Places:
+        """Return what a call makes of its arguments."""
+        match flow:
+            case ArgumentFlow.COUNTS:
+                self.found |= {(*_unboxed(path), SHAPE) for path in self._of_all(given, scope)}
+                return _NOWHERE
+            case ArgumentFlow.PASSES | ArgumentFlow.CARRIES:
+                return self._of_all(given, scope)
+            case ArgumentFlow.SORTS:
+                self._computed(given[1:], scope)
+                return self.places(given[0], scope)
+            case ArgumentFlow.COMPUTES:
+                return self._computed(given, scope)
+            case _:
+                assert_never(flow)
 
     def _of_all(self, nodes: Iterable[Node], scope: _Scope) -> _Places:
         return frozenset(path for node in nodes for path in self.places(node, scope))

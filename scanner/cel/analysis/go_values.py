@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from scanner.cel.analysis.constants import Folded
     from scanner.cel.checking.checker import Checked
 
-_DOCUMENTS = frozenset({"object", "oldObject", "params", "request", "namespaceObject"})
+OBJECTS = frozenset({"object", "oldObject"})
+"""The documents of an activation that are the object, before and after."""
+DOCUMENTS = OBJECTS | {"params", "request", "namespaceObject"}
+"""The variables of an activation that are documents."""
 _NAMES: dict[type, str] = {type(None): "<nil>", dict: "map[string]interface {}", list: "[]interface {}"}
 
 
@@ -32,7 +35,7 @@ def is_go_value(node: Node, checked: Checked, folded: Folded, scope: Container[s
             case _:
                 return False
     name = checked.names.get(node.id)
-    return name in _DOCUMENTS and name not in scope
+    return name in DOCUMENTS and name not in scope
 
 
 def is_go_key(node: Node, checked: Checked, folded: Folded, scope: Container[str]) -> bool:

@@ -18,15 +18,15 @@ Path = tuple[str, ...]
 def paths(root: Node, checked: Checked, variables: frozenset[str]) -> frozenset[Path]:
     """Return the access paths of an expression, each beginning with the name of a declared variable."""
     found: set[Path] = set()
-    waiting = [root]
-    while waiting:
-        node = waiting.pop()
+    stack = [root]
+    while stack:
+        node = stack.pop()
         path = _path(node, checked, variables)
         if path is not None:
             found.add(path)
             continue
         call = checked.calls.get(node.id)
-        waiting.extend(children(node) if call is None else call.arguments)
+        stack.extend(children(node) if call is None else call.arguments)
     return frozenset(found)
 
 

@@ -11,7 +11,9 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from scanner.cel.analysis.go_values import OBJECTS
 from scanner.cel.checking.checker import check
+from scanner.cel.functions.declaration import ArgumentFlow
 from scanner.cel.protobuf.messages import MESSAGES
 from scanner.cel.stack import with_room
 from scanner.cel.syntax import parser
@@ -26,6 +28,7 @@ from scanner.cel.syntax.tree import (
     Node,
     Select,
     StructLiteral,
+    children,
     walk,
 )
 from scanner.cel.types.type_system import DYN
@@ -38,11 +41,9 @@ if TYPE_CHECKING:
     from scanner.cel.types.type_system import Type
 
 _SELECTIONS = frozenset({"_[_]", "_[?_]", "_?._"})
-_PASSING = frozenset({"orValue", "or", "value"})
 _EQUALITIES = {"_==_": "==", "_!=_": "!="}
 _ODD_KEYS = frozenset({"int", "uint", "double", "bool", "object", "map", "list"})
 _ODD_INDEXES = frozenset({"uint", "double"})
-_ROOTS = frozenset({"object", "oldObject"})
 
 
 class Difference(NamedTuple):
@@ -64,7 +65,9 @@ def _differences(text: str, environment: Environment) -> tuple[Type, tuple[Diffe
     root = _parsed(text, environment.version, environment.features)
     checked = check(root, environment)
     finder = _Finder(checked, environment)
-    return checked.types.get(root.id, DYN), tuple(dict.fromkeys(it for node in walk(root) for it in finder.of(node)))
+    return checked.types.get(root.id, DYN), tuple(
+        dict.fromkeys(difference for node in walk(root) for difference in finder.of(node))
+    )
 
 
 @lru_cache(maxsize=2048)
@@ -77,6 +80,7 @@ class _Finder:
     def __init__(self, checked: Checked, environment: Environment) -> None:
         self._types = checked.types
         self._structs = environment.structs
+        self._environment = environment
 
     def of(self, node: Node) -> Iterator[Difference]:
         """Yield what one node could tell."""
@@ -88,7 +92,7 @@ class _Finder:
             case Call(function="_[_]" | "_[?_]", arguments=(container, key)):
                 yield from self._lookup(container, key)
             case Call(function="ofNonZeroValue", target=Identifier(name="optional"), arguments=(value,)):
-                if _is_read(value) and self._kind(self._type(value)) in ("object", "list"):
+                if self._is_read(value) and self._kind(self._type(value)) in ("object", "list"):
                     yield Difference(f"optional.ofNonZeroValue of {_shown(self._type(value))}")
             case StructLiteral(type_name=name, entries=entries) if name.removeprefix(".") in MESSAGES:
                 for entry in entries:
@@ -99,7 +103,7 @@ class _Finder:
     def _conversion(self, message: str, field: str, value: Node) -> Iterator[Difference]:
         """Yield what a field of a message of protobuf is given, where that may be a wrapper or hold one."""
         types = (self._type(value), *self._held(value))
-        if _reads(value) and any(self._kind(type_) in ("object", "map", "list") for type_ in types):
+        if self._reads(value) and any(self._kind(type_) in ("object", "map", "list") for type_ in types):
             yield Difference(f"{message}{{{field}: {_shown(types[0])}}}")
 
     def _equality(self, sign: str, left: Node, right: Node) -> Iterator[Difference]:
@@ -114,16 +118,16 @@ class _Finder:
     def _structures(self, left: Node, right: Node) -> bool:
         """Return whether structures are compared with each other: the bytes of what is free-form in them count, as they came."""
         one, other = self._type(left), self._type(right)
-        both = _is_read(left) and _is_read(right) and self._is_object(one) and self._is_object(other)
+        both = self._is_read(left) and self._is_read(right) and self._is_object(one) and self._is_object(other)
         pairs = ((held, beside) for held in self._held(left) for beside in self._held(right))
-        return both or ((_reads(left) or _reads(right)) and any(self._semantic(*pair) for pair in pairs))
+        return both or ((self._reads(left) or self._reads(right)) and any(self._semantic(*pair) for pair in pairs))
 
     def _kinds_differ(self, left: Node, right: Node) -> bool:
-        if _is_read(left) and self._unlike(self._type(left), self._type(right)):
+        if self._is_read(left) and self._unlike(self._type(left), self._type(right)):
             return True
         pairs = ((held, beside) for held in self._held(left) for beside in self._held(right))
         inside = (self._inside(held, beside) or self._inside(beside, held) for held, beside in pairs)
-        return (_reads(left) or _reads(right)) and any(inside)
+        return (self._reads(left) or self._reads(right)) and any(inside)
 
     def _unlike(self, one: Type, other: Type) -> bool:
         """Return whether a wrapper on the left refuses a value of another kind on the right."""
@@ -172,10 +176,10 @@ class _Finder:
 
     def _membership(self, element: Node, container: Node) -> Iterator[Difference]:
         wanted, within = self._type(element), self._type(container)
-        if _is_read(container) and self._kind(within) in ("object", "map"):
+        if self._is_read(container) and self._kind(within) in ("object", "map"):
             if self._kind(wanted) not in ("string", "dyn"):
                 yield Difference(f"{_shown(wanted)} in {_shown(within)}")
-        elif _reads(element) and any(self._lists_differ(element, held) for held in self._held(container)):
+        elif self._reads(element) and any(self._lists_differ(element, held) for held in self._held(container)):
             structures = any(self._semantic(wanted, held) for held in self._held(container))
             yield Difference(f"{_shown(wanted)} in {_shown(within)}", evaluated=not structures)
 
@@ -190,8 +194,36 @@ class _Finder:
     def _lookup(self, container: Node, key: Node) -> Iterator[Difference]:
         within, at = self._type(container), self._type(key)
         odd = _ODD_INDEXES if self._kind(within) == "list" else _ODD_KEYS
-        if _is_read(container) and self._kind(within) in ("object", "map", "list") and self._kind(at) in odd:
+        if self._is_read(container) and self._kind(within) in ("object", "map", "list") and self._kind(at) in odd:
             yield Difference(f"{_shown(within)}[{_shown(at)}]")
+
+    def _is_read(self, node: Node) -> bool:
+        """Return whether a value is handed over from the request, and not made by the expression."""
+        match node:
+            case Identifier():
+                return True
+            case Select(test=test):
+                return not test
+            case Call(function=function) if function in _SELECTIONS:
+                return True
+            case Call(function="_?_:_", arguments=(_, yes, no)):
+                return self._is_read(yes) or self._is_read(no)
+            case Call():
+                passed = self._passed(node)
+                return passed is not None and self._is_read(passed)
+            case _:
+                return False
+
+    def _passed(self, node: Call) -> Node | None:
+        """Return the operand that a call returns as it is, or what is inside of it."""
+        function = self._environment.function(node.function)
+        if function is None or function.flow is not ArgumentFlow.PASSES:
+            return None
+        return next(children(node), None)
+
+    def _reads(self, node: Node) -> bool:
+        """Return whether anything in a value is handed over from the request."""
+        return any(self._is_read(part) for part in walk(node))
 
     def _type(self, node: Node) -> Type:
         """Return the type of a node, without what `dyn` and optionals hide."""
@@ -215,30 +247,6 @@ class _Finder:
         )
 
 
-def _is_read(node: Node) -> bool:
-    """Return whether a value is handed over from the request, and not made by the expression."""
-    match node:
-        case Identifier():
-            return True
-        case Select(test=test):
-            return not test
-        case Call(function=function) if function in _SELECTIONS:
-            return True
-        case Call(function="dyn", arguments=(inner,)):
-            return _is_read(inner)
-        case Call(function=function, target=target) if function in _PASSING and target is not None:
-            return _is_read(target)
-        case Call(function="_?_:_", arguments=(_, yes, no)):
-            return _is_read(yes) or _is_read(no)
-        case _:
-            return False
-
-
-def _reads(node: Node) -> bool:
-    """Return whether anything in a value is handed over from the request."""
-    return any(_is_read(part) for part in walk(node))
-
-
 def _mirrored(left: Node, right: Node) -> bool:
     """Return whether both sides are the same place of the object: before and after, which are equal when nothing changes."""
     one, other = _place(left), _place(right)
@@ -248,7 +256,7 @@ def _mirrored(left: Node, right: Node) -> bool:
 def _place(node: Node) -> tuple[str, ...] | None:
     match node:
         case Identifier(name=name):
-            return ("object",) if name in _ROOTS else (name,)
+            return ("object",) if name in OBJECTS else (name,)
         case Select(operand=operand, field=field, test=False):
             before = _place(operand)
             return None if before is None else (*before, field)

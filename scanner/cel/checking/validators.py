@@ -217,9 +217,9 @@ def _unprintable(argument: Node, checked: Checked) -> Node | None:
 
 
 def _literal_parts(root: Node) -> Iterator[Node]:
-    waiting = [root]
-    while waiting:
-        node = waiting.pop()
+    stack = [root]
+    while stack:
+        node = stack.pop()
         yield node
         if isinstance(node, ListLiteral | MapLiteral):
-            waiting.extend(reversed(tuple(children(node))))
+            stack.extend(reversed(tuple(children(node))))

@@ -18,11 +18,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, assert_never
 
 from scanner.cel.analysis import reads
-from scanner.cel.analysis.go_values import is_selection
-from scanner.cel.cost import estimates
-from scanner.cel.cost.estimates import Operand, Operands
-from scanner.cel.cost.extent import BOUNDLESS, NOTHING, UNKNOWN, SizeBound, converted, extent_of, together
-from scanner.cel.cost.prices import LIST_COST, MAP_COST, STRUCT_COST
+from scanner.cel.analysis.go_values import OBJECTS, is_selection
+from scanner.cel.evaluation.planner import terms
+from scanner.cel.functions.pricing import LIST_COST, MAP_COST, STRUCT_COST, Operand
 from scanner.cel.protobuf.messages import MESSAGES
 from scanner.cel.syntax.tree import (
     Call,
@@ -37,15 +35,17 @@ from scanner.cel.syntax.tree import (
     children,
     walk,
 )
+from scanner.cel.values.extent import BOUNDLESS, NOTHING, UNKNOWN, SizeBound, converted, extent_of, together
 
 if TYPE_CHECKING:
     from scanner.cel.analysis.constants import Folded
     from scanner.cel.checking.checker import Checked
+    from scanner.cel.functions.declaration import Function
+    from scanner.cel.functions.pricing import Operands
 
 _SCALARS = frozenset({"null", "timestamp", "duration", "type"})
-_DOCUMENTS = frozenset({"object", "oldObject"})
 _DEEPEST = 6
-"""Loops inside loops; each is looked at twice, on nothing and on everything."""
+"""Loops inside loops; the bound of each is computed twice, on nothing and on everything."""
 _OVERHEADS = {
     "all": 4.0,
     "exists": 5.0,
@@ -87,8 +87,8 @@ def _converted(literal: Bound, fields: int) -> Bound:
 
 def ranges(root: Node, checked: Checked) -> frozenset[reads.Path]:
     """Return the paths into the documents that loops run over."""
-    found = (_path(node.range, checked) for node in walk(root) if isinstance(node, Comprehension))
-    return frozenset(path for path in found if path is not None)
+    paths = (_path(node.range, checked) for node in walk(root) if isinstance(node, Comprehension))
+    return frozenset(path for path in paths if path is not None)
 
 
 def _path(node: Node, checked: Checked) -> reads.Path | None:
@@ -98,7 +98,7 @@ def _path(node: Node, checked: Checked) -> reads.Path | None:
         fields.append(node.field)
         node = node.operand
     name = checked.names.get(node.id, "")
-    return (name, *reversed(fields)) if name in _DOCUMENTS else None
+    return (name, *reversed(fields)) if name in OBJECTS else None
 
 
 class _Bounds:
@@ -179,7 +179,7 @@ class _Bounds:
             base, index = self._base(operand, known, depth), self.of(key, known, depth)
             return Bound(base.cost + index.cost + 1, base.extent)
         if node.function in ("_&&_", "_||_"):
-            return Bound(sum(self.of(term, known, depth).cost for term in self._terms(node)), NOTHING)
+            return Bound(sum(self.of(term, known, depth).cost for term in terms(node)), NOTHING)
         resolution = self._checked.calls[node.id]
         parts = [self.of(argument, known, depth) for argument in resolution.arguments]
         operands = tuple(
@@ -189,30 +189,17 @@ class _Bounds:
         paid = sum(part.cost for part in parts)
         if node.id in self._folded.sets:
             return Bound(paid + 1, NOTHING)
-        name = resolution.function.name
-        estimate = estimates.COSTS.get(name)
-        own = 1.0 if estimate is None else estimate(operands)
-        return Bound(paid + own, self._result(node, name, operands))
+        function = resolution.function
+        most = None if function.cost is None else function.cost.bound
+        own = UNKNOWN if most is None else most(operands)
+        return Bound(paid + own, self._result(node, function, operands))
 
-    def _terms(self, node: Call) -> list[Node]:
-        """Return the operands of a chain of one logical operator; it may be longer than the stack is deep."""
-        terms: list[Node] = []
-        waiting: list[Node] = [node]
-        while waiting:
-            term = waiting.pop()
-            if isinstance(term, Call) and term.function == node.function:
-                waiting.extend(term.arguments)
-            else:
-                terms.append(term)
-        return terms
-
-    def _result(self, node: Call, name: str, operands: Operands) -> SizeBound:
+    def _result(self, node: Call, function: Function, operands: Operands) -> SizeBound:
         type_ = self._checked.types[node.id]
         is_scalar = type_.family in _SCALARS or (type_.family == "primitive" and type_.name not in ("string", "bytes"))
         if is_scalar:
             return NOTHING
-        result = estimates.RESULTS.get(name)
-        return BOUNDLESS if result is None else result(operands)
+        return BOUNDLESS if function.result is None else function.result(operands)
 
     # --- comprehensions
 

@@ -6,10 +6,17 @@ too long. Work is counted instead of time, so that the same evaluation always en
 
 from __future__ import annotations
 
-from scanner.cel.cost import prices
+from typing import TYPE_CHECKING
+
 from scanner.cel.errors import CostExceeded, EvaluationError, EvaluationStopped, Interrupted
+from scanner.cel.functions.pricing import WRAP
 from scanner.cel.values.values import KeyedMap, Optional
 
+if TYPE_CHECKING:
+    from scanner.cel.functions.pricing import Outcome
+
+PER_CALL_LIMIT = 1_000_000
+"""What one evaluation of one expression may cost."""
 MOST_WORK = 10_000_000
 """Iterations of loops, and values compared or printed inside other values. Upstream may do ten times as much in its time."""
 LONGEST_TEXT = 1 << 24
@@ -20,22 +27,22 @@ LONGEST_LIST = 1 << 22
 class Meter:
     """Adds up; raises `CostExceeded` beyond the limit and `Interrupted` beyond all patience.
 
-    `cost` stays readable after either, and may then be above the limit. `outcome` is what the counted evaluation came to,
+    `cost` stays readable after either, and may then be above the limit. `outcome` is the value or the error of the counted evaluation,
     `stopped` the error that ended it early, if one did.
     """
 
     __slots__ = ("cost", "limit", "outcome", "stopped", "work")
 
-    def __init__(self, limit: int = prices.PER_CALL_LIMIT) -> None:
+    def __init__(self, limit: int = PER_CALL_LIMIT) -> None:
         self.cost = 0
         self.limit = limit
         self.work = 0
-        self.outcome: prices.Seen = None
+        self.outcome: Outcome = None
         self.stopped: EvaluationStopped | None = None
 
     def spend(self, amount: int) -> None:
         """Add to the cost."""
-        self.cost = (self.cost + amount) % prices.WRAP
+        self.cost = (self.cost + amount) % WRAP
         if self.cost > self.limit:
             raise CostExceeded
 
@@ -45,42 +52,30 @@ class Meter:
         if self.work >= MOST_WORK:
             raise Interrupted
 
-    def limit_size(self, value: prices.Seen) -> prices.Seen:
+    def limit_size(self, value: Outcome) -> Outcome:
         """Return a new value; making a long one is work, and there is a limit."""
         if type(value) is str or type(value) is bytes:
-            self._make_text(len(value))
+            self.make_text(len(value))
         elif type(value) is list:
             self.add_work(len(value) >> 1 if len(value) <= LONGEST_LIST else MOST_WORK)
         return value
 
-    def _make_text(self, length: int) -> None:
+    def make_text(self, length: int) -> None:
+        """Add the work of making a text; there is a limit of its length."""
         self.add_work(length >> 3 if length <= LONGEST_TEXT else MOST_WORK)
 
-    def check_result_size(self, function: str, values: tuple[prices.Seen, ...]) -> None:
-        """Refuse a replacement whose result would be too long to make."""
-        if function == "replace":
-            self._make_text(_replaced(values))
-
-    def walk(self, values: tuple[prices.Seen, ...], weight: int = 1) -> None:
-        """Count the values inside values as work, before something looks at all of them."""
-        waiting = [*values]
-        while waiting:
-            part = waiting.pop()
+    def walk(self, values: tuple[Outcome, ...], weight: int = 1) -> None:
+        """Count the values inside values as work, before a call reads all of them."""
+        stack = [*values]
+        while stack:
+            part = stack.pop()
             if type(part) is str:
                 self.add_work(weight * len(part) >> 3)
             elif type(part) is list:
                 self.add_work(weight * len(part))
-                waiting.extend(part)
+                stack.extend(part)
             elif type(part) is dict or type(part) is KeyedMap:
                 self.add_work(weight * len(part))
-                waiting.extend(item for _, item in part.items())
+                stack.extend(item for _, item in part.items())
             elif type(part) is Optional and not isinstance(part.value, EvaluationError):
-                waiting.append(part.value)
-
-
-def _replaced(values: tuple[prices.Seen, ...]) -> int:
-    """Return the length of what replacing every occurrence gives."""
-    text, old, new = values[:3]
-    if type(text) is not str or type(old) is not str or type(new) is not str or len(new) <= len(old):
-        return 0
-    return text.count(old) * len(new)
+                stack.append(part.value)

@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING
 
 from scanner.cel.errors import EvaluationError, EvaluationStopped
 from scanner.cel.evaluation import tracker_panics
-from scanner.cel.functions import regex
 from scanner.cel.values import list_kinds, runtime
 from scanner.cel.values.runtime import no_overload
 from scanner.cel.values.values import Optional, UInt, Value, make_map, unhashable, without
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from scanner.cel.analysis.constants import Key
     from scanner.cel.evaluation.frame import Evaluate, Frame
+    from scanner.cel.functions import regex
+    from scanner.cel.functions.declaration import Tracker
 
 
 def copied(evaluate: Evaluate) -> Evaluate:
@@ -32,9 +33,9 @@ def copied(evaluate: Evaluate) -> Evaluate:
     return copied
 
 
-def search(name: str, pattern: regex.Pattern, arguments: tuple[Evaluate, ...]) -> Evaluate:
+def search(run: Callable[..., Value], pattern: regex.Pattern, arguments: tuple[Evaluate, ...]) -> Evaluate:
     """Search with a pattern that was compiled beforehand."""
-    return lambda frame: regex.searching(name, pattern, tuple(argument(frame) for argument in arguments))
+    return lambda frame: run(pattern, *[argument(frame) for argument in arguments])
 
 
 def membership(element: Evaluate, members: frozenset[Key]) -> Evaluate:
@@ -52,25 +53,20 @@ def is_member(value: Value, members: frozenset[Key]) -> bool:
 _PLAIN = frozenset({bool, int, UInt, float, str})
 
 
-def conjunction(terms: tuple[Evaluate, ...]) -> Evaluate:
-    """Evaluate `&&` of all terms."""
-    return _logic(terms, stop=False)
+def logic(terms: tuple[Evaluate, ...], *, stop: bool) -> Evaluate:
+    """Evaluate `&&` (stop at False) or `||` (stop at True) until an operand decides; the leftmost error is the result when none does."""
+    return deciding(lambda _frame: terms, stop=stop)
 
 
-def disjunction(terms: tuple[Evaluate, ...]) -> Evaluate:
-    """Evaluate `||` of all terms."""
-    return _logic(terms, stop=True)
-
-
-def _logic(terms: tuple[Evaluate, ...], *, stop: bool) -> Evaluate:
-    """Evaluate until an operand decides; the leftmost error is the result when none does."""
+def deciding(operands: Callable[[Frame], Iterable[Evaluate]], *, stop: bool) -> Evaluate:
+    """Evaluate to `stop` as soon as an operand is that, else to the opposite; the first error is raised when none decides."""
     passing = not stop
 
     def evaluate(frame: Frame) -> Value:
         first_error: EvaluationError | None = None
-        for term in terms:
+        for operand in operands(frame):
             try:
-                value = term(frame)
+                value = operand(frame)
             except EvaluationStopped:
                 raise
             except EvaluationError as error:
@@ -101,16 +97,6 @@ def conditional(condition: Evaluate, yes: Evaluate, no: Evaluate) -> Evaluate:
     return evaluate
 
 
-def equal(left: Evaluate, right: Evaluate) -> Evaluate:
-    """Compare for equality."""
-    return apply_to_both(runtime.equal, left, right)
-
-
-def unequal(left: Evaluate, right: Evaluate) -> Evaluate:
-    """Compare for inequality."""
-    return apply_to_both(runtime.unequal, left, right)
-
-
 def either(optional: Evaluate, other: Evaluate, *, strict: bool) -> Evaluate:
     """Evaluate `or`; what is no optional passes until 1.36."""
 
@@ -137,18 +123,20 @@ def either_value(optional: Evaluate, other: Evaluate, *, strict: bool) -> Evalua
     return evaluate
 
 
-def compare_sum(name: str, run: Callable[..., Value], left: Evaluate, right: Evaluate) -> Evaluate:
+def compare_sum(
+    run: Callable[..., Value], on_joined: Callable[..., Value], left: Evaluate, right: Evaluate
+) -> Evaluate:
     """Compare what may be a list that `+` has joined, whose comparison is another one."""
 
     def evaluate(frame: Frame) -> Value:
-        with list_kinds.noted() as notes:
-            one = _attempt(left, frame)
-        other = _attempt(right, frame)
-        for seen in (one, other):
-            if isinstance(seen, EvaluationError):
-                raise seen
-        is_joined = notes.of(one) is list_kinds.Making.JOINING
-        return runtime.SUMS[name](one, other) if is_joined else run(one, other)
+        with list_kinds.recorded() as kinds:
+            first = attempt(left, frame)
+        second = attempt(right, frame)
+        for operand in (first, second):
+            if isinstance(operand, EvaluationError):
+                raise operand
+        is_joined = kinds.of(first) is list_kinds.ListKind.JOINED
+        return on_joined(first, second) if is_joined else run(first, second)
 
     return evaluate
 
@@ -174,18 +162,18 @@ def apply_to_both(run: Callable[[Value, Value], Value], left: Evaluate, right: E
 
     def evaluate(frame: Frame) -> Value:
         try:
-            one = left(frame)
+            first = left(frame)
         except EvaluationStopped:
             raise
         except EvaluationError:
-            _attempt(right, frame)
+            attempt(right, frame)
             raise
-        return run(one, right(frame))
+        return run(first, right(frame))
 
     return evaluate
 
 
-def _attempt(evaluate: Evaluate, frame: Frame) -> tracker_panics.RepeatDetector:
+def attempt(evaluate: Evaluate, frame: Frame) -> tracker_panics.Tracked:
     """Return a value, or the error instead of raising it."""
     try:
         return evaluate(frame)
@@ -195,14 +183,14 @@ def _attempt(evaluate: Evaluate, frame: Frame) -> tracker_panics.RepeatDetector:
         return error
 
 
-def apply_tracked(overload_id: str, run: Callable[..., Value], arguments: tuple[Evaluate, ...]) -> Evaluate:
-    """Apply a function whose tracker looks at the arguments of every call before its outcome counts."""
+def apply_tracked(tracker: Tracker, run: Callable[..., Value], arguments: tuple[Evaluate, ...]) -> Evaluate:
+    """Apply a function whose tracker checks the arguments of every call before its outcome counts."""
 
     def evaluate(frame: Frame) -> Value:
-        seen = tuple([_attempt(argument, frame) for argument in arguments])
-        failed = next((one for one in seen if isinstance(one, EvaluationError)), None)
-        outcome = failed or _attempt(lambda _frame: run(*seen), frame)
-        tracker_panics.look_at(overload_id, seen)
+        tracked = tuple([attempt(argument, frame) for argument in arguments])
+        failure = next((argument for argument in tracked if isinstance(argument, EvaluationError)), None)
+        outcome = failure or attempt(lambda _frame: run(*tracked), frame)
+        tracker_panics.track(tracker, tracked)
         if isinstance(outcome, EvaluationError):
             raise outcome
         return outcome
@@ -214,17 +202,17 @@ def optional_list(elements: tuple[Evaluate, ...], optional: tuple[bool, ...]) ->
     """Make a list; absent optional elements are left out."""
 
     def evaluate(frame: Frame) -> Value:
-        found: list[Value] = []
+        values: list[Value] = []
         for element, marked in zip(elements, optional, strict=True):
             value = element(frame)
             if not marked:
-                found.append(value)
+                values.append(value)
             elif type(value) is not Optional:
                 text = runtime.printed(value)
                 raise EvaluationError(f"cannot initialize optional list element from non-optional value {text}")
             elif value.present:
-                found.append(value.value)
-        return found
+                values.append(value.value)
+        return values
 
     return evaluate
 
@@ -233,18 +221,18 @@ def map_of(entries: tuple[tuple[Evaluate, Evaluate, bool], ...]) -> Evaluate:
     """Make a map."""
 
     def evaluate(frame: Frame) -> Value:
-        found: list[tuple[Value, Value]] = []
+        pairs: list[tuple[Value, Value]] = []
         for key_of, value_of, optional in entries:
             key, value = key_of(frame), value_of(frame)
             if optional:
                 if type(value) is not Optional:
                     raise _not_optional(key, value)
                 if not value.present:
-                    found = without(found, key)
+                    pairs = without(pairs, key)
                     continue
                 value = value.value
-            found.append((key, value))
-        return make_map(found)
+            pairs.append((key, value))
+        return make_map(pairs)
 
     return evaluate
 
@@ -258,17 +246,17 @@ def struct_of(entries: tuple[tuple[str, Evaluate, bool], ...], make: Callable[[d
     """Make a typed object."""
 
     def evaluate(frame: Frame) -> Value:
-        found: dict[str, Value] = {}
+        values: dict[str, Value] = {}
         for name, value_of, optional in entries:
             value = value_of(frame)
             if optional:
                 if type(value) is not Optional:
                     raise _not_optional(name, value)
                 if not value.present:
-                    found.pop(name, None)
+                    values.pop(name, None)
                     continue
                 value = value.value
-            found[name] = value
-        return make(found)
+            values[name] = value
+        return make(values)
 
     return evaluate

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from scanner.cel.analysis.go_values import refusal
 from scanner.cel.errors import EvaluationError
 from scanner.cel.evaluation.frame import MISSING
-from scanner.cel.values import runtime
+from scanner.cel.values import access
 from scanner.cel.values.values import NONE, Optional, Value
 
 if TYPE_CHECKING:
@@ -25,31 +25,31 @@ def as_it_is(value: Value) -> Value:
     return value
 
 
-def variable(slot: int, again: Rewrap) -> Evaluate:
+def variable(slot: int, rewrap: Rewrap) -> Evaluate:
     """Read a variable of a macro."""
 
     def evaluate(frame: Frame) -> Value:
         value = frame[slot]
         if isinstance(value, EvaluationError):
             raise value
-        return reread(value, again) if type(value) is Optional else value
+        return reread(value, rewrap) if type(value) is Optional else value
 
     return evaluate
 
 
-def reading(operand: Evaluate, again: Rewrap) -> Evaluate:
+def reading(operand: Evaluate, rewrap: Rewrap) -> Evaluate:
     """Read what a branch comes to as upstream reads a selection."""
 
     def evaluate(frame: Frame) -> Value:
         value = operand(frame)
-        return reread(value, again) if type(value) is Optional else value
+        return reread(value, rewrap) if type(value) is Optional else value
 
     return evaluate
 
 
-def reread(optional: Optional, again: Rewrap) -> Optional:
+def reread(optional: Optional, rewrap: Rewrap) -> Optional:
     """Return an optional as it is after upstream, until 1.36, has unwrapped it to a Go value and wrapped it again."""
-    return Optional(again(optional.value)) if optional.present else optional
+    return Optional(rewrap(optional.value)) if optional.present else optional
 
 
 def native_key(evaluate: Evaluate) -> Evaluate:
@@ -76,27 +76,27 @@ def root(slot: int, name: str) -> Evaluate:
     return evaluate
 
 
-def follow(base: Evaluate, steps: tuple[Step, ...], again: Rewrap) -> Evaluate:
+def follow(base: Evaluate, steps: tuple[Step, ...], rewrap: Rewrap) -> Evaluate:
     """Follow a chain of steps."""
     if all(closure is None and type(key) is str and not optional for closure, key, optional in steps):
-        return _follow_fields(base, tuple(str(key) for _, key, _ in steps), again)
+        return _follow_fields(base, tuple(str(key) for _, key, _ in steps), rewrap)
 
     def evaluate(frame: Frame) -> Value:
-        return _walk_path(_reach(base(frame), steps, frame, again))
+        return _walk_path(_reach(base(frame), steps, frame, rewrap))
 
     return evaluate
 
 
-def _follow_fields(base: Evaluate, fields: tuple[str, ...], again: Rewrap) -> Evaluate:
+def _follow_fields(base: Evaluate, fields: tuple[str, ...], rewrap: Rewrap) -> Evaluate:
     """Follow constant strings only, by far the commonest chain."""
     steps: tuple[Step, ...] = tuple((None, field, False) for field in fields)
 
     def evaluate(frame: Frame) -> Value:
         start = value = base(frame)
         if type(value) is Optional:
-            return _walk_path(_reach(start, steps, frame, again))
+            return _walk_path(_reach(start, steps, frame, rewrap))
         for field in fields:
-            value = runtime.select(value, field)
+            value = access.select(value, field)
         return value
 
     return evaluate
@@ -104,43 +104,43 @@ def _follow_fields(base: Evaluate, fields: tuple[str, ...], again: Rewrap) -> Ev
 
 def _walk_path(reached: _Reached) -> Value:
     """Return what steps lead to; from an optional root or step on, what is not there gives an absent optional."""
-    found, is_optional = reached
-    if found is None:
+    item, is_optional = reached
+    if item is None:
         return NONE
-    return Optional(found[0]) if is_optional else found[0]
+    return Optional(item[0]) if is_optional else item[0]
 
 
 _Reached: TypeAlias = tuple[tuple[Value] | None, bool]
 
 
-def _reach(value: Value, steps: tuple[Step, ...], frame: Frame, again: Rewrap) -> _Reached:
+def _reach(value: Value, steps: tuple[Step, ...], frame: Frame, rewrap: Rewrap) -> _Reached:
     """Return where the steps lead, wrapped, None where there is nothing, and whether the way was optional."""
     is_optional = type(value) is Optional
     if type(value) is Optional:
         if not value.present:
             return None, True
-        value = again(value.value)
+        value = rewrap(value.value)
     for closure, key, optional in steps:
         at = key if closure is None else closure(frame)
         is_optional = is_optional or optional
         if not is_optional:
-            value = runtime.index(value, at)
+            value = access.index(value, at)
             continue
-        found = runtime.probe(value, at)
-        if found is None:
+        item = access.probe(value, at)
+        if item is None:
             return None, True
-        value = found[0]
+        value = item[0]
     return (value,), is_optional
 
 
-def has(base: Evaluate, steps: tuple[Step, ...], field: str, again: Rewrap, *, keep: bool = False) -> Evaluate:
+def has(base: Evaluate, steps: tuple[Step, ...], field: str, rewrap: Rewrap, *, keep: bool = False) -> Evaluate:
     """Evaluate a presence test; `keep`: in a branch, upstream forgets to make a bool of what an optional path leads to."""
 
     def evaluate(frame: Frame) -> Value:
-        found, is_optional = _reach(base(frame), steps, frame, again)
+        reached, is_optional = _reach(base(frame), steps, frame, rewrap)
         if keep and is_optional:
-            entry = None if found is None else runtime.probe(found[0], field)
-            return NONE if entry is None else Optional(entry[0])
-        return found is not None and runtime.has(found[0], field)
+            item = None if reached is None else access.probe(reached[0], field)
+            return NONE if item is None else Optional(item[0])
+        return reached is not None and access.has(reached[0], field)
 
     return evaluate

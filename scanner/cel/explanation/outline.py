@@ -31,13 +31,13 @@ def outline(program: Program) -> tuple[Part, ...]:
 
 
 def _parts(analysis: Analysis) -> Iterator[Part]:
-    waiting = [(0, analysis.root)]
-    while waiting:
-        depth, node = waiting.pop()
+    stack = [(0, analysis.root)]
+    while stack:
+        depth, node = stack.pop()
         constant = node.id in analysis.folded.constants
         yield Part(depth, unparse(node), analysis.checked.types[node.id].full_name(), constant)
         below = () if constant or _is_path(node, analysis) else _below(node)
-        waiting.extend((depth + 1, part) for part in reversed(tuple(below)))
+        stack.extend((depth + 1, part) for part in reversed(tuple(below)))
 
 
 def _is_path(node: Node, analysis: Analysis) -> bool:

@@ -68,8 +68,8 @@ def functions_of(
     merged: dict[str, Function] = {}
     for library in _libraries(version, features, extras):
         for function in library.functions:
-            known = merged.get(function.name)
-            merged[function.name] = function if known is None else known.merged(function)
+            declared = merged.get(function.name)
+            merged[function.name] = function if declared is None else declared.merged(function)
     return amended.as_of(version, merged)
 
 
@@ -86,9 +86,9 @@ def types_of(version: tuple[int, int], features: tuple[int, int]) -> tuple[Type,
 
 
 def _libraries(version: tuple[int, int], features: tuple[int, int], extras: tuple[Library, ...]) -> tuple[Library, ...]:
-    known = (
+    present = (
         library
         for library in LIBRARIES
         if library.since <= (features if library.gated else version) and version < library.until
     )
-    return (*known, *extras)
+    return (*present, *extras)

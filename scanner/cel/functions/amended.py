@@ -104,8 +104,8 @@ def _in_place(compute: Callable[[Quantity, Quantity], Quantity]) -> Callable[[Qu
             return result
         sharing = left.sharing or [left]
         sharing.append(result)
-        for one in sharing:
-            one.unscaled, one.exponent, one.sharing = result.unscaled, result.exponent, sharing
+        for quantity_ in sharing:
+            quantity_.unscaled, quantity_.exponent, quantity_.sharing = result.unscaled, result.exponent, sharing
         return result
 
     return run
@@ -148,12 +148,14 @@ AMENDMENTS = (
     _before(ONE_COLON, "is_url_string", url.is_loose_url),
     _before(ONE_COLON, "format.uri", _constant(named_formats.LOOSE_FORMATS["uri"])),
     _before(ONE_COLON, "format-named", named_formats.lookup(named_formats.LOOSE_FORMATS)),
-    *(_before(LABEL_KEYS, f"format.{name}", _constant(known)) for name, known in named_formats.FIRST_FORMATS.items()),
+    *(_before(LABEL_KEYS, f"format.{name}", _constant(first)) for name, first in named_formats.FIRST_FORMATS.items()),
     _before(LABEL_KEYS, "format-named", named_formats.lookup(named_formats.FIRST_FORMATS)),
     _before(COPIED_QUANTITIES, "quantity_add", _add_in_place),
-    _before(COPIED_QUANTITIES, "quantity_add_int", lambda one, two: _add_in_place(one, quantity.of_int(two))),
+    _before(COPIED_QUANTITIES, "quantity_add_int", lambda left, right: _add_in_place(left, quantity.of_int(right))),
     _before(COPIED_QUANTITIES, "quantity_sub", _subtract_in_place),
-    _before(COPIED_QUANTITIES, "quantity_sub_int", lambda one, two: _subtract_in_place(one, quantity.of_int(two))),
+    _before(
+        COPIED_QUANTITIES, "quantity_sub_int", lambda left, right: _subtract_in_place(left, quantity.of_int(right))
+    ),
     Amendment(NO_NUMBERS_AS_DURATIONS, "int64_to_duration", None),
     Amendment(BOUNDED_RANGES, "lists_range", _range_within_bounds),
 )
@@ -161,16 +163,16 @@ AMENDMENTS = (
 
 def as_of(version: Version, functions: dict[str, Function]) -> dict[str, Function]:
     """Return functions as they are in a release."""
-    known = {entry.overload: entry for entry in AMENDMENTS if entry.holds(version)}
-    if not known:
+    amendments = {amendment.overload: amendment for amendment in AMENDMENTS if amendment.holds(version)}
+    if not amendments:
         return functions
-    return {name: _amended(function, known) for name, function in functions.items()}
+    return {name: _amended(function, amendments) for name, function in functions.items()}
 
 
-def _amended(function: Function, known: dict[str, Amendment]) -> Function:
-    if not any(overload.id in known for overload in function.overloads):
+def _amended(function: Function, amendments: dict[str, Amendment]) -> Function:
+    if not any(overload.id in amendments for overload in function.overloads):
         return function
-    overloads = (_replaced(overload, known.get(overload.id)) for overload in function.overloads)
+    overloads = (_replaced(overload, amendments.get(overload.id)) for overload in function.overloads)
     return replace(function, overloads=tuple(overload for overload in overloads if overload is not None))
 
 

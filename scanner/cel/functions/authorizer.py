@@ -7,6 +7,7 @@ no error here.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol
 
@@ -14,6 +15,20 @@ from scanner.cel import releases
 from scanner.cel.errors import EvaluationError
 from scanner.cel.functions.declaration import Function, Library, member
 from scanner.cel.functions.named_formats import dns1123_label, dns1123_subdomain
+from scanner.cel.functions.pricing import (
+    LIST_COST,
+    ONE,
+    STRUCT_COST,
+    Arguments,
+    Cost,
+    Operands,
+    Outcome,
+    bounded_by,
+    priced_by,
+    size,
+    tenth,
+)
+from scanner.cel.functions.result_sizes import nothing
 from scanner.cel.functions.strings import WHITE_SPACE
 from scanner.cel.types.type_system import BOOL, STRING, Type, object_type
 from scanner.cel.values.runtime import no_overload
@@ -94,6 +109,7 @@ class _Receiver(Opaque):
     """A value that exists for its methods only: `==` refuses it."""
 
     __slots__ = ()
+    EQUAL_AT_ONCE: ClassVar[bool] = True
 
     def equals(self, other: Opaque) -> bool:  # noqa: ARG002 (whatever the other is)
         """Raise, as upstream does for every two of them."""
@@ -201,26 +217,53 @@ def _allowed(decision: Decision) -> bool:
     return decision.answer.allowed
 
 
-def _narrowing(name: str, attribute: str, id_: str) -> Function:
+def _narrowing(name: str, attribute: str, id_: str, cost: Cost = ONE) -> Function:
     overload = member(
         id_,
         (RESOURCE_CHECK, STRING),
         RESOURCE_CHECK,
         lambda check, text: check.about(**{attribute: text}),
     )
-    return Function(name, (overload,))
+    return Function(name, (overload,), cost=cost, result=nothing)
 
+
+_CHECK_COST = 350_000
+_CHECK = Cost(priced_by(lambda _arguments, _result: _CHECK_COST), bounded_by(_CHECK_COST))
+_REQUIREMENT_COST = LIST_COST + STRUCT_COST
+
+
+def _selected(arguments: Arguments, _result: Outcome) -> int:
+    length = size(arguments[1])
+    return LIST_COST + tenth(length) + math.ceil(math.ceil(length * 0.5) * float(_REQUIREMENT_COST))
+
+
+def _bound_of_selecting(operands: Operands) -> float:
+    return LIST_COST + operands[1].read + _REQUIREMENT_COST * (operands[1].extent.span / 2 + 1)
+
+
+_SELECTING = Cost(priced_by(_selected), _bound_of_selecting)
 
 LIBRARY = Library(
     "kubernetes.authz",
     (
-        Function("path", (member("authorizer_path", (AUTHORIZER, STRING), PATH_CHECK, _path),)),
-        Function("group", (member("authorizer_group", (AUTHORIZER, STRING), GROUP_CHECK, _group),)),
+        Function(
+            "path", (member("authorizer_path", (AUTHORIZER, STRING), PATH_CHECK, _path),), cost=ONE, result=nothing
+        ),
+        Function(
+            "group", (member("authorizer_group", (AUTHORIZER, STRING), GROUP_CHECK, _group),), cost=ONE, result=nothing
+        ),
         Function(
             "serviceAccount",
             (member("authorizer_serviceaccount", (AUTHORIZER, STRING, STRING), AUTHORIZER, _service_account),),
+            cost=ONE,
+            result=nothing,
         ),
-        Function("resource", (member("groupcheck_resource", (GROUP_CHECK, STRING), RESOURCE_CHECK, _resource),)),
+        Function(
+            "resource",
+            (member("groupcheck_resource", (GROUP_CHECK, STRING), RESOURCE_CHECK, _resource),),
+            cost=ONE,
+            result=nothing,
+        ),
         _narrowing("subresource", "subresource", "resourcecheck_subresource"),
         _narrowing("namespace", "namespace", "resourcecheck_namespace"),
         _narrowing("name", "name", "resourcecheck_name"),
@@ -230,23 +273,32 @@ LIBRARY = Library(
                 member("pathcheck_check", (PATH_CHECK, STRING), DECISION, _check),
                 member("resourcecheck_check", (RESOURCE_CHECK, STRING), DECISION, _check),
             ),
+            cost=_CHECK,
+            result=nothing,
         ),
         Function(
             "errored",
             (member("decision_errored", (DECISION,), BOOL, lambda decision: decision.answer.error is not None),),
+            cost=ONE,
         ),
         Function(
-            "error", (member("decision_error", (DECISION,), STRING, lambda decision: decision.answer.error or ""),)
+            "error",
+            (member("decision_error", (DECISION,), STRING, lambda decision: decision.answer.error or ""),),
+            cost=ONE,
         ),
-        Function("allowed", (member("decision_allowed", (DECISION,), BOOL, _allowed),)),
-        Function("reason", (member("decision_reason", (DECISION,), STRING, lambda decision: decision.answer.reason),)),
+        Function("allowed", (member("decision_allowed", (DECISION,), BOOL, _allowed),), cost=ONE),
+        Function(
+            "reason",
+            (member("decision_reason", (DECISION,), STRING, lambda decision: decision.answer.reason),),
+            cost=ONE,
+        ),
     ),
 )
 
 SELECTORS = Library(
     "kubernetes.authzSelectors",
     tuple(
-        _narrowing(name, attribute, id_)
+        _narrowing(name, attribute, id_, _SELECTING)
         for name, attribute, id_ in (
             ("fieldSelector", "field_selector", "authorizer_fieldselector"),
             ("labelSelector", "label_selector", "authorizer_labelselector"),

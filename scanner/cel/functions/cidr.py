@@ -8,8 +8,24 @@ from typing import ClassVar
 from scanner.cel import releases
 from scanner.cel.errors import EvaluationError
 from scanner.cel.functions import ip
-from scanner.cel.functions.declaration import Function, Library, Overload, member
+from scanner.cel.functions.declaration import ArgumentFlow, Function, Library, Overload, member
 from scanner.cel.functions.ip import IP, Address
+from scanner.cel.functions.pricing import (
+    CONVERTED,
+    ONE,
+    READ,
+    UNIT,
+    Arguments,
+    Cost,
+    Operands,
+    Outcome,
+    bound_of_reading_all,
+    priced_by,
+    size,
+    tenth,
+)
+from scanner.cel.functions.python_forms import Form
+from scanner.cel.functions.result_sizes import parts, text
 from scanner.cel.types.type_system import BOOL, INT, STRING, Type, opaque
 from scanner.cel.values.runtime import no_overload
 from scanner.cel.values.text import quoted
@@ -26,6 +42,7 @@ class Prefix(Opaque):
     __slots__ = ("address", "length")
     TYPE: ClassVar[Type] = CIDR
     GO_TYPE: ClassVar[str] = "cel.CIDR"
+    EQUAL_AT_ONCE: ClassVar[bool] = True
     GO_NATIVE: ClassVar[str] = "netip.Prefix"
 
     def __init__(self, address: Address, length: int) -> None:
@@ -39,6 +56,10 @@ class Prefix(Opaque):
     def equals(self, other: Opaque) -> bool:
         """Compare address, with the bits of the host, and length."""
         return isinstance(other, Prefix) and self.length == other.length and self.address.equals(other.address)
+
+    def cost_size(self) -> int:
+        """Return the number of bytes that the bits take."""
+        return -(-self.length // 8)
 
     def map_key(self) -> Hashable:
         """Equal prefixes are one key."""
@@ -126,29 +147,84 @@ def masked(prefix: Prefix) -> Prefix:
     return Prefix(Address(prefix.address.version, number), prefix.length)
 
 
+def _containing_ip(arguments: Arguments, _result: Outcome) -> int:
+    return tenth(2 * size(arguments[0]))
+
+
+def _containing_ip_text(arguments: Arguments, result: Outcome) -> int:
+    return _containing_ip(arguments, result) + tenth(size(arguments[1]))
+
+
+def _containing_cidr(arguments: Arguments, result: Outcome) -> int:
+    return _containing_ip(arguments, result) + tenth(size(arguments[0])) + 1
+
+
+def _containing_cidr_text(arguments: Arguments, result: Outcome) -> int:
+    return _containing_cidr(arguments, result) + tenth(size(arguments[1]))
+
+
+def _bound_of_containing(operands: Operands) -> float:
+    return 16 + 3 * bound_of_reading_all(operands)
+
+
 LIBRARY = Library(
     "kubernetes.net.cidr",
     (
-        Function("cidr", (Overload("string_to_cidr", (STRING,), CIDR, parse),)),
+        Function("cidr", (Overload("string_to_cidr", (STRING,), CIDR, parse),), cost=READ, result=parts, parses=True),
         Function(
             "containsIP",
             (
-                member("cidr_contains_ip_string", (CIDR, STRING), BOOL, _contains_ip_text),
+                member(
+                    "cidr_contains_ip_string",
+                    (CIDR, STRING),
+                    BOOL,
+                    _contains_ip_text,
+                    price=priced_by(_containing_ip_text),
+                ),
                 member("cidr_contains_ip_ip", (CIDR, IP), BOOL, _contains_ip),
             ),
+            cost=Cost(priced_by(_containing_ip), _bound_of_containing),
+            only_reads=True,
         ),
         Function(
             "containsCIDR",
             (
-                member("cidr_contains_cidr_string", (CIDR, STRING), BOOL, _contains_cidr_text),
+                member(
+                    "cidr_contains_cidr_string",
+                    (CIDR, STRING),
+                    BOOL,
+                    _contains_cidr_text,
+                    price=priced_by(_containing_cidr_text),
+                ),
                 member("cidr_contains_cidr", (CIDR, CIDR), BOOL, _contains_cidr),
             ),
+            cost=Cost(priced_by(_containing_cidr), _bound_of_containing),
+            only_reads=True,
         ),
-        Function("ip", (member("cidr_ip", (CIDR,), IP, lambda prefix: prefix.address),)),
-        Function("prefixLength", (member("cidr_prefix_length", (CIDR,), INT, lambda prefix: prefix.length),)),
-        Function("masked", (member("cidr_masked", (CIDR,), CIDR, masked),)),
-        Function("isCIDR", (Overload("is_cidr", (STRING,), BOOL, _is_cidr),)),
-        Function("string", (Overload("cidr_to_string", (CIDR,), STRING, str),)),
+        Function(
+            "ip",
+            (member("cidr_ip", (CIDR,), IP, lambda prefix: prefix.address, price=UNIT),),
+            cost=READ,
+            result=parts,
+            parses=True,
+        ),
+        Function(
+            "prefixLength",
+            (member("cidr_prefix_length", (CIDR,), INT, lambda prefix: prefix.length),),
+            cost=ONE,
+            only_reads=True,
+        ),
+        Function("masked", (member("cidr_masked", (CIDR,), CIDR, masked),), cost=ONE, result=parts, only_reads=True),
+        Function("isCIDR", (Overload("is_cidr", (STRING,), BOOL, _is_cidr),), cost=READ),
+        Function(
+            "string",
+            (Overload("cidr_to_string", (CIDR,), STRING, str),),
+            cost=CONVERTED,
+            result=text,
+            flow=ArgumentFlow.CARRIES,
+            folds=True,
+            python=Form.TEXT,
+        ),
     ),
     types=(CIDR,),
     since=releases.ADDRESSES.since,

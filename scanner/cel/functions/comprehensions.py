@@ -8,6 +8,7 @@ from __future__ import annotations
 from scanner.cel import releases
 from scanner.cel.errors import EvaluationError
 from scanner.cel.functions.declaration import Function, Library, Overload
+from scanner.cel.functions.pricing import ONE
 from scanner.cel.types.type_system import A, B, map_of
 from scanner.cel.values.runtime import printed
 from scanner.cel.values.values import KeyedMap, Value
@@ -38,5 +39,6 @@ MAP_INSERT = Function(
         Overload("@mapInsert_map_key_value", (_MAP, A, B), _MAP, _insert),
         Overload("@mapInsert_map_map", (_MAP, _MAP), _MAP, _insert_all),
     ),
+    cost=ONE,
 )
 LIBRARY = Library("comprehensions", (MAP_INSERT,), since=releases.TWO_VARIABLES.since)

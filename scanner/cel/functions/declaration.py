@@ -1,14 +1,18 @@
-"""How a function is declared: its overloads, and what runs them.
+"""The declaration of a function: its overloads, what runs them, what calls cost, and what the passes need to know of it.
 
-Mirrors cel-go's function declarations. A call that the checker has resolved to one overload runs that one, after a look at
-the arguments' types; any other call tries the overloads in their order. `shared` replaces both for the operators, which look
-at their operands themselves.
+Mirrors cel-go's function declarations. A call that the checker has resolved to one overload runs that one, after a check of
+the arguments' types; any other call tries the overloads in their order. `shared` replaces both for the operators, which check
+their operands themselves.
+
+All that is known of a function stands in its declaration. Only the operators that do not evaluate all their operands, and the
+indexes, are known by name elsewhere: they are syntax.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from enum import Enum
 from functools import cache
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -16,11 +20,34 @@ from scanner.cel.errors import EvaluationError
 from scanner.cel.values.values import Duration, KeyedMap, Timestamp, type_of
 
 if TYPE_CHECKING:
+    from scanner.cel.functions.pricing import Cost, Price
+    from scanner.cel.functions.python_forms import PythonForm
+    from scanner.cel.functions.result_sizes import ResultSize
+    from scanner.cel.releases import Version
     from scanner.cel.syntax.macros import Macro
     from scanner.cel.types.type_system import Type
     from scanner.cel.values.values import Value
 
 Run: TypeAlias = "Callable[..., Value]"
+
+
+class ArgumentFlow(Enum):
+    """What becomes of the arguments of a call."""
+
+    COMPUTES = "the result is computed from them"
+    PASSES = "the result is one of them, or what is inside of one"
+    CARRIES = "the result is put together from them"
+    SORTS = "the result has the elements of the first, and is computed from the others"
+    COUNTS = "only their shape counts"
+
+
+@dataclass(frozen=True, slots=True)
+class Tracker:
+    """The argument that upstream's cost tracker takes for a list or an int, without a check of its type."""
+
+    argument: int
+    type: type[list[object] | int]
+
 
 _RECEIVERS = frozenset({str, Timestamp, Duration})
 """Types whose values answer themselves for operators that they do not have."""
@@ -31,6 +58,7 @@ class Overload:
     """One signature. The receiver of a member call is the first of `arguments`.
 
     `run` takes the arguments as values; it may trust their types. None: the evaluator has its own way (logic, indexes).
+    `price` replaces that of the function in calls that the checker has resolved to this overload.
     """
 
     id: str
@@ -38,6 +66,8 @@ class Overload:
     result: Type
     run: Run | None = None
     member: bool = False
+    price: Price | None = None
+    tracker: Tracker | None = None
 
     def free_types(self) -> tuple[Type, ...]:
         """Return the type parameters of the signature."""
@@ -52,8 +82,17 @@ class Overload:
 class Function:
     """All overloads of one name.
 
-    `shared`: what runs any of them; `operands`: the classes that may come first there (None: all). `guarded=False`: the
-    overload itself complains about wrong types. What calls cost is in `cost`.
+    - `shared`: what runs any of them; `operands`: the classes that may come first there (None: all). `guarded=False`: the
+      overload itself complains about wrong types.
+    - `cost`: the price of calls and its bound. None: a call costs 1, as upstream, and an evaluation with one is always counted.
+    - `result`: how much there is at most in a result that is no number, bool or the like. None: anything.
+    - `flow`: what becomes of the arguments.
+    - `folds`: a call with a constant argument is a constant; when it fails, so does the expression.
+    - `with_pattern`: runs a call whose second argument is a constant pattern, compiled beforehand.
+    - `on_joined`: replaces the comparison where its first argument is a list that `+` has joined.
+    - `python`: which of Python's own operations stands for it.
+    - `in_turn`: upstream evaluates no argument of a call after one that fails, however few there are.
+    - `parses`: makes a value of a text, always an equal one; `only_reads`: leaves its arguments as they are.
     """
 
     name: str
@@ -61,9 +100,25 @@ class Function:
     shared: Run | None = None
     operands: frozenset[type] | None = None
     guarded: bool = True
+    cost: Cost | None = None
+    result: ResultSize | None = None
+    flow: ArgumentFlow = ArgumentFlow.COMPUTES
+    folds: bool = False
+    with_pattern: Run | None = None
+    on_joined: Run | None = None
+    python: PythonForm | None = None
+    in_turn: bool = False
+    parses: bool = False
+    only_reads: bool = False
 
     def merged(self, other: Function) -> Function:
-        """Return this function with another library's overloads added."""
+        """Return this function with another library's overloads added.
+
+        Raises `ValueError` where the libraries declare different things of the function.
+        """
+        if replace(self, overloads=()) != replace(other, overloads=()):
+            message = f"two libraries declare different things of {self.name}"
+            raise ValueError(message)
         return replace(self, overloads=(*self.overloads, *other.overloads))
 
     def runner(self, overload_ids: tuple[str, ...]) -> Run:
@@ -71,12 +126,25 @@ class Function:
         if self.shared is not None:
             return self._shared_runner(self.shared)
         if len(overload_ids) == 1:
-            return self._single_runner(next(one for one in self.overloads if one.id == overload_ids[0]))
+            return self._single_runner(next(overload for overload in self.overloads if overload.id == overload_ids[0]))
         return self._dispatch
 
-    def unguarded(self, overload_id: str) -> Run | None:
-        """Return what an overload does with arguments that are of its types for certain."""
-        return next((one.run for one in self.overloads if one.id == overload_id), None)
+    def resolved(self, overload_ids: tuple[str, ...]) -> Overload | None:
+        """Return the overload of a call with these candidates, None where several are possible."""
+        if len(overload_ids) != 1:
+            return None
+        return next((overload for overload in self.overloads if overload.id == overload_ids[0]), None)
+
+    def unguarded(self, overload_ids: tuple[str, ...]) -> Run | None:
+        """Return what the overload of a call does with arguments that are of its types for certain."""
+        overload = self.resolved(overload_ids)
+        return None if overload is None else overload.run
+
+    def price(self, overload_ids: tuple[str, ...], version: Version) -> Price | None:
+        """Return the price of a call with these candidate overloads in a Kubernetes release; None: it costs 1."""
+        overload = self.resolved(overload_ids)
+        own = None if overload is None or overload.price is None else overload.price.as_of(version)
+        return own if own is not None or self.cost is None else self.cost.price.as_of(version)
 
     def _shared_runner(self, shared: Run) -> Run:
         operands = self.operands
@@ -117,12 +185,12 @@ class Function:
 
 @cache
 def _free_types(types: tuple[Type, ...]) -> tuple[Type, ...]:
-    found: dict[Type, None] = {}
+    parameters: dict[Type, None] = {}
     for type_ in types:
         if type_.family == "parameter":
-            found[type_] = None
-        found.update(dict.fromkeys(_free_types(type_.parameters)))
-    return tuple(found)
+            parameters[type_] = None
+        parameters.update(dict.fromkeys(_free_types(type_.parameters)))
+    return tuple(parameters)
 
 
 def assignable_at_run_time(declared: Type, value: Value) -> bool:
@@ -148,9 +216,17 @@ def _is_map_of(declared: Type, value: Value) -> bool:
     return True
 
 
-def member(id_: str, arguments: tuple[Type, ...], result: Type, run: Run | None = None) -> Overload:
+def member(
+    id_: str,
+    arguments: tuple[Type, ...],
+    result: Type,
+    run: Run | None = None,
+    *,
+    price: Price | None = None,
+    tracker: Tracker | None = None,
+) -> Overload:
     """Declare `first.name(rest)`."""
-    return Overload(id_, arguments, result, run, member=True)
+    return Overload(id_, arguments, result, run, member=True, price=price, tracker=tracker)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

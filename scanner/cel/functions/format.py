@@ -6,13 +6,18 @@ The same scanner runs an evaluation and the checks of constant calls at compile 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from scanner.cel.errors import EvaluationError
 from scanner.cel.functions.declaration import Function, Library, member
+from scanner.cel.functions.pricing import PRINTING, TRAVERSED, UNIT, Cost, Operands, bound_of_printing
+from scanner.cel.functions.result_sizes import ESCAPED
+from scanner.cel.syntax.tree import Literal
 from scanner.cel.types.type_system import DYN, STRING, Type, as_first_named, list_of
 from scanner.cel.values import conversions, times
+from scanner.cel.values.extent import BOUNDLESS, SizeBound
 from scanner.cel.values.text import quoted
 from scanner.cel.values.values import Duration, KeyedMap, Optional, Timestamp, UInt, Value, type_of
 
@@ -311,11 +316,33 @@ def _first_named(value: Value) -> Value:
     if type(value) is Type:
         return as_first_named(value)
     if type(value) is list:
-        return [_first_named(one) for one in value]
-    return {key: _first_named(one) for key, one in value.items()} if type(value) is dict else value
+        return [_first_named(part) for part in value]
+    return {key: _first_named(part) for key, part in value.items()} if type(value) is dict else value
+
+
+_LONG_PRECISION = re.compile(r"\.\d{3}")
+_LONGEST_NUMBER = 512.0
+"""Characters of a number that is printed with a precision of two digits."""
+
+
+def _formatted(operands: Operands) -> SizeBound:
+    template, arguments = operands
+    written = template.node.value if isinstance(template.node, Literal) else None
+    if type(written) is not str or _LONG_PRECISION.search(written):
+        return BOUNDLESS
+    whole = arguments.extent
+    return SizeBound(0.0, len(written) + ESCAPED * whole.characters + _LONGEST_NUMBER * (whole.elements + 1))
 
 
 LIBRARY = Library(
     "strings.format",
-    (Function("format", (member("string_format", (STRING, list_of(DYN)), STRING, _format),)),),
+    (
+        Function(
+            "format",
+            (member("string_format", (STRING, list_of(DYN)), STRING, _format, price=TRAVERSED),),
+            cost=Cost(UNIT, bound_of_printing, PRINTING),
+            result=_formatted,
+            in_turn=True,
+        ),
+    ),
 )

@@ -8,7 +8,10 @@ from typing import ClassVar
 
 from scanner.cel import releases
 from scanner.cel.errors import EvaluationError
-from scanner.cel.functions.declaration import Function, Library, Overload, member
+from scanner.cel.functions.declaration import ArgumentFlow, Function, Library, Overload, member
+from scanner.cel.functions.pricing import CONVERTED, ONE, READ, REWRITTEN
+from scanner.cel.functions.python_forms import Form
+from scanner.cel.functions.result_sizes import parts, text
 from scanner.cel.types.type_system import BOOL, INT, STRING, Type, opaque
 from scanner.cel.values.text import quoted
 from scanner.cel.values.values import Opaque, Value
@@ -31,6 +34,7 @@ class Address(Opaque):
     __slots__ = ("number", "version")
     TYPE: ClassVar[Type] = IP
     GO_TYPE: ClassVar[str] = "cel.IP"
+    EQUAL_AT_ONCE: ClassVar[bool] = True
     GO_NATIVE: ClassVar[str] = "netip.Addr"
 
     def __init__(self, version: int, number: int) -> None:
@@ -48,6 +52,10 @@ class Address(Opaque):
     def equals(self, other: Opaque) -> bool:
         """Compare version and bits."""
         return isinstance(other, Address) and self.version == other.version and self.number == other.number
+
+    def cost_size(self) -> int:
+        """Return the number of bytes."""
+        return 4 if self.version == 4 else 16  # noqa: PLR2004 (IP versions)
 
     def map_key(self) -> Hashable:
         """Equal addresses are one key."""
@@ -218,24 +226,42 @@ def _about(name: str, id_: str, answer: str) -> Function:
     def run(address: Address) -> Value:
         return bool(getattr(address.native(), answer))
 
-    return Function(name, (member(id_, (IP,), BOOL, run),))
+    return Function(name, (member(id_, (IP,), BOOL, run),), cost=ONE, only_reads=True)
 
 
 LIBRARY = Library(
     "kubernetes.net.ip",
     (
-        Function("ip", (Overload("string_to_ip", (STRING,), IP, parse),)),
-        Function("family", (member("ip_family", (IP,), INT, lambda address: address.version),)),
-        Function("ip.isCanonical", (Overload("ip_is_canonical", (STRING,), BOOL, _is_canonical),)),
+        Function("ip", (Overload("string_to_ip", (STRING,), IP, parse),), cost=READ, result=parts, parses=True),
+        Function(
+            "family", (member("ip_family", (IP,), INT, lambda address: address.version),), cost=ONE, only_reads=True
+        ),
+        Function("ip.isCanonical", (Overload("ip_is_canonical", (STRING,), BOOL, _is_canonical),), cost=REWRITTEN),
         _about("isUnspecified", "ip_is_unspecified", "is_unspecified"),
         _about("isLoopback", "ip_is_loopback", "is_loopback"),
         Function(
-            "isLinkLocalMulticast", (member("ip_is_link_local_multicast", (IP,), BOOL, _is_link_local_multicast),)
+            "isLinkLocalMulticast",
+            (member("ip_is_link_local_multicast", (IP,), BOOL, _is_link_local_multicast),),
+            cost=ONE,
+            only_reads=True,
         ),
         _about("isLinkLocalUnicast", "ip_is_link_local_unicast", "is_link_local"),
-        Function("isGlobalUnicast", (member("ip_is_global_unicast", (IP,), BOOL, _is_global_unicast),)),
-        Function("isIP", (Overload("is_ip", (STRING,), BOOL, _is_ip),)),
-        Function("string", (Overload("ip_to_string", (IP,), STRING, str),)),
+        Function(
+            "isGlobalUnicast",
+            (member("ip_is_global_unicast", (IP,), BOOL, _is_global_unicast),),
+            cost=ONE,
+            only_reads=True,
+        ),
+        Function("isIP", (Overload("is_ip", (STRING,), BOOL, _is_ip),), cost=READ),
+        Function(
+            "string",
+            (Overload("ip_to_string", (IP,), STRING, str),),
+            cost=CONVERTED,
+            result=text,
+            flow=ArgumentFlow.CARRIES,
+            folds=True,
+            python=Form.TEXT,
+        ),
     ),
     types=(IP,),
     since=releases.ADDRESSES.since,

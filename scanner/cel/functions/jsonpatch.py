@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from scanner.cel.functions.declaration import Function, Library, Overload
+from scanner.cel.functions.pricing import READ
+from scanner.cel.functions.result_sizes import text
 from scanner.cel.types.type_system import STRING
 
 _ESCAPED = str.maketrans({"~": "~0", "/": "~1"})
@@ -18,6 +20,8 @@ LIBRARY = Library(
         Function(
             "jsonpatch.escapeKey",
             (Overload("string_jsonpatch_escapeKey_string", (STRING,), STRING, _escape_key),),
+            cost=READ,
+            result=text,
         ),
     ),
 )

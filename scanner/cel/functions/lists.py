@@ -10,7 +10,22 @@ from typing import TYPE_CHECKING
 
 from scanner.cel import releases
 from scanner.cel.errors import EvaluationError
-from scanner.cel.functions.declaration import Function, Library, Overload, member
+from scanner.cel.functions.declaration import ArgumentFlow, Function, Library, Overload, Tracker, member
+from scanner.cel.functions.list_costs import (
+    BY_RESULT,
+    COPIED,
+    FLATTENED,
+    FLATTENED_OR_REFUSED,
+    FLATTENING,
+    KEYS_COMPARED,
+    NUMBERED,
+    NUMBERING,
+    SELF_COMPARED,
+    SORTED,
+    numbers,
+)
+from scanner.cel.functions.pricing import COMPARING, SOUGHT, WALKED
+from scanner.cel.functions.result_sizes import parts
 from scanner.cel.types.type_system import (
     BOOL,
     BYTES,
@@ -25,7 +40,7 @@ from scanner.cel.types.type_system import (
     Type,
     list_of,
 )
-from scanner.cel.values import runtime
+from scanner.cel.values import arithmetic, equality, runtime
 from scanner.cel.values.values import Duration, Timestamp, UInt, Value, type_of
 
 if TYPE_CHECKING:
@@ -51,7 +66,7 @@ _COMPARABLE_CLASSES = frozenset({int, UInt, float, bool, Duration, Timestamp, st
 def _order(left: Value, right: Value) -> int | None:
     """Return how two elements compare, or None when they do not."""
     try:
-        return runtime.order(left, right)
+        return equality.order(left, right)
     except EvaluationError:
         return None
 
@@ -73,7 +88,7 @@ def _sum_from(zero: Value) -> Callable[[list[Value]], Value]:
     def run(elements: list[Value]) -> Value:
         total = zero
         for element in elements:
-            total = runtime.add(total, element)
+            total = arithmetic.add(total, element)
         return total
 
     return run
@@ -98,7 +113,7 @@ def _extreme(name: str, replaced_by: int) -> Callable[[list[Value]], Value]:
 
 def _matches(element: Value, item: Value) -> bool:
     try:
-        return runtime.equal(element, item)
+        return equality.equal(element, item)
     except EvaluationError:
         return False
 
@@ -203,6 +218,7 @@ KUBERNETES = Library(
             _for_each(
                 _COMPARABLE, lambda name, of: member(f"list_{name}_is_sorted_bool", (list_of(of),), BOOL, _is_sorted)
             ),
+            cost=WALKED,
         ),
         Function(
             "sum",
@@ -210,58 +226,108 @@ KUBERNETES = Library(
                 _SUMMABLE,
                 lambda name, of: member(f"list_{name}_sum_{name}", (list_of(of),), of, _sum_from(_ZEROS[of])),
             ),
+            cost=WALKED,
+            result=parts,
         ),
         Function(
             "max",
             _for_each(
                 _COMPARABLE, lambda name, of: member(f"list_{name}_max_{name}", (list_of(of),), of, _extreme("max", -1))
             ),
+            cost=WALKED,
+            result=parts,
         ),
         Function(
             "min",
             _for_each(
                 _COMPARABLE, lambda name, of: member(f"list_{name}_min_{name}", (list_of(of),), of, _extreme("min", 1))
             ),
+            cost=WALKED,
+            result=parts,
         ),
-        Function("indexOf", (member("list_a_index_of_int", (_LIST, A), INT, _index_of),)),
-        Function("lastIndexOf", (member("list_a_last_index_of_int", (_LIST, A), INT, _last_index_of),)),
+        Function("indexOf", (member("list_a_index_of_int", (_LIST, A), INT, _index_of),), cost=SOUGHT),
+        Function("lastIndexOf", (member("list_a_last_index_of_int", (_LIST, A), INT, _last_index_of),), cost=SOUGHT),
     ),
 )
 
 EXTENSION = Library(
     "lists",
     (
-        Function("slice", (member("list_slice", (_LIST, INT, INT), _LIST, _slice),)),
+        Function(
+            "slice",
+            (member("list_slice", (_LIST, INT, INT), _LIST, _slice, price=BY_RESULT),),
+            cost=COPIED,
+            result=parts,
+        ),
         Function(
             "flatten",
             (
-                member("list_flatten", (list_of(_LIST),), _LIST, _flatten_one),
-                member("list_flatten_int", (list_of(DYN), INT), list_of(DYN), _flatten),
+                member("list_flatten", (list_of(_LIST),), _LIST, _flatten_one, price=FLATTENED),
+                member(
+                    "list_flatten_int",
+                    (list_of(DYN), INT),
+                    list_of(DYN),
+                    _flatten,
+                    price=FLATTENED_OR_REFUSED,
+                    tracker=Tracker(1, int),
+                ),
             ),
             guarded=False,
+            cost=FLATTENING,
+            result=parts,
         ),
         Function(
             "sort",
-            _for_each(_COMPARABLE, lambda _, of: member(f"list_{of.name}_sort", (list_of(of),), list_of(of))),
+            _for_each(
+                _COMPARABLE,
+                lambda _, of: member(
+                    f"list_{of.name}_sort", (list_of(of),), list_of(of), price=SELF_COMPARED, tracker=Tracker(0, list)
+                ),
+            ),
             _sort,
             frozenset({list}),
+            cost=SORTED,
+            result=parts,
+            flow=ArgumentFlow.SORTS,
         ),
         Function(
             "@sortByAssociatedKeys",
             _for_each(
-                _COMPARABLE, lambda _, of: member(f"list_{of.name}_sortByAssociatedKeys", (_LIST, list_of(of)), _LIST)
+                _COMPARABLE,
+                lambda _, of: member(
+                    f"list_{of.name}_sortByAssociatedKeys",
+                    (_LIST, list_of(of)),
+                    _LIST,
+                    price=KEYS_COMPARED,
+                    tracker=Tracker(1, list),
+                ),
             ),
             _sort_by,
             frozenset({list}),
+            cost=SORTED,
+            result=parts,
         ),
-        Function("lists.range", (Overload("lists_range", (INT,), list_of(INT), range_of),)),
-        Function("reverse", (member("list_reverse", (_LIST,), _LIST, _reverse),)),
-        Function("distinct", (member("list_distinct", (_LIST,), _LIST, _distinct),)),
+        Function(
+            "lists.range",
+            (Overload("lists_range", (INT,), list_of(INT), range_of, price=NUMBERED),),
+            cost=NUMBERING,
+            result=numbers,
+        ),
+        Function(
+            "reverse", (member("list_reverse", (_LIST,), _LIST, _reverse, price=BY_RESULT),), cost=COPIED, result=parts
+        ),
+        Function(
+            "distinct",
+            (member("list_distinct", (_LIST,), _LIST, _distinct, price=SELF_COMPARED, tracker=Tracker(0, list)),),
+            cost=SORTED.working(COMPARING),
+            result=parts,
+            flow=ArgumentFlow.SORTS,
+        ),
     ),
     since=releases.LISTS.since,
 )
 INCLUDES = Library(
     "kubernetes.lists.includes",
-    (Function("includes", (member("dyn_includes", (DYN, DYN), BOOL, _includes),)),),
+    (Function("includes", (member("dyn_includes", (DYN, DYN), BOOL, _includes),), cost=SOUGHT),),
     since=releases.INCLUDES.since,
 )

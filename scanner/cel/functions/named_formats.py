@@ -14,8 +14,12 @@ from typing import ClassVar, TypeAlias
 
 from scanner.cel import releases
 from scanner.cel.functions.declaration import Function, Library, Overload, member
+from scanner.cel.functions.pricing import ONE, Arguments, Cost, Operands, Outcome, priced_by, search_cost, size
+from scanner.cel.functions.result_sizes import nothing
 from scanner.cel.functions.url import BadUrl, parse_request
+from scanner.cel.syntax.tree import Call, Identifier, Node
 from scanner.cel.types.type_system import STRING, Type, list_of, object_type, optional_of
+from scanner.cel.values.extent import SizeBound
 from scanner.cel.values.values import NONE, Opaque, Optional, Value, unhashable
 
 NAMED_FORMAT = object_type("kubernetes.NamedFormat")
@@ -46,6 +50,7 @@ class NamedFormat(Opaque):
 
     TYPE: ClassVar[Type] = NAMED_FORMAT
     GO_TYPE: ClassVar[str] = "cel.Format"
+    EQUAL_AT_ONCE: ClassVar[bool] = True
     name: str
     faults: Callable[[str], Faults]
     complexity: int
@@ -227,7 +232,29 @@ def _validate(format_: NamedFormat, text: str) -> Value:
 
 def _constant(name: str, format_: NamedFormat) -> Function:
     full_name = f"format.{name}"
-    return Function(full_name, (Overload(full_name, (), NAMED_FORMAT, lambda: format_),))
+    return Function(full_name, (Overload(full_name, (), NAMED_FORMAT, lambda: format_),), cost=ONE, result=nothing)
+
+
+def _validated(arguments: Arguments, _result: Outcome) -> int:
+    format_ = arguments[0]
+    return search_cost(size(arguments[1]), format_.complexity) if type(format_) is NamedFormat else 1
+
+
+def _bound_of_validating(operands: Operands) -> float:
+    return (operands[1].read + 1) * (_complexity(operands[0].node) / 4 + 1)
+
+
+def _complexity(node: Node) -> int:
+    """Return the complexity of a format that an expression names, and the highest of all for any other."""
+    match node:
+        case Call(target=Identifier(name="format"), function=name) if name in FORMATS:
+            return FORMATS[name].complexity
+        case _:
+            return max(format_.complexity for format_ in FORMATS.values())
+
+
+def _faults_of(operands: Operands) -> SizeBound:
+    return SizeBound(16.0, 4096.0 + 4.0 * operands[1].extent.characters, 16.0)
 
 
 LIBRARY = Library(
@@ -236,8 +263,15 @@ LIBRARY = Library(
         Function(
             "validate",
             (member("format-validate", (NAMED_FORMAT, STRING), optional_of(list_of(STRING)), _validate),),
+            cost=Cost(priced_by(_validated), _bound_of_validating),
+            result=_faults_of,
         ),
-        Function("format.named", (Overload("format-named", (STRING,), optional_of(NAMED_FORMAT), lookup(FORMATS)),)),
+        Function(
+            "format.named",
+            (Overload("format-named", (STRING,), optional_of(NAMED_FORMAT), lookup(FORMATS)),),
+            cost=ONE,
+            result=nothing,
+        ),
         *(_constant(name, format_) for name, format_ in FORMATS.items()),
     ),
     since=releases.NAMED_FORMATS.since,

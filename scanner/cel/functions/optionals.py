@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from scanner.cel import releases
 from scanner.cel.errors import EvaluationError
-from scanner.cel.functions.declaration import Function, Library, Overload, member
+from scanner.cel.functions.declaration import ArgumentFlow, Function, Library, Overload, member
+from scanner.cel.functions.pricing import ONE
+from scanner.cel.functions.result_sizes import parts
 from scanner.cel.types.type_system import BOOL, DYN, INT, STRING, A, B, list_of, map_of, opaque, optional_of
 from scanner.cel.values.runtime import printed
 from scanner.cel.values.values import NONE, Duration, KeyedMap, Message, Optional, Timestamp, UInt, Value
@@ -57,14 +59,49 @@ def _last(values: list[Value]) -> Value:
 LIBRARY = Library(
     "optional",
     (
-        Function("optional.of", (Overload("optional_of", (A,), _OPTIONAL, Optional),)),
-        Function("optional.ofNonZeroValue", (Overload("optional_ofNonZeroValue", (A,), _OPTIONAL, _of_non_zero),)),
-        Function("optional.none", (Overload("optional_none", (), _OPTIONAL, lambda: NONE),)),
-        Function("value", (member("optional_value", (_OPTIONAL,), A, Optional.unwrapped),)),
-        Function("hasValue", (member("optional_hasValue", (_OPTIONAL,), BOOL, lambda optional: optional.present),)),
-        Function("or", (member("optional_or_optional", (_OPTIONAL, _OPTIONAL), _OPTIONAL),)),
-        Function("orValue", (member("optional_orValue_value", (_OPTIONAL, A), A),)),
-        Function("_?._", (Overload("select_optional_field", (DYN, STRING), _OPTIONAL),)),
+        Function(
+            "optional.of",
+            (Overload("optional_of", (A,), _OPTIONAL, Optional),),
+            cost=ONE,
+            result=parts,
+            flow=ArgumentFlow.CARRIES,
+        ),
+        Function(
+            "optional.ofNonZeroValue",
+            (Overload("optional_ofNonZeroValue", (A,), _OPTIONAL, _of_non_zero),),
+            cost=ONE,
+            result=parts,
+            flow=ArgumentFlow.CARRIES,
+        ),
+        Function("optional.none", (Overload("optional_none", (), _OPTIONAL, lambda: NONE),), cost=ONE, result=parts),
+        Function(
+            "value",
+            (member("optional_value", (_OPTIONAL,), A, Optional.unwrapped),),
+            cost=ONE,
+            result=parts,
+            flow=ArgumentFlow.PASSES,
+        ),
+        Function(
+            "hasValue",
+            (member("optional_hasValue", (_OPTIONAL,), BOOL, lambda optional: optional.present),),
+            cost=ONE,
+            flow=ArgumentFlow.COUNTS,
+        ),
+        Function(
+            "or",
+            (member("optional_or_optional", (_OPTIONAL, _OPTIONAL), _OPTIONAL),),
+            cost=ONE,
+            result=parts,
+            flow=ArgumentFlow.PASSES,
+        ),
+        Function(
+            "orValue",
+            (member("optional_orValue_value", (_OPTIONAL, A), A),),
+            cost=ONE,
+            result=parts,
+            flow=ArgumentFlow.PASSES,
+        ),
+        Function("_?._", (Overload("select_optional_field", (DYN, STRING), _OPTIONAL),), cost=ONE),
         Function(
             "_[?_]",
             (
@@ -73,16 +110,24 @@ LIBRARY = Library(
                 Overload("map_optindex_optional_value", (_MAP, A), optional_of(B)),
                 Overload("optional_map_optindex_optional_value", (optional_of(_MAP), A), optional_of(B)),
             ),
+            cost=ONE,
         ),
     ),
 )
 LISTS = Library(
     "optional.lists",
     (
-        Function("optional.unwrap", (Overload("optional_unwrap", (list_of(_OPTIONAL),), _LIST, _unwrap),)),
-        Function("unwrapOpt", (member("optional_unwrapOpt", (list_of(_OPTIONAL),), _LIST, _unwrap),)),
-        Function("first", (member("list_first", (_LIST,), _OPTIONAL, _first),)),
-        Function("last", (member("list_last", (_LIST,), _OPTIONAL, _last),)),
+        Function(
+            "optional.unwrap",
+            (Overload("optional_unwrap", (list_of(_OPTIONAL),), _LIST, _unwrap),),
+            cost=ONE,
+            result=parts,
+        ),
+        Function(
+            "unwrapOpt", (member("optional_unwrapOpt", (list_of(_OPTIONAL),), _LIST, _unwrap),), cost=ONE, result=parts
+        ),
+        Function("first", (member("list_first", (_LIST,), _OPTIONAL, _first),), cost=ONE, result=parts),
+        Function("last", (member("list_last", (_LIST,), _OPTIONAL, _last),), cost=ONE, result=parts),
     ),
     since=releases.OPTIONAL_LISTS.since,
     gated=False,

@@ -15,6 +15,8 @@ from typing import ClassVar
 from scanner.cel.errors import EvaluationError
 from scanner.cel.functions.canonical import Style, canonical
 from scanner.cel.functions.declaration import Function, Library, Overload, member
+from scanner.cel.functions.pricing import ONE, READ
+from scanner.cel.functions.result_sizes import parts
 from scanner.cel.types.type_system import BOOL, DOUBLE, INT, STRING, Type, object_type
 from scanner.cel.values.runtime import no_overload
 from scanner.cel.values.text import length
@@ -46,6 +48,7 @@ class Quantity(Opaque):
     __slots__ = ("computed", "exponent", "sharing", "small", "style", "unscaled", "written")
     TYPE: ClassVar[Type] = QUANTITY
     GO_TYPE: ClassVar[str] = "cel.Quantity"
+    EQUAL_AT_ONCE: ClassVar[bool] = True
     GO_NATIVE: ClassVar[str] = "*resource.Quantity"
 
     def __init__(self, unscaled: int, exponent: int, *, small: bool, computed: bool = False) -> None:
@@ -289,37 +292,75 @@ def _power_of_ten(exponent: int) -> float:
 LIBRARY = Library(
     "kubernetes.quantity",
     (
-        Function("quantity", (Overload("string_to_quantity", (STRING,), QUANTITY, made),)),
-        Function("isQuantity", (Overload("is_quantity_string", (STRING,), BOOL, _is_quantity),)),
-        Function("sign", (Overload("quantity_sign", (QUANTITY,), INT, lambda quantity: _sign(quantity.unscaled)),)),
+        Function(
+            "quantity",
+            (Overload("string_to_quantity", (STRING,), QUANTITY, made),),
+            cost=READ,
+            result=parts,
+            parses=True,
+        ),
+        Function("isQuantity", (Overload("is_quantity_string", (STRING,), BOOL, _is_quantity),), cost=READ),
+        Function(
+            "sign",
+            (Overload("quantity_sign", (QUANTITY,), INT, lambda quantity: _sign(quantity.unscaled)),),
+            cost=ONE,
+            only_reads=True,
+        ),
         Function(
             "isGreaterThan",
-            (member("quantity_is_greater_than", (QUANTITY, QUANTITY), BOOL, lambda one, two: compare(one, two) > 0),),
+            (
+                member(
+                    "quantity_is_greater_than", (QUANTITY, QUANTITY), BOOL, lambda left, right: compare(left, right) > 0
+                ),
+            ),
+            cost=ONE,
+            only_reads=True,
         ),
         Function(
             "isLessThan",
-            (member("quantity_is_less_than", (QUANTITY, QUANTITY), BOOL, lambda one, two: compare(one, two) < 0),),
+            (
+                member(
+                    "quantity_is_less_than", (QUANTITY, QUANTITY), BOOL, lambda left, right: compare(left, right) < 0
+                ),
+            ),
+            cost=ONE,
+            only_reads=True,
         ),
-        Function("compareTo", (member("quantity_compare_to", (QUANTITY, QUANTITY), INT, compare),)),
-        Function("asApproximateFloat", (member("quantity_get_float", (QUANTITY,), DOUBLE, _as_float),)),
-        Function("asInteger", (member("quantity_get_int", (QUANTITY,), INT, _as_integer),)),
+        Function(
+            "compareTo", (member("quantity_compare_to", (QUANTITY, QUANTITY), INT, compare),), cost=ONE, only_reads=True
+        ),
+        Function(
+            "asApproximateFloat",
+            (member("quantity_get_float", (QUANTITY,), DOUBLE, _as_float),),
+            cost=ONE,
+            only_reads=True,
+        ),
+        Function("asInteger", (member("quantity_get_int", (QUANTITY,), INT, _as_integer),), cost=ONE, only_reads=True),
         Function(
             "isInteger",
             (member("quantity_is_integer", (QUANTITY,), BOOL, lambda quantity: _integer(quantity) is not None),),
+            cost=ONE,
+            only_reads=True,
         ),
         Function(
             "add",
             (
                 member("quantity_add", (QUANTITY, QUANTITY), QUANTITY, add),
-                member("quantity_add_int", (QUANTITY, INT), QUANTITY, lambda one, two: add(one, of_int(two))),
+                member("quantity_add_int", (QUANTITY, INT), QUANTITY, lambda left, right: add(left, of_int(right))),
             ),
+            cost=ONE,
+            result=parts,
         ),
         Function(
             "sub",
             (
                 member("quantity_sub", (QUANTITY, QUANTITY), QUANTITY, subtract),
-                member("quantity_sub_int", (QUANTITY, INT), QUANTITY, lambda one, two: subtract(one, of_int(two))),
+                member(
+                    "quantity_sub_int", (QUANTITY, INT), QUANTITY, lambda left, right: subtract(left, of_int(right))
+                ),
             ),
+            cost=ONE,
+            result=parts,
         ),
     ),
 )

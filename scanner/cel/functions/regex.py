@@ -15,6 +15,8 @@ import re2
 
 from scanner.cel.errors import EvaluationError
 from scanner.cel.functions.declaration import Function, Library, member
+from scanner.cel.functions.pricing import SEARCHED_IN
+from scanner.cel.functions.result_sizes import parts, pieces
 from scanner.cel.memo import Remembered
 from scanner.cel.types.type_system import INT, STRING, list_of
 from scanner.cel.values import list_kinds
@@ -150,31 +152,47 @@ def _find_all(text: str, pattern: str, limit: int = -1) -> Value:
     return list_kinds.texts(_dynamic(pattern).every(text, limit))
 
 
-def searching(name: str, pattern: Pattern, arguments: tuple[Value, ...]) -> Value:
-    """Return what a search with a constant pattern finds; such a call accepts any overload and complains without its name."""
-    text = arguments[0]
-    if type(text) is not str:
-        raise no_overload()
-    if name == "matches":
-        return pattern.search(text)
-    if name == "find":
-        return pattern.first(text)
-    limit = arguments[2] if len(arguments) > 2 else -1  # noqa: PLR2004
+def matches_compiled(pattern: Pattern, text: Value, _pattern: Value) -> Value:
+    """Return whether a constant pattern matches; such a call accepts any overload and complains without its name."""
+    return pattern.search(_searched(text))
+
+
+def _find_compiled(pattern: Pattern, text: Value, _pattern: Value) -> Value:
+    return pattern.first(_searched(text))
+
+
+def _find_all_compiled(pattern: Pattern, text: Value, _pattern: Value, limit: Value = -1) -> Value:
+    searched = _searched(text)
     if type(limit) is not int:
         raise no_overload()
-    return list_kinds.texts(pattern.every(text, limit))
+    return list_kinds.texts(pattern.every(searched, limit))
+
+
+def _searched(text: Value) -> str:
+    if type(text) is str:
+        return text
+    raise no_overload()
 
 
 LIBRARY = Library(
     "regex",
     (
-        Function("find", (member("string_find_string", (STRING, STRING), STRING, _find),)),
+        Function(
+            "find",
+            (member("string_find_string", (STRING, STRING), STRING, _find),),
+            cost=SEARCHED_IN,
+            result=parts,
+            with_pattern=_find_compiled,
+        ),
         Function(
             "findAll",
             (
                 member("string_find_all_string", (STRING, STRING), list_of(STRING), _find_all),
                 member("string_find_all_string_int", (STRING, STRING, INT), list_of(STRING), _find_all),
             ),
+            cost=SEARCHED_IN,
+            result=pieces,
+            with_pattern=_find_all_compiled,
         ),
     ),
 )

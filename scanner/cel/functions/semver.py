@@ -14,6 +14,8 @@ from typing import ClassVar
 from scanner.cel import releases
 from scanner.cel.errors import EvaluationError
 from scanner.cel.functions.declaration import Function, Library, Overload, member
+from scanner.cel.functions.pricing import ONE, READ
+from scanner.cel.functions.result_sizes import parts
 from scanner.cel.types.type_system import BOOL, INT, STRING, Type, object_type
 from scanner.cel.values.text import quoted
 from scanner.cel.values.values import INT_MAX, UINT_MAX, Opaque, unhashable
@@ -30,6 +32,7 @@ class Semver(Opaque):
     __slots__ = ("build", "numbers", "order", "prerelease")
     TYPE: ClassVar[Type] = SEMVER
     GO_TYPE: ClassVar[str] = "cel.Semver"
+    EQUAL_AT_ONCE: ClassVar[bool] = True
     GO_NATIVE: ClassVar[str] = "semver.Version"
 
     def __init__(self, numbers: tuple[int, ...], prerelease: tuple[str, ...], build: tuple[str, ...]) -> None:
@@ -157,6 +160,9 @@ LIBRARY = Library(
                 Overload("string_to_semver", (STRING,), SEMVER, parse),
                 Overload("string_bool_to_semver", (STRING, BOOL), SEMVER, _parse),
             ),
+            cost=READ,
+            result=parts,
+            parses=True,
         ),
         Function(
             "isSemver",
@@ -164,19 +170,41 @@ LIBRARY = Library(
                 Overload("is_semver_string", (STRING,), BOOL, _is_semver),
                 Overload("is_semver_string_bool", (STRING, BOOL), BOOL, _is_semver),
             ),
+            cost=READ,
         ),
         Function(
             "isGreaterThan",
-            (member("semver_is_greater_than", (SEMVER, SEMVER), BOOL, lambda one, two: one.order > two.order),),
+            (member("semver_is_greater_than", (SEMVER, SEMVER), BOOL, lambda left, right: left.order > right.order),),
+            cost=ONE,
+            only_reads=True,
         ),
         Function(
             "isLessThan",
-            (member("semver_is_less_than", (SEMVER, SEMVER), BOOL, lambda one, two: one.order < two.order),),
+            (member("semver_is_less_than", (SEMVER, SEMVER), BOOL, lambda left, right: left.order < right.order),),
+            cost=ONE,
+            only_reads=True,
         ),
-        Function("compareTo", (member("semver_compare_to", (SEMVER, SEMVER), INT, _compare),)),
-        Function("major", (member("semver_major", (SEMVER,), INT, lambda version: _signed(version.numbers[0])),)),
-        Function("minor", (member("semver_minor", (SEMVER,), INT, lambda version: _signed(version.numbers[1])),)),
-        Function("patch", (member("semver_patch", (SEMVER,), INT, lambda version: _signed(version.numbers[2])),)),
+        Function(
+            "compareTo", (member("semver_compare_to", (SEMVER, SEMVER), INT, _compare),), cost=ONE, only_reads=True
+        ),
+        Function(
+            "major",
+            (member("semver_major", (SEMVER,), INT, lambda version: _signed(version.numbers[0])),),
+            cost=ONE,
+            only_reads=True,
+        ),
+        Function(
+            "minor",
+            (member("semver_minor", (SEMVER,), INT, lambda version: _signed(version.numbers[1])),),
+            cost=ONE,
+            only_reads=True,
+        ),
+        Function(
+            "patch",
+            (member("semver_patch", (SEMVER,), INT, lambda version: _signed(version.numbers[2])),),
+            cost=ONE,
+            only_reads=True,
+        ),
     ),
     since=releases.SEMVER.since,
 )

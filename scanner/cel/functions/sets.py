@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from scanner.cel.functions.declaration import Function, Library, Overload
+from scanner.cel.functions.pricing import COMPARING, UNIT, Cost, Operands, Price, size
 from scanner.cel.types.type_system import BOOL, A, list_of
-from scanner.cel.values import runtime
+from scanner.cel.values import equality
 from scanner.cel.values.values import Value
 
 _LIST = list_of(A)
 
 
 def _contains(whole: list[Value], part: list[Value]) -> bool:
-    return all(runtime.contains(whole, element) for element in part)
+    return all(equality.contains(whole, element) for element in part)
 
 
 def _equivalent(left: list[Value], right: list[Value]) -> bool:
@@ -19,14 +20,38 @@ def _equivalent(left: list[Value], right: list[Value]) -> bool:
 
 
 def _intersects(left: list[Value], right: list[Value]) -> bool:
-    return any(runtime.contains(right, element) for element in left)
+    return any(equality.contains(right, element) for element in left)
 
+
+def _crossed(times: int) -> Price:
+    """Return the price of what compares each element of one list with each of another, so many times."""
+    return Price(lambda arguments, _result: 1 + times * size(arguments[0]) * size(arguments[1]))
+
+
+def _bound_of_crossing(operands: Operands) -> float:
+    left, right = operands
+    return 1 + 2 * left.extent.span * right.extent.span
+
+
+_CROSSING = Cost(UNIT, _bound_of_crossing, COMPARING)
 
 LIBRARY = Library(
     "sets",
     (
-        Function("sets.contains", (Overload("list_sets_contains_list", (_LIST, _LIST), BOOL, _contains),)),
-        Function("sets.equivalent", (Overload("list_sets_equivalent_list", (_LIST, _LIST), BOOL, _equivalent),)),
-        Function("sets.intersects", (Overload("list_sets_intersects_list", (_LIST, _LIST), BOOL, _intersects),)),
+        Function(
+            "sets.contains",
+            (Overload("list_sets_contains_list", (_LIST, _LIST), BOOL, _contains, price=_crossed(1)),),
+            cost=_CROSSING,
+        ),
+        Function(
+            "sets.equivalent",
+            (Overload("list_sets_equivalent_list", (_LIST, _LIST), BOOL, _equivalent, price=_crossed(2)),),
+            cost=_CROSSING,
+        ),
+        Function(
+            "sets.intersects",
+            (Overload("list_sets_intersects_list", (_LIST, _LIST), BOOL, _intersects, price=_crossed(1)),),
+            cost=_CROSSING,
+        ),
     ),
 )

@@ -1,15 +1,40 @@
 """CEL's standard functions and operators (K1, J6, J7 and J9 of the admission semantics).
 
-Operators look at their operands themselves and therefore have no run per overload; conversions and time functions have.
+Operators check their operands themselves and therefore have no run per overload; conversions and time functions have.
 """
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from dataclasses import replace
 
-from scanner.cel.functions.declaration import Function, Library, Overload, member
-from scanner.cel.functions.regex import matches
+from scanner.cel.functions.declaration import ArgumentFlow, Function, Library, Overload, member
+from scanner.cel.functions.pricing import (
+    AFFIXED,
+    COMPARED,
+    COMPARING,
+    COMPARING_SHORTEST,
+    CONCATENATED,
+    CONTAINED,
+    CONVERTED,
+    EQUATED,
+    ONE,
+    SEARCHED,
+    TRAVERSED,
+    UNIT,
+    VISITED,
+    Cost,
+    Operands,
+    Price,
+    bound_of_comparing,
+    bound_of_reading_all,
+    bound_of_searching,
+)
+from scanner.cel.functions.python_forms import Arithmetic, Comparison, Division, Form, Method
+from scanner.cel.functions.regex import matches, matches_compiled
+from scanner.cel.functions.result_sizes import parts, text
+from scanner.cel.releases import PREFIX_COSTS
 from scanner.cel.types.type_system import (
     BOOL,
     BYTES,
@@ -29,7 +54,7 @@ from scanner.cel.types.type_system import (
     optional_of,
     type_of_type,
 )
-from scanner.cel.values import conversions, runtime, times
+from scanner.cel.values import access, arithmetic, conversions, equality, runtime, times
 from scanner.cel.values.values import Duration, KeyedMap, Timestamp, UInt, Value, type_of
 
 _LIST = list_of(A)
@@ -59,28 +84,47 @@ def _identity(operand: Value) -> Value:
     return operand
 
 
+_EQUALITY = Cost(UNIT, bound_of_comparing, COMPARING_SHORTEST)
+
+
 def _logic() -> tuple[Function, ...]:
     return (
-        Function("_?_:_", (Overload("conditional", (BOOL, A, A), A),)),
-        Function("_&&_", (Overload("logical_and", (BOOL, BOOL), BOOL),)),
-        Function("_||_", (Overload("logical_or", (BOOL, BOOL), BOOL),)),
-        Function("!_", (Overload("logical_not", (BOOL,), BOOL),), shared=_not),
-        Function("@not_strictly_false", (Overload("not_strictly_false", (BOOL,), BOOL, _not_strictly_false),)),
-        Function("_==_", (Overload("equals", (A, A), BOOL),)),
-        Function("_!=_", (Overload("not_equals", (A, A), BOOL),)),
+        Function("_?_:_", (Overload("conditional", (BOOL, A, A), A),), cost=ONE, result=parts),
+        Function("_&&_", (Overload("logical_and", (BOOL, BOOL), BOOL),), cost=ONE),
+        Function("_||_", (Overload("logical_or", (BOOL, BOOL), BOOL),), cost=ONE),
+        Function("!_", (Overload("logical_not", (BOOL,), BOOL),), shared=_not, cost=ONE),
+        Function(
+            "@not_strictly_false",
+            (Overload("not_strictly_false", (BOOL,), BOOL, _not_strictly_false),),
+            cost=ONE,
+        ),
+        Function(
+            "_==_",
+            (Overload("equals", (A, A), BOOL, price=EQUATED),),
+            shared=equality.equal,
+            cost=_EQUALITY,
+            on_joined=equality.equal_sum,
+        ),
+        Function(
+            "_!=_",
+            (Overload("not_equals", (A, A), BOOL, price=COMPARED),),
+            shared=equality.unequal,
+            cost=_EQUALITY,
+            on_joined=equality.unequal_sum,
+        ),
     )
 
 
 def _arithmetic() -> tuple[Function, ...]:
     sums = (
-        Overload("add_bytes", (BYTES, BYTES), BYTES),
+        Overload("add_bytes", (BYTES, BYTES), BYTES, price=CONCATENATED),
         Overload("add_double", (DOUBLE, DOUBLE), DOUBLE),
         Overload("add_duration_duration", (DURATION, DURATION), DURATION),
         Overload("add_duration_timestamp", (DURATION, TIMESTAMP), TIMESTAMP),
         Overload("add_timestamp_duration", (TIMESTAMP, DURATION), TIMESTAMP),
         Overload("add_int64", (INT, INT), INT),
         Overload("add_list", (_LIST, _LIST), _LIST),
-        Overload("add_string", (STRING, STRING), STRING),
+        Overload("add_string", (STRING, STRING), STRING, price=CONCATENATED),
         Overload("add_uint64", (UINT, UINT), UINT),
     )
     differences = (
@@ -93,17 +137,55 @@ def _arithmetic() -> tuple[Function, ...]:
     )
     numbers = frozenset({int, UInt, float})
     return (
-        Function("_+_", sums, runtime.add, numbers | {str, bytes, list, Timestamp, Duration}),
-        Function("_/_", _same("divide", (DOUBLE, INT, UINT)), runtime.divide, numbers),
-        Function("_%_", _same("modulo", (INT, UINT)), runtime.remainder, frozenset({int, UInt})),
-        Function("_*_", _same("multiply", (DOUBLE, INT, UINT)), runtime.multiply, numbers),
+        Function(
+            "_+_",
+            sums,
+            arithmetic.add,
+            numbers | {str, bytes, list, Timestamp, Duration},
+            cost=Cost(UNIT, bound_of_reading_all),
+            result=parts,
+            flow=ArgumentFlow.CARRIES,
+            python=Arithmetic("+"),
+        ),
+        Function(
+            "_/_",
+            _same("divide", (DOUBLE, INT, UINT)),
+            arithmetic.divide,
+            numbers,
+            cost=ONE,
+            python=Division("/"),
+        ),
+        Function(
+            "_%_",
+            _same("modulo", (INT, UINT)),
+            arithmetic.remainder,
+            frozenset({int, UInt}),
+            cost=ONE,
+            python=Division("%"),
+        ),
+        Function(
+            "_*_",
+            _same("multiply", (DOUBLE, INT, UINT)),
+            arithmetic.multiply,
+            numbers,
+            cost=ONE,
+            python=Arithmetic("*"),
+        ),
         Function(
             "-_",
             (Overload("negate_double", (DOUBLE,), DOUBLE), Overload("negate_int64", (INT,), INT)),
-            runtime.negate,
+            arithmetic.negate,
             frozenset({bool, int, float, Duration}),
+            cost=ONE,
         ),
-        Function("_-_", differences, runtime.subtract, numbers | {Timestamp, Duration}),
+        Function(
+            "_-_",
+            differences,
+            arithmetic.subtract,
+            numbers | {Timestamp, Duration},
+            cost=ONE,
+            python=Arithmetic("-"),
+        ),
     )
 
 
@@ -114,20 +196,34 @@ def _same(name: str, types: tuple[Type, ...]) -> tuple[Overload, ...]:
 
 def _relations() -> tuple[Function, ...]:
     return (
-        _relation("_<_", "less", lambda left, right: runtime.order(left, right) < 0),
-        _relation("_<=_", "less_equals", lambda left, right: runtime.order(left, right) <= 0),
-        _relation("_>_", "greater", lambda left, right: runtime.order(left, right) > 0),
-        _relation("_>=_", "greater_equals", lambda left, right: runtime.order(left, right) >= 0),
+        _relation(Comparison("<"), "less", lambda left, right: equality.order(left, right) < 0),
+        _relation(Comparison("<="), "less_equals", lambda left, right: equality.order(left, right) <= 0),
+        _relation(Comparison(">"), "greater", lambda left, right: equality.order(left, right) > 0),
+        _relation(Comparison(">="), "greater_equals", lambda left, right: equality.order(left, right) >= 0),
     )
 
 
-def _relation(sign: str, name: str, run: runtime.Binary) -> Function:
+def _relation(python: Comparison, name: str, run: runtime.Binary) -> Function:
     overloads: list[Overload] = []
     for left in (BOOL, INT, UINT, DOUBLE, STRING, BYTES, TIMESTAMP, DURATION):
         for right in _NUMBERS if left in _NUMBERS else (left,):
             suffix = _TYPE_IDS[left] if left == right else f"{_TYPE_IDS[left]}_{_TYPE_IDS[right]}"
-            overloads.append(Overload(f"{name}_{suffix}", (left, right), BOOL))
-    return Function(sign, tuple(overloads), run, _ORDERED_CLASSES)
+            price = COMPARED if left in (STRING, BYTES) else None
+            overloads.append(Overload(f"{name}_{suffix}", (left, right), BOOL, price=price))
+    return Function(
+        f"_{python.sign}_",
+        tuple(overloads),
+        run,
+        _ORDERED_CLASSES,
+        cost=Cost(UNIT, bound_of_comparing),
+        python=python,
+    )
+
+
+def _bound_of_membership(operands: Operands) -> float:
+    """Bound a search in a list, which compares every member with what is searched for."""
+    whole = operands[1].extent
+    return 2 + 2 * whole.elements + whole.characters / 10
 
 
 def _aggregates() -> tuple[Function, ...]:
@@ -140,8 +236,11 @@ def _aggregates() -> tuple[Function, ...]:
     return (
         Function(
             "@in",
-            (Overload("in_list", (A, _LIST), BOOL), Overload("in_map", (A, _MAP), BOOL)),
-            lambda element, container: runtime.contains(container, element),
+            (Overload("in_list", (A, _LIST), BOOL, price=VISITED), Overload("in_map", (A, _MAP), BOOL)),
+            lambda element, container: equality.contains(container, element),
+            cost=Cost(UNIT, _bound_of_membership, COMPARING),
+            on_joined=equality.contains_sum,
+            python=Form.MEMBERSHIP,
         ),
         Function(
             "_[_]",
@@ -151,18 +250,30 @@ def _aggregates() -> tuple[Function, ...]:
                 Overload("optional_list_index_int", (optional_of(_LIST), INT), optional_of(A)),
                 Overload("optional_map_index_value", (optional_of(_MAP), A), optional_of(B)),
             ),
-            runtime.index,
+            access.index,
+            cost=ONE,
         ),
-        Function("size", sizes, _size, _SIZED),
+        Function("size", sizes, _size, _SIZED, cost=ONE, flow=ArgumentFlow.COUNTS, python=Form.SIZE),
     )
 
 
 def _conversion(name: str, convert: runtime.Unary, result: Type, sources: tuple[Type, ...]) -> Function:
     overloads = (
-        Overload(f"{_CONVERSION_IDS[source]}_to_{_CONVERSION_IDS[result]}", (source,), result, convert)
+        Overload(
+            f"{_CONVERSION_IDS[source]}_to_{_CONVERSION_IDS[result]}",
+            (source,),
+            result,
+            convert,
+            price=TRAVERSED if {source, result} == {STRING, BYTES} else None,
+        )
         for source in sources
     )
-    return Function(name, tuple(overloads))
+    return Function(name, tuple(overloads), cost=ONE, folds=True)
+
+
+def _to_text(conversion: Function) -> Function:
+    """Return a conversion whose result is a text, or bytes: as long as what is converted."""
+    return replace(conversion, cost=CONVERTED, result=text)
 
 
 _CONVERSION_IDS = _TYPE_IDS | {NULL: "null"}
@@ -170,18 +281,33 @@ _CONVERSION_IDS = _TYPE_IDS | {NULL: "null"}
 
 def _conversions() -> tuple[Function, ...]:
     return (
-        Function("type", (Overload("type", (A,), type_of_type(A)),), type_of),
+        Function("type", (Overload("type", (A,), type_of_type(A)),), type_of, cost=ONE, folds=True),
         _conversion("bool", conversions.to_bool, BOOL, (BOOL, STRING)),
-        _conversion("bytes", conversions.to_bytes, BYTES, (BYTES, STRING)),
+        _to_text(_conversion("bytes", conversions.to_bytes, BYTES, (BYTES, STRING))),
         _conversion("double", conversions.to_double, DOUBLE, (DOUBLE, INT, STRING, UINT)),
         _conversion("duration", conversions.to_duration, DURATION, (DURATION, INT, STRING)),
-        Function("dyn", (Overload("to_dyn", (A,), DYN),), _identity),
+        Function(
+            "dyn",
+            (Overload("to_dyn", (A,), DYN),),
+            _identity,
+            cost=ONE,
+            result=parts,
+            flow=ArgumentFlow.PASSES,
+            folds=True,
+            python=Form.SAME,
+        ),
         _conversion("int", conversions.to_int, INT, (INT, DOUBLE, DURATION, STRING, TIMESTAMP, UINT)),
-        _conversion(
-            "string",
-            conversions.to_string,
-            STRING,
-            (STRING, BOOL, BYTES, DOUBLE, DURATION, INT, TIMESTAMP, UINT),
+        replace(
+            _to_text(
+                _conversion(
+                    "string",
+                    conversions.to_string,
+                    STRING,
+                    (STRING, BOOL, BYTES, DOUBLE, DURATION, INT, TIMESTAMP, UINT),
+                )
+            ),
+            flow=ArgumentFlow.CARRIES,
+            python=Form.TEXT,
         ),
         _conversion("timestamp", conversions.to_timestamp, TIMESTAMP, (TIMESTAMP, INT, STRING)),
         _conversion("uint", conversions.to_uint, UINT, (UINT, DOUBLE, INT, STRING)),
@@ -190,25 +316,41 @@ def _conversions() -> tuple[Function, ...]:
 
 def _texts() -> tuple[Function, ...]:
     return (
-        _text("contains", "contains_string", operator.contains),
-        _text("endsWith", "ends_with_string", str.endswith),
-        _text("startsWith", "starts_with_string", str.startswith),
+        replace(
+            _text("contains", "contains_string", operator.contains, CONTAINED),
+            cost=Cost(UNIT, lambda operands: operands[0].read * operands[1].read),
+            python=Form.CONTAINS,
+        ),
+        _affix("endsWith", "ends_with_string", str.endswith),
+        _affix("startsWith", "starts_with_string", str.startswith),
         Function(
             "matches",
-            (Overload("matches", (STRING, STRING), BOOL), member("matches_string", (STRING, STRING), BOOL)),
+            (
+                Overload("matches", (STRING, STRING), BOOL, price=Price(SEARCHED.rule).beginning(PREFIX_COSTS)),
+                member("matches_string", (STRING, STRING), BOOL, price=SEARCHED),
+            ),
             matches,
             frozenset({str}),
+            cost=Cost(UNIT, bound_of_searching),
+            with_pattern=matches_compiled,
+            python=Form.PATTERN,
         ),
     )
 
 
-def _text(name: str, id_: str, answer: Callable[[str, str], bool]) -> Function:
-    def run(text: Value, part: Value) -> Value:
-        if type(text) is str and type(part) is str:
-            return answer(text, part)
+def _affix(name: str, id_: str, answer: Callable[[str, str], bool]) -> Function:
+    price = AFFIXED.beginning(PREFIX_COSTS, before=TRAVERSED)
+    cost = Cost(UNIT, bound_of_reading_all)
+    return replace(_text(name, id_, answer, price), cost=cost, python=Method(name.lower()))
+
+
+def _text(name: str, id_: str, answer: Callable[[str, str], bool], price: Price) -> Function:
+    def run(whole: Value, part: Value) -> Value:
+        if type(whole) is str and type(part) is str:
+            return answer(whole, part)
         raise runtime.no_overload()
 
-    return Function(name, (member(id_, (STRING, STRING), BOOL, run),), guarded=False)
+    return Function(name, (member(id_, (STRING, STRING), BOOL, run, price=price),), guarded=False)
 
 
 def _time(name: str, part: str, *, of_duration: int | None = None) -> Function:
@@ -227,7 +369,7 @@ def _time(name: str, part: str, *, of_duration: int | None = None) -> Function:
     if of_duration is not None:
         unit = of_duration
         overloads.append(member(f"duration_to_{part}", (DURATION,), INT, lambda span: times.whole_units(span, unit)))
-    return Function(name, tuple(overloads))
+    return Function(name, tuple(overloads), cost=ONE)
 
 
 def _times() -> tuple[Function, ...]:

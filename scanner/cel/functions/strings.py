@@ -3,9 +3,27 @@
 from __future__ import annotations
 
 from scanner.cel.errors import EvaluationError
-from scanner.cel.functions.declaration import Function, Library, Overload, member
+from scanner.cel.functions.declaration import ArgumentFlow, Function, Library, Overload, member
+from scanner.cel.functions.pricing import (
+    ONE,
+    READ,
+    REWRITTEN,
+    SOUGHT,
+    TRAVERSED,
+    UNIT,
+    Arguments,
+    Cost,
+    Operands,
+    Outcome,
+    Work,
+    bound_of_reading,
+    priced_by,
+    tenth,
+)
+from scanner.cel.functions.result_sizes import parts, pieces, text
 from scanner.cel.types.type_system import INT, STRING, list_of
 from scanner.cel.values import list_kinds
+from scanner.cel.values.extent import SizeBound
 from scanner.cel.values.runtime import printed
 from scanner.cel.values.values import Value
 
@@ -114,16 +132,58 @@ def _quote(text: str) -> str:
     return f'"{text.translate(_QUOTED)}"'
 
 
+# --- what these functions cost, and what they return at most
+
+
+def _joining(arguments: Arguments, _result: Outcome) -> int:
+    return tenth(float(_joined_length(*arguments)) * 2)
+
+
+def _joined_length(elements: Outcome, separator: Outcome = "") -> int:
+    """Return the length of a text before it is made; a failed call counts as one character."""
+    if (
+        type(elements) is not list
+        or type(separator) is not str
+        or any(type(element) is not str for element in elements)
+    ):
+        return 1
+    return sum(map(len, elements)) + len(separator) * max(len(elements) - 1, 0)
+
+
+def _joined(operands: Operands) -> SizeBound:
+    elements = operands[0].extent
+    separator = operands[1].extent.characters if len(operands) > 1 else 0.0
+    return SizeBound(0.0, elements.characters + elements.elements * separator)
+
+
+def _bound_of_joining(operands: Operands) -> float:
+    return 2 * _joined(operands).span / 10 + 1
+
+
+def _replaced(operands: Operands) -> SizeBound:
+    whole, _, new = operands[:3]
+    return SizeBound(0.0, whole.extent.characters + (whole.extent.characters + 1) * new.extent.characters)
+
+
+def _longest_replacement(values: tuple[Value, ...]) -> int:
+    """Return the length of the text that replacing every occurrence makes, where that is longer."""
+    whole, old, new = values[:3]
+    if type(whole) is not str or type(old) is not str or type(new) is not str or len(new) <= len(old):
+        return 0
+    return whole.count(old) * len(new)
+
+
 LIBRARY = Library(
     "strings",
     (
-        Function("charAt", (member("string_char_at_int", (STRING, INT), STRING, _char_at),)),
+        Function("charAt", (member("string_char_at_int", (STRING, INT), STRING, _char_at),), cost=ONE, result=parts),
         Function(
             "indexOf",
             (
                 member("string_index_of_string", (STRING, STRING), INT, index_of),
                 member("string_index_of_string_int", (STRING, STRING, INT), INT, index_of),
             ),
+            cost=SOUGHT,
         ),
         Function(
             "lastIndexOf",
@@ -131,12 +191,19 @@ LIBRARY = Library(
                 member("string_last_index_of_string", (STRING, STRING), INT, last_index_of),
                 member("string_last_index_of_string_int", (STRING, STRING, INT), INT, last_index_before),
             ),
+            cost=SOUGHT,
         ),
         Function(
-            "lowerAscii", (member("string_lower_ascii", (STRING,), STRING, lambda text: text.translate(_TO_LOWER)),)
+            "lowerAscii",
+            (member("string_lower_ascii", (STRING,), STRING, lambda text: text.translate(_TO_LOWER)),),
+            cost=READ,
+            result=parts,
         ),
         Function(
-            "upperAscii", (member("string_upper_ascii", (STRING,), STRING, lambda text: text.translate(_TO_UPPER)),)
+            "upperAscii",
+            (member("string_upper_ascii", (STRING,), STRING, lambda text: text.translate(_TO_UPPER)),),
+            cost=READ,
+            result=parts,
         ),
         Function(
             "replace",
@@ -144,6 +211,8 @@ LIBRARY = Library(
                 member("string_replace_string_string", (STRING, STRING, STRING), STRING, _replace),
                 member("string_replace_string_string_int", (STRING, STRING, STRING, INT), STRING, _replace),
             ),
+            cost=REWRITTEN.working(Work(characters=_longest_replacement)),
+            result=_replaced,
         ),
         Function(
             "split",
@@ -151,6 +220,8 @@ LIBRARY = Library(
                 member("string_split_string", (STRING, STRING), _STRINGS, _split),
                 member("string_split_string_int", (STRING, STRING, INT), _STRINGS, _split),
             ),
+            cost=REWRITTEN,
+            result=pieces,
         ),
         Function(
             "substring",
@@ -158,15 +229,30 @@ LIBRARY = Library(
                 member("string_substring_int", (STRING, INT), STRING, _substring),
                 member("string_substring_int_int", (STRING, INT, INT), STRING, _substring_range),
             ),
+            cost=READ,
+            result=parts,
         ),
-        Function("trim", (member("string_trim", (STRING,), STRING, lambda text: text.strip(WHITE_SPACE)),)),
-        Function("strings.quote", (Overload("strings_quote", (STRING,), STRING, _quote),)),
+        Function(
+            "trim",
+            (member("string_trim", (STRING,), STRING, lambda text: text.strip(WHITE_SPACE)),),
+            cost=READ,
+            result=parts,
+        ),
+        Function(
+            "strings.quote",
+            (Overload("strings_quote", (STRING,), STRING, _quote, price=TRAVERSED),),
+            cost=Cost(UNIT, bound_of_reading),
+            result=text,
+        ),
         Function(
             "join",
             (
                 member("list_join", (_STRINGS,), STRING, _join),
                 member("list_join_string", (_STRINGS, STRING), STRING, _join),
             ),
+            cost=Cost(priced_by(_joining), _bound_of_joining),
+            result=_joined,
+            flow=ArgumentFlow.CARRIES,
         ),
     ),
 )

@@ -13,6 +13,8 @@ from urllib.parse import unquote_to_bytes
 from scanner.cel.errors import EvaluationError
 from scanner.cel.functions import ip
 from scanner.cel.functions.declaration import Function, Library, Overload, member
+from scanner.cel.functions.pricing import ONE, READ
+from scanner.cel.functions.result_sizes import parts, pieces, text
 from scanner.cel.types.type_system import BOOL, STRING, Type, list_of, map_of, object_type
 from scanner.cel.values.text import quoted
 from scanner.cel.values.values import Opaque, Value
@@ -62,6 +64,7 @@ class Url(Opaque):
     __slots__ = ("fragment", "parts")
     TYPE: ClassVar[Type] = URL
     GO_TYPE: ClassVar[str] = "cel.URL"
+    EQUAL_AT_ONCE: ClassVar[bool] = True
     GO_NATIVE: ClassVar[str] = "*url.URL"
 
     def __init__(self, parts: _Parts, fragment: str) -> None:
@@ -319,17 +322,49 @@ def is_loose_url(text: str) -> bool:
 LIBRARY = Library(
     "kubernetes.urls",
     (
-        Function("url", (Overload("string_to_url", (STRING,), URL, parse),)),
-        Function("getScheme", (member("url_get_scheme", (URL,), STRING, lambda url: url.parts.scheme),)),
-        Function("getHost", (member("url_get_host", (URL,), STRING, lambda url: url.parts.host),)),
+        Function("url", (Overload("string_to_url", (STRING,), URL, parse),), cost=READ, result=parts, parses=True),
         Function(
-            "getHostname", (member("url_get_hostname", (URL,), STRING, lambda url: _split_port(url.parts.host)[0]),)
+            "getScheme",
+            (member("url_get_scheme", (URL,), STRING, lambda url: url.parts.scheme),),
+            cost=ONE,
+            result=text,
+            only_reads=True,
         ),
-        Function("getPort", (member("url_get_port", (URL,), STRING, lambda url: _split_port(url.parts.host)[1]),)),
         Function(
-            "getEscapedPath", (member("url_get_escaped_path", (URL,), STRING, lambda url: escaped_path(url.parts)),)
+            "getHost",
+            (member("url_get_host", (URL,), STRING, lambda url: url.parts.host),),
+            cost=ONE,
+            result=text,
+            only_reads=True,
         ),
-        Function("getQuery", (member("url_get_query", (URL,), map_of(STRING, list_of(STRING)), _query),)),
-        Function("isURL", (Overload("is_url_string", (STRING,), BOOL, _is_url),)),
+        Function(
+            "getHostname",
+            (member("url_get_hostname", (URL,), STRING, lambda url: _split_port(url.parts.host)[0]),),
+            cost=ONE,
+            result=text,
+            only_reads=True,
+        ),
+        Function(
+            "getPort",
+            (member("url_get_port", (URL,), STRING, lambda url: _split_port(url.parts.host)[1]),),
+            cost=ONE,
+            result=text,
+            only_reads=True,
+        ),
+        Function(
+            "getEscapedPath",
+            (member("url_get_escaped_path", (URL,), STRING, lambda url: escaped_path(url.parts)),),
+            cost=ONE,
+            result=text,
+            only_reads=True,
+        ),
+        Function(
+            "getQuery",
+            (member("url_get_query", (URL,), map_of(STRING, list_of(STRING)), _query),),
+            cost=ONE,
+            result=pieces,
+            only_reads=True,
+        ),
+        Function("isURL", (Overload("is_url_string", (STRING,), BOOL, _is_url),), cost=ONE),
     ),
 )

@@ -8,8 +8,9 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from scanner.cel.generation.codegen import FUNCTION, Generated, NotGenerated, can_absorb, generate
+from scanner.cel.generation.codegen import FUNCTION, Generated, generate
 from scanner.cel.generation.python_calls import Unforeseen
+from scanner.cel.generation.writer import NotGenerated, can_absorb
 from scanner.cel.syntax.source import Source
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ _UNPRINTABLE = re.compile(r"[^ -~]")
 
 
 class Watch:
-    """Counts how often a function raises; one that does so for most objects is not worth asking."""
+    """Counts how often a function raises; a function that does so for most objects is given up."""
 
     __slots__ = ("_fallen", "_function", "_hits", "_on_trial")
 
@@ -60,7 +61,7 @@ class Watch:
 
 
 class _Text:
-    """The CEL text, for whoever prints a traceback: what `linecache` calls a module's loader."""
+    """The CEL text, which `linecache` shows in tracebacks: a module's loader."""
 
     def __init__(self, text: str) -> None:
         self._text = text

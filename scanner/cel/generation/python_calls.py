@@ -1,10 +1,10 @@
-"""What generated functions call, and how they give up."""
+"""The functions that generated code calls, and the exception with which it gives up."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scanner.cel.values import runtime
+from scanner.cel.values import access
 from scanner.cel.values.values import NONE, Optional, Value
 
 if TYPE_CHECKING:
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Unforeseen(Exception):
-    """A generated function met a value that it does not know about."""
+    """A generated function has no answer for a value."""
 
 
 def unforeseen() -> Value:
@@ -30,7 +30,7 @@ def keys(container: Value) -> Value:
 def pairs(container: Value) -> Iterable[tuple[Value, Value]]:
     """Return what a comprehension of two variables runs over."""
     if type(container) is dict or type(container) is list:
-        return runtime.pairs(container)
+        return access.pairs(container)
     raise Unforeseen
 
 
@@ -43,16 +43,16 @@ def at(container: Value, key: Value) -> Value:
     raise Unforeseen
 
 
-def found(container: Value, key: Value) -> Value:
+def look_up(container: Value, key: Value) -> Value:
     """Return what is under a key or index of a list or a map, or `NONE`."""
     if type(container) is dict or type(container) is list:
-        entry = runtime.look_up(container, key)
-        return NONE if entry is None else entry[0]
+        item = access.look_up(container, key)
+        return NONE if item is None else item[0]
     raise Unforeseen
 
 
 def unwrapped(optional: Value) -> Optional:
-    """Return an optional, to be looked into."""
+    """Return a value that is an optional."""
     if type(optional) is Optional:
         return optional
     raise Unforeseen

@@ -5,17 +5,19 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from scanner.cel.functions.python_forms import Arithmetic, Comparison, Division, Form, Method
 from scanner.cel.generation.python_terms import PLAIN, WHOLE, Kind, Names, Term, class_of, either, is_class, name_of
-from scanner.cel.values import runtime
+from scanner.cel.values import equality
 from scanner.cel.values.values import INT_MAX, INT_MIN, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from scanner.cel.functions.python_forms import PythonForm
 
 _EXACT_DOUBLES = 2**53
-_COMPARISONS: dict[str, type[ast.cmpop]] = {"_<_": ast.Lt, "_<=_": ast.LtE, "_>_": ast.Gt, "_>=_": ast.GtE}
-_ARITHMETIC: dict[str, type[ast.operator]] = {"_+_": ast.Add, "_-_": ast.Sub, "_*_": ast.Mult}
+_COMPARISONS: dict[str, type[ast.cmpop]] = {"<": ast.Lt, "<=": ast.LtE, ">": ast.Gt, ">=": ast.GtE}
+_ARITHMETIC: dict[str, type[ast.operator]] = {"+": ast.Add, "-": ast.Sub, "*": ast.Mult}
 
 
 class Operations:
@@ -65,36 +67,34 @@ class Operations:
         """Return a comparison of any two values."""
         kept, name = self._names.kept(left.code)
         same: ast.cmpop = ast.Eq() if equal else ast.NotEq()
-        function = runtime.equal if equal else runtime.unequal
+        function = equality.equal if equal else equality.unequal
         return either(
             is_class(kept, self._names.class_(str)),
             ast.Compare(name_of(name), [same], [right.code]),
             self._names.call(function, name_of(name), right.code),
         )
 
-    def inlined(self, name: str, terms: Sequence[Term], run: Callable[..., Value]) -> Term | None:
+    def inlined(self, form: PythonForm | None, terms: Sequence[Term], run: Callable[..., Value]) -> Term | None:
         """Return Python's own operation where it is CEL's, or raises where it is not."""
-        match name, terms:
-            case "size", [operand] if operand.kind in PLAIN | {Kind.LIST}:
+        match form, terms:
+            case Form.SIZE, [operand] if operand.kind in PLAIN | {Kind.LIST}:
                 self._names.values["len"] = len
                 return Term(ast.Call(name_of("len"), [operand.code], []), Kind.SIZE)
-            case "startsWith" | "endsWith", [operand, other]:
-                method = ast.Attribute(operand.code, name.lower(), ast.Load())
+            case Method(name=name), [operand, other]:
+                method = ast.Attribute(operand.code, name, ast.Load())
                 return Term(ast.Call(method, [other.code], []), Kind.BOOL)
-            case "contains", [operand, other]:
+            case Form.CONTAINS, [operand, other]:
                 return self._contains(operand, other, run)
-            case "string", [operand] if operand.kind is Kind.STRING:
-                return operand
-            case "string", [operand]:
-                return self._as_text(operand, run)
-            case "@in", [element, container]:
+            case Form.TEXT, [operand]:
+                return operand if operand.kind is Kind.STRING else self._as_text(operand, run)
+            case Form.MEMBERSHIP, [element, container]:
                 return self._is_in(element, container)
-            case (("_<_" | "_<=_" | "_>_" | "_>=_"), [left, right]):
-                return self._ordered(_COMPARISONS[name](), left, right, run)
-            case (("_+_" | "_-_" | "_*_"), [left, right]):
-                return self._calculated(name, left, right, run)
-            case (("_%_" | "_/_"), [left, right]):
-                return self._divided(name, left, right, run)
+            case Comparison(sign=sign), [left, right]:
+                return self._ordered(_COMPARISONS[sign](), left, right, run)
+            case Arithmetic(sign=sign), [left, right]:
+                return self._calculated(sign, left, right, run)
+            case Division(sign=sign), [left, right]:
+                return self._divided(sign, left, right, run)
             case _:
                 return None
 
@@ -115,10 +115,10 @@ class Operations:
 
     def _is_in(self, element: Term, container: Term) -> Term:
         if element.kind is not Kind.STRING:
-            return Term(self._names.call(runtime.contains, container.code, element.code), Kind.BOOL)
+            return Term(self._names.call(equality.contains, container.code, element.code), Kind.BOOL)
         kept, name = self._names.kept(container.code)
         inside = ast.Compare(element.code, [ast.In()], [name_of(name)])
-        otherwise = self._names.call(runtime.contains, name_of(name), element.code)
+        otherwise = self._names.call(equality.contains, name_of(name), element.code)
         return Term(either(is_class(kept, self._names.class_(dict)), inside, otherwise), Kind.BOOL)
 
     def _ordered(self, operator: ast.cmpop, left: Term, right: Term, run: Callable[..., Value]) -> Term:
@@ -135,15 +135,15 @@ class Operations:
                 return Term(either(is_class(kept, self._names.class_(int)), compared, otherwise), Kind.BOOL)
         return Term(ast.Call(ordered, [left.code, right.code], []), Kind.BOOL)
 
-    def _calculated(self, name: str, left: Term, right: Term, run: Callable[..., Value]) -> Term | None:
-        operator = _ARITHMETIC[name]()
+    def _calculated(self, sign: str, left: Term, right: Term, run: Callable[..., Value]) -> Term | None:
+        operator = _ARITHMETIC[sign]()
         kinds = {left.kind, right.kind}
-        if name == "_+_" and Kind.STRING in kinds:
+        if sign == "+" and Kind.STRING in kinds:
             return Term(ast.BinOp(left.code, operator, right.code), Kind.STRING)
-        if name == "_+_" and kinds & {Kind.DOCUMENTS, Kind.LIST}:
+        if sign == "+" and kinds & {Kind.DOCUMENTS, Kind.LIST}:
             listed = Kind.DOCUMENTS if kinds <= PLAIN else Kind.LIST
             return Term(ast.BinOp(left.code, operator, right.code), listed)
-        if name == "_+_" and kinds <= PLAIN and not kinds & WHOLE:
+        if sign == "+" and kinds <= PLAIN and not kinds & WHOLE:
             return Term(ast.Call(self._names.shared(run, "add"), [left.code, right.code], []), Kind.JSON)
         if not (right.kind in WHOLE and left.kind in WHOLE | {Kind.JSON, Kind.ANY}):
             return None
@@ -155,12 +155,12 @@ class Operations:
         otherwise = ast.Call(self._names.shared(run, type(operator).__name__), [name_of(operand), right.code], [])
         return Term(either(test, name_of(result), otherwise), Kind.INT)
 
-    def _divided(self, name: str, left: Term, right: Term, run: Callable[..., Value]) -> Term | None:
+    def _divided(self, sign: str, left: Term, right: Term, run: Callable[..., Value]) -> Term | None:
         """Divide by a positive literal: of what is not negative, Python's quotient and remainder are CEL's."""
         divisor = right.code.value if isinstance(right.code, ast.Constant) else None
         if type(divisor) is not int or divisor <= 0 or left.kind not in WHOLE | {Kind.JSON, Kind.ANY}:
             return None
-        operator: ast.operator = ast.Mod() if name == "_%_" else ast.FloorDiv()
+        operator: ast.operator = ast.Mod() if sign == "%" else ast.FloorDiv()
         kept, operand = self._names.kept(left.code)
         positive = ast.Compare(name_of(operand), [ast.GtE()], [ast.Constant(0)])
         test = ast.BoolOp(ast.And(), [is_class(kept, self._names.class_(int)), positive])

@@ -57,11 +57,11 @@ def of_type(type_: Type) -> Kind:
     return Kind.LIST if type_.family == "list" else _OF_TYPE.get(type_, Kind.ANY)
 
 
-def joined(one: Kind, other: Kind) -> Kind:
+def joined(first: Kind, second: Kind) -> Kind:
     """Return what is known of a value that is of one of two kinds."""
-    if one is other:
-        return one
-    return Kind.JSON if one in PLAIN and other in PLAIN else Kind.ANY
+    if first is second:
+        return first
+    return Kind.JSON if first in PLAIN and second in PLAIN else Kind.ANY
 
 
 def name_of(name: str) -> ast.Name:
@@ -114,11 +114,11 @@ class Names:
 
     def shared(self, value: object, name: str) -> ast.expr:
         """Return a name for a value that the function uses."""
-        known = self._shared.get((name, id(value)))
-        if known is None:
-            known = self._shared[name, id(value)] = self.local(f"the_{name}")
-            self.values[known] = value
-        return name_of(known)
+        name_ = self._shared.get((name, id(value)))
+        if name_ is None:
+            name_ = self._shared[name, id(value)] = self.local(f"the_{name}")
+            self.values[name_] = value
+        return name_of(name_)
 
     def use(self, function: Callable[..., object]) -> ast.expr:
         """Return what reads a function."""

@@ -176,8 +176,8 @@ def children(node: Node) -> Iterator[Node]:
 
 def walk(root: Node) -> Iterator[Node]:
     """Yield a tree's nodes, parents first, without recursion."""
-    waiting = [root]
-    while waiting:
-        node = waiting.pop()
+    stack = [root]
+    while stack:
+        node = stack.pop()
         yield node
-        waiting.extend(reversed(tuple(children(node))))
+        stack.extend(reversed(tuple(children(node))))

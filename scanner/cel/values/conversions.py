@@ -8,7 +8,8 @@ import re
 from scanner.cel.errors import EvaluationError
 from scanner.cel.types.type_system import BOOL, DOUBLE, DURATION, INT, TIMESTAMP, UINT, Type
 from scanner.cel.values import times
-from scanner.cel.values.runtime import FIRST_SECOND, LAST_SECOND, SECOND, checked, checked_unsigned
+from scanner.cel.values.arithmetic import checked, checked_unsigned
+from scanner.cel.values.runtime import FIRST_SECOND, LAST_SECOND, SECOND
 from scanner.cel.values.text import converted_double, fixed_double, whole
 from scanner.cel.values.values import INT_MAX, INT_MIN, UINT_MAX, Duration, Timestamp, UInt, Value, type_of
 

@@ -1,4 +1,4 @@
-"""Whether somebody can tell more of the values of an evaluation than expressions can: generated functions then say too little."""
+"""A context flag that forces the exact evaluator, for callers that need details of values that generated code drops."""
 
 from __future__ import annotations
 

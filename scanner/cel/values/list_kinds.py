@@ -1,6 +1,6 @@
-"""How lists and maps were made, for whom it matters: a list that `+` has joined, one of texts and those of a protobuf message.
+"""Remembers whether a list came from `+`, from `split`, or from a message of protobuf: their Go types differ when they become patches.
 
-These are other Go values than the rest. To expressions all lists are alike. Only who converts their values into patches can tell, and says that it wants to know.
+To expressions all lists are alike. Only a caller that converts values into patches can tell them apart, and asks for the record.
 
 Source of truth: `Value()` of the lists of cel-go: `[]ref.Val` for literals and results of macros, `[]any` for `concatList`,
 `[]string` for what `split` and `findAll` return.
@@ -20,84 +20,84 @@ if TYPE_CHECKING:
     from scanner.cel.values.values import Value
 
 
-class Making(Enum):
-    """By what a list or map was made."""
+class ListKind(Enum):
+    """What made a list or map."""
 
-    JOINING = "+"
-    SPLITTING = "split"
+    JOINED = "+"
+    SPLIT = "split"
     MESSAGE = "message"
 
 
-class Notes:
-    """The lists and maps that were made during an evaluation. They are kept, so that none takes the place of another."""
+class ListKinds:
+    """The lists and maps that an evaluation made. They are kept, so that none takes the place of another."""
 
-    __slots__ = ("_lists",)
+    __slots__ = ("_made",)
 
     def __init__(self) -> None:
-        self._lists: dict[int, tuple[Value, Making]] = {}
+        self._made: dict[int, tuple[Value, ListKind]] = {}
 
-    def add(self, made: Value, how: Making) -> None:
+    def add(self, value: Value, kind: ListKind) -> None:
         """Keep a list or map."""
-        self._lists[id(made)] = (made, how)
+        self._made[id(value)] = (value, kind)
 
-    def of(self, value: object) -> Making | None:
-        """Return by what a value was made, None where that makes no difference."""
-        known = self._lists.get(id(value))
-        return known[1] if known else None
+    def of(self, value: object) -> ListKind | None:
+        """Return what made a value, None where that makes no difference."""
+        kept = self._made.get(id(value))
+        return kept[1] if kept else None
 
 
-_CURRENT: ContextVar[Notes | None] = ContextVar("made", default=None)
+_CURRENT: ContextVar[ListKinds | None] = ContextVar("list_kinds", default=None)
 
 
 @contextmanager
-def noting() -> Iterator[Notes]:
-    """Note, inside the block, how lists are made."""
-    notes = Notes()
-    token = _CURRENT.set(notes)
+def recording_lists() -> Iterator[ListKinds]:
+    """Record, inside the block, what makes lists."""
+    kinds = ListKinds()
+    token = _CURRENT.set(kinds)
     try:
         with closures_alone():
-            yield notes
+            yield kinds
     finally:
         _CURRENT.reset(token)
 
 
 @contextmanager
-def noted() -> Iterator[Notes]:
-    """Note, inside the block, how lists are made, among the notes that are taken already if there are any."""
-    known = _CURRENT.get()
-    if known is not None:
-        yield known
+def recorded() -> Iterator[ListKinds]:
+    """Record, inside the block, what makes lists, in the record that is kept already if there is one."""
+    current = _CURRENT.get()
+    if current is not None:
+        yield current
         return
-    with noting() as notes:
-        yield notes
+    with recording_lists() as kinds:
+        yield kinds
 
 
 def joined(left: list[Value], right: list[Value]) -> list[Value]:
     """Return `left + right`; joined with nothing, a list stays what it is."""
-    notes = _CURRENT.get()
-    if notes is None:
+    kinds = _CURRENT.get()
+    if kinds is None:
         return left + right
     if not left or not right:
         return left or right
-    made = left + right
-    notes.add(made, Making.JOINING)
-    return made
+    whole = left + right
+    kinds.add(whole, ListKind.JOINED)
+    return whole
 
 
 def texts(values: list[Value]) -> list[Value]:
     """Return a list of texts that a function made."""
-    if notes := _CURRENT.get():
-        notes.add(values, Making.SPLITTING)
+    if kinds := _CURRENT.get():
+        kinds.add(values, ListKind.SPLIT)
     return values
 
 
 def of_message(value: Value) -> Value:
-    """Return what a message of protobuf came to, with all the lists and maps inside."""
-    notes = _CURRENT.get()
-    waiting = [value] if notes else []
-    while notes and waiting:
-        part = waiting.pop()
+    """Return the value of a message of protobuf, with all the lists and maps inside recorded."""
+    kinds = _CURRENT.get()
+    stack = [value] if kinds else []
+    while kinds and stack:
+        part = stack.pop()
         if type(part) is list or type(part) is dict:
-            notes.add(part, Making.MESSAGE)
-            waiting.extend(part.values() if type(part) is dict else part)
+            kinds.add(part, ListKind.MESSAGE)
+            stack.extend(part.values() if type(part) is dict else part)
     return value

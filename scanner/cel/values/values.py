@@ -117,6 +117,12 @@ class Opaque:
     __slots__ = ()
     TYPE: ClassVar[Type]
     GO_TYPE: ClassVar[str]
+    EQUAL_AT_ONCE: ClassVar[bool] = False
+    """Whether a comparison with such a value on its left costs 1, however large the values are."""
+
+    def cost_size(self) -> int:
+        """Return the size that prices of calls count for this value."""
+        return 1
 
     def __str__(self) -> str:
         """Return a text that is the same in every process: it may end up in the message of an error."""
@@ -166,6 +172,10 @@ class Lazy(Opaque):
 
     TYPE: ClassVar[Type] = object_type("kubernetes.variables")
     GO_TYPE: ClassVar[str] = "*lazy.MapValue"
+
+    def cost_size(self) -> int:
+        """Return the number of entries."""
+        return len(tuple(self.names()))
 
     def names(self) -> Iterable[str]:
         """Return the names of the entries, in their order."""

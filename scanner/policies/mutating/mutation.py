@@ -232,7 +232,7 @@ class Run:
         if "authorizer" not in activation and expression.reads("authorizer"):
             raise _Undecided("the expression asks the authorizer")
         if not WRAPPED_OBJECTS.holds(self.rules):
-            with cel.noting() as made:
+            with cel.recording_lists() as made:
                 value = _evaluated(expression, activation, self.request)
             if is_left(self.compiled.policy.mutations[index], self.schema, body, value):
                 return body

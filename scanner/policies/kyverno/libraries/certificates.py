@@ -15,6 +15,7 @@ from functools import lru_cache
 
 from scanner.cel.errors import EvaluationError
 from scanner.cel.functions.declaration import Function, Library, Overload
+from scanner.cel.functions.pricing import ONE
 from scanner.cel.types.type_system import DYN, STRING
 from scanner.cel.values.values import Value
 from scanner.policies.kyverno.libraries.der import BOOLEAN, INTEGER, Element, Malformed, only
@@ -254,5 +255,5 @@ def _alternatives(known: Extensions) -> Fields:
 
 
 LIBRARY = Library(
-    "kyverno.x509", (Function("x509.decode", (Overload("x509_decode_string", (STRING,), DYN, _decode),)),)
+    "kyverno.x509", (Function("x509.decode", (Overload("x509_decode_string", (STRING,), DYN, _decode),), cost=ONE),)
 )

@@ -15,6 +15,7 @@ from collections.abc import Callable
 
 from scanner.cel.errors import EvaluationError
 from scanner.cel.functions.declaration import Function, Library, Overload
+from scanner.cel.functions.pricing import ONE
 from scanner.cel.types.type_system import BYTES, DYN, STRING
 from scanner.cel.values.values import Value
 
@@ -57,7 +58,7 @@ def _digests(name: str) -> tuple[Function, Function]:
 
 
 def _function(full_name: str, name: str, run: Callable[[str], Value]) -> Function:
-    return Function(full_name, (Overload(f"{name}_string", (STRING,), STRING, run),))
+    return Function(full_name, (Overload(f"{name}_string", (STRING,), STRING, run),), cost=ONE)
 
 
 LIBRARY = Library(
@@ -66,10 +67,11 @@ LIBRARY = Library(
         Function(
             "base64.encode",
             (Overload("base64_encode_bytes", (BYTES,), STRING, lambda raw: base64.b64encode(raw).decode()),),
+            cost=ONE,
         ),
-        Function("base64.decode", (Overload("base64_decode_string", (STRING,), BYTES, _decode),)),
-        Function("gzip.compress", (Overload("gzip_compress_string", (STRING,), DYN, _compress),)),
-        Function("gzip.decompress", (Overload("gzip_decompress_bytes", (BYTES,), STRING, _decompress),)),
+        Function("base64.decode", (Overload("base64_decode_string", (STRING,), BYTES, _decode),), cost=ONE),
+        Function("gzip.compress", (Overload("gzip_compress_string", (STRING,), DYN, _compress),), cost=ONE),
+        Function("gzip.decompress", (Overload("gzip_decompress_bytes", (BYTES,), STRING, _decompress),), cost=ONE),
         *_digests("md5"),
         *_digests("sha1"),
         *_digests("sha256"),

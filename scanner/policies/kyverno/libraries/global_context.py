@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from scanner.cel.functions.declaration import Function, Library, member
+from scanner.cel.functions.pricing import ONE
 from scanner.cel.types.type_system import DYN, STRING, Type, opaque
 from scanner.cel.values.values import Opaque, Value
 from scanner.policies.kyverno.libraries.cluster_data import ClusterData
@@ -34,4 +35,6 @@ _OVERLOADS = (
     member("globalcontext_get_string", (GLOBAL_CONTEXT, STRING), DYN, _get),
     member("globalcontext_get_string_string", (GLOBAL_CONTEXT, STRING, STRING), DYN, _get),
 )
-LIBRARY = Library("kyverno.globalcontext", (Function("Get", _OVERLOADS), Function("get", _OVERLOADS)))
+LIBRARY = Library(
+    "kyverno.globalcontext", (Function("Get", _OVERLOADS, cost=ONE), Function("get", _OVERLOADS, cost=ONE))
+)

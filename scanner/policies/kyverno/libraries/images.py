@@ -12,6 +12,7 @@ from typing import ClassVar
 
 from scanner.cel.errors import EvaluationError
 from scanner.cel.functions.declaration import Function, Library, Overload, member
+from scanner.cel.functions.pricing import ONE
 from scanner.cel.types.type_system import BOOL, STRING, Type, opaque
 from scanner.cel.values.values import Opaque, Value
 
@@ -109,17 +110,25 @@ def _separated(image: Image) -> str:
 LIBRARY = Library(
     "kyverno.image",
     (
-        Function("image", (Overload("string_to_image_deprecated", (STRING,), IMAGE, parse),)),
-        Function("parseImageReference", (Overload("string_to_image", (STRING,), IMAGE, parse),)),
-        Function("isImage", (Overload("is_image_string", (STRING,), BOOL, _is_image),)),
-        Function("registry", (member("image_registry", (IMAGE,), STRING, lambda image: image.registry),)),
-        Function("repository", (member("image_repository", (IMAGE,), STRING, lambda image: image.repository),)),
-        Function("identifier", (member("image_identifier", (IMAGE,), STRING, lambda image: image.identifier),)),
-        Function("identifierWithSeparator", (member("image_identifier_separated", (IMAGE,), STRING, _separated),)),
-        Function("tag", (member("image_tag", (IMAGE,), STRING, lambda image: image.tag),)),
-        Function("digest", (member("image_digest", (IMAGE,), STRING, lambda image: image.digest),)),
+        Function("image", (Overload("string_to_image_deprecated", (STRING,), IMAGE, parse),), cost=ONE),
+        Function("parseImageReference", (Overload("string_to_image", (STRING,), IMAGE, parse),), cost=ONE),
+        Function("isImage", (Overload("is_image_string", (STRING,), BOOL, _is_image),), cost=ONE),
+        Function("registry", (member("image_registry", (IMAGE,), STRING, lambda image: image.registry),), cost=ONE),
         Function(
-            "containsDigest", (member("image_contains_digest", (IMAGE,), BOOL, lambda image: bool(image.digest)),)
+            "repository", (member("image_repository", (IMAGE,), STRING, lambda image: image.repository),), cost=ONE
+        ),
+        Function(
+            "identifier", (member("image_identifier", (IMAGE,), STRING, lambda image: image.identifier),), cost=ONE
+        ),
+        Function(
+            "identifierWithSeparator", (member("image_identifier_separated", (IMAGE,), STRING, _separated),), cost=ONE
+        ),
+        Function("tag", (member("image_tag", (IMAGE,), STRING, lambda image: image.tag),), cost=ONE),
+        Function("digest", (member("image_digest", (IMAGE,), STRING, lambda image: image.digest),), cost=ONE),
+        Function(
+            "containsDigest",
+            (member("image_contains_digest", (IMAGE,), BOOL, lambda image: bool(image.digest)),),
+            cost=ONE,
         ),
     ),
 )

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import ClassVar
 
 from scanner.cel.functions.declaration import Function, Library, Overload, member
+from scanner.cel.functions.pricing import ONE
 from scanner.cel.types.type_system import DYN, STRING, Type, map_of, opaque
 from scanner.cel.values.values import Opaque, Value
 from scanner.policies.kyverno.libraries.cluster_data import Call, ClusterData, Unavailable
@@ -90,7 +91,7 @@ def _verb(name: str, *data: Type) -> tuple[Function, Function]:
         member(f"http_{name.lower()}_string", (HTTP, STRING, *data), DYN, send),
         member(f"http_{name.lower()}_string_headers", (HTTP, STRING, *data, _HEADERS), DYN, send),
     )
-    return Function(name, overloads), Function(name.lower(), overloads)
+    return Function(name, overloads, cost=ONE), Function(name.lower(), overloads, cost=ONE)
 
 
 _CLIENT = (member("http_client_string", (HTTP, STRING), HTTP, _client),)
@@ -105,11 +106,11 @@ LIBRARY = Library(
         *_verb("Get"),
         *_verb("Post", DYN),
         *_verb("Put", DYN),
-        Function("Client", _CLIENT),
-        Function("client", _CLIENT),
-        Function("GetMetadata", _METADATA),
-        Function("getMetadata", _METADATA),
-        Function("random", _RANDOM),
-        Function("random.random", _RANDOM),
+        Function("Client", _CLIENT, cost=ONE),
+        Function("client", _CLIENT, cost=ONE),
+        Function("GetMetadata", _METADATA, cost=ONE),
+        Function("getMetadata", _METADATA, cost=ONE),
+        Function("random", _RANDOM, cost=ONE),
+        Function("random.random", _RANDOM, cost=ONE),
     ),
 )

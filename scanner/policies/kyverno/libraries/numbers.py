@@ -11,8 +11,9 @@ from itertools import product
 
 from scanner.cel.errors import EvaluationError
 from scanner.cel.functions.declaration import Function, Library, Overload
+from scanner.cel.functions.pricing import ONE
 from scanner.cel.types.type_system import BOOL, DOUBLE, DYN, INT, UINT, Type, list_of
-from scanner.cel.values import runtime
+from scanner.cel.values import arithmetic, equality
 from scanner.cel.values.values import UINT_MAX, UInt, Value
 
 _NUMBERS = (DOUBLE, INT, UINT)
@@ -27,7 +28,7 @@ def _extreme(name: str, wanted: int) -> Function:
             raise EvaluationError(f"math.@{name}(list) argument must not be empty")
         kept = values[0]
         for value in values[1:]:
-            kept = value if runtime.order(value, kept) == wanted else kept
+            kept = value if equality.order(value, kept) == wanted else kept
         return kept
 
     def of_two(left: Value, right: Value) -> Value:
@@ -46,6 +47,7 @@ def _extreme(name: str, wanted: int) -> Function:
             ),
             *(Overload(f"math_@{name}_list_{one.name}", (list_of(one),), one, of_list) for one in _NUMBERS),
         ),
+        cost=ONE,
     )
 
 
@@ -74,7 +76,7 @@ def _whole(rule: Callable[[float], int]) -> Callable[[float], Value]:
 
 
 def _absolute_int(value: int) -> Value:
-    return runtime.checked(abs(value))
+    return arithmetic.checked(abs(value))
 
 
 def _sign_int(value: int) -> int:
@@ -107,6 +109,7 @@ def _bitwise(name: str, rule: Callable[[int, int], int]) -> Function:
             Overload(f"math_{name}_int_int", (INT, INT), INT, lambda one, two: _signed(rule(one, two))),
             Overload(f"math_{name}_uint_uint", (UINT, UINT), UINT, lambda one, two: _unsigned(rule(one, two))),
         ),
+        cost=ONE,
     )
 
 
@@ -122,11 +125,12 @@ def _shift(name: str, rule: Callable[[int, int], int]) -> Function:
             Overload(f"math_{name}_int_int", (INT, INT), INT, lambda bits, by: _signed(shifted(bits, by))),
             Overload(f"math_{name}_uint_int", (UINT, INT), UINT, lambda bits, by: _unsigned(shifted(bits, by))),
         ),
+        cost=ONE,
     )
 
 
 def _of_double(name: str, result: Type, run: Callable[[float], Value]) -> Function:
-    return Function(f"math.{name}", (Overload(f"math_{name}_double", (DOUBLE,), result, run),))
+    return Function(f"math.{name}", (Overload(f"math_{name}_double", (DOUBLE,), result, run),), cost=ONE)
 
 
 LIBRARY = Library(
@@ -143,6 +147,7 @@ LIBRARY = Library(
                 Overload("math_round_double", (DOUBLE,), DOUBLE, _rounded),
                 Overload("math_round_double_int", (DOUBLE, INT), DOUBLE, _rounded_to),
             ),
+            cost=ONE,
         ),
         Function(
             "math.abs",
@@ -151,6 +156,7 @@ LIBRARY = Library(
                 Overload("math_abs_int", (INT,), INT, _absolute_int),
                 Overload("math_abs_uint", (UINT,), UINT, lambda value: value),
             ),
+            cost=ONE,
         ),
         Function(
             "math.sign",
@@ -159,12 +165,14 @@ LIBRARY = Library(
                 Overload("math_sign_int", (INT,), INT, _sign_int),
                 Overload("math_sign_uint", (UINT,), UINT, lambda value: UInt(value > 0)),
             ),
+            cost=ONE,
         ),
         Function(
             "math.sqrt",
             tuple(
                 Overload(f"math_sqrt_{one.name}", (one,), DOUBLE, lambda value: _root(float(value))) for one in _NUMBERS
             ),
+            cost=ONE,
         ),
         _of_double("isNaN", BOOL, math.isnan),
         _of_double("isInf", BOOL, math.isinf),
@@ -178,6 +186,7 @@ LIBRARY = Library(
                 Overload("math_bitNot_int", (INT,), INT, lambda bits: ~bits),
                 Overload("math_bitNot_uint", (UINT,), UINT, lambda bits: _unsigned(~bits)),
             ),
+            cost=ONE,
         ),
         _shift("bitShiftLeft", int.__lshift__),
         _shift("bitShiftRight", int.__rshift__),

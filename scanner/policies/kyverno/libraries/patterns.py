@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from scanner.cel.errors import EvaluationError
 from scanner.cel.functions import regex
 from scanner.cel.functions.declaration import Function, Library, Overload
+from scanner.cel.functions.pricing import ONE
 from scanner.cel.types.type_system import INT, STRING, list_of, optional_of
 from scanner.cel.values.text import quoted
 from scanner.cel.values.values import NONE, Optional, Value
@@ -97,13 +98,17 @@ LIBRARY = Library(
                     "regex_replaceCount_string_string_string_int", (STRING, STRING, STRING, INT), STRING, _replace
                 ),
             ),
+            cost=ONE,
         ),
         Function(
-            "regex.extract", (Overload("regex_extract_string_string", (STRING, STRING), optional_of(STRING), _extract),)
+            "regex.extract",
+            (Overload("regex_extract_string_string", (STRING, STRING), optional_of(STRING), _extract),),
+            cost=ONE,
         ),
         Function(
             "regex.extractAll",
             (Overload("regex_extractAll_string_string", (STRING, STRING), list_of(STRING), _extract_all),),
+            cost=ONE,
         ),
     ),
 )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from scanner.cel.errors import EvaluationError
 from scanner.cel.functions.declaration import Function, Library, Overload
+from scanner.cel.functions.pricing import ONE
 from scanner.cel.types.type_system import LIST, MAP, STRING, object_type
 from scanner.cel.values.values import Struct, Value
 
@@ -44,9 +45,9 @@ _LISTS = (Overload("list_of_object_to_map", (LIST, LIST, STRING, STRING), MAP, _
 LIBRARY = Library(
     "kyverno.records",
     (
-        Function("parseServiceAccount", _PARSE),
-        Function("user.parseServiceAccount", _PARSE),
-        Function("listObjToMap", _LISTS),
-        Function("transform.listObjToMap", _LISTS),
+        Function("parseServiceAccount", _PARSE, cost=ONE),
+        Function("user.parseServiceAccount", _PARSE, cost=ONE),
+        Function("listObjToMap", _LISTS, cost=ONE),
+        Function("transform.listObjToMap", _LISTS, cost=ONE),
     ),
 )

@@ -10,6 +10,7 @@ from typing import ClassVar
 
 from scanner.cel.errors import EvaluationError
 from scanner.cel.functions.declaration import Function, Library, Overload, member
+from scanner.cel.functions.pricing import ONE
 from scanner.cel.types.type_system import DYN, STRING, Type, map_of, opaque
 from scanner.cel.values.values import Opaque, Value
 from scanner.policies.kyverno.libraries.cluster_data import ClusterData, Collection, Unavailable
@@ -108,7 +109,7 @@ def _to_gvr(reader: ResourceReader, api_version: str, kind: str) -> Value:
 def _both(name: str, overloads: tuple[Overload, ...]) -> tuple[Function, Function]:
     """Declare a function in Pascal case and in camel case."""
     camel = "toGVR" if name == "ToGVR" else name[0].lower() + name[1:]
-    return Function(name, overloads), Function(camel, overloads)
+    return Function(name, overloads, cost=ONE), Function(camel, overloads, cost=ONE)
 
 
 _TO_GVR = _both("ToGVR", (member("convert_to_gvr_string_string", (RESOURCE, STRING, STRING), GVR, _to_gvr),))

@@ -7,6 +7,8 @@ values: on an optional it is what it always is, any other value stays itself, an
 from __future__ import annotations
 
 from scanner.cel.functions.declaration import Function, Library, Overload
+from scanner.cel.functions.pricing import ONE
+from scanner.cel.functions.result_sizes import parts
 from scanner.cel.syntax.macros import ANY_NUMBER, BadMacro, Macro, Writer
 from scanner.cel.syntax.tree import Identifier, Node
 from scanner.cel.types.type_system import DYN
@@ -56,7 +58,7 @@ def _value_or(value: Value, alternative: Value) -> Value:
 
 LIBRARY = Library(
     "kyverno.syntax",
-    (Function(_OR_VALUE, (Overload("@or_value_dyn_dyn", (DYN, DYN), DYN, _value_or),)),),
+    (Function(_OR_VALUE, (Overload("@or_value_dyn_dyn", (DYN, DYN), DYN, _value_or),), cost=ONE, result=parts),),
     macros=(
         ("orValue", 1, True, _or_value),
         ("bind", 3, True, _bind),

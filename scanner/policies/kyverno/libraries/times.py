@@ -7,6 +7,7 @@ the first second of year 1.
 from __future__ import annotations
 
 from scanner.cel.functions.declaration import Function, Library, Overload
+from scanner.cel.functions.pricing import ONE
 from scanner.cel.types.type_system import DURATION, STRING, TIMESTAMP
 from scanner.cel.values import runtime
 from scanner.cel.values import times as clock
@@ -30,7 +31,7 @@ def _truncate(moment: Timestamp, unit: Duration) -> Value:
 LIBRARY = Library(
     "kyverno.time",
     (
-        Function("time.toCron", (Overload("time_to_cron", (TIMESTAMP,), STRING, _to_cron),)),
-        Function("time.truncate", (Overload("time_truncate", (TIMESTAMP, DURATION), TIMESTAMP, _truncate),)),
+        Function("time.toCron", (Overload("time_to_cron", (TIMESTAMP,), STRING, _to_cron),), cost=ONE),
+        Function("time.truncate", (Overload("time_truncate", (TIMESTAMP, DURATION), TIMESTAMP, _truncate),), cost=ONE),
     ),
 )

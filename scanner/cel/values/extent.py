@@ -30,7 +30,7 @@ class SizeBound(NamedTuple):
         return 1.0 + self.elements + self.characters
 
     def pooled(self) -> SizeBound:
-        """Return the extent that the parts of this value have together, when each of them is looked at in turn."""
+        """Return the extent that the parts of this value have together, when each of them is visited in turn."""
         return SizeBound(self.elements, self.characters, self.elements)
 
     def times(self, factor: float) -> SizeBound:
@@ -54,9 +54,9 @@ def together(extents: Iterable[SizeBound], *, entries: int = 0) -> SizeBound:
     """Return the extent of a value that may hold all of these, in so many entries of its own."""
     parts = [*extents]
     return SizeBound(
-        entries + sum(one.elements for one in parts),
-        sum(one.characters for one in parts),
-        entries + sum(one.widest for one in parts),
+        entries + sum(part.elements for part in parts),
+        sum(part.characters for part in parts),
+        entries + sum(part.widest for part in parts),
     )
 
 
@@ -78,7 +78,7 @@ LARGEST_SIZE = 26
 
 
 def size_of_document(document: object) -> int:
-    """Return the number of binary digits in the length of what was JSON; more than `LARGEST_SIZE` when nobody knows."""
+    """Return the number of binary digits in the length of what was JSON; more than `LARGEST_SIZE` for what is not JSON."""
     if document is None:
         return 0
     try:
@@ -113,17 +113,17 @@ def entries_at(document: object, path: Iterable[str]) -> int:
 
 
 def widest_of(document: object) -> float:
-    """Return the number of entries of the largest list or map in a document, all of which is looked at."""
+    """Return the number of entries of the largest list or map in a document."""
     widest = 0
-    waiting = [document]
-    while waiting:
-        part = waiting.pop()
+    stack = [document]
+    while stack:
+        part = stack.pop()
         if type(part) is dict:
             widest = max(widest, len(part))
-            waiting.extend(part.values())
+            stack.extend(part.values())
         elif type(part) is list:
             widest = max(widest, len(part))
-            waiting.extend(part)
+            stack.extend(part)
     return float(widest)
 
 

@@ -1,0 +1,192 @@
+"""Counting closures of logical operators, conditionals and calls.
+
+A closure returns a value or an error, and spends from the meter what upstream charges, in the same order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from scanner.cel.errors import EvaluationError, EvaluationStopped
+from scanner.cel.evaluation import tracker_panics
+from scanner.cel.evaluation.operators import is_member
+from scanner.cel.functions.pricing import NO_WORK, UNIT, size
+from scanner.cel.values import arithmetic, list_kinds, runtime
+from scanner.cel.values.values import Optional, Value
+
+if TYPE_CHECKING:
+    from scanner.cel.analysis.constants import Key
+    from scanner.cel.checking.checker import Resolution
+    from scanner.cel.cost.measures import Frame, Measure
+    from scanner.cel.cost.meter import Meter
+    from scanner.cel.functions.pricing import Outcome
+    from scanner.cel.releases import Version
+
+
+# --- logic
+
+
+def logic(terms: tuple[Measure, ...], *, stop: bool) -> Measure:
+    """Evaluate until an operand decides; the leftmost error is the result when none does."""
+    passing = not stop
+
+    def measure(frame: Frame, meter: Meter) -> Outcome:
+        failure: EvaluationError | None = None
+        for term in terms:
+            value = term(frame, meter)
+            if value is stop:
+                return stop
+            if value is not passing and failure is None:
+                failure = value if isinstance(value, EvaluationError) else runtime.no_overload()
+        return passing if failure is None else failure
+
+    return measure
+
+
+def conditional(condition: Measure, yes: Measure, no: Measure) -> Measure:
+    """Measure a conditional, which is free itself."""
+
+    def measure(frame: Frame, meter: Meter) -> Outcome:
+        value = condition(frame, meter)
+        if value is True:
+            return yes(frame, meter)
+        if value is False:
+            return no(frame, meter)
+        return value if isinstance(value, EvaluationError) else runtime.no_overload()
+
+    return measure
+
+
+def not_strictly_false(operand: Measure) -> Measure:
+    """Measure what keeps a loop going."""
+
+    def measure(frame: Frame, meter: Meter) -> Outcome:
+        value = operand(frame, meter)
+        meter.spend(1)
+        return value if type(value) is bool else True
+
+    return measure
+
+
+def alternative(optional: Measure, other: Measure, *, value: bool, strict: bool) -> Measure:
+    """Evaluate `or` and `orValue`; what is no optional passes until 1.36."""
+
+    def measure(frame: Frame, meter: Meter) -> Outcome:
+        chosen = optional(frame, meter)
+        if type(chosen) is not Optional:
+            return runtime.no_overload() if strict and not isinstance(chosen, EvaluationError) else chosen
+        if not chosen.present:
+            return other(frame, meter)
+        return chosen.value if value else chosen
+
+    return measure
+
+
+# --- calls
+
+
+class Applied:
+    """A function as one call applies it, and what that costs."""
+
+    __slots__ = ("_late", "_rule", "_run", "_tracker", "_work")
+
+    def __init__(self, call: Resolution, version: Version, run: Callable[..., Value]) -> None:
+        price = call.function.price(call.overload_ids, version) or UNIT
+        self._run = run
+        self._tracker = tracker_panics.tracker_of(call)
+        self._rule = price.rule
+        self._late = price.late
+        self._work = NO_WORK if call.function.cost is None else call.function.cost.work
+
+    def to(self, arguments: tuple[Outcome, ...], meter: Meter) -> Outcome:
+        """Return the result for arguments that are all evaluated; the call is paid for whatever they are.
+
+        What can be charged before the work is done is: then nothing is done that the limit forbids.
+        """
+        failure = next((argument for argument in arguments if isinstance(argument, EvaluationError)), None)
+        if self._tracker is not None:
+            tracker_panics.track(self._tracker, arguments)
+        if self._late:
+            result = self._called(arguments, meter) if failure is None else failure
+            meter.spend(self._rule(arguments, result))
+            return result
+        meter.spend(self._rule(arguments, None))
+        return self._called(arguments, meter) if failure is None else failure
+
+    def _called(self, values: tuple[Value, ...], meter: Meter) -> Outcome:
+        work = self._work
+        if work.weight:
+            meter.walk(_shortest(values) if work.shortest else values, work.weight)
+        if work.characters is not None:
+            meter.make_text(work.characters(values))
+        try:
+            value = self._run(*values)
+            return value if self._run is grown else meter.limit_size(value)
+        except EvaluationStopped:
+            raise
+        except EvaluationError as error:
+            return error
+
+
+def _shortest(values: tuple[Value, ...]) -> tuple[Value, ...]:
+    """Return the operand of a comparison that ends it first."""
+    return (min(values, key=size),)
+
+
+def apply_to_all(applied: Applied, arguments: tuple[Measure, ...]) -> Measure:
+    """Apply a function whose operands are all evaluated, whatever becomes of the first."""
+    match arguments:
+        case (only,):
+            return lambda frame, meter: applied.to((only(frame, meter),), meter)
+        case (left, right):
+            return lambda frame, meter: applied.to((left(frame, meter), right(frame, meter)), meter)
+        case _:
+            return lambda _frame, meter: applied.to((), meter)
+
+
+def compare_sum(usual: Applied, joined: Applied, left: Measure, right: Measure) -> Measure:
+    """Compare what may be a list that `+` has joined, whose comparison is another one."""
+
+    def measure(frame: Frame, meter: Meter) -> Outcome:
+        with list_kinds.recorded() as kinds:
+            first = left(frame, meter)
+        second = right(frame, meter)
+        is_joined = kinds.of(first) is list_kinds.ListKind.JOINED
+        return (joined if is_joined else usual).to((first, second), meter)
+
+    return measure
+
+
+def apply_in_turn(applied: Applied, arguments: tuple[Measure, ...]) -> Measure:
+    """Apply a function whose arguments are not evaluated any more after an error; then the call is not paid for."""
+    *others, last = arguments
+
+    def measure(frame: Frame, meter: Meter) -> Outcome:
+        values: list[Outcome] = []
+        for argument in others:
+            value = argument(frame, meter)
+            if isinstance(value, EvaluationError):
+                return value
+            values.append(value)
+        return applied.to((*values, last(frame, meter)), meter)
+
+    return measure
+
+
+def grown(accumulated: Value, more: Value) -> Value:
+    """Add to an accumulator, which nothing else can see: a list grows in place."""
+    if type(accumulated) is not list or type(more) is not list:
+        return arithmetic.add(accumulated, more)
+    accumulated.extend(more)
+    return accumulated
+
+
+def membership(element: Measure, members: frozenset[Key]) -> Measure:
+    """Look a value up in a constant list, free of charge."""
+
+    def measure(frame: Frame, meter: Meter) -> Outcome:
+        value = element(frame, meter)
+        return value if isinstance(value, EvaluationError) else is_member(value, members)
+
+    return measure

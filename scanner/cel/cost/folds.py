@@ -1,0 +1,72 @@
+"""Counting closures of comprehensions, which run as their macros spell them out.
+
+A closure returns a value or an error, and spends from the meter what upstream charges, in the same order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, TypeAlias
+
+from scanner.cel.cost.measures import Frame, Measure, Unset
+from scanner.cel.errors import EvaluationError, EvaluationStopped
+from scanner.cel.values import access
+from scanner.cel.values.values import KeyedMap, Value
+
+if TYPE_CHECKING:
+    from scanner.cel.cost.meter import Meter
+    from scanner.cel.functions.pricing import Outcome
+
+Walk: TypeAlias = "Callable[[Frame, Value], Iterator[None]]"
+
+
+def one_by_one(slot: int) -> Walk:
+    """Walk over elements, or over the keys of a map."""
+
+    def walk(frame: Frame, container: Value) -> Iterator[None]:
+        for frame[slot] in access.elements(container):
+            yield
+
+    return walk
+
+
+def in_pairs(first: int, second: int) -> Walk:
+    """Walk over indexes and elements, or over keys and values."""
+
+    def walk(frame: Frame, container: Value) -> Iterator[None]:
+        for frame[first], frame[second] in access.pairs(container):
+            yield
+
+    return walk
+
+
+def fold(
+    over: Measure,
+    walk: Walk,
+    accumulator: tuple[int, Unset],
+    condition: Measure | None,
+    step: Measure,
+    result: Measure,
+) -> Measure:
+    """Measure a comprehension as it is spelled out; no condition goes on to the end."""
+    slot, unset = accumulator
+
+    def measure(frame: Frame, meter: Meter) -> Outcome:
+        container = over(frame, meter)
+        if isinstance(container, EvaluationError):
+            return container
+        frame[slot] = unset
+        try:
+            for _ in walk(frame, container):
+                meter.add_work(1)
+                if condition is not None and condition(frame, meter) is False:
+                    break
+                frame[slot] = step(frame, meter)
+        except EvaluationStopped:
+            raise
+        except EvaluationError as error:
+            return error
+        outcome = result(frame, meter)
+        return outcome.simplest() if type(outcome) is KeyedMap else outcome
+
+    return measure

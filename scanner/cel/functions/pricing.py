@@ -1,0 +1,302 @@
+"""The vocabulary of the prices of functions: what a call costs exactly at run time, and at most beforehand.
+
+Mirrors cel-go's `CostTracker.costCall` with the `CostEstimator` of `k8s.io/apiserver/pkg/cel/library` and the trackers of cel-go's
+list and set extensions (F3 and F4 of the admission semantics). A library declares a `Cost` for each function, and a `Price` for an
+overload whose price differs. `scanner.cel.cost` interprets both. Bounds are those rules with every rounding up done generously, plus
+the work that upstream does not charge for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from scanner.cel.errors import EvaluationError
+from scanner.cel.releases import FIRST, FUNCTION_COSTS, OPTIONALS_HAVE_SIZES, Change, Version
+from scanner.cel.syntax.tree import Literal
+from scanner.cel.values.extent import UNKNOWN, SizeBound
+from scanner.cel.values.values import KeyedMap, Opaque, Optional, Value
+
+if TYPE_CHECKING:
+    from scanner.cel.syntax.tree import Node
+
+WRAP = 1 << 64
+"""Costs are unsigned 64 bit numbers upstream, and wrap around."""
+LIST_COST = 10
+MAP_COST = 30
+STRUCT_COST = 40
+TRAVERSAL = 0.1
+PATTERN = 0.25
+
+Outcome: TypeAlias = "Value | EvaluationError"
+"""An argument or a result as the tracker sees it: an error is a value like any other."""
+Arguments: TypeAlias = "tuple[Outcome, ...]"
+Rule: TypeAlias = "Callable[[Arguments, Outcome], int]"
+"""The cost of a call from its arguments and its result; only late rules get the result."""
+_Measure: TypeAlias = "Callable[[Outcome], int]"
+
+_SIZED = frozenset({str, bytes, list, dict, KeyedMap})
+_BYTES = 4.0
+"""Bytes that a character takes in UTF-8, at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """How the cost of a call is computed.
+
+    `late` rules read the result; all others can be charged before the call is made. The price holds from the release `since`
+    on; `before` is the price of earlier ones, None where those have no price of their own for such a call.
+    """
+
+    rule: Rule
+    late: bool = False
+    since: Version = FIRST
+    before: Price | None = None
+
+    def as_of(self, version: Version) -> Price | None:
+        """Return the price of a release."""
+        price: Price | None = self
+        while price is not None and version < price.since:
+            price = price.before
+        return price
+
+    def beginning(self, change: Change, before: Price | None = None) -> Price:
+        """Return the price as one that comes with a change."""
+        return replace(self, since=change.since, before=before)
+
+
+class Operand(NamedTuple):
+    """An argument of a call before it is evaluated: how much is in it, its expression, and whether that is constant."""
+
+    extent: SizeBound
+    node: Node
+    is_constant: bool
+
+    @property
+    def read(self) -> float:
+        """What it costs at most to read it from end to end."""
+        return self.extent.span / 10 + 1
+
+    @property
+    def number(self) -> float:
+        """The number of a literal that is not negative; any other operand may be anything."""
+        value = self.node.value if isinstance(self.node, Literal) else None
+        return float(value) if type(value) is int and value >= 0 else UNKNOWN
+
+
+Operands: TypeAlias = tuple[Operand, ...]
+Bound: TypeAlias = "Callable[[Operands], float]"
+"""The highest cost of a call, from how much is in its operands."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a call does without being charged for it.
+
+    It reads everything inside its arguments, `weight` times as slowly as an iteration takes; with `shortest`, only inside the
+    argument that ends a comparison first. `characters` is the length of the text that it makes, where that may be too long.
+    """
+
+    weight: int = 0
+    shortest: bool = False
+    characters: Callable[[tuple[Value, ...]], int] | None = None
+
+
+NO_WORK = Work()
+COMPARING = Work(weight=2)
+COMPARING_SHORTEST = Work(weight=2, shortest=True)
+PRINTING = Work(weight=4)
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a function costs: each call (unless its overload has another price), and any call at most.
+
+    `bound` None: unknown, so that an evaluation with such a call is always counted.
+    """
+
+    price: Price
+    bound: Bound | None
+    work: Work = NO_WORK
+
+    def working(self, work: Work) -> Cost:
+        """Return the cost with work that is not charged for."""
+        return replace(self, work=work)
+
+    def beginning(self, change: Change) -> Cost:
+        """Return the cost with a price that comes with a change; before it, a call costs 1."""
+        return replace(self, price=self.price.beginning(change))
+
+
+# --- sizes
+
+
+def size(value: Outcome) -> int:
+    """Return a value's size: characters, bytes or entries; 1 for what has none."""
+    if type(value) in _SIZED:
+        return len(value)  # type: ignore[arg-type] # the set holds classes that have a length
+    return value.cost_size() if isinstance(value, Opaque) else 1
+
+
+def inner_size(value: Outcome) -> int:
+    """Return a value's size, that of what is inside for an optional."""
+    while type(value) is Optional and value.present:
+        value = value.value
+    return size(value)
+
+
+def tenth(number: float) -> int:
+    """Return a tenth, rounded up: what it costs to traverse so many characters."""
+    return math.ceil(number * TRAVERSAL)
+
+
+def search_cost(characters: int, pattern: int) -> int:
+    """Return what a search costs in so many characters for a pattern of such a length."""
+    return math.ceil((1.0 + characters) * TRAVERSAL) * math.ceil(pattern * PATTERN)
+
+
+def traversal(value: Outcome) -> int:
+    """Return what it costs to walk a whole value: 1 for each number, a tenth of its bytes for each string, rounded down."""
+    total = 0
+    stack = [value]
+    while stack:
+        part = stack.pop()
+        if type(part) is str:
+            total += int(len(part.encode("utf-8", "surrogatepass")) * TRAVERSAL)
+        elif type(part) is bytes:
+            total += int(len(part) * TRAVERSAL)
+        elif type(part) is list:
+            stack.extend(part)
+        elif type(part) is dict or type(part) is KeyedMap:
+            stack.extend(side for entry in part.items() for side in entry)
+        else:
+            total += 1
+    return total
+
+
+# --- bounds
+
+
+def bounded_by(amount: float) -> Bound:
+    """Return the bound of calls that cost no more than an amount."""
+    return lambda _operands: amount
+
+
+def bound_of_reading(operands: Operands) -> float:
+    """Bound what reads its first operand."""
+    return operands[0].read
+
+
+def bound_of_reading_all(operands: Operands) -> float:
+    """Bound what reads all its operands."""
+    return sum(operand.read for operand in operands)
+
+
+def bound_of_rewriting(operands: Operands) -> float:
+    """Bound what makes a text of its operands."""
+    return 2 * bound_of_reading_all(operands)
+
+
+def bound_of_printing(operands: Operands) -> float:
+    """Bound what prints everything inside its operands."""
+    return sum(operand.read + operand.extent.elements for operand in operands)
+
+
+def bound_of_walking(operands: Operands) -> float:
+    """Bound what walks everything inside its first operand."""
+    whole = operands[0].extent
+    return 1 + 2 * whole.elements + _BYTES * whole.characters / 10
+
+
+def bound_of_comparing(operands: Operands) -> float:
+    """Bound a comparison, which ends with the smaller operand: a constant one where there is one."""
+    smaller = next((operand for operand in operands if operand.is_constant), operands[0])
+    return smaller.read + smaller.extent.elements
+
+
+def bound_of_searching(operands: Operands) -> float:
+    """Bound a search for a pattern."""
+    return (operands[0].read + 1) * (operands[1].extent.span / 4 + 1)
+
+
+# --- prices
+
+
+def priced_by(rule: Rule, *, late: bool = False) -> Price:
+    """Return the price that a rule of Kubernetes' own estimator computes, which came with `FUNCTION_COSTS`."""
+    return Price(rule, late).beginning(FUNCTION_COSTS)
+
+
+def _sized(rule: Callable[[_Measure], Rule]) -> Price:
+    """Return a price of CEL's own functions, by what counts as the size of a value in a release."""
+    return Price(rule(inner_size)).beginning(OPTIONALS_HAVE_SIZES, before=Price(rule(size)))
+
+
+def _reading(measure: _Measure) -> Rule:
+    return lambda arguments, _result: tenth(measure(arguments[0]))
+
+
+def _comparing(measure: _Measure) -> Rule:
+    return lambda arguments, _result: tenth(min(measure(arguments[0]), measure(arguments[1])))
+
+
+def _equating(measure: _Measure) -> Rule:
+    compare = _comparing(measure)
+
+    def rule(arguments: Arguments, result: Outcome) -> int:
+        first = arguments[0]
+        return 1 if isinstance(first, Opaque) and first.EQUAL_AT_ONCE else compare(arguments, result)
+
+    return rule
+
+
+def _joining(measure: _Measure) -> Rule:
+    return lambda arguments, _result: tenth(measure(arguments[0]) + measure(arguments[1]))
+
+
+def _searching(measure: _Measure) -> Rule:
+    return lambda arguments, _result: search_cost(measure(arguments[0]), measure(arguments[1]))
+
+
+def _finding(measure: _Measure) -> Rule:
+    return lambda arguments, _result: tenth(measure(arguments[0])) * tenth(measure(arguments[1]))
+
+
+def _visiting(measure: _Measure) -> Rule:
+    return lambda arguments, _result: measure(arguments[1])
+
+
+def _equality() -> Price:
+    """Return the price of `==`: Kubernetes' estimator makes an exception for its own types."""
+    before = Price(_comparing(size))
+    first = Price(_equating(size)).beginning(FUNCTION_COSTS, before)
+    return Price(_equating(inner_size)).beginning(OPTIONALS_HAVE_SIZES, first)
+
+
+UNIT = Price(lambda _arguments, _result: 1)
+TRAVERSED = _sized(_reading)
+COMPARED = _sized(_comparing)
+EQUATED = _equality()
+CONCATENATED = _sized(_joining)
+SEARCHED = _sized(_searching)
+CONTAINED = _sized(_finding)
+VISITED = _sized(_visiting)
+AFFIXED = Price(lambda arguments, _result: tenth(inner_size(arguments[1])))
+"""What a prefix or suffix costs: a tenth of its own length."""
+READ_PRICE = priced_by(lambda arguments, _result: tenth(size(arguments[0])))
+WALKED_PRICE = priced_by(lambda arguments, _result: traversal(arguments[0]))
+
+ONE = Cost(UNIT, bounded_by(1.0))
+"""A call costs 1, whatever its arguments are."""
+READ = Cost(READ_PRICE, bound_of_reading)
+REWRITTEN = Cost(priced_by(lambda arguments, _result: tenth(float(size(arguments[0])) * 2)), bound_of_rewriting)
+WALKED = Cost(WALKED_PRICE, bound_of_walking)
+SEARCHED_IN = Cost(
+    priced_by(lambda arguments, _result: search_cost(size(arguments[0]), size(arguments[1]))), bound_of_searching
+)
+SOUGHT = Cost(WALKED_PRICE, lambda operands: bound_of_walking(operands) + bound_of_printing(operands), work=COMPARING)
+"""An element, or a part of a text, is looked for from one end to the other."""
+CONVERTED = Cost(UNIT, bound_of_reading)
+"""A conversion costs 1, unless it is one between texts and bytes."""

@@ -1,0 +1,52 @@
+"""Which of Python's own operations stand for a function, as declarations name them and generated code writes them.
+
+Each holds where Python's operation gives what the function gives, or raises; `scanner.cel.generation` knows when.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Literal, TypeAlias
+
+
+class Form(Enum):
+    """A form without parameters."""
+
+    SIZE = "len(x)"
+    CONTAINS = "y in x"
+    MEMBERSHIP = "x in y"
+    TEXT = "str(x)"
+    SAME = "x"
+    PATTERN = "answers[x]"
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """`x.name(y)`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """`x < y`."""
+
+    sign: Literal["<", "<=", ">", ">="]
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic:
+    """`x + y`, where the result fits 64 bits."""
+
+    sign: Literal["+", "-", "*"]
+
+
+@dataclass(frozen=True, slots=True)
+class Division:
+    """`x // y`, of what is not negative."""
+
+    sign: Literal["/", "%"]
+
+
+PythonForm: TypeAlias = Form | Method | Comparison | Arithmetic | Division

@@ -1,0 +1,41 @@
+"""How much there is at most in what a function returns, from how much there is in its operands.
+
+A function whose result is a number, a bool or the like needs no such rule. A function without one may return anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
+
+from scanner.cel.values.extent import NOTHING, SizeBound, together
+
+if TYPE_CHECKING:
+    from scanner.cel.functions.pricing import Operands
+
+ResultSize: TypeAlias = "Callable[[Operands], SizeBound]"
+ESCAPED = 8.0
+"""Characters that a character may take when it is escaped."""
+_SLACK = 64.0
+"""Characters of a printed number, time or address."""
+
+
+def nothing(_operands: Operands) -> SizeBound:
+    """Bound a value that no expression can look inside."""
+    return NOTHING
+
+
+def parts(operands: Operands) -> SizeBound:
+    """Bound a value that is made of the operands without repeating any of them."""
+    return together(operand.extent for operand in operands)
+
+
+def text(operands: Operands) -> SizeBound:
+    """Bound a text, or bytes, that stands for the operands."""
+    return SizeBound(0.0, ESCAPED * sum(operand.extent.characters for operand in operands) + _SLACK)
+
+
+def pieces(operands: Operands) -> SizeBound:
+    """Bound the pieces of a text."""
+    characters = sum(operand.extent.characters for operand in operands)
+    return SizeBound(2 * characters + 2, 2 * characters, 2 * characters + 2)

@@ -1,0 +1,142 @@
+"""The state of a function that is being generated, and the terms that every part of the generator writes."""
+
+from __future__ import annotations
+
+import ast
+from abc import ABC, abstractmethod
+from math import isfinite
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from scanner.cel.evaluation.selections import as_it_is
+from scanner.cel.generation.python_calls import unforeseen
+from scanner.cel.generation.python_operations import Operations
+from scanner.cel.generation.python_terms import OF_CLASS, Kind, Names, Term, either, identical, name_of
+from scanner.cel.memo import Remembered
+from scanner.cel.releases import OPTIONALS_KEPT
+from scanner.cel.syntax.tree import Call, Comprehension, Node, walk
+from scanner.cel.values import runtime
+from scanner.cel.values.values import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from scanner.cel.analysis.constants import Folded
+    from scanner.cel.checking.checker import Checked
+    from scanner.cel.checking.env import Environment
+    from scanner.cel.syntax.source import Source
+
+_Made = TypeVar("_Made")
+
+
+class NotGenerated(Exception):
+    """An expression has a part that only the closures evaluate."""
+
+
+class Variable(NamedTuple):
+    """A variable of a macro: the local variable that holds it, and what is known of its value."""
+
+    local: str
+    kind: Kind
+
+
+class Writer(ABC):
+    """Writes the statements of a function into `_block`, and returns the terms of its expressions.
+
+    `_roots` are the local names of declared variables, `_scope` holds the variables of macros, and `_held` the local names of
+    the paths that were read already.
+    """
+
+    def __init__(
+        self, checked: Checked, folded: Folded, environment: Environment, source: Source, *, absorbing: bool
+    ) -> None:
+        self._absorbing = absorbing
+        self._checked = checked
+        self._source = source
+        self._folded = folded
+        self._rewrap = as_it_is if OPTIONALS_KEPT.holds(environment.version) else runtime.rewrapped
+        self._environment = environment
+        self._declared = {name for name, _ in environment.variables}
+        self._names = Names()
+        self._operations = Operations(self._names)
+        self._block: list[ast.stmt] = []
+        self._roots: dict[str, str] = {}
+        self._parsers: dict[str, Remembered[Value]] = {}
+        self._scope: dict[str, Variable] = {}
+        self._held: dict[tuple[str, ...], str] = {}
+
+    @abstractmethod
+    def _term(self, node: Node) -> Term:
+        """Return the Python of a node, placed where the node is in the text."""
+
+    def _placed(self, code: ast.expr, offset: int) -> ast.expr:
+        """Record the place of an expression in the text, unless a part of it has one."""
+        if not hasattr(code, "lineno"):
+            line, column = self._source.place(offset)
+            before = (self._source.line(line) or "")[:column]
+            code.lineno = code.end_lineno = max(line, 1)
+            code.col_offset = len(before.encode("utf-8", "surrogatepass"))
+            code.end_col_offset = code.col_offset + 1
+        return code
+
+    def _constant(self, value: Value) -> Term:
+        kind = OF_CLASS.get(type(value), Kind.ANY)
+        if isinstance(value, float) and not isfinite(value):
+            return Term(self._names.shared(value, "constant"), kind)
+        if value is None or isinstance(value, bool | int | float | str):
+            return Term(self._names.shared(value, "constant") if kind is Kind.ANY else ast.Constant(value), kind)
+        if type(value) is list and all(type(element) in OF_CLASS for element in value):
+            kind = Kind.DOCUMENTS
+        return Term(self._names.shared(value, "constant"), kind)
+
+    def _truth(self, node: Node) -> ast.expr:
+        """Return the Python of a condition, whose value is True or False for certain."""
+        return self._certain(self._term(node))
+
+    def _certain(self, term: Term) -> ast.expr:
+        if term.kind is Kind.BOOL:
+            return term.code
+        kept, name = self._names.kept(term.code)
+        is_bool = ast.BoolOp(
+            ast.Or(), [identical(kept, ast.Constant(value=True)), identical(name_of(name), ast.Constant(value=False))]
+        )
+        return either(is_bool, name_of(name), self._names.call(unforeseen))
+
+    def _inside(self, make: Callable[[], _Made]) -> tuple[_Made, list[ast.stmt]]:
+        """Return what is made and the statements that it needs before it."""
+        outer, self._block = self._block, []
+        try:
+            return make(), self._block
+        finally:
+            self._block = outer
+
+    def _needs_statements(self, node: Node) -> bool:
+        """Return whether a node is evaluated by statements before its expression."""
+        loops = _has_loop(node, self._folded)
+        return loops or (self._absorbing and can_absorb(node, self._folded))
+
+
+# --- trees
+
+
+def required(node: Node | None) -> Node:
+    """Return a part that a comprehension has to have; raise `NotGenerated` without it."""
+    if node is None:
+        raise NotGenerated
+    return node
+
+
+def can_absorb(root: Node, folded: Folded) -> bool:
+    """Return whether the absorbing form of a function is another one."""
+    return any(_absorbs(node) and node.id not in folded.constants for node in walk(root))
+
+
+def _has_loop(node: Node, folded: Folded) -> bool:
+    """Return whether a node needs statements before its expression."""
+    return any(isinstance(part, Comprehension) and part.id not in folded.constants for part in walk(node))
+
+
+def _absorbs(node: Node) -> bool:
+    """Return whether a node passes over parts of it that err, where others decide."""
+    if isinstance(node, Comprehension):
+        return node.fold in ("all", "exists")
+    return isinstance(node, Call) and node.function in ("_&&_", "_||_")

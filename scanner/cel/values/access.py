@@ -1,0 +1,134 @@
+"""Selection, indexes, presence tests, and the elements that comprehensions run over (part J of the admission semantics, cel-go's common/types)."""
+
+from __future__ import annotations
+
+from scanner.cel.errors import EvaluationError
+from scanner.cel.values.equality import find_key, has_no_key
+from scanner.cel.values.runtime import go_type, no_overload, printed
+from scanner.cel.values.values import (
+    INT_MAX,
+    INT_MIN,
+    KeyedMap,
+    Lazy,
+    Message,
+    Struct,
+    UInt,
+    Value,
+    type_of,
+)
+from scanner.cel.values.wrapped_values import wrapped
+
+_KEYS = frozenset({str, int, UInt, bool, float})
+
+
+def select(container: Value, field: str) -> Value:
+    """Return `container.field`, or the element under a constant string index."""
+    if type(container) is dict:
+        try:
+            return container[field]
+        except KeyError:
+            raise EvaluationError(f"no such key: {field}") from None
+    return index(container, field)
+
+
+def index(container: Value, key: Value) -> Value:
+    """Return `container[key]`."""
+    item = look_up(container, key)
+    if item is not None:
+        return item[0]
+    if type(container) is list:
+        raise EvaluationError(f"index out of bounds: {printed(key)}")
+    raise EvaluationError(f"no such key: {printed(key)}")
+
+
+def look_up(container: Value, key: Value) -> tuple[Value] | None:
+    """Return what is under a key or index, wrapped, or None where there is nothing; raise for an impossible index."""
+    require_key(key)
+    if type(container) is list:
+        at = list_index(key)
+        if not 0 <= at < len(container):
+            return None
+        if type(key) is not int and wrapped(container):
+            raise EvaluationError(f"unsupported index type: {go_type(key)}")
+        return (container[at],)
+    if isinstance(container, Lazy):
+        return _entry(container, key)
+    if type(container) is Struct:
+        return container.find(key)
+    if type(container) is Message:
+        return (container.find(key),)
+    if type(container) is dict and type(key) is not str:
+        return (None,) if has_no_key(container, key) else None
+    return find_key(container, key)
+
+
+def probe(container: Value, key: Value) -> tuple[Value] | None:
+    """Return what is under a key as an optional selection sees it: a field of a message that is not set is not there."""
+    item = look_up(container, key)
+    return None if type(container) is Message and key not in container.fields else item
+
+
+def _entry(variables: Lazy, key: Value) -> tuple[Value] | None:
+    if type(key) is not str:
+        raise no_overload()
+    return variables.find(key)
+
+
+def require_key(key: Value) -> None:
+    """Raise for a value that can be neither the key of a map nor the index of a list in an index."""
+    if type(key) not in _KEYS:
+        raise EvaluationError(f"invalid qualifier type: {go_type(key)}")
+
+
+def list_index(key: Value) -> int:
+    """Return what a value is as the index of a list."""
+    if type(key) is int:
+        return key
+    if type(key) is float:
+        if key.is_integer() and INT_MIN < key < INT_MAX:
+            return int(key)
+        raise EvaluationError(f"unsupported index value {printed(key)} in list")
+    if type(key) is UInt:
+        if key <= INT_MAX:
+            return int(key)
+        raise EvaluationError(f"unsupported index value {printed(key)} in list")
+    raise EvaluationError(f"unsupported index type '{type_of(key).name}' in list")
+
+
+def has(container: Value, field: str) -> bool:
+    """Return `has(container.field)`."""
+    if type(container) is dict:
+        return field in container
+    if type(container) is Struct:
+        return field in container.fields
+    return probe(container, field) is not None
+
+
+def elements(container: Value) -> list[Value]:
+    """Return what a comprehension of one variable runs over."""
+    if type(container) is list:
+        return container
+    if type(container) is dict or type(container) is KeyedMap:
+        return list(container)
+    if isinstance(container, Lazy):
+        return [_found_or_failed(container, name) for name in container.names()]
+    raise EvaluationError(f"got '{go_type(container)}', expected iterable type")
+
+
+def _found_or_failed(variables: Lazy, name: Value) -> Value:
+    """Return the value of a variable, or its error, which is raised when it is read."""
+    try:
+        return index(variables, name)
+    except EvaluationError as error:
+        return error
+
+
+def pairs(container: Value) -> list[tuple[Value, Value]]:
+    """Return what a comprehension of two variables runs over."""
+    if type(container) is list:
+        return list(enumerate(container))
+    if type(container) is dict or type(container) is KeyedMap:
+        return list(container.items())
+    if isinstance(container, Lazy):
+        return [(value, _found_or_failed(container, value)) for value in elements(container)]
+    raise EvaluationError(f"unsupported comprehension range type: {go_type(container)}")

@@ -1,0 +1,137 @@
+"""Arithmetic (part J of the admission semantics, cel-go's common/types)."""
+
+from __future__ import annotations
+
+import math
+
+from scanner.cel.errors import EvaluationError
+from scanner.cel.values import list_kinds
+from scanner.cel.values.runtime import FIRST_SECOND, LAST_SECOND, SECOND, Operand, no_overload
+from scanner.cel.values.values import (
+    INT_MAX,
+    INT_MIN,
+    UINT_MAX,
+    Duration,
+    Timestamp,
+    UInt,
+    Value,
+)
+
+
+def checked(number: int) -> int:
+    """Return a number that fits 64 bits, or raise."""
+    if INT_MIN <= number <= INT_MAX:
+        return number
+    raise EvaluationError("integer overflow")
+
+
+def checked_unsigned(number: int) -> UInt:
+    """Return a number that fits 64 bits without a sign, or raise."""
+    if 0 <= number <= UINT_MAX:
+        return UInt(number)
+    raise EvaluationError("unsigned integer overflow")
+
+
+def moment(nanoseconds: int, offset: int) -> Timestamp:
+    """Return a timestamp between the years 1 and 9999, or raise."""
+    if FIRST_SECOND <= nanoseconds // SECOND <= LAST_SECOND:
+        return Timestamp(nanoseconds, offset)
+    raise EvaluationError("timestamp overflow")
+
+
+def add(left: Operand, right: Operand) -> Value:
+    """Return `left + right`."""
+    kind = type(left)
+    if kind is type(right):
+        if kind is int:
+            return checked(left + right)
+        if kind is str or kind is float or kind is bytes:
+            return left + right
+        if kind is list:
+            return list_kinds.joined(left, right)
+        if kind is UInt:
+            return checked_unsigned(int(left) + int(right))
+        if kind is Duration:
+            return Duration(checked(left.nanoseconds + right.nanoseconds))
+    elif type(left) is Timestamp and type(right) is Duration:
+        return moment(left.nanoseconds + right.nanoseconds, left.offset)
+    elif type(left) is Duration and type(right) is Timestamp:
+        return moment(left.nanoseconds + right.nanoseconds, right.offset)
+    raise no_overload()
+
+
+def subtract(left: Operand, right: Operand) -> Value:
+    """Return `left - right`."""
+    kind = type(left)
+    if kind is type(right):
+        if kind is int:
+            return checked(left - right)
+        if kind is float:
+            return left - right
+        if kind is UInt:
+            return checked_unsigned(int(left) - int(right))
+        if kind is Duration or kind is Timestamp:
+            return Duration(checked(left.nanoseconds - right.nanoseconds))
+    elif type(left) is Timestamp and type(right) is Duration:
+        return moment(left.nanoseconds + checked(-right.nanoseconds), left.offset)
+    raise no_overload()
+
+
+def multiply(left: Operand, right: Operand) -> Value:
+    """Return `left * right`."""
+    kind = type(left)
+    if kind is type(right):
+        if kind is int:
+            return checked(left * right)
+        if kind is float:
+            return left * right
+        if kind is UInt:
+            return checked_unsigned(int(left) * int(right))
+    raise no_overload()
+
+
+def divide(left: Operand, right: Operand) -> Value:
+    """Return `left / right`, truncated towards zero for integers."""
+    if type(left) is float and type(right) is float:
+        return _divide_doubles(left, right)
+    if type(left) is not type(right) or type(left) not in (int, UInt):
+        raise no_overload()
+    if right == 0:
+        raise EvaluationError("division by zero")
+    quotient: int = abs(left) // abs(right)
+    if type(left) is UInt:
+        return UInt(quotient)
+    return checked(quotient if (left < 0) == (right < 0) else -quotient)
+
+
+def _divide_doubles(left: float, right: float) -> float:
+    if right != 0:
+        return left / right
+    if left == 0 or math.isnan(left):
+        return math.nan
+    return math.copysign(math.inf, left) * math.copysign(1.0, right)
+
+
+def remainder(left: Operand, right: Operand) -> Value:
+    """Return `left % right`, with the sign of the dividend."""
+    if type(left) is not type(right) or type(left) not in (int, UInt):
+        raise no_overload()
+    if right == 0:
+        raise EvaluationError("modulus by zero")
+    rest: int = abs(left) % abs(right)
+    if type(left) is UInt:
+        return UInt(rest)
+    if left == INT_MIN and right == -1:
+        raise EvaluationError("integer overflow")
+    return -rest if left < 0 else rest
+
+
+def negate(operand: Operand) -> Value:
+    """Return `-operand`."""
+    if type(operand) is int:
+        return checked(-operand)
+    if type(operand) is float:
+        return -operand
+    if type(operand) is Duration:
+        return Duration(checked(-operand.nanoseconds))
+    raise no_overload()
