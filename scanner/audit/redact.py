@@ -18,11 +18,11 @@ from scanner.admission.compiled import CompiledPolicy, Expression
 from scanner.admission.dispatch import BoundPolicy, InvocationResult
 from scanner.admission.results import written_message
 from scanner.audit.secret_values import HIDDEN, SHORTEST_SECRET, is_secret, without
-from scanner.audit.sensitive_fields import LAST_APPLIED, MASK
+from scanner.audit.sensitive_fields import MASK
 from scanner.audit.taint import carried_texts, documents_of, taint
 from scanner.model.json import Json
 from scanner.model.outcome import Change, Check, CheckKind, Errored, Violated, WouldChange
-from scanner.model.resource import Resource
+from scanner.model.resource import LAST_APPLIED, Resource
 from scanner.policies.kyverno.libraries.needs import ANY, needs
 from scanner.policies.mutating.together import Together
 

@@ -233,7 +233,7 @@ def test_a_signal_waits_for_what_is_being_recorded() -> None:
     with Interruption() as interruption:
         os.kill(os.getpid(), signal.SIGTERM)
         passed = True
-        with pytest.raises(KeyboardInterrupt), interruption.waiting():
+        with pytest.raises(KeyboardInterrupt), interruption.interruptible():
             pass
     assert passed
 
@@ -255,7 +255,7 @@ def test_once_the_scan_is_recorded_signals_are_heard_where_they_end_something() 
         os.kill(os.getpid(), signal.SIGINT)
         os.kill(os.getpid(), signal.SIGINT)
         passed = True
-        with pytest.raises(KeyboardInterrupt), interruption.waiting():
+        with pytest.raises(KeyboardInterrupt), interruption.interruptible():
             pass
     assert passed
 

@@ -9,8 +9,8 @@ import pytest
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.policy import Validation
 from scanner.model.scan import Coverage, CoverageState, PolicyRecord, ScanState, Scope
-from scanner.report import document_of
 from scanner.report.counts import Counts, FindingCounts
+from scanner.report.document import document_of
 
 from .records import binding, finding, hostile_record, partial_record, policy, scan, small_record
 

@@ -10,7 +10,8 @@ from typing import Any
 
 from scanner.model.outcome import Change, Check, CheckKind, WouldChange
 from scanner.model.scan import OutcomeName, ScanRecord, TallyKey
-from scanner.report import FORMATS, document_of
+from scanner.report import FORMATS
+from scanner.report.document import document_of
 
 from .records import finding, small_record
 

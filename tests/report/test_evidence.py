@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from scanner.model.evidence import NO_EVIDENCE, Evidence, Reason
-from scanner.report import FORMATS, document_of
+from scanner.report import FORMATS
+from scanner.report.document import document_of
 from scanner.report.evidence import evidence_lines
 
 from .records import hostile_record, large_record, small_record

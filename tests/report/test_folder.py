@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from scanner.errors import UsageError
-from scanner.report import FORMATS, document_of
+from scanner.report import FORMATS
+from scanner.report.document import document_of
 from scanner.report.folder import MARKER, replaced
 
 from .records import small_record

@@ -12,7 +12,8 @@ from syrupy.assertion import SnapshotAssertion
 
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.scan import ScanRecord, StoredFinding
-from scanner.report import FORMATS, document_of
+from scanner.report import FORMATS
+from scanner.report.document import document_of
 
 from .pages import main_of, read
 from .records import finding, hostile_record, large_record, partial_record, small_record

@@ -10,7 +10,8 @@ from pathlib import Path
 from jsonschema import Draft202012Validator
 
 from scanner.model.opinion import Disagreement, Limited, Opinion
-from scanner.report import FORMATS, document_of
+from scanner.report import FORMATS
+from scanner.report.document import document_of
 from scanner.report.table import render
 
 from .records import HOSTILE, small_record

@@ -10,7 +10,8 @@ import orjson
 import pytest
 
 from scanner.model.scan import ScanRecord
-from scanner.report import FORMATS, document_of
+from scanner.report import FORMATS
+from scanner.report.document import document_of
 from scanner.report.json import render as render_json
 from scanner.report.table import render as render_table
 

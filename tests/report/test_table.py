@@ -9,7 +9,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from scanner.model.scan import ScanRecord, ScanState
-from scanner.report import document_of
+from scanner.report.document import document_of
 from scanner.report.table import render
 
 from .records import hostile_record, large_record, partial_record, scan, small_record
