@@ -128,7 +128,7 @@ def test_a_database_without_scans(assay: Assay) -> None:
 
     scans, report = assay("scans"), assay("report")
 
-    assert (0, b"", "No scan is recorded in this database. Make one: assay scan\n") == (
+    assert (0, b"", "The database has no scans. Run: assay scan\n") == (
         scans.code,
         scans.stdout,
         scans.stderr,
@@ -153,7 +153,7 @@ def test_explain_says_what_a_policy_asks(examples: Assay) -> None:
     """What it looks at, with which variables, what it requires, how it is bound and what it found."""
     text = examples("explain", "replica-limits").stdout.decode()
 
-    assert "looks at deployments, statefulsets of apps/v1 on CREATE, UPDATE" in text
+    assert "matches deployments, statefulsets of apps/v1 for CREATE, UPDATE" in text
     assert "params are ConfigMap objects of v1" in text
     assert "variables.limit =\n    int(params.data.maxReplicas)\n" in text
     assert "validation 0 requires\n    variables.replicas <= variables.limit\n" in text
@@ -185,7 +185,7 @@ def test_explain_says_what_a_finding_means(examples: Assay, digits: int) -> None
 
     assert text.startswith(f"Finding {one['id']}: {one['object']['apiVersion']} {one['object']['kind']} ")
     assert f"Violated: {one['message']}  ({one['reason']}, {one['code']})" in text
-    assert "At a CREATE, admission would refuse this object (actions: Deny)." in text
+    assert "At a CREATE, admission would deny this object (actions: Deny)." in text
     assert "now new." in text
 
 

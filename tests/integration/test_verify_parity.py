@@ -111,7 +111,7 @@ def test_the_table_says_it_in_sentences(server: ApiServer, assay: Assay) -> None
 
     first, second, *_ = ran.stdout.decode().splitlines()
     assert (0, "") == (ran.code, ran.stderr)
-    assert "as admin; nothing was changed" in first
+    assert "as admin; no object was changed" in first
     assert second.startswith("SAME: ")
     assert second.endswith(" comparable verdicts agree")
 

@@ -282,7 +282,9 @@ def test_mock_answers_and_entries_of_a_suite(tmp_path: Path) -> None:
             },
         ],
     )
-    assert [("pass", "success")] * 2 == [(said.status, said.message) for one in _checked(tmp_path) for said in one.said]
+    assert [("pass", "success")] * 2 == [
+        (result.status, result.message) for checked in _checked(tmp_path) for result in checked.results
+    ]
 
 
 def test_an_answer_that_a_suite_does_not_describe_is_an_error(tmp_path: Path) -> None:

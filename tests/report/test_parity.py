@@ -23,7 +23,7 @@ def parity(**fields: object) -> Parity:
 def test_agreement() -> None:
     """Two lines, and nothing else where there is nothing else."""
     assert [
-        "Parity with prod (v1.36.0): 2 objects in 4 dry-run writes as admin; nothing was changed",
+        "Parity with prod (v1.36.0): 2 objects in 4 dry-run writes as admin; no object was changed",
         "SAME: 1,234 of 1,234 comparable verdicts agree",
     ] == list(lines_of(parity()))
 
@@ -42,7 +42,7 @@ def test_many_differences_are_cut_for_people() -> None:
     """The JSON document has them all."""
     many = parity(differences=[DIFFERENT] * 60)
 
-    assert "  50 of 60 differences shown; -o json has them all" == list(lines_of(many))[-1]
+    assert "  50 of 60 differences shown; -o json shows all" == list(lines_of(many))[-1]
     assert 60 == len(json_of(many)["differences"])  # type: ignore[arg-type]
 
 
@@ -63,7 +63,7 @@ def test_what_is_missing_comes_before_the_verdict() -> None:
 
     assert [
         "INCOMPLETE: 1,234 of 1,234 comparable verdicts agree",
-        "Left out: another server serves x",
+        "Excluded: another server serves x",
         "Missing right: create on pods (1 write)",
         "Not seen: v1/Pod: forbidden",
     ] == list(lines_of(incomplete))[1:]
