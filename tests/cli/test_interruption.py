@@ -140,7 +140,7 @@ def test_a_signal_after_the_scan_ends_the_report_alone(api: FakeApi, home: Path,
         [scan] = store.scans()
 
     assert (0, ScanState.COMPLETE) == (process.returncode, scan.state)
-    assert err.decode().endswith(f"interrupted; the scan is recorded, see it with: assay report {scan.id}\n")
+    assert err.decode().endswith(f"interrupted; the scan is stored, print its report with: assay report {scan.id}\n")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -123,7 +123,7 @@ def test_policies_are_listed_with_their_auditability(assay: Assay, files: Path) 
     said = assay("explain", "only-bob").stdout.decode()
     assert "Auditability: depends on requester\n" in said
     assert "validations[0]: Reads the user or the options of the request." in said
-    assert "2 of its outcomes hold for requests by assay and can be different for others." in said
+    assert "2 of its outcomes depend on the user: they hold for assay and may differ for other users." in said
 
 
 def test_a_finding_tells_when_it_depends_on_the_requester(assay: Assay, files: Path) -> None:

@@ -123,7 +123,7 @@ def test_no_command_shows_what_there_is(assay: Assay) -> None:
     ran = assay()
 
     assert 2 == ran.code
-    assert "Judge, record and report what there is." in ran.stdout.decode() + ran.stderr
+    assert "Scan a cluster or files, and report the results." in ran.stdout.decode() + ran.stderr
 
 
 def test_malformed_documents_are_gaps(assay: Assay, cluster: Path, write: Write) -> None:
@@ -234,7 +234,7 @@ def test_a_missing_kubeconfig(assay: Assay) -> None:
         ("folder", "cannot be created or written (Is a directory)"),
         ("garbage.db", "is not a database"),
         ("cluster/object.yaml", "is not a database"),
-        ("foreign.db", "holds tables that are not Assay's"),
+        ("foreign.db", "has tables of another program"),
         ("postgresql://nobody@127.0.0.1:{port}/none", "does not answer"),
     ],
 )
@@ -267,8 +267,9 @@ def test_reading_makes_no_database(assay: Assay, home: Path, command: str) -> No
     ran = assay(command, *(["x"] if command == "explain" else []), "--db", "mispelt.db")
 
     assert 2 == ran.code
-    assert "assay: There is no database mispelt.db yet: `assay scan` makes it, or name another one with --db.\n" == (
-        ran.stderr
+    assert (
+        "assay: The database mispelt.db does not exist. Create it with `assay scan`, or name another one with --db.\n"
+        == (ran.stderr)
     )
     assert not (home / "mispelt.db").exists()
 

@@ -16,7 +16,7 @@ from scanner.cluster.limits import Deadline
 from scanner.cluster.session import AnswerTooLarge, Session, Unanswered
 from tests.cluster.server import FakeApi, Reply
 
-LATE = "did not answer in time"
+LATE = "did not respond in time"
 SOON = 0.4
 LONG = 8.0
 

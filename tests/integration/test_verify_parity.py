@@ -77,7 +77,7 @@ def reasons(ran: Ran) -> dict[str, Json]:
 
 
 def test_the_server_says_the_same(server: ApiServer, assay: Assay) -> None:
-    """Warnings, a refusal and the address of a service agree; what no client sees is counted by its reason."""
+    """Warnings, a denial and the address of a service agree; what no client sees is counted by its reason."""
     ran = verify(server, assay)
 
     print(ran.stdout.decode())  # noqa: T201 - what `pytest -s` is for

@@ -209,7 +209,7 @@ def test_a_folder_without_a_suite_is_told(tmp_path: Path) -> None:
     """Nothing to run is not success."""
     with pytest.raises(UsageError) as caught:
         read_suites(tmp_path)
-    assert "holds no suite" in str(caught.value)
+    assert "has no suite" in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -85,8 +85,8 @@ def test_the_table_says_it() -> None:
     """In a line of its own, and beside the policy."""
     said = in_table(record_of())
     assert (
-        "10 of 20 outcomes (9 passed, 1 violated) hold for requests by system:serviceaccount:audit:assay "
-        "and can be different for others"
+        "10 of 20 outcomes (9 passed, 1 violated) depend on the user: they hold for system:serviceaccount:audit:assay "
+        "and may differ for other users"
     ) in " ".join(said.split())
     assert "depends on requester" in said
     assert "Requester" not in in_table(record_of(requester=False))
@@ -97,7 +97,7 @@ def test_html_says_it(tmp_path: Path) -> None:
     FORMATS["html"].render(document_of(record_of()), tmp_path / "report")
     assert "10 of 20 outcomes" in (tmp_path / "report" / "index.html").read_text("utf-8")
     page = (tmp_path / "report" / "policies" / "a.html").read_text("utf-8")
-    assert "9 passed, 1 violated, 0 errors of its checks hold for the requester that this scan supposed" in page
+    assert "9 passed, 1 violated, 0 errored checks depend on the user, and may differ for other users." in page
     assert '<h3>validations[0] <span class="tag">depends on requester</span></h3>' in page
 
 
