@@ -9,12 +9,12 @@ and a field with a default is a column that a migration added.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import lru_cache
-from itertools import islice
+from itertools import accumulate, pairwise
 from operator import attrgetter
-from typing import Any, Final, NamedTuple, TypeVar, assert_never, cast
+from typing import Any, Final, NamedTuple, TypeAlias, assert_never, cast
 
 from sqlalchemy import ColumnElement, Table
 
@@ -25,8 +25,6 @@ from scanner.model.scan import TallyKey
 from scanner.store.drift import drift_of, drift_text
 from scanner.store.evidence import evidence_text
 from scanner.store.texts import clean
-
-_Columns = TypeVar("_Columns", bound="tuple[Any, ...]")
 
 
 class CheckColumns(NamedTuple):
@@ -67,14 +65,13 @@ class VerdictColumns(NamedTuple):
     denies: bool
     excepted_by: str = ""
 
-    @classmethod
-    def of(cls, finding: Finding) -> VerdictColumns:
-        """The columns of a finding."""
-        effect = finding.operation, ",".join(finding.actions), finding.denies, finding.excepted_by
-        return cls(*_outcome_columns(finding.outcome), *effect)
+    def verdict(self) -> Verdict:
+        """The outcome and its effect."""
+        return Verdict(
+            self._outcome(), cast("Operation", self.operation), _actions(self.actions), self.denies, self.excepted_by
+        )
 
-    def noun(self) -> Violated | WouldChange | Errored:
-        """The outcome."""
+    def _outcome(self) -> Violated | WouldChange | Errored:
         match self.outcome:
             case "violated":
                 return Violated(self.message, self.reason, self.code)
@@ -84,19 +81,20 @@ class VerdictColumns(NamedTuple):
                 return Errored(self.message, self.would_deny, self.always, self.reason, self.code)
 
 
+class Verdict(NamedTuple):
+    """The part of a finding that `VerdictColumns` store."""
+
+    outcome: Violated | WouldChange | Errored
+    operation: Operation
+    actions: tuple[Action, ...]
+    denies: bool
+    excepted_by: str
+
+
 class EvidenceColumns(NamedTuple):
     """A row of `evidence`. A finding of an older version refers to none."""
 
     reasons: str
-
-    @classmethod
-    def of(cls, evidence: Evidence) -> EvidenceColumns:
-        """The columns of evidence, whose texts are cleaned here: nested in JSON, unfit characters would be escapes."""
-        reasons = tuple(
-            replace(reason, expression=clean(reason.expression), value=clean(reason.value), path=clean(reason.path))
-            for reason in evidence.reasons
-        )
-        return cls(evidence_text(replace(evidence, reasons=reasons)))
 
 
 class FindingColumns(NamedTuple):
@@ -130,30 +128,43 @@ class HistoryColumns(NamedTuple):
 ROW: Final = (*HistoryColumns._fields, *FindingColumns._fields)
 """The columns of `findings`."""
 
+Values: TypeAlias = tuple[str | int | bool, ...]
+"""The fields of a definition in their order: a plain tuple, because pages have many."""
+
 _CHECK_PATHS: Final = {"kind": "check.kind", "index": "check.index", "expression": "check.expression"}
-_check_columns: Final = attrgetter(*(_CHECK_PATHS.get(name, name) for name in CheckColumns._fields))
-_kind_columns: Final = attrgetter(*KindColumns._fields)
+check_values: Final[Callable[[Finding | TallyKey], Values]] = attrgetter(
+    *(_CHECK_PATHS.get(name, name) for name in CheckColumns._fields)
+)
+"""The fields of `CheckColumns` in a finding or the key of a tally."""
+kind_values: Final[Callable[[Finding | TallyKey], Values]] = attrgetter(*KindColumns._fields)
+"""The fields of `KindColumns` in a finding or the key of a tally."""
 
 
-def check_columns(noun: Finding | TallyKey) -> tuple[str | int, ...]:
-    """The fields of `CheckColumns`; a plain tuple, because tallies are many."""
-    return cast("tuple[str | int, ...]", _check_columns(noun))
+def verdict_values(finding: Finding) -> Values:
+    """The fields of `VerdictColumns` in a finding."""
+    effect = finding.operation, ",".join(finding.actions), finding.denies, finding.excepted_by
+    return (*_outcome_values(finding.outcome), *effect)
 
 
-def kind_columns(noun: Finding | TallyKey) -> tuple[str, ...]:
-    """The fields of `KindColumns`; a plain tuple, because tallies are many."""
-    return cast("tuple[str, ...]", _kind_columns(noun))
+def evidence_values(evidence: Evidence) -> Values:
+    """The fields of `EvidenceColumns`. Texts are cleaned here: nested in JSON, unfit characters would be escapes."""
+    reasons = tuple(
+        replace(reason, expression=clean(reason.expression), value=clean(reason.value), path=clean(reason.path))
+        for reason in evidence.reasons
+    )
+    return (evidence_text(replace(evidence, reasons=reasons)),)
 
 
 def columns_of(table: Table, columns: type[tuple[Any, ...]]) -> Iterator[ColumnElement[Any]]:
-    """The columns of a table that these fields name, in their order."""
+    """The columns of a table that the fields of a definition name, in their order."""
     names: tuple[str, ...] = columns._fields  # type: ignore[attr-defined]
     return (table.c[name] for name in names)
 
 
-def taken(columns: type[_Columns], values: Iterator[Any]) -> _Columns:
-    """Take the fields of one definition from the values of a row."""
-    return columns(*islice(values, len(columns._fields)))  # type: ignore[attr-defined]
+def slices_of(*columns: type[tuple[Any, ...]]) -> tuple[slice, ...]:
+    """The part of each definition in a row that has the fields of all of them, in this order."""
+    ends = [0, *accumulate(len(group._fields) for group in columns)]  # type: ignore[attr-defined]
+    return tuple(slice(start, end) for start, end in pairwise(ends))
 
 
 def finding_of(
@@ -161,7 +172,7 @@ def finding_of(
     columns: FindingColumns,
     check: CheckColumns,
     kind: KindColumns,
-    verdict: VerdictColumns,
+    verdict: Verdict,
     evidence: Evidence,
 ) -> Finding:
     """The finding of a row and of the rows that it refers to."""
@@ -172,15 +183,15 @@ def finding_of(
         param_namespace=check.param_namespace,
         param_name=check.param_name,
         check=check.check(),
-        outcome=verdict.noun(),
+        outcome=verdict.outcome,
         api_version=kind.api_version,
         kind=kind.kind,
         namespace=columns.namespace,
         name=columns.name,
         uid=columns.uid,
         resource_version=columns.resource_version,
-        operation=cast("Operation", verdict.operation),
-        actions=_actions(verdict.actions),
+        operation=verdict.operation,
+        actions=verdict.actions,
         denies=verdict.denies,
         excepted_by=verdict.excepted_by,
         language=check.language,
@@ -188,7 +199,7 @@ def finding_of(
     )
 
 
-def _outcome_columns(outcome: Violated | WouldChange | Errored) -> tuple[str, str, str, int, bool, bool]:
+def _outcome_values(outcome: Violated | WouldChange | Errored) -> tuple[str, str, str, int, bool, bool]:
     match outcome:
         case Violated():
             return "violated", outcome.message, outcome.reason, outcome.code, False, False

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from sqlalchemy import ColumnElement, Connection, Select, select
+from sqlalchemy import ColumnElement, Connection, Row, Select, select
 
 from scanner.model.evidence import NO_EVIDENCE, Evidence
 from scanner.model.outcome import Finding
@@ -20,10 +20,11 @@ from scanner.store.columns import (
     FindingColumns,
     HistoryColumns,
     KindColumns,
+    Verdict,
     VerdictColumns,
     columns_of,
     finding_of,
-    taken,
+    slices_of,
 )
 from scanner.store.engine import among
 from scanner.store.evidence import evidence_of
@@ -68,15 +69,17 @@ class FindingRow(NamedTuple):
     kind: KindColumns
 
     @classmethod
-    def of(cls, row: Iterable[Any]) -> FindingRow:
+    def of(cls, row: Row[*tuple[Any, ...]]) -> FindingRow:
         """A row of `select_findings`."""
-        values = iter(row)
         return cls(
-            history=taken(HistoryColumns, values),
-            columns=taken(FindingColumns, values),
-            check=taken(CheckColumns, values),
-            kind=taken(KindColumns, values),
+            HistoryColumns._make(row[_HISTORY]),
+            FindingColumns._make(row[_FINDING]),
+            CheckColumns._make(row[_CHECK]),
+            KindColumns._make(row[_KIND]),
         )
+
+
+_HISTORY, _FINDING, _CHECK, _KIND = slices_of(HistoryColumns, FindingColumns, CheckColumns, KindColumns)
 
 
 def select_findings() -> Select[*tuple[Any, ...]]:
@@ -161,11 +164,11 @@ def _streamed(
             yield from with_findings(connection, (row for row in rows if row.history.id not in without))
 
 
-def _verdicts(connection: Connection, numbers: set[int]) -> dict[int, VerdictColumns]:
+def _verdicts(connection: Connection, numbers: set[int]) -> dict[int, Verdict]:
     if not numbers:
         return {}
     wanted = select(VERDICTS.c.id, *columns_of(VERDICTS, VerdictColumns)).where(VERDICTS.c.id.in_(sorted(numbers)))
-    return {number: VerdictColumns(*columns) for number, *columns in connection.execute(wanted)}
+    return {number: VerdictColumns._make(columns).verdict() for number, *columns in connection.execute(wanted)}
 
 
 def _evidence(connection: Connection, numbers: set[int]) -> dict[int, Evidence]:

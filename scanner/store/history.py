@@ -16,7 +16,7 @@ from scanner.model.outcome import GapKind
 from scanner.model.policy import BindingKey
 from scanner.model.scan import Scope
 from scanner.store import codec
-from scanner.store.columns import ROW, CheckColumns, FindingColumns, HistoryColumns, taken
+from scanner.store.columns import ROW, CheckColumns, FindingColumns, HistoryColumns, slices_of
 from scanner.store.engine import among, insert_rows
 from scanner.store.interning import CHUNK, Interned, chunks
 from scanner.store.packing import Key, StagedPage
@@ -46,6 +46,7 @@ class _LatestRow(NamedTuple):
     finding: FindingColumns
 
 
+_HISTORY, _FINDING = slices_of(HistoryColumns, FindingColumns)
 _LATEST_ROWS = select(*(FINDINGS.c[name] for name in ROW)).where(FINDINGS.c.superseded.is_(None))
 
 
@@ -168,9 +169,11 @@ class History:
 
     def _latest_rows(self, keys: list[bytes]) -> dict[bytes, _LatestRow]:
         chosen = (FINDINGS.c.cluster == self._position.cluster) & among(self._connection, FINDINGS.c.fingerprint, keys)
-        rows = map(iter, self._connection.execute(_LATEST_ROWS.where(chosen)))
-        latest = (_LatestRow(taken(HistoryColumns, row), taken(FindingColumns, row)) for row in rows)
-        return {bytes(row.history.fingerprint): row for row in latest}
+        latest: dict[bytes, _LatestRow] = {}
+        for row in self._connection.execute(_LATEST_ROWS.where(chosen)):
+            history = HistoryColumns._make(row[_HISTORY])
+            latest[bytes(history.fingerprint)] = _LatestRow(history, FindingColumns._make(row[_FINDING]))
+        return latest
 
     def _merge(self, findings: dict[bytes, FindingColumns], before: dict[bytes, _LatestRow]) -> None:
         rows: list[tuple[HistoryColumns, FindingColumns]] = []

@@ -15,7 +15,7 @@ import orjson
 from scanner.model.outcome import Finding, Gap, GapKind
 from scanner.model.policy import BindingKey
 from scanner.model.scan import PageResult, TallyKey
-from scanner.store.columns import EvidenceColumns, FindingColumns, VerdictColumns, check_columns, kind_columns
+from scanner.store.columns import FindingColumns, check_values, evidence_values, kind_values, verdict_values
 from scanner.store.texts import clean
 
 Key: TypeAlias = tuple[str | int | bool, ...]
@@ -63,14 +63,14 @@ class _Lists:
     def columns(self, finding: Finding) -> FindingColumns:
         """The columns of a finding."""
         return FindingColumns(
-            check=self.checks.of(check_columns(finding)),
-            kind=self.kinds.of(kind_columns(finding)),
+            check=self.checks.of(check_values(finding)),
+            kind=self.kinds.of(kind_values(finding)),
             namespace=finding.namespace,
             name=finding.name,
             uid=finding.uid,
             resource_version=finding.resource_version,
-            verdict=self.verdicts.of(tuple(VerdictColumns.of(finding))),
-            evidence=self.evidence.of(tuple(EvidenceColumns.of(finding.evidence))) if finding.evidence else None,
+            verdict=self.verdicts.of(verdict_values(finding)),
+            evidence=self.evidence.of(evidence_values(finding.evidence)) if finding.evidence else None,
         )
 
     def packed(self) -> list[object]:
@@ -111,8 +111,8 @@ def _tallies(tallies: Mapping[TallyKey, int], lists: _Lists) -> list[object]:
     """Tallies column by column, because there are many, and numbers decode several times faster than rows."""
     namespaces, outcomes = _Positions(), _Positions()
     positions = (
-        [lists.checks.of(check_columns(key)) for key in tallies],
-        [lists.kinds.of(kind_columns(key)) for key in tallies],
+        [lists.checks.of(check_values(key)) for key in tallies],
+        [lists.kinds.of(kind_values(key)) for key in tallies],
         [namespaces(key.namespace) for key in tallies],
         [outcomes(key.outcome) for key in tallies],
     )

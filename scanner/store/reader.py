@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from itertools import chain, repeat
 from typing import Any, NamedTuple
 
 import orjson
-from sqlalchemy import Connection, Engine, select
+from sqlalchemy import Connection, Engine, Row, select
 
 from scanner.errors import UsageError
 from scanner.model.opinion import Opinion
@@ -31,7 +31,7 @@ from scanner.model.scan import (
 )
 from scanner.store import codec
 from scanner.store.address import Address
-from scanner.store.columns import CheckColumns, KindColumns, columns_of, taken
+from scanner.store.columns import CheckColumns, KindColumns, columns_of, slices_of
 from scanner.store.findings import CHECK_ORDER, resolved_by, seen_by
 from scanner.store.row_ids import unpacked
 from scanner.store.scans import Abandoned, abandoned, as_it_is, scan_of, select_scans
@@ -149,8 +149,15 @@ def _policy(policy: Policy, matched: int, bindings: tuple[Binding, ...], reading
     return PolicyRecord(policy, own, matched, tuple(action for action in _ACTIONS if action in actions), reading)
 
 
+class _TallyColumns(NamedTuple):
+    namespace: str
+    outcome: str
+    requester: bool
+    count: int  # type: ignore[assignment] # the column hides tuple.count
+
+
 def _tallies(connection: Connection, number: int) -> dict[TallyKey, int]:
-    own = TALLIES.c.namespace, TALLIES.c.outcome, TALLIES.c.requester, TALLIES.c.count
+    own = columns_of(TALLIES, _TallyColumns)
     wanted = (
         select(*columns_of(CHECKS, CheckColumns), *columns_of(KINDS, KindColumns), *own)
         .select_from(TALLIES.join(CHECKS).join(KINDS))
@@ -160,10 +167,12 @@ def _tallies(connection: Connection, number: int) -> dict[TallyKey, int]:
     return dict(map(_tally, connection.execute(wanted)))
 
 
-def _tally(row: Iterable[Any]) -> tuple[TallyKey, int]:
-    values = iter(row)
-    check, kind = taken(CheckColumns, values), taken(KindColumns, values)
-    namespace, outcome, requester, count = values
+_CHECK, _KIND, _OWN = slices_of(CheckColumns, KindColumns, _TallyColumns)
+
+
+def _tally(row: Row[*tuple[Any, ...]]) -> tuple[TallyKey, int]:
+    check, kind = CheckColumns._make(row[_CHECK]), KindColumns._make(row[_KIND])
+    namespace, outcome, requester, count = _TallyColumns._make(row[_OWN])
     key = TallyKey(
         policy=check.policy,
         binding=check.binding,
