@@ -83,8 +83,8 @@ def closed_port() -> Iterator[int]:
         (["--from", "cluster", "--assume-bound", "strict=Ask"], "the action must be Deny, Warn or Audit"),
         (["--request-timeout", "soon"], "--request-timeout soon: write a duration such as 30, 30s, 2m or 1h"),
         (["--request-timeout", "-1"], "--request-timeout -1: write a duration such as 30"),
-        (["--from", "cluster", "--db", "mysql://host/name"], "Assay cannot store into a database of type mysql"),
-        (["--from", "cluster", "--db", ":memory:"], "A database in memory would forget the scan"),
+        (["--from", "cluster", "--db", "mysql://host/name"], "Assay does not support databases of type mysql"),
+        (["--from", "cluster", "--db", ":memory:"], "A database in memory cannot keep a scan"),
         (["--as-group", "g", "--kubeconfig", "config"], "--as-group needs --as"),
     ],
 )

@@ -27,7 +27,8 @@ def test_a_policy_that_is_at_fault_itself_is_named_without_a_binding() -> None:
 
 
 @pytest.mark.parametrize(
-    "said", [Response(200), Response(201), Response(409, "AlreadyExists", "exists"), Response(422, "Invalid", DENIED)]
+    "response",
+    [Response(200), Response(201), Response(409, "AlreadyExists", "exists"), Response(422, "Invalid", DENIED)],
 )
 def test_admission_was_asked(response: Response) -> None:
     """Admitted, refused by a policy, or there already: all of them tell what admission decided."""
@@ -35,7 +36,7 @@ def test_admission_was_asked(response: Response) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "operation", "why"),
+    ("response", "operation", "why"),
     [
         (Response(409, "Conflict", "modified"), "UPDATE", "the object changed or went while it was replayed"),
         (Response(404, "NotFound", "not found"), "UPDATE", "the object changed or went while it was replayed"),

@@ -158,7 +158,7 @@ def test_a_missing_right_makes_it_incomplete() -> None:
     parity = replayed(writer, policy("p", "true"), binding("b", "p", "Warn"), scope=Scope(operation="create"))
 
     assert ({"create on pods": 2}, 0, False) == (dict(parity.missing), parity.agreed, parity.complete)
-    assert {"the right to create on pods is missing": 2} == dict(parity.unseen)
+    assert {"permission to create on pods is missing": 2} == dict(parity.unseen)
 
 
 def test_an_object_that_cannot_be_read_is_a_gap() -> None:
@@ -189,7 +189,7 @@ def test_kinds_of_other_servers_are_never_written() -> None:
     writer = FakeWriter(objects("web"), elsewhere=frozenset({"pods"}))
     parity = replayed(writer, policy("p", "true"), binding("b", "p", "Warn"))
 
-    why = ["another server behind the API server serves pods, or may, and it may not know dry runs"]
+    why = ["pods: an aggregated API server serves it, or may, and it may ignore dryRun"]
     assert ([], why) == (writer.written, parity.left_out)
 
 

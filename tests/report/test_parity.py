@@ -65,7 +65,7 @@ def test_what_is_missing_comes_before_the_verdict() -> None:
         "INCOMPLETE: 1,234 of 1,234 comparable verdicts agree",
         "Excluded: another server serves x",
         "Missing permission: create on pods (1 write)",
-        "Not seen: v1/Pod: forbidden",
+        "Gap: v1/Pod: forbidden",
     ] == list(lines_of(incomplete))[1:]
 
 
