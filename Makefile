@@ -4,12 +4,18 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+TESTS ?=
 CASES ?=
 ONLY ?=
 OBJECTS ?= 20000,100000
 ROUNDS ?= 5
 
-.PHONY: help setup demo test check lint format types layers conformance bench apiserver oracle fuzz nightly releases clean
+# uv trusts the certificates of the system, as pip does: a proxy that inspects TLS has its own certificate there.
+# Older releases of uv read the second name.
+export UV_SYSTEM_CERTS ?= 1
+export UV_NATIVE_TLS ?= 1
+
+.PHONY: help setup demo docs picture test coverage check lint format types layers conformance bench apiserver oracle fuzz nightly releases clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 16
@@ -29,8 +35,23 @@ $(VENV)/.ready: uv.lock pyproject.toml | $(BIN)/uv
 demo: setup ## scan the example cluster in two states and write its report
 	@$(BIN)/python examples/demo.py
 
+docs: setup ## the documentation as a site in build/docs; a broken link fails; writes docs/cli.md from the help texts
+	@$(BIN)/python -m scripts.generate_cli_reference
+	@$(BIN)/mkdocs build --strict --quiet
+	@echo "build/docs/index.html"
+
+picture: demo ## take the picture of the README anew; needs Chromium
+	@$(BIN)/python -m scripts.take_picture
+
 test: setup ## the whole test suite; says what it skipped and how to enable it
 	@$(BIN)/python -m pytest -n auto --dist loadscope -q
+
+coverage: setup ## the share of scanner/ that the tests execute: make coverage [TESTS=tests/cel]; pages in build/coverage
+	@$(BIN)/coverage erase
+	@$(BIN)/coverage run -m pytest -n auto --dist loadscope -q --hypothesis-profile=ci $(TESTS) # measuring is slow: no deadlines
+	@$(BIN)/coverage combine --quiet
+	@$(BIN)/coverage html --quiet
+	@$(BIN)/coverage report --skip-covered --sort=-cover | tail -n 20
 
 check: lint types layers test ## what CI runs
 
@@ -76,4 +97,4 @@ apiserver: ## build kube-apiserver and etcd for the integration tests; prints KU
 	@.ci/apiserver
 
 clean: ## remove what was built
-	@rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage*

@@ -11,6 +11,7 @@ ROOT = Path(__file__).parents[1]
 OUTPUT = ROOT / "build" / "demo"
 ASSAY = Path(sys.executable).with_name("assay")
 INCOMPLETE = 3
+POLICIES = tuple(f"examples/{folder}" for folder in ("policies", "policies-mutating", "policies-kyverno"))
 SAME_CLUSTER = ("--cluster-name", "shop")
 
 
@@ -19,19 +20,20 @@ def main() -> None:
     shutil.rmtree(OUTPUT, ignore_errors=True)
     OUTPUT.mkdir(parents=True)
     database = "sqlite:///build/demo/assay.db"
-    say("The example cluster as it was, and how its objects stand with its policies:")
+    say("1. The example cluster on the first day: every object against every bound policy.")
     scan("before", "--db", database)
-    say("The same cluster some days later: what is new, what is still open, what was fixed:")
+    say("2. The same cluster some days later: which findings are new, still open or resolved.")
     scan("after", "--db", database, "--html", "build/demo/report")
     with (OUTPUT / "report.json").open("wb") as report:
         subprocess.run([ASSAY, "report", "--db", database, "-o", "json"], check=True, cwd=ROOT, stdout=report)  # noqa: S603
-    say("Both scans ended with exit code 3: two files can not be read, on purpose, and that is no small print.")
+    say("Two example files are broken on purpose, so both scans are incomplete and end with exit code 3.")
     say(f"Open   {OUTPUT / 'report' / 'index.html'}\nJSON   {OUTPUT / 'report.json'}")
 
 
 def scan(state: str, *flags: str) -> None:
-    """Scan one state; a scan that says it is incomplete is what these examples are meant to show."""
-    command = ["scan", "-q", "--from", f"examples/cluster/{state}", "-f", "examples/policies", *SAME_CLUSTER, *flags]
+    """Scan one state; the broken files make the scan incomplete, and any other exit code ends the demo."""
+    policies = (flag for folder in POLICIES for flag in ("-f", folder))
+    command = ["scan", "-q", "--from", f"examples/cluster/{state}", *policies, *SAME_CLUSTER, *flags]
     say(f"$ assay {' '.join(command)}")
     code = subprocess.run([ASSAY, *command], check=False, cwd=ROOT).returncode  # noqa: S603 - our own command
     if code != INCOMPLETE:

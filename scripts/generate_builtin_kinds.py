@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from scanner.cluster.discovery import aggregated_kinds
-from scanner.model.json import JsonObject, as_object, dig
+from scanner.model.json import Json, JsonObject, as_list, as_object, dig
 
 VERSION = "v1.36"
 TARGET = Path(__file__).parent.parent / "scanner" / "cluster" / "kinds.json"
@@ -22,9 +22,9 @@ CUSTOM_SUFFIX = ".example.com"
 
 def table(recording: JsonObject) -> JsonObject:
     """The table: its Kubernetes version, and one row of five columns for each kind."""
-    answers = [as_object(dig(answer, "body")) for answer in recording["aggregated"]]
+    answers = [as_object(dig(answer, "body")) for answer in as_list(recording["aggregated"])]
     kinds = [kind for answer in answers for kind in aggregated_kinds(answer).kinds]
-    rows = [
+    rows: list[Json] = [
         [kind.group, kind.version, kind.kind, kind.plural, kind.namespaced]
         for kind in kinds
         if not kind.group.endswith(CUSTOM_SUFFIX)
@@ -40,10 +40,10 @@ def main() -> int:
         print(f"no recording at {source}: set ASSAY_RECORDINGS to the folder of recordings", file=sys.stderr)
         return 2
     made = table(json.loads(gzip.decompress(source.read_bytes())))
-    rows = ",\n    ".join(json.dumps(row) for row in made["kinds"])
+    rows = ",\n    ".join(json.dumps(row) for row in as_list(made["kinds"]))
     head = f'  "kubernetes": {json.dumps(made["kubernetes"])},\n  "columns": {json.dumps(made["columns"])},\n'
     TARGET.write_text(f'{{\n{head}  "kinds": [\n    {rows}\n  ]\n}}\n', encoding="utf-8")
-    print(f"{len(made['kinds'])} kinds written to {TARGET}")
+    print(f"{len(as_list(made['kinds']))} kinds written to {TARGET}")
     return 0
 
 

@@ -40,7 +40,7 @@ def upgrade() -> None:
 
 def _checks(connection: sa.Connection, languages: dict[str, list[str]]) -> None:
     """A check is found again by the digest of what it is; its language is a part of that from now on."""
-    columns = sa.column("id"), *(sa.column(name) for name in KEY)
+    columns: list[sa.ColumnClause[str]] = [sa.column("id"), *(sa.column(name) for name in KEY)]
     changed = sa.text("UPDATE checks SET language = :language, digest = :digest WHERE id = :id")
     for number, *key in connection.execute(sa.select(*columns).select_from(sa.table("checks"))).all():
         if language := _chosen(languages.get(key[0], []), mutates=key[4] == "mutation"):

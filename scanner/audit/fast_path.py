@@ -11,19 +11,36 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 from scanner.admission.context import EvaluationContext
-from scanner.admission.dispatch import BoundPolicy
+from scanner.admission.dispatch import BoundPolicy, InvocationResult
 from scanner.audit.fast_eligibility import choice_of, sees_data, traits_of
 from scanner.audit.fast_policy import SKIPS, BindingChoice, FastPolicy, Inputs, NotPassed, PassTest
 from scanner.model.outcome import Check
 from scanner.model.policy import BindingKey
 from scanner.model.resource import Kind, Resource
 from scanner.model.scan import OutcomeName, TallyKey
+from scanner.policies.mutating.together import can_act, invocations
 from scanner.policies.plan import KindPlan
 
 _OFTEN = 64
 """So many objects for which a function raises are no exceptions."""
+
+
+class MutatingPolicy(NamedTuple):
+    """A policy that may change objects, and its quick way, if it has any."""
+
+    bound: BoundPolicy
+    original: Kind
+    quick: FastPolicy | None
+
+    def invocations(self, resource: Resource, world: EvaluationContext) -> Iterable[InvocationResult]:
+        """What it is asked about an object, not yet evaluated."""
+        if self.quick is None:
+            return invocations(self.bound, resource, self.original, world)
+        request = self.quick.request(resource)
+        return [InvocationResult(it, self.quick.operation, resource, (), request) for it in self.quick.invocations]
 
 
 class NamespacePolicies:
@@ -36,7 +53,7 @@ class NamespacePolicies:
         self,
         quicks: Iterable[FastPolicy],
         judged: Iterable[tuple[BoundPolicy, Kind]],
-        mutating: Iterable[tuple[BoundPolicy, Kind]] = (),
+        mutating: Iterable[MutatingPolicy] = (),
     ) -> None:
         """Put policies together that look at the same inputs: those are made once for an object.
 
@@ -52,8 +69,11 @@ class NamespacePolicies:
         self.quicks = tuple(quick for group in self._groups for quick in group)
         self.judged = tuple(judged)
 
-    def held_back(self, resource: Resource, size: int) -> list[NotPassed]:
-        """The quick ones that an object whose JSON text has so many bytes does not simply pass."""
+    def held_back(self, resource: Resource, size: int, skipped: Counter[FastPolicy]) -> list[NotPassed]:
+        """The quick ones that an object whose JSON text has so many bytes does not simply pass.
+
+        Those that ask nothing, because a match condition is false, are counted as `skipped`.
+        """
         groups = self._tests.get(size.bit_length())
         if groups is None:
             groups = self._tests[size.bit_length()] = self._of_size(1 << size.bit_length())
@@ -61,14 +81,16 @@ class NamespacePolicies:
         for made, tests in groups:
             inputs = made(resource)
             for test in tests:
-                answer = None
                 try:
                     answer = test[0](inputs)
                     if answer is True:
                         continue
+                    if answer is SKIPS:
+                        skipped[test[1]] += 1
+                        continue
                 except Exception:  # noqa: BLE001 - whatever it is, it is met again where it can be said
                     self._raise(test.quick)
-                held.append(NotPassed(test, inputs, skips=answer is SKIPS))
+                held.append(NotPassed(test, inputs))
         return held
 
     def _raise(self, quick: FastPolicy) -> None:
@@ -100,14 +122,9 @@ class NamespaceCounts:
     def held_back(self, resource: Resource, size: int) -> list[NotPassed]:
         """See `NamespacePolicies.held_back`, without those whose conditions are false. All others are counted as passed."""
         self._seen += 1
-        held = []
-        for one in self.shape.held_back(resource, size):
-            quick = one.test.quick
-            self._held[quick] += 1
-            if one.skips:
-                self._skipped[quick] += 1
-            else:
-                held.append(one)
+        held = self.shape.held_back(resource, size, self._skipped)
+        for one in held:
+            self._held[one.test.quick] += 1
         return held
 
     def rule(self, quick: FastPolicy, outcomes: Iterable[tuple[Check, OutcomeName]]) -> None:
@@ -119,7 +136,8 @@ class NamespaceCounts:
     def empty_into(self, tallies: Counter[TallyKey], matched: Counter[BindingKey], kind: Kind) -> None:
         """Add what was counted: outcomes, and the objects that each binding matched."""
         for quick in self.shape.quicks:
-            passed, skipped = self._seen - self._held[quick], self._skipped[quick]
+            skipped = self._skipped[quick]
+            passed = self._seen - self._held[quick] - skipped
             counts = [(check, OutcomeName.PASSED, passed) for check in quick.checks] if passed else []
             counts += [(check, OutcomeName.SKIPPED, skipped) for check in quick.checks] if skipped else []
             counts += [(check, name, number) for (one, check, name), number in self._others.items() if one is quick]
@@ -159,8 +177,13 @@ class FastPath:
     def _shape(self, namespace: str) -> NamespacePolicies:
         found = tuple(self.quick(number, namespace) for number in range(len(self._plan.policies)))
         if found not in self._shapes:
-            judged = (policy for quick, policy in zip(found, self._plan.policies, strict=True) if quick is None)
-            mutating = (policy for policy in self._plan.policies if policy[0].policy.mutations)
+            policies = [(*policy, quick) for policy, quick in zip(self._plan.policies, found, strict=True)]
+            judged = ((bound, original) for bound, original, quick in policies if quick is None)
+            mutating = (
+                MutatingPolicy(bound, original, quick)
+                for bound, original, quick in policies
+                if can_act(bound) and (quick is None or quick.bindings)
+            )
             self._shapes[found] = NamespacePolicies(
                 (quick for quick in found if quick and quick.bindings), judged, mutating
             )

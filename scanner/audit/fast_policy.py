@@ -14,6 +14,7 @@ from scanner.admission.cost_budget import Variables
 from scanner.admission.dispatch import BoundPolicy
 from scanner.admission.evaluate import uncounted
 from scanner.admission.request import Request, filtered_namespace, request_form
+from scanner.model.json import JsonObject
 from scanner.model.outcome import Check, CheckResult
 from scanner.model.policy import Binding, Invocation, Operation
 from scanner.model.resource import Kind, Resource
@@ -41,14 +42,10 @@ class PassTest(NamedTuple):
 
 
 class NotPassed(NamedTuple):
-    """A policy that an object does not simply pass, and what its expressions may name.
-
-    `skips`: only because a match condition is false, so that nothing is asked.
-    """
+    """A policy that an object does not simply pass, and what its expressions may name."""
 
     test: PassTest
     inputs: Inputs
-    skips: bool = False
 
 
 class _Skip:
@@ -97,6 +94,7 @@ class FastPolicy:
         self._paths = _outermost(path[1:] for path in read)
         self._ranges = tuple(sorted(compiled.cost_bounds.ranges)) if compiled.cost_bounds else ()
         self._answers: dict[tuple[object, ...], bool] = {}
+        self._tests: dict[int, PassTest] = {}
         self._reads_request = any(expression.reads("request") for expression in asked)
         self._messages_read_request = any(message.reads("request") for message in messages)
         self._user = world.user
@@ -123,16 +121,32 @@ class FastPolicy:
         self._conditions = tuple(_evaluating(expression) for _, expression in self._compiled.conditions)
         self._validations = tuple(_evaluating(expression) for _, expression, _ in self._compiled.validations)
         self._values = tuple(map(_evaluating, self._compiled.annotations))
+        self._tests.clear()
 
     def test(self, size: int) -> PassTest:
         """How to tell that an object passes whose JSON text has no more than so many bytes."""
         asked = (*self._validations, *self._mutations)
         is_one = len(asked) == 1 and not (self._compiled.variables or self._conditions or self._values)
-        holds: Passes = asked[0] if is_one else self._holds
+        several = self._holds if self._compiled.variables else self._all_hold
+        holds: Passes = asked[0] if is_one else several
         extent = cel.SizeBound(size / 2, float(size), size / 2)
         if self._fits(extent):
             return PassTest(holds, self, None)
         return PassTest(partial(self._is_small_and_holds, holds, extent), self, extent)
+
+    def leaves(self, resource: Resource, current: JsonObject, size: int) -> bool:
+        """Whether it is known to leave what others have made of an object as it is.
+
+        Neither that nor the object has a JSON text of more than so many bytes; what has to be measured is not known.
+        """
+        test = self._tests.get(size) or self._tests.setdefault(size, self.test(size))
+        if test.extent is not None:
+            return False
+        try:
+            answer = test.passes({**self.inputs(resource), "object": current})
+        except Exception:  # noqa: BLE001 - whatever it is, it is met again where it can be said
+            return False
+        return answer is True or answer is SKIPS
 
     def inputs(self, resource: Resource) -> Inputs:
         """What the expressions may name, but the variables; `request` is empty for those who do not read it."""
@@ -212,8 +226,6 @@ class FastPolicy:
         )
 
     def _holds(self, inputs: Inputs) -> object:
-        if not self._compiled.variables:
-            return self._all_hold(inputs)
         return self._all_hold({**inputs, "variables": Variables(self._compiled.variables, inputs)})
 
     def _all_hold(self, inputs: Inputs) -> object:

@@ -5,8 +5,9 @@ Objects are decoded, judged by every policy that may match them, and dropped; on
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -19,13 +20,13 @@ from scanner.admission.cost_budget import BudgetUse
 from scanner.admission.dispatch import BoundPolicy, InvocationResult, judge
 from scanner.audit import redact
 from scanner.audit.evidence import Evidence, evidence
-from scanner.audit.fast_path import FastPath, NamespaceCounts
+from scanner.audit.fast_path import FastPath, MutatingPolicy, NamespaceCounts
 from scanner.audit.fast_policy import NotPassed
 from scanner.audit.findings import denies, fingerprint
 from scanner.audit.items import decoded, item_fault, listed, may_have_long_numbers
 from scanner.audit.tally import counted_as, tally_key
 from scanner.errors import AuthorizerFailed, SchemaUnknown
-from scanner.model.json import Json, as_object
+from scanner.model.json import Json, JsonObject, as_object
 from scanner.model.outcome import (
     CheckResult,
     Errored,
@@ -40,7 +41,7 @@ from scanner.model.outcome import (
 from scanner.model.policy import BindingKey, PolicyKey
 from scanner.model.resource import Kind, Page, Resource, resource_of
 from scanner.model.scan import PageResult, TallyKey
-from scanner.policies.mutating.together import Together, invocations, together
+from scanner.policies.mutating.together import Together, together
 from scanner.policies.plan import KindPlan
 
 
@@ -134,7 +135,7 @@ class PageEvaluator:
         mesh.rule(quick, ((check_result.check, counted_as(check_result)) for check_result in check_results))
         return True
 
-    def _drift(self, resource: Resource, mutating: Sequence[tuple[BoundPolicy, Kind]], sheet: _PageTally) -> None:
+    def _drift(self, resource: Resource, mutating: Sequence[MutatingPolicy], sheet: _PageTally) -> None:
         """What mutating policies would change, each by itself and all of them together."""
         try:
             drifts = any(
@@ -233,19 +234,52 @@ class PageEvaluator:
         )
 
 
-def _joint(resource: Resource, mutating: Iterable[tuple[BoundPolicy, Kind]], sheet: _PageTally) -> Together | None:
+def _joint(resource: Resource, mutating: Sequence[MutatingPolicy], sheet: _PageTally) -> Together | None:
     """What all policies make of an object that some change: those that leave it alone may not, once others were there."""
+    changing: defaultdict[PolicyKey, list[InvocationResult]] = defaultdict(list)
+    for bound, invocation_result in sheet.changing:
+        changing[bound.policy.key].append(invocation_result)
     acting = [
-        (bound, invocation_result)
-        for bound, original in mutating
-        for invocation_result in invocations(bound, resource, original, sheet.world)
+        (it.bound, invocation_result)
+        for it in mutating
+        for invocation_result in changing.get(it.bound.policy.key) or it.invocations(resource, sheet.world)
     ]
-    judged = sheet.held | {bound.policy.key for bound, _ in sheet.changing}
     try:
-        found = together(acting, {bound.policy.key for bound, _ in acting} - judged)
+        found = together(acting, _Resting(resource, mutating, sheet.held | changing.keys()))
     except (SchemaUnknown, AuthorizerFailed):
         return None
     return found and redact.joint(found, acting)
+
+
+class _Resting:
+    """Which policies leave an object as it is: as it is stored, those but the `judged`; as others have made it, the quick tell."""
+
+    def __init__(self, resource: Resource, mutating: Sequence[MutatingPolicy], judged: AbstractSet[PolicyKey]) -> None:
+        self._resource, self._judged = resource, judged
+        self._quicks = {it.bound.policy.key: it.quick for it in mutating}
+        self._sizes: dict[int, int] = {}
+
+    def __call__(self, bound: BoundPolicy, body: JsonObject) -> bool:
+        key, resource = bound.policy.key, self._resource
+        if body is resource.body:
+            return key not in self._judged
+        quick = self._quicks[key]
+        return quick is not None and quick.leaves(resource, body, self._size(body))
+
+    def _size(self, body: JsonObject) -> int:
+        """The power of two above the sizes of both objects."""
+        if id(body) not in self._sizes:
+            size = max(_size_of(body), _size_of(self._resource.body))
+            self._sizes[id(body)] = 1 << size.bit_length()
+        return self._sizes[id(body)]
+
+
+def _size_of(body: JsonObject) -> int:
+    """The bytes of an object as JSON; more than there can be, when it is none that can be written."""
+    try:
+        return len(orjson.dumps(body))
+    except TypeError:
+        return sys.maxsize
 
 
 class _PageTally:

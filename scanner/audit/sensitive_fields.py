@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import TypeAlias
 
 from scanner.model.json import Json
@@ -28,8 +29,12 @@ _SPELLED_OUT = (
     re.compile(r"(?P<kept>-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL),
 )
 _DATA = ("data", "stringData")
+_TELLING = frozenset({LAST_APPLIED, *_DATA, "value"})
 _VARIABLES = ("env", "httpHeaders")
 _MOST_LOOKED_AT = 100_000
+_NAMES = 4096
+# A dict is found to be one faster than it is found to be a mapping.
+_MAPPINGS = (dict, Mapping)
 
 
 def is_sensitive(container: object, key: object, trail: Trail | None) -> bool:
@@ -37,7 +42,7 @@ def is_sensitive(container: object, key: object, trail: Trail | None) -> bool:
 
     Without a trail it is not known where the list or map stands: then its shape must do.
     """
-    if not isinstance(container, Mapping) or not isinstance(key, str):
+    if not is_telling(key) or not isinstance(container, _MAPPINGS) or not isinstance(key, str):
         return False
     if key == LAST_APPLIED or key == "stringData":  # noqa: PLR1714 - two reasons
         return True
@@ -48,6 +53,13 @@ def is_sensitive(container: object, key: object, trail: Trail | None) -> bool:
     return says_secret(key) and isinstance(container.get(key), str)
 
 
+@lru_cache(maxsize=_NAMES)
+def is_telling(key: object) -> bool:
+    """Whether what is under a key may be sensitive: under any other it never is."""
+    return isinstance(key, str) and (key in _TELLING or says_secret(key))
+
+
+@lru_cache(maxsize=_NAMES)
 def says_secret(name: str) -> bool:
     """Whether a name ends as those of passwords and tokens do."""
     return _NAME.search(name) is not None
@@ -84,6 +96,6 @@ def anything_sensitive(value: Json, trail: Trail) -> bool:
 
 def items(value: Json) -> Iterable[tuple[str | int, Json]]:
     """The parts of a list or map by index or key; of anything else none."""
-    if isinstance(value, Mapping):
+    if isinstance(value, _MAPPINGS):
         return value.items()
     return enumerate(value) if isinstance(value, Sequence) and not isinstance(value, str) else ()

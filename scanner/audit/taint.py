@@ -14,7 +14,7 @@ from typing import TypeAlias
 from scanner import cel
 from scanner.admission.compiled import CompiledPolicy, Expression
 from scanner.admission.dispatch import InvocationResult
-from scanner.audit.sensitive_fields import Trail, anything_sensitive, is_sensitive, items
+from scanner.audit.sensitive_fields import Trail, anything_sensitive, is_sensitive, is_telling, items
 from scanner.model.json import Json
 
 Documents: TypeAlias = "Mapping[str, Json]"
@@ -22,6 +22,7 @@ _Path: TypeAlias = "tuple[str, ...]"
 _EVERYTHING = frozenset({("object",), ("params",), ("namespaceObject",)})
 _TOO_MUCH = cel.Flow(frozenset(), _EVERYTHING)
 _REMEMBERED = 2048
+_DOCUMENTS = 4
 # Shorter values of the environment are no secrets: they say how things are set.
 _SHORTEST_ENV = 6
 
@@ -128,16 +129,36 @@ def _leads_to_secret(value: Json, steps: _Path, trail: Trail) -> bool:
 
 def carried_texts(documents: Documents) -> frozenset[str]:
     """The texts at all places that are sensitive: what is handed on as it stands can be recognised by them."""
-    different = {id(one): one for one in documents.values()}
-    return frozenset(text for one in different.values() for text in _texts(one))
+    different = {id(one): one for one in documents.values() if one is not None}
+    return frozenset().union(*map(_CARRIED.of, different.values()))
+
+
+class _Carried:
+    """The sensitive texts of the latest documents: several findings are about one object, many about one namespace."""
+
+    def __init__(self) -> None:
+        self._known: list[tuple[Json, frozenset[str]]] = []
+
+    def of(self, document: Json) -> frozenset[str]:
+        found = next((texts for one, texts in self._known if one is document), None)
+        if found is None:
+            found = frozenset(_texts(document))
+            self._known = [(document, found), *self._known[: _DOCUMENTS - 1]]
+        return found
+
+
+_CARRIED = _Carried()
 
 
 def _texts(document: Json) -> Iterator[str]:
     waiting: list[tuple[Json, Trail, bool]] = [(document, (), False)]
     while waiting:
         value, trail, hidden = waiting.pop()
-        if isinstance(value, str):
-            if hidden and (trail[-3:-2] != ("env",) or len(value) >= _SHORTEST_ENV):
-                yield value
-            continue
-        waiting += [(item, (*trail, key), hidden or is_sensitive(value, key, trail)) for key, item in items(value)]
+        is_variable = trail[-2:-1] == ("env",)
+        for key, item in items(value):
+            hides = hidden or (is_telling(key) and is_sensitive(value, key, trail))
+            if not isinstance(item, str):
+                if item and not isinstance(item, int | float):
+                    waiting.append((item, (*trail, key), hides))
+            elif hides and not (is_variable and len(item) < _SHORTEST_ENV):
+                yield item

@@ -30,15 +30,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     code = _run(arguments)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
-    from scanner.cli.output import flush_streams  # noqa: PLC0415 - nothing is imported before it is needed
+    from scanner.cli.output import flush_streams
 
     flush_streams()
     sys.exit(code)
 
 
 def _run(arguments: Sequence[str] | None) -> int:
-    from scanner.cli.application import application  # noqa: PLC0415 - nothing is imported before it is needed
-    from scanner.errors import AssayError  # noqa: PLC0415
+    from scanner.cli.application import application
+    from scanner.errors import AssayError
 
     name = Path(sys.argv[0]).name
     try:
@@ -65,7 +65,7 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 
 def _interrupted(error: BaseException) -> int:
     """The exit code of a command that a signal has ended: its own, if it was exiting already."""
-    from typer import Exit  # noqa: PLC0415 - as above
+    from typer import Exit
 
     ended: BaseException | None = error
     while ended is not None:

@@ -113,7 +113,7 @@ class Connection:
 
     def cluster(self) -> LiveCluster:
         """The cluster, before any request. Raises ClusterError without credentials, UsageError for invalid durations."""
-        from scanner.cluster.live import LiveCluster  # noqa: PLC0415 - nothing is imported before it is needed
+        from scanner.cluster.live import LiveCluster
 
         return LiveCluster(
             kubeconfig=self.kubeconfig,

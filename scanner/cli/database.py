@@ -37,22 +37,22 @@ def address(url: str) -> str:
     """The URL or path of the database to use."""
     if url:
         return url
-    from platformdirs import user_data_path  # noqa: PLC0415 - nothing is imported before it is needed
+    from platformdirs import user_data_path
 
     return str(user_data_path("assay", appauthor=False) / "assay.db")
 
 
 def store_at(url: str) -> SqlStore:
     """The store to write to; a missing database is created. Raises StoreError when it cannot be opened."""
-    from scanner.store import open_store  # noqa: PLC0415 - nothing is imported before it is needed
+    from scanner.store import open_store
 
     return open_store(address(url))
 
 
 def reader_at(url: str) -> SqlReader:
     """The store to read from. Raises UsageError when the file does not exist."""
-    from scanner.store import open_reader  # noqa: PLC0415 - nothing is imported before it is needed
-    from scanner.store.address import address_of  # noqa: PLC0415
+    from scanner.store import open_reader
+    from scanner.store.address import address_of
 
     path = address_of(address(url)).path
     if path is not None and not path.exists():

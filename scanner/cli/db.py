@@ -19,8 +19,8 @@ def _root() -> None:
 @application.command()
 def upgrade(db: DbOption = "") -> None:
     """Upgrade the database to this version of Assay."""
-    from scanner.store import upgrade as run  # noqa: PLC0415 - nothing is imported before it is needed
-    from scanner.store.address import address_of  # noqa: PLC0415
+    from scanner.store import upgrade as run
+    from scanner.store.address import address_of
 
     url = address(db)
     changed = run(url)

@@ -40,7 +40,7 @@ def command(
     ] = False,
 ) -> None:
     """Explain what a policy checks and what it found, or what a finding means."""
-    from scanner.cli import terminal  # noqa: PLC0415 - nothing is imported before it is needed
+    from scanner.cli import terminal
 
     with reader_at(db) as store:
         terminal.text(_lines(store, subject, cluster_name or None, python=python))
@@ -63,7 +63,7 @@ def _lines(store: SqlReader, subject: str, cluster: str | None, *, python: bool)
 
 
 def _policy(policy_record: PolicyRecord, record: ScanRecord) -> Iterator[str]:
-    from scanner.report.words import plural  # noqa: PLC0415 - nothing is imported before it is needed
+    from scanner.report.words import plural
 
     policy = policy_record.policy
     yield f"{policy.language} {policy.name}  (from {policy.source}, failurePolicy {policy.failure_policy})"
@@ -90,7 +90,7 @@ def _policy(policy_record: PolicyRecord, record: ScanRecord) -> Iterator[str]:
 
 def _python(policy: Policy, rules: Minor) -> Iterator[str]:
     """The Python that evaluates most objects; where it raises, the exact evaluator decides."""
-    from scanner.policies.language import compiled  # noqa: PLC0415 - nothing is imported before it is needed
+    from scanner.policies.language import compiled
 
     for place, expression in compiled(policy, rules).expressions():
         yield f"# {place}"
@@ -103,8 +103,8 @@ def _python(policy: Policy, rules: Minor) -> Iterator[str]:
 
 
 def _outlined(program: Program) -> Iterator[str]:
-    from scanner.cel import outline  # noqa: PLC0415 - nothing is imported before it is needed
-    from scanner.report.words import cut  # noqa: PLC0415 - nothing is imported before it is needed
+    from scanner.cel import outline
+    from scanner.report.words import cut
 
     reads = ", ".join(".".join(path) for path in sorted(program.reads))
     yield f"# reads {reads or 'nothing'}"
@@ -145,7 +145,7 @@ def _validation(index: int, validation: Validation) -> Iterator[str]:
 
 def _auditability(policy_record: PolicyRecord) -> Iterator[str]:
     """How far an audit can predict admission, and what each auditability class means."""
-    from scanner.report import words  # noqa: PLC0415 - nothing is imported before it is needed
+    from scanner.report import words
 
     reading = policy_record.reading
     yield f"Auditability: {words.auditability(reading.classes)}{f': {reading.reason}' if reading.reason else ''}"
@@ -162,7 +162,7 @@ def _bindings(policy_record: PolicyRecord) -> Iterator[str]:
 
 
 def _binding(binding: Binding) -> str:
-    from scanner.report.words import param_ref  # noqa: PLC0415 - nothing is imported before it is needed
+    from scanner.report.words import param_ref
 
     assumed = " (added by --assume-bound)" if binding.assumed else ""
     params = f", params: {param_ref(binding.param_ref)}" if binding.param_ref else ""
@@ -171,8 +171,8 @@ def _binding(binding: Binding) -> str:
 
 
 def _finding(explained: ExplainedFinding) -> Iterator[str]:
-    from scanner.report.evidence import evidence_lines  # noqa: PLC0415 - nothing is imported before it is needed
-    from scanner.report.words import object_name, param_name  # noqa: PLC0415 - nothing is imported before it is needed
+    from scanner.report.evidence import evidence_lines
+    from scanner.report.words import object_name, param_name
 
     stored = explained.stored
     finding = stored.finding
@@ -207,7 +207,7 @@ def _finding(explained: ExplainedFinding) -> Iterator[str]:
 
 def _limits(explained: ExplainedFinding) -> Iterator[str]:
     """How far the finding predicts admission, where its check is not fully auditable."""
-    from scanner.report import words  # noqa: PLC0415 - nothing is imported before it is needed
+    from scanner.report import words
 
     user = explained.scan.requester.username or "the user that scanned"
     for auditability in explained.reading.of(explained.stored.finding.check):

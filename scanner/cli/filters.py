@@ -30,8 +30,8 @@ _FORMS = "write default, none, filters such as [Pod,kube-*,*], or the NAMESPACE/
 
 def kyverno_configuration(values: list[str]) -> KyvernoConfiguration:
     """Kyverno's configuration as the flag gives it. Raises UsageError for values that are invalid or exclude each other."""
-    from scanner.policies.kyverno.configuration import DEFAULT, NOTHING, Configuration, is_filters, parse_filters  # noqa: PLC0415 - nothing is imported before it is needed
-    from scanner.scan.options import KyvernoConfiguration  # noqa: PLC0415
+    from scanner.policies.kyverno.configuration import DEFAULT, NOTHING, Configuration, is_filters, parse_filters
+    from scanner.scan.options import KyvernoConfiguration
 
     if not values:
         return KyvernoConfiguration()

@@ -35,7 +35,7 @@ def _assumed(record: ScanRecord) -> frozenset[BindingKey]:
 
 
 def _fails(record: ScanRecord, gate: FailOn) -> bool:
-    from scanner.model.scan import OutcomeName  # noqa: PLC0415 - nothing is imported before it is needed
+    from scanner.model.scan import OutcomeName
 
     match gate:
         case FailOn.DRIFT:

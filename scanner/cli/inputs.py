@@ -20,8 +20,8 @@ _STDIN = Path("-")
 
 def policy_files(paths: Sequence[Path]) -> tuple[tuple[Manifest, ...], tuple[Gap, ...]]:
     """The documents of the policy files, and a gap for each that cannot be read. Raises UsageError for missing paths."""
-    from scanner.cluster.manifests import read_documents  # noqa: PLC0415 - nothing is imported before it is needed
-    from scanner.scan.documents import Manifest  # noqa: PLC0415
+    from scanner.cluster.manifests import read_documents
+    from scanner.scan.documents import Manifest
 
     read = [read_documents(path) for path in paths]
     manifests = tuple(Manifest(document.source, document.body) for documents, _ in read for document in documents)
@@ -30,7 +30,7 @@ def policy_files(paths: Sequence[Path]) -> tuple[tuple[Manifest, ...], tuple[Gap
 
 def files_as_cluster(paths: Sequence[Path], scope: Scope, name: str, kubernetes_version: str) -> SnapshotCluster:
     """The cluster that manifests stand for. Raises UsageError for missing paths and for empty namespaces."""
-    from scanner.cluster.files import SnapshotCluster  # noqa: PLC0415 - nothing is imported before it is needed
+    from scanner.cluster.files import SnapshotCluster
 
     default = scope.namespaces[0] if len(scope.namespaces) == 1 else "default"
     cluster = SnapshotCluster(paths, default_namespace=default, name=name, kubernetes_version=kubernetes_version)
@@ -40,7 +40,7 @@ def files_as_cluster(paths: Sequence[Path], scope: Scope, name: str, kubernetes_
 
 def policies_among(cluster: SnapshotCluster) -> tuple[Manifest, ...]:
     """The policies and bindings among a cluster's manifests."""
-    from scanner.scan.documents import Manifest, is_policy  # noqa: PLC0415 - nothing is imported before it is needed
+    from scanner.scan.documents import Manifest, is_policy
 
     return tuple(Manifest(document.source, document.body) for document in cluster.documents if is_policy(document.body))
 

@@ -56,10 +56,10 @@ def second_opinion(engine: SecondEngine | None, percent: float | None) -> Iterat
     if engine is None:
         yield None
         return
-    from importlib.metadata import version  # noqa: PLC0415 - nothing is imported before it is needed
+    from importlib.metadata import version
 
-    from scanner.opinion.comparison import Comparison  # noqa: PLC0415
-    from scanner.opinion.process import Process  # noqa: PLC0415
+    from scanner.opinion.comparison import Comparison
+    from scanner.opinion.process import Process
 
     with Process() as process:
         yield Comparison(process, f"{engine.value} {version(engine.value)}", PERCENT if percent is None else percent)

@@ -19,7 +19,7 @@ _NO_POLICIES = (
 
 def command(db: DbOption = "", cluster_name: ClusterNameOption = "") -> None:
     """List the policies of the last scan with their auditability, bindings and number of matched objects."""
-    from scanner.report.words import auditability  # noqa: PLC0415 - nothing is imported before it is needed
+    from scanner.report.words import auditability
 
     with reader_at(db) as store:
         record = store.record(store.find_scan("last", cluster_name or None).id)

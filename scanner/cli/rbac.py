@@ -84,10 +84,10 @@ def generate(
     as_groups: AsGroupsOption = None,
 ) -> None:
     """Print the roles that a scan needs, for exactly the kinds, params and namespaces of the bound policies."""
-    import yaml  # noqa: PLC0415 - nothing is imported before it is needed
+    import yaml
 
-    from scanner.cli.terminal import text  # noqa: PLC0415
-    from scanner.cluster.rights import roles  # noqa: PLC0415
+    from scanner.cli.terminal import text
+    from scanner.cluster.rights import roles
 
     cluster = _connected(kubeconfig, context, as_user, as_groups)
     needs = _needs(
@@ -119,9 +119,9 @@ def _needs(
     *,
     cluster_policies: bool,
 ) -> Needs:
-    from scanner.cli.inputs import policy_files  # noqa: PLC0415 - nothing is imported before it is needed
-    from scanner.rbac import needs  # noqa: PLC0415
-    from scanner.scan.options import Options  # noqa: PLC0415
+    from scanner.cli.inputs import policy_files
+    from scanner.rbac import needs
+    from scanner.scan.options import Options
 
     scope = scope_of(namespaces=namespaces, skip_kinds=skip_kinds)
     manifests, gaps = policy_files(files)
@@ -131,7 +131,7 @@ def _needs(
 
 
 def _print_table(answered: list[tuple[Need, bool]]) -> None:
-    from scanner.cli.terminal import table, text  # noqa: PLC0415 - nothing is imported before it is needed
+    from scanner.cli.terminal import table, text
 
     table(
         ("ALLOWED", "VERB", "RESOURCE", "WHERE", "NEEDED FOR"),
@@ -148,9 +148,9 @@ def _print_table(answered: list[tuple[Need, bool]]) -> None:
 
 
 def _print_json(answered: list[tuple[Need, bool]], needs: Needs, *, complete: bool) -> None:
-    import orjson  # noqa: PLC0415 - nothing is imported before it is needed
+    import orjson
 
-    from scanner.cli.terminal import text  # noqa: PLC0415
+    from scanner.cli.terminal import text
 
     rights = [
         {

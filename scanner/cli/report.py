@@ -22,7 +22,7 @@ def command(
     cluster_name: ClusterNameOption = "",
 ) -> None:
     """Render the report of a stored scan again, without the cluster."""
-    from scanner.cli.render import to_folders, to_stdout  # noqa: PLC0415 - nothing is imported before it is needed
+    from scanner.cli.render import to_folders, to_stdout
 
     with reader_at(db) as store:
         record = store.record(store.find_scan(scan, cluster_name or None).id)

@@ -251,7 +251,7 @@ def command(
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Print every page of a list on stderr.")] = False,
 ) -> None:
     """Evaluate every object against every bound policy, store the results and print a report."""
-    from scanner.cluster.labels import parse_selector  # noqa: PLC0415 - nothing is imported before it is needed
+    from scanner.cluster.labels import parse_selector
 
     connection = Connection(
         kubeconfig=kubeconfig,
@@ -321,7 +321,7 @@ def command(
 
 def _exit_code(record: ScanRecord, min_coverage: float) -> int:
     """0 for a complete scan. --min-coverage accepts kinds that were not listed, and no other gap."""
-    from scanner.report.coverage import beyond_kinds, percent_listed  # noqa: PLC0415 - imported when it is needed
+    from scanner.report.coverage import beyond_kinds, percent_listed
 
     if record.scan.state is ScanState.COMPLETE:
         return 0
@@ -345,8 +345,8 @@ def _options(
     kyverno_filters: list[str],
     network: Network | None,
 ) -> Options:
-    from scanner.cluster.yaml import load  # noqa: PLC0415 - nothing is imported before it is needed
-    from scanner.scan.options import Options  # noqa: PLC0415
+    from scanner.cluster.yaml import load
+    from scanner.scan.options import Options
 
     manifests, gaps = policy_files(files)
     return Options(
@@ -364,15 +364,15 @@ def _options(
 
 
 def _network(allowed: list[str]) -> Network:
-    from scanner.cluster.destinations import destinations  # noqa: PLC0415 - nothing is imported before it is needed
-    from scanner.cluster.http_client import HttpClient  # noqa: PLC0415
+    from scanner.cluster.destinations import destinations
+    from scanner.cluster.http_client import HttpClient
 
     return HttpClient(destinations(allowed))
 
 
 def _from_files(source: list[Path], options: Options, name: str, version: str) -> tuple[Cluster, Options]:
     """The cluster that the files stand for, and the options with the policies among the files."""
-    from dataclasses import replace  # noqa: PLC0415 - nothing is imported before it is needed
+    from dataclasses import replace
 
     cluster = files_as_cluster(source, options.scope, name, version)
     embedded = policies_among(cluster) if options.cluster_policies else ()
@@ -387,8 +387,8 @@ def _run(
     workers: int | None,
     comparison: Comparison | None,
 ) -> Scan:
-    from scanner.scan.run import run  # noqa: PLC0415 - nothing is imported before it is needed
-    from scanner.scan.workers import LITTLE, cores, return_freed_memory  # noqa: PLC0415
+    from scanner.scan.run import run
+    from scanner.scan.workers import LITTLE, cores, return_freed_memory
 
     return_freed_memory()
     identity = cluster.identity()
@@ -412,7 +412,7 @@ def _run(
 
 
 def _print_report(record: ScanRecord, output: str, folders: Folders, progress: Progress, code: int) -> None:
-    from scanner.cli.render import to_folders, to_stdout  # noqa: PLC0415 - nothing is imported before it is needed
+    from scanner.cli.render import to_folders, to_stdout
 
     scan = record.scan
     if output != DEFAULT:

@@ -66,7 +66,7 @@ ExtraOption = Annotated[
 
 def requester(user: str, groups: list[str] | None, uid: str, extra: list[str] | None) -> UserInfo | None:
     """The user of the simulated requests, or None for the user that scans. Raises UsageError for details without a user."""
-    from scanner.model.requester import named  # noqa: PLC0415 - nothing is imported before it is needed
+    from scanner.model.requester import named
 
     given = {"--as-user-group": groups, "--as-user-uid": uid, "--as-user-extra": extra}
     if not user:

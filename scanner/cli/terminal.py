@@ -9,7 +9,7 @@ from scanner.cli.output import standard_output
 
 def visible(line: str, *, lines: bool = False) -> str:
     """Text with control characters as escapes; see `scanner.report.words`."""
-    from scanner.report import words  # noqa: PLC0415 - nothing is imported before it is needed
+    from scanner.report import words
 
     return words.visible(line, lines=lines)
 

@@ -28,7 +28,7 @@ def command(
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Also print results that are as expected.")] = False,
 ) -> None:
     """Run policy test suites and print every result that differs from the expected one."""
-    from scanner.cluster.suites import read_suites  # noqa: PLC0415 - nothing is imported before it is needed
+    from scanner.cluster.suites import read_suites
 
     suites = [suite for path in paths for suite in read_suites(path)]
     right = wrong = 0
@@ -45,10 +45,10 @@ def command(
 
 
 def _checked(suite: Suite) -> Iterator[Checked]:
-    from scanner.cluster.definitions import builtin_kinds  # noqa: PLC0415 - nothing is imported before it is needed
-    from scanner.cluster.schemas import KnownSchemas, builtin_schemas  # noqa: PLC0415
-    from scanner.cluster.yaml import load  # noqa: PLC0415
-    from scanner.suite import check  # noqa: PLC0415
+    from scanner.cluster.definitions import builtin_kinds
+    from scanner.cluster.schemas import KnownSchemas, builtin_schemas
+    from scanner.cluster.yaml import load
+    from scanner.suite import check
 
     yield from check(suite, builtin_kinds(), KnownSchemas(builtin_schemas()), datetime.now(UTC), load)
 

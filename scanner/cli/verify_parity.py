@@ -67,9 +67,9 @@ def command(
 
 
 def _verified(cluster: LiveCluster, scope: Scope, sample: int, seed: int, progress: Progress) -> Parity:
-    from scanner.parity import verify  # noqa: PLC0415 - nothing is imported before it is needed
-    from scanner.scan.options import Options  # noqa: PLC0415
-    from scanner.scan.prepare import prepare  # noqa: PLC0415
+    from scanner.parity import verify
+    from scanner.scan.options import Options
+    from scanner.scan.prepare import prepare
 
     prepared = prepare(cluster, Options(scope=scope), datetime.now(UTC))
     progress.say(f"Writing up to {sample:,} objects of {prepared.cluster.name} as dry runs, which change nothing")
@@ -77,9 +77,9 @@ def _verified(cluster: LiveCluster, scope: Scope, sample: int, seed: int, progre
 
 
 def _print_parity(parity: Parity, output: Form) -> None:
-    from scanner.cli.output import standard_output  # noqa: PLC0415 - nothing is imported before it is needed
-    from scanner.cli.terminal import text  # noqa: PLC0415
-    from scanner.report.parity import json_of, lines_of  # noqa: PLC0415
+    from scanner.cli.output import standard_output
+    from scanner.cli.terminal import text
+    from scanner.report.parity import json_of, lines_of
 
     if output is Form.TABLE:
         text(lines_of(parity))

@@ -76,7 +76,7 @@ def load_credentials(kubeconfig: str, context: str) -> Credentials:
 
 def _official_client() -> tuple[Any, Any]:
     """The client's modules `client` and `config`, without types; imported when needed, because that takes a second."""
-    from kubernetes import client, config  # noqa: PLC0415
+    from kubernetes import client, config
 
     return client, config
 
@@ -168,8 +168,8 @@ def _overheard() -> Iterator[list[str]]:
 @contextmanager
 def _trouble_with(what: str) -> Iterator[None]:
     """Raise the various errors that the client raises on invalid input as ClusterError."""
-    import yaml  # noqa: PLC0415 - the client's own parser, for its errors
-    from kubernetes.config import ConfigException  # noqa: PLC0415
+    import yaml  # the client's own parser, for its errors
+    from kubernetes.config import ConfigException
 
     odd = (ConfigException, yaml.YAMLError, OSError, KeyError, TypeError, AttributeError, ValueError)
     try:

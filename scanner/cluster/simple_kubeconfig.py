@@ -105,7 +105,7 @@ def _rereading(token: Path, clock: Callable[[], float] = time.monotonic) -> Call
 
 
 def _loaded(path: Path) -> JsonObject:
-    import yaml  # noqa: PLC0415 - the official client's own parser, imported when it is needed
+    import yaml  # the official client's own parser, imported when it is needed
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:

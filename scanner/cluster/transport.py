@@ -100,7 +100,7 @@ def _proxy(credentials: Credentials) -> str:
     proxy = str(configuration.proxy or "")
     if not proxy or credentials.own_proxy:
         return proxy
-    from kubernetes.client.rest import should_bypass_proxies  # noqa: PLC0415 - half a second, only needed here
+    from kubernetes.client.rest import should_bypass_proxies  # half a second, only needed here
 
     if _host(str(configuration.host)) in _LOOPBACK or should_bypass_proxies(
         configuration.host, configuration.no_proxy or ""
@@ -111,7 +111,7 @@ def _proxy(credentials: Credentials) -> str:
 
 def _socks(proxy: str, settings: dict[str, Any]) -> urllib3.PoolManager:
     try:
-        from urllib3.contrib.socks import SOCKSProxyManager  # noqa: PLC0415 - needs PySocks, which few have
+        from urllib3.contrib.socks import SOCKSProxyManager  # needs PySocks, which few have
     except ImportError as error:
         raise ClusterError(
             f"the proxy {without_password(proxy)} needs PySocks: install it with `pip install PySocks`"

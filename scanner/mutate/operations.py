@@ -234,10 +234,13 @@ def _same(actual: Node, expected: Node) -> bool:
 
 def same(left: object, right: object) -> bool:
     """Whether two JSON values are equal; true is not 1, while 1 is 1.0."""
-    if left is right:
-        return True
+    return left is right or (left == right and _is_alike(left, right))
+
+
+def _is_alike(left: object, right: object) -> bool:
+    """Whether two values that Python takes for equal have truths in the same places."""
     if isinstance(left, dict) and isinstance(right, dict):
-        return left.keys() == right.keys() and all(same(value, right[key]) for key, value in left.items())
+        return all(value is (other := right[key]) or _is_alike(value, other) for key, value in left.items())
     if isinstance(left, list) and isinstance(right, list):
-        return len(left) == len(right) and all(map(same, left, right))
-    return isinstance(left, bool) is isinstance(right, bool) and left == right
+        return all(map(_is_alike, left, right))
+    return isinstance(left, bool) is isinstance(right, bool)

@@ -127,6 +127,9 @@ def _holds_members(schema: Schema, ref: Json, live: object, members: dict[str, o
         if type(one) is str:
             if one != known or not (below == "s" or _is_scalar(schema, below, one)):
                 return False
+        elif one.__class__ is bool and below == "b":
+            if one is not known:
+                return False
         elif not _holds(schema, below, known, value=one, path=f"{path}.{name}"):
             return False
     return True

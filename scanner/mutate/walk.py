@@ -8,27 +8,80 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from operator import is_
+from typing import NamedTuple, TypeAlias
 
 from scanner.model.json import EMPTY, Json, JsonObject, as_list, as_object
-from scanner.mutate.schema import Atom, Schema
+from scanner.mutate.schema import MapType, Schema
 
 Rule: TypeAlias = Callable[[JsonObject], JsonObject]
 Rules: TypeAlias = Mapping[str, Rule]
 
 
-_REMEMBERED = 4096
+_REMEMBERED = 1024
+
+
+class _Type(NamedTuple):
+    """What rules concern in a value of a type: itself, and the members and elements that a walk has to visit.
+
+    A field that no rule concerns has no entry, or None where members of other names are visited.
+    """
+
+    rule: Rule | None
+    fields: Mapping[str, Json]
+    others: Json
+    element: Json
+
+
+_UNCONCERNED = _Type(None, {}, None, None)
 
 
 class _Known:
     """What is known of the types of a schema: which of them hold none with a rule at any depth, and what became of parts."""
 
-    __slots__ = ("concerned", "parts", "types")
+    __slots__ = ("_concerned", "_inline", "_numbered", "_rules", "_schema", "parts", "types")
 
-    def __init__(self, types: Sequence[Json]) -> None:
-        self.types = types
-        self.concerned: dict[int, bool] = {}
+    def __init__(self, rules: Rules, schema: Schema) -> None:
+        self.types = schema.types
+        self._rules, self._schema = rules, schema
+        self._concerned: dict[int, bool] = {}
+        self._numbered: dict[int, _Type] = {}
+        self._inline: dict[int, _Type] = {}
         self.parts: dict[tuple[int, int], tuple[JsonObject, Json]] = {}
+
+    def type_of(self, ref: Json) -> _Type:
+        """The type of a reference; of one that stands in the schema, its place in memory tells it from others."""
+        if type(ref) is int:
+            return self._numbered.get(ref) or self._numbered.setdefault(ref, self._made(ref))
+        if isinstance(ref, str):
+            return _UNCONCERNED
+        return self._inline.get(id(ref)) or self._inline.setdefault(id(ref), self._made(ref))
+
+    def _made(self, ref: Json) -> _Type:
+        if not self._is_concerned(ref):
+            return _UNCONCERNED
+        atom = self._schema.resolve(ref)
+        members = atom.map or _NO_MEMBERS
+        others = self._concern(members.element)
+        fields = {name: self._concern(one) for name, one in members.fields.items()}
+        visited = fields if others is not None else {name: one for name, one in fields.items() if one is not None}
+        element = self._concern(atom.list.element) if atom.list else None
+        return _Type(self._rules.get(atom.name), visited, others, element)
+
+    def _concern(self, ref: Json) -> Json:
+        """A reference, None when no rule concerns what it leads to."""
+        return ref if self._is_concerned(ref) else None
+
+    def _is_concerned(self, ref: Json) -> bool:
+        if type(ref) is not int:
+            return any(map(self._is_concerned, _inside(ref)))
+        if ref not in self._concerned:
+            names = (self._schema.names[one] for one in _reached(self.types, ref))
+            self._concerned[ref] = any(name in self._rules for name in names)
+        return self._concerned[ref]
+
+
+_NO_MEMBERS = MapType()
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,70 +93,63 @@ class RuleSet:
 
     def applied(self, schema: Schema, document: JsonObject) -> JsonObject:
         """A document with the rules of its types applied; itself when they change nothing."""
-        found = _Walk(self.rules, schema, self._of(schema.types)).value(schema.root, document)
+        found = _Walk(self._of(schema)).value(schema.root, document)
         return found if isinstance(found, Mapping) else document
 
-    def _of(self, types: Sequence[Json]) -> _Known:
+    def _of(self, schema: Schema) -> _Known:
         """What is known of the types of a schema, which many schemas share."""
-        known = self._known.get(id(types))
-        if known is None or known.types is not types:
-            known = self._known[id(types)] = _Known(types)
+        known = self._known.get(id(schema.types))
+        if known is None or known.types is not schema.types:
+            known = self._known[id(schema.types)] = _Known(self.rules, schema)
         if len(known.parts) > _REMEMBERED:
             known.parts.clear()
         return known
 
 
-@dataclass(frozen=True, slots=True)
 class _Walk:
-    rules: Rules
-    schema: Schema
-    known: _Known
+    __slots__ = ("_known", "_parts")
+
+    def __init__(self, known: _Known) -> None:
+        self._known, self._parts = known, known.parts
 
     def value(self, ref: Json, value: Json) -> Json:
-        if isinstance(ref, str) or (isinstance(ref, int) and not self._is_concerned(ref)):
+        if not isinstance(value, dict | list):
             return value
-        if isinstance(value, dict):
-            return self._part(ref, value) if isinstance(ref, int) else self._object(self.schema.resolve(ref), value)
-        return self._list(self.schema.resolve(ref), value) if isinstance(value, list) else value
+        of = self._known.type_of(ref)
+        if isinstance(value, list):
+            return value if of.element is None else self._list(of.element, value)
+        if of.rule is None and of.others is None and of.fields.keys().isdisjoint(value):
+            return value
+        return self._part(ref, of, value) if type(ref) is int else self._object(of, value)
 
-    def _part(self, number: int, value: JsonObject) -> Json:
+    def _part(self, number: int, of: _Type, value: JsonObject) -> Json:
         key = (number, id(value))
-        known = self.known.parts.get(key)
+        known = self._parts.get(key)
         if known is not None and known[0] is value:
             return known[1]
-        found = self._object(self.schema.resolve(number), value)
-        self.known.parts[key] = value, found
-        if isinstance(found, dict) and found is not value:
+        found = self._object(of, value)
+        self._parts[key] = value, found
+        if found is not value and isinstance(found, dict):
             # Rules come to an end: what they have made of a struct they leave as it is.
-            self.known.parts[number, id(found)] = found, found
+            self._parts[number, id(found)] = found, found
         return found
 
-    def _object(self, atom: Atom, value: JsonObject) -> JsonObject:
-        rule = self.rules.get(atom.name)
+    def _object(self, of: _Type, value: JsonObject) -> JsonObject:
+        rule, fields, others, _ = of
         found = rule(value) if rule else value
-        if atom.map is None:
-            return found
-        changed = {}
-        for name, one in found.items():
-            if isinstance(one, dict | list):
-                ref = atom.map.of(name)
-                after = one if ref is None else self.value(ref, one)
+        visited = fields if others is None else {**dict.fromkeys(found, others), **fields}
+        changed: dict[str, Json] = {}
+        for name, ref in visited.items():
+            if ref is not None and name in found:
+                one = found[name]
+                after = self.value(ref, one)
                 if after is not one:
                     changed[name] = after
         return {**found, **changed} if changed else found
 
-    def _list(self, atom: Atom, value: list[Json]) -> list[Json]:
-        element = atom.list.element if atom.list else None
-        if element is None or isinstance(element, str):
-            return value
+    def _list(self, element: Json, value: list[Json]) -> list[Json]:
         after = [self.value(element, one) for one in value]
         return value if is_shared(value, after) else after
-
-    def _is_concerned(self, number: int) -> bool:
-        if number not in self.known.concerned:
-            names = (self.schema.names[one] for one in _reached(self.schema.types, number))
-            self.known.concerned[number] = any(name in self.rules for name in names)
-        return self.known.concerned[number]
 
 
 def _reached(types: Sequence[Json], number: int) -> set[int]:
@@ -111,19 +157,24 @@ def _reached(types: Sequence[Json], number: int) -> set[int]:
     found = {number}
     waiting: list[Json] = [types[number]]
     while waiting:
-        match waiting.pop():
-            case int(inner) if inner not in found:
-                found.add(inner)
-                waiting.append(types[inner])
-            case {"r": inner}:
-                waiting.append(inner)
-            case {"e": inner}:
-                waiting.append(inner)
-            case dict(shape):
-                waiting += [*as_object(shape.get("f")).values(), shape.get("v")]
-            case _:
-                pass
+        ref = waiting.pop()
+        if type(ref) is not int:
+            waiting += _inside(ref)
+        elif ref not in found:
+            found.add(ref)
+            waiting.append(types[ref])
     return found
+
+
+def _inside(shape: Json) -> list[Json]:
+    """The references in a type that is written in place."""
+    match shape:
+        case {"r": inner} | {"e": inner}:
+            return [inner]
+        case dict(members):
+            return [*as_object(members.get("f")).values(), members.get("v")]
+        case _:
+            return []
 
 
 def in_order(*rules: Rule) -> Rule:
@@ -175,4 +226,4 @@ def without(value: JsonObject, *names: str) -> JsonObject:
 
 def is_shared(before: Sequence[Json], after: Sequence[Json]) -> bool:
     """Whether two lists of one length hold the same values."""
-    return all(left is right for left, right in zip(before, after, strict=True))
+    return all(map(is_, before, after))

@@ -32,10 +32,10 @@ class Answering:
 
     def __init__(self) -> None:
         """Import the engine."""
-        from celpy import Environment, celtypes  # noqa: PLC0415 - see above
-        from celpy.adapter import json_to_cel  # noqa: PLC0415
-        from celpy.celparser import CELParseError  # noqa: PLC0415
-        from celpy.evaluation import CELEvalError  # noqa: PLC0415
+        from celpy import Environment, celtypes
+        from celpy.adapter import json_to_cel
+        from celpy.celparser import CELParseError
+        from celpy.evaluation import CELEvalError
 
         logging.disable(logging.CRITICAL)
         self._refusal, self._error = CELParseError, CELEvalError

@@ -133,8 +133,8 @@ def _create(connection: Connection) -> None:
 
 def _run(connection: Connection) -> None:
     # Importing Alembic takes as long as importing SQLAlchemy, and most runs do not need it.
-    from alembic import command  # noqa: PLC0415
-    from alembic.config import Config  # noqa: PLC0415
+    from alembic import command
+    from alembic.config import Config
 
     config = Config(attributes={"connection": connection})
     config.set_main_option("script_location", str(migrations()).replace("%", "%%"))

@@ -284,7 +284,7 @@ def test_the_old_object_and_the_request_are_named() -> None:
 )
 def test_variables_are_followed(text: str, variables: dict[str, str], expected: list[tuple[str, object, str]]) -> None:
     """A variable that is a part of the object leads there; of one that was computed, what decided it is told as well."""
-    assert expected == reasons(text, **variables)
+    assert expected == reasons(text, None, **variables)
 
 
 def test_a_long_list_gives_a_few_reasons() -> None:

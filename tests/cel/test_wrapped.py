@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import pytest
@@ -29,8 +30,8 @@ class Types:
     def field(self, type_name: str, name: str) -> cel.Type | None:
         return TYPES[type_name].get(name)
 
-    def make(self, type_: cel.Type, fields: dict[str, cel.Value]) -> cel.Value:
-        return fields
+    def maker(self, type_: cel.Type) -> Callable[[dict[str, cel.Value]], cel.Value]:
+        return lambda fields: fields
 
 
 VARIABLES = tuple((name, ROOT if name in ("object", "oldObject") else type_) for name, type_ in ADMISSION)

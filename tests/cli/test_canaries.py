@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from scanner.model.json import as_list, as_text, dig
 from tests.cli.conftest import Assay
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -314,12 +315,13 @@ def test_nothing_of_a_secret_is_in_anything_that_a_scan_writes(
     for form in ("table", "policyreport", "openreports"):
         shown = assay("report", "last", "-o", form)
         said += [shown.stdout, shown.stderr.encode()]
-    for finding in ran.report["findings"][:: len(ran.report["findings"]) // 4]:
-        shown = assay("explain", finding["fingerprint"])
+    findings = as_list(ran.report["findings"])
+    for finding in findings[:: len(findings) // 4]:
+        shown = assay("explain", as_text(dig(finding, "fingerprint")))
         said += [shown.stdout, shown.stderr.encode()]
     written = [path.read_bytes() for path in home.rglob("*") if path.is_file() and path.parent != home / "in"]
 
-    policies_of_findings = {one["policy"] for one in ran.report["findings"]}
+    policies_of_findings = {as_text(dig(finding, "policy")) for finding in findings}
     assert {f"{cell.name}-validates" for cell in cells} <= policies_of_findings
     assert {f"{cell.name}-applied" for cell in cells} <= policies_of_findings
     assert len(written) > len(said)
@@ -369,9 +371,10 @@ def harmless(plain: str) -> Iterator[dict[str, Any]]:
 def test_what_is_made_of_anything_else_is_shown(assay: Assay, home: Path, place: str, expected: str) -> None:
     """A mutation that reads what stands beside a secret keeps its diff, and a message its words."""
     (home / "all.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [*harmless(place)]}))
+    report = assay("scan", "--from", "all.json", "-o", "json").report
     found = {
-        one["check"]["kind"]: one["message"]
-        for one in assay("scan", "--from", "all.json", "-o", "json").report["findings"]
+        as_text(dig(finding, "check", "kind")): as_text(dig(finding, "message"))
+        for finding in as_list(report["findings"])
     }
 
     assert sorted(expected.splitlines()) == sorted(found["mutation"].splitlines())

@@ -200,6 +200,11 @@ def test_a_hanging_server_does_not_hold_an_interrupted_scan(api: FakeApi, home: 
     assert (3, "failed") == (process.returncode, dig(line, "state"))
 
 
+def _more_requests(api: FakeApi, before: int) -> Callable[[], bool]:
+    """The condition that the server has received another request."""
+    return lambda: len(api.asked) > before
+
+
 def test_killed_at_random_moments_no_half_scan_is_called_complete(api: FakeApi, home: Path) -> None:
     """SIGKILL twenty times: the database opens, and every scan in it is whole or failed."""
     moments = random.Random(7)
@@ -209,7 +214,7 @@ def test_killed_at_random_moments_no_half_scan_is_called_complete(api: FakeApi, 
         slow_maps(api, hang=0.01)
         asked = len(api.asked)
         with scanning(api, home, "-q") as process:
-            wait_until(lambda before=asked: len(api.asked) > before)
+            wait_until(_more_requests(api, asked))
             try:
                 process.communicate(timeout=moments.uniform(0, 1.2))
             except subprocess.TimeoutExpired:

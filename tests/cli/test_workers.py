@@ -123,7 +123,18 @@ def test_a_scan_that_is_killed_leaves_no_worker(api: FakeApi, home: Path) -> Non
 def test_an_interrupt_of_all_processes_at_once_ends_the_scan_as_one(api: FakeApi, home: Path) -> None:
     """A terminal sends Ctrl-C to every process: only the parent takes it, says what was seen, and ends the others."""
     slow_maps(api, hang=0.2)
-    command = [ASSAY, "scan", "--kubeconfig", api.kubeconfig(home), "--db", "a.db", "-o", "json", "--workers", "2"]
+    command: list[str | Path] = [
+        ASSAY,
+        "scan",
+        "--kubeconfig",
+        api.kubeconfig(home),
+        "--db",
+        "a.db",
+        "-o",
+        "json",
+        "--workers",
+        "2",
+    ]
     with subprocess.Popen(
         command,
         cwd=home,

@@ -67,7 +67,7 @@ def within_the_shop(kind: Kind) -> str:
 
 
 def _discovery(*groups: tuple[str, Iterable[Kind]]) -> Reply:
-    items = [
+    items: list[Json] = [
         {
             "metadata": {"name": name} if name else {},
             "versions": [{"version": "v1", "freshness": "Current", "resources": [_resource(kind) for kind in kinds]}],

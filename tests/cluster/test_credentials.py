@@ -11,13 +11,14 @@ import pytest
 from scanner.cluster.live import LiveCluster
 from scanner.cluster.transport import without_password
 from scanner.errors import AssayError, ClusterError, UsageError
+from scanner.model.json import JsonObject
 from tests.cluster.server import FakeApi, Reply, listing, refusal
 from tests.cluster.test_live import PODS, names
 
 Environment = Callable[[str, str], None]
 
 
-def plugin(folder: Path, script: str) -> dict[str, object]:
+def plugin(folder: Path, script: str) -> JsonObject:
     """The exec section of a user whose credentials a script prints."""
     command = folder / "plugin"
     command.write_text(f"#!/bin/sh\n{script}\n")
@@ -214,14 +215,16 @@ def test_a_server_that_is_not_there_is_said_at_once(api: FakeApi, tmp_path: Path
 
 def test_a_server_that_does_not_speak_tls_is_said(api: FakeApi, tmp_path: Path) -> None:
     """An https URL before a plain server names TLS as the trouble."""
-    config = api.kubeconfig(tmp_path, server=api.url.replace("http:", "https:"), **{"insecure-skip-tls-verify": True})
+    config = api.kubeconfig(
+        tmp_path, None, server=api.url.replace("http:", "https:"), **{"insecure-skip-tls-verify": True}
+    )
     with pytest.raises(AssayError, match="TLS to https"):
         LiveCluster(kubeconfig=config, sleep=lambda seconds: None).identity()
 
 
 def test_the_kubeconfigs_proxy_is_used(api: FakeApi, tmp_path: Path) -> None:
     """proxy-url stands before the cluster, even one on loopback."""
-    config = api.kubeconfig(tmp_path, server="http://cluster.invalid", **{"proxy-url": api.url})
+    config = api.kubeconfig(tmp_path, None, server="http://cluster.invalid", **{"proxy-url": api.url})
     api.says("/api/v1/pods", listing("Pod", "a"))
     assert [["a"]] == names(LiveCluster(kubeconfig=config).pages(PODS))
 

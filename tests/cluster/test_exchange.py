@@ -14,6 +14,7 @@ import pytest
 from scanner.cluster.exchange import addresses_of
 from scanner.cluster.limits import Deadline
 from scanner.cluster.session import AnswerTooLarge, Session, Unanswered
+from scanner.model.json import Json
 from tests.cluster.server import FakeApi, Reply
 
 LATE = "did not respond in time"
@@ -74,9 +75,9 @@ DRIPS = {
 }
 
 
-def session(api: FakeApi, folder: Path, server: str, **cluster: str) -> Session:
+def session(api: FakeApi, folder: Path, server: str, **cluster: Json) -> Session:
     """A client with very little patience."""
-    config = api.kubeconfig(folder, server=server, **cluster)
+    config = api.kubeconfig(folder, None, server=server, **cluster)
     return Session(kubeconfig=config, request_timeout=SOON, sleep=lambda _: None)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from scanner.cluster.live import LiveCluster
 from scanner.errors import ClusterError, ListFailed
-from scanner.model.json import Json
+from scanner.model.json import Json, JsonObject
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.resource import Kind, Page, UserInfo
 from scanner.model.scan import ClusterIdentity
@@ -75,7 +75,12 @@ def test_a_cluster_that_cannot_be_told_apart_is_not_scanned(api: FakeApi, cluste
 
 def test_requester_is_whom_the_server_sees(api: FakeApi, cluster: LiveCluster) -> None:
     """The requester comes from a self subject review."""
-    user = {"username": "jane", "uid": "7", "groups": ["dev", "system:authenticated"], "extra": {"a": ["b"]}}
+    user: JsonObject = {
+        "username": "jane",
+        "uid": "7",
+        "groups": ["dev", "system:authenticated"],
+        "extra": {"a": ["b"]},
+    }
     api.says("/apis/authentication.k8s.io/v1/selfsubjectreviews", Reply({"status": {"userInfo": user}}, 201))
     expected = UserInfo("jane", "7", ("dev", "system:authenticated"), (("a", ("b",)),))
     assert expected == cluster.requester()
@@ -118,8 +123,8 @@ def version(name: str, *resources: Json, freshness: str = "Current") -> Json:
 
 def resource(plural: str, kind: str, scope: str = "Namespaced", verbs: list[str] | None = None) -> Json:
     """One resource of a version, with a subresource."""
-    answer = {"group": "", "version": "", "kind": kind}
-    sub = [{"subresource": "status", "responseKind": answer, "verbs": VERBS}]
+    answer: JsonObject = {"group": "", "version": "", "kind": kind}
+    sub: list[Json] = [{"subresource": "status", "responseKind": answer, "verbs": VERBS}]
     return {"resource": plural, "responseKind": answer, "scope": scope, "verbs": verbs or VERBS, "subresources": sub}
 
 
@@ -128,7 +133,11 @@ ADMISSION = group(
     version("v1", resource("validatingwebhookconfigurations", "ValidatingWebhookConfiguration", "Cluster", ["get"])),
     version("v1beta1", resource("validatingadmissionpolicies", "ValidatingAdmissionPolicy", "Cluster")),
 )
-WEBHOOKS = {"name": "validatingwebhookconfigurations", "kind": "ValidatingWebhookConfiguration", "namespaced": False}
+WEBHOOKS: JsonObject = {
+    "name": "validatingwebhookconfigurations",
+    "kind": "ValidatingWebhookConfiguration",
+    "namespaced": False,
+}
 
 
 def test_aggregated_discovery_keeps_the_servers_order(api: FakeApi, cluster: LiveCluster) -> None:
@@ -164,16 +173,16 @@ def legacy(api: FakeApi) -> None:
     """Prepare answers in the older form: pods, and jobs in two versions."""
     api.says("/api", Reply({"kind": "APIVersions", "versions": ["v1"]}))
     batch = [{"groupVersion": "batch/v1beta1"}, {"groupVersion": "batch/v1"}]
-    groups = [{"name": "batch", "versions": batch, "preferredVersion": {"groupVersion": "batch/v1"}}]
+    groups: list[Json] = [{"name": "batch", "versions": batch, "preferredVersion": {"groupVersion": "batch/v1"}}]
     admission = "admissionregistration.k8s.io/v1"
     groups.append({"name": "admissionregistration.k8s.io", "versions": [{"groupVersion": admission}]})
     api.says("/apis", Reply({"kind": "APIGroupList", "groups": groups}))
     api.says(f"/apis/{admission}", Reply({"kind": "APIResourceList", "resources": [{**WEBHOOKS, "verbs": VERBS}]}))
-    pods = {"name": "pods", "kind": "Pod", "namespaced": True, "verbs": VERBS}
-    status = {"name": "pods/status", "kind": "Pod", "namespaced": True, "verbs": VERBS}
+    pods: JsonObject = {"name": "pods", "kind": "Pod", "namespaced": True, "verbs": VERBS}
+    status: JsonObject = {"name": "pods/status", "kind": "Pod", "namespaced": True, "verbs": VERBS}
     api.says("/api/v1", Reply({"kind": "APIResourceList", "resources": [pods, status]}))
     for name in ("batch/v1", "batch/v1beta1"):
-        jobs = {"name": "jobs", "kind": "Job", "namespaced": True, "verbs": VERBS}
+        jobs: JsonObject = {"name": "jobs", "kind": "Job", "namespaced": True, "verbs": VERBS}
         api.says(f"/apis/{name}", Reply({"kind": "APIResourceList", "resources": [jobs]}))
 
 

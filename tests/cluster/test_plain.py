@@ -63,7 +63,7 @@ def test_plain_settings_are_those_of_the_official_client(
     """Host, certificates, verification and token are the same, whoever reads them."""
     path = kubeconfig(cluster, user)
     official = client.Configuration()
-    config.load_kube_config(str(path), client_configuration=official)
+    config.load_kube_config(str(path), client_configuration=official)  # type: ignore[no-untyped-call]  # no annotations
     found = plain_kubeconfig(path, "")
     assert found is not None
     assert {name: getattr(official, name) for name in NAMES} == {name: getattr(found[0], name) for name in NAMES}

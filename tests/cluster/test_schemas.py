@@ -10,6 +10,7 @@ import pytest
 from scanner.cluster.definitions import builtin_kinds
 from scanner.cluster.files import SnapshotCluster
 from scanner.cluster.schemas import KnownSchemas, builtin_schemas
+from scanner.model.json import JsonObject
 from scanner.model.resource import Kind
 from scanner.mutate.openapi import schemas_of
 
@@ -90,7 +91,7 @@ def test_a_document_without_schemas_gives_none() -> None:
 def test_a_schema_may_refer_to_itself() -> None:
     """Types are read when they are reached, so that recursion is no trouble."""
     reference = {"$ref": "#/components/schemas/tree"}
-    tree = {
+    tree: JsonObject = {
         "type": "object",
         "properties": {"children": {"type": "array", "items": reference}},
         "x-kubernetes-group-version-kind": [{"group": "g", "version": "v1", "kind": "Tree"}],

@@ -11,7 +11,7 @@ import pytest
 
 from scanner.cluster.files import PAGE_SIZE, SnapshotCluster
 from scanner.errors import ListFailed, UsageError
-from scanner.model.json import Json
+from scanner.model.json import Json, JsonObject, dig
 from scanner.model.resource import Kind, Page, UserInfo
 from scanner.model.scan import ClusterIdentity
 
@@ -56,14 +56,14 @@ def definition(**spec: Json) -> dict[str, Json]:
     return {**an_object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "gizmos.mx.example.com"), "spec": whole}
 
 
-def bodies(pages: Iterable[Page]) -> list[dict[str, dict[str, Json]]]:
+def bodies(pages: Iterable[Page]) -> list[JsonObject]:
     """The objects on pages."""
     return [item for page in pages for item in orjson.loads(page.data)["items"]]
 
 
 def names(pages: Iterable[Page]) -> list[Json]:
     """The names of the objects on pages."""
-    return [body["metadata"]["name"] for body in bodies(pages)]
+    return [dig(body, "metadata", "name") for body in bodies(pages)]
 
 
 def test_a_snapshot_is_named_after_its_folder(snapshot: Snapshot, tmp_path: Path) -> None:
@@ -127,8 +127,10 @@ def test_a_definition_that_defines_nothing_is_a_gap(snapshot: Snapshot, spec: di
 def test_a_namespaced_object_gets_a_namespace(snapshot: Snapshot) -> None:
     """Without one of its own it lands where the user says, else in `default`."""
     pod = an_object("v1", "Pod")
-    assert ["default"] == [body["metadata"]["namespace"] for body in bodies(snapshot(pod).pages(PODS))]
-    assert ["x"] == [body["metadata"]["namespace"] for body in bodies(snapshot(pod, default_namespace="x").pages(PODS))]
+    assert ["default"] == [dig(body, "metadata", "namespace") for body in bodies(snapshot(pod).pages(PODS))]
+    assert ["x"] == [
+        dig(body, "metadata", "namespace") for body in bodies(snapshot(pod, default_namespace="x").pages(PODS))
+    ]
 
 
 def test_a_cluster_scoped_object_loses_its_namespace(snapshot: Snapshot) -> None:
@@ -141,7 +143,7 @@ def test_a_namespace_has_its_name_as_label(snapshot: Snapshot) -> None:
     """Every server adds it, and selectors count on it; labels of its own stay."""
     cluster = snapshot(an_object("v1", "Namespace", "prod", labels={"env": "p", "kubernetes.io/metadata.name": "x"}))
     expected = {"env": "p", "kubernetes.io/metadata.name": "prod"}
-    assert [expected] == [body["metadata"]["labels"] for body in bodies(cluster.pages(NAMESPACES))]
+    assert [expected] == [dig(body, "metadata", "labels") for body in bodies(cluster.pages(NAMESPACES))]
 
 
 def test_namespaces_that_only_objects_name_are_implied(snapshot: Snapshot) -> None:
@@ -156,7 +158,7 @@ def test_the_first_of_equal_names_counts(snapshot: Snapshot, tmp_path: Path) -> 
     cluster = snapshot(an_object("v1", "Pod", labels={"n": "1"}), an_object("v1", "Pod", namespace="default"))
     gap = cluster.discover().gaps[0]
     assert ("00002.json, document 1", True) == (gap.where, "00001.json, document 1" in gap.why)
-    assert [{"n": "1"}] == [body["metadata"].get("labels") for body in bodies(cluster.pages(PODS))]
+    assert [{"n": "1"}] == [dig(body, "metadata", "labels") for body in bodies(cluster.pages(PODS))]
 
 
 def test_equal_names_in_different_places_are_different_objects(snapshot: Snapshot) -> None:

@@ -195,10 +195,10 @@ LISTS = [
     Fault("dripping body", MAPS.path, with_fields(drip=0.1), "failed", "did not respond in time",
           flags=("--request-timeout", "0.4s")),
     Fault("a page of 65 MiB", MAPS.path, padded, "failed", "larger than 64 MiB for the one object after page 0"),
-    Fault("a page that unpacks to 65 MiB", MAPS.path, instead(BOMB, **{"Content-Encoding": "gzip"}), "failed", "larger than 64 MiB for the one object after page 0"),
-    Fault("not gzip", MAPS.path, instead(b"no gzip at all", **{"Content-Encoding": "gzip"}), "failed", "broke|grant it more",
+    Fault("a page that unpacks to 65 MiB", MAPS.path, instead(BOMB, 200, **{"Content-Encoding": "gzip"}), "failed", "larger than 64 MiB for the one object after page 0"),
+    Fault("not gzip", MAPS.path, instead(b"no gzip at all", 200, **{"Content-Encoding": "gzip"}), "failed", "broke|grant it more",
           flags=("--kind-timeout", "1s")),
-    Fault("half of a gzip", MAPS.path, instead(gzip.compress(b"{}" * 9)[:-9], **{"Content-Encoding": "gzip"}), "failed",
+    Fault("half of a gzip", MAPS.path, instead(gzip.compress(b"{}" * 9)[:-9], 200, **{"Content-Encoding": "gzip"}), "failed",
           "not a list in JSON"),
 ]  # fmt: skip
 UNKNOWN = "so the kinds it serves are unknown"

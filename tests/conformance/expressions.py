@@ -10,6 +10,7 @@ from scanner import cel
 from scanner.admission.compiled import CompiledPolicy, compile_policy
 from scanner.admission.cost_budget import Variables
 from scanner.admission.request import Request, request_map
+from scanner.model.json import JsonObject
 from scanner.model.resource import Kind, UserInfo, resource_of
 from scanner.policies.manifest import read_policy
 from tests.conformance.cases import Result
@@ -19,7 +20,11 @@ CONTROLLER = UserInfo(
     uid="abc",
     groups=("system:serviceaccounts", "system:authenticated"),
 )
-NAMESPACE = {"metadata": {"name": "team-1", "labels": {"team": "team-1", "env": "prod"}}, "spec": {}, "status": {}}
+NAMESPACE: JsonObject = {
+    "metadata": {"name": "team-1", "labels": {"team": "team-1", "env": "prod"}},
+    "spec": {},
+    "status": {},
+}
 DEPLOYMENT = Kind("apps", "v1", "Deployment", "deployments", namespaced=True)
 
 

@@ -10,13 +10,14 @@ import pytest
 
 from scanner.api import Auditor
 from scanner.cluster.definitions import builtin_kinds
+from scanner.model.json import JsonObject
 from scanner.model.outcome import Passed, Violated
 from tests.conformance.cases import folder, load
 
 FOLDER = folder().parent / "differences"
 RELEASES = ("1.30", "1.31", "1.32", "1.33", "1.34", "1.36")
 NAMES = ("protobuf-duration", "protobuf-null", "protobuf-struct", "protobuf-value", "protobuf-wrapper")
-NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "h-prod"}}
+NAMESPACE: JsonObject = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "h-prod"}}
 
 
 def recorded(path: Path) -> Any:

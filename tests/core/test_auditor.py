@@ -9,6 +9,7 @@ import pytest
 from scanner.api import Auditor, InvalidManifest
 from scanner.cluster.definitions import builtin_kinds
 from scanner.errors import UsageError
+from scanner.model.json import JsonObject
 from tests.core.documents import binding, pod, policy, rule
 
 GROUP = "admissionregistration.k8s.io"
@@ -53,7 +54,7 @@ def test_no_policy_of_the_api_sees_policy_objects(exempted: dict[str, Any]) -> N
 def test_other_objects_of_admission_are_objects_like_any(kind: str) -> None:
     """Contrary to common belief, webhook configurations are judged."""
     group = "apiextensions.k8s.io" if kind.startswith("Custom") else GROUP
-    document = {"apiVersion": f"{group}/v1", "kind": kind, "metadata": {"name": "x"}}
+    document: JsonObject = {"apiVersion": f"{group}/v1", "kind": kind, "metadata": {"name": "x"}}
     assert 1 == len(auditor().evaluate(document))
 
 

@@ -9,11 +9,12 @@ import pytest
 from scanner.api import Auditor, UserInfo
 from scanner.cel import Answer, Question
 from scanner.cluster.definitions import builtin_kinds
+from scanner.model.json import JsonObject
 from scanner.model.outcome import Errored, Outcome, Passed, Skipped, SkipReason, Violated
 
 BOB = UserInfo("bob", uid="u-1", groups=("dev",))
 MAY_DEPLOY = "authorizer.group('apps').resource('deployments').namespace('n').check('create').allowed()"
-POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "namespace": "n"}, "spec": {}}
+POD: JsonObject = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "namespace": "n"}, "spec": {}}
 
 
 class Clerk:

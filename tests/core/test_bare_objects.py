@@ -12,6 +12,7 @@ import yaml
 from scanner.api import Auditor
 from scanner.cluster.definitions import builtin_kinds
 from scanner.cluster.schemas import KnownSchemas, builtin_schemas
+from scanner.model.json import JsonObject
 from scanner.model.outcome import Outcome, Skipped, WouldChange
 from tests.core.test_mutating import BINDING, applied, patched, policy
 
@@ -22,7 +23,10 @@ ADDED = 'Object{metadata: Object.metadata{labels: {"added": "1"}}}'
 PATCHED = """has(object.metadata.labels)
     ? [JSONPatch{op: "add", path: "/metadata/labels/added", value: "1"}]
     : [JSONPatch{op: "add", path: "/metadata/labels", value: {"added": "1"}}]"""
-TEMPLATE = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "x", "resources": {}}]}}
+TEMPLATE: dict[str, Any] = {
+    "metadata": {"labels": {"a": "b"}},
+    "spec": {"containers": [{"name": "c", "image": "x", "resources": {}}]},
+}
 SELECTED: dict[str, Any] = {"selector": {"matchLabels": {"a": "b"}}, "template": TEMPLATE}
 BARE: list[tuple[str, str, dict[str, Any]]] = [
     ("v1", "Pod", {"spec": {**TEMPLATE["spec"], "serviceAccount": "x", "hostNetwork": True, "nodeSelector": {}}}),
@@ -106,7 +110,7 @@ def test_a_mutation_inside_a_list_is_one_change(operation: str) -> None:
     assert 10 < len(found)
 
 
-LIMITED = {"containers": [{"name": "c", "image": "x:1", "resources": {"limits": {"cpu": "1"}}}]}
+LIMITED: JsonObject = {"containers": [{"name": "c", "image": "x:1", "resources": {"limits": {"cpu": "1"}}}]}
 
 
 @pytest.mark.parametrize(

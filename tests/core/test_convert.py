@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from scanner.admission.versions import convert
+from scanner.model.json import JsonObject
 from scanner.model.resource import Kind
 
 V1 = Kind("autoscaling", "v1", "HorizontalPodAutoscaler", "horizontalpodautoscalers", namespaced=True)
@@ -10,9 +11,15 @@ V2 = Kind("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscal
 CORE = Kind("", "v1", "Event", "events", namespaced=True)
 EVENTS = Kind("events.k8s.io", "v1", "Event", "events", namespaced=True)
 POD = Kind("", "v1", "Pod", "pods", namespaced=True)
-CPU = {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}}
-MEMORY = {"type": "Resource", "resource": {"name": "memory", "target": {"type": "AverageValue", "averageValue": "1Gi"}}}
-AUTOSCALER = {
+CPU: JsonObject = {
+    "type": "Resource",
+    "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}},
+}
+MEMORY: JsonObject = {
+    "type": "Resource",
+    "resource": {"name": "memory", "target": {"type": "AverageValue", "averageValue": "1Gi"}},
+}
+AUTOSCALER: JsonObject = {
     "apiVersion": "autoscaling/v2",
     "kind": "HorizontalPodAutoscaler",
     "metadata": {"name": "web", "namespace": "shop"},
@@ -49,7 +56,13 @@ def test_there_and_back_is_the_same_autoscaler() -> None:
 
 def test_an_event_has_other_field_names_in_its_own_group() -> None:
     """`note` was `message`, `regarding` was `involvedObject`; some fields are written although they are empty."""
-    event = {"apiVersion": "v1", "kind": "Event", "involvedObject": {"name": "x"}, "message": "m", "count": 2}
+    event: JsonObject = {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "involvedObject": {"name": "x"},
+        "message": "m",
+        "count": 2,
+    }
     expected = {
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
@@ -66,7 +79,7 @@ def test_an_event_has_other_field_names_in_its_own_group() -> None:
 
 def test_a_newer_event_is_a_core_event_too() -> None:
     """The reverse of the above."""
-    event = {"apiVersion": "events.k8s.io/v1", "kind": "Event", "note": "m", "regarding": {"name": "x"}}
+    event: JsonObject = {"apiVersion": "events.k8s.io/v1", "kind": "Event", "note": "m", "regarding": {"name": "x"}}
     expected = {
         "apiVersion": "v1",
         "kind": "Event",

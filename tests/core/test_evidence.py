@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from scanner.audit.evidence import MOST
 from scanner.audit.evidence.redaction import WITHHELD
-from scanner.audit.redact import LAST_APPLIED, MASK
+from scanner.audit.sensitive_fields import LAST_APPLIED, MASK
 from scanner.model.evidence import Evidence, Reason
 from tests.core.documents import (
     CONFIG_MAPS,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -11,17 +11,22 @@ from scanner.cluster.definitions import builtin_kinds
 from scanner.cluster.schemas import KnownSchemas, builtin_schemas
 from scanner.model.outcome import Errored, Outcome, Passed, Skipped, SkipReason, WouldChange
 from scanner.model.resource import UserInfo
-from scanner.mutate.operations import Operation, apply
+from scanner.mutate.operations import Node, Operation, apply
 
 VERSION = "admissionregistration.k8s.io/v1"
-RULE = {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["CREATE"], "resources": ["configmaps"]}
-BINDING = {
+RULE: dict[str, Any] = {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["CREATE"], "resources": ["configmaps"]}
+BINDING: dict[str, Any] = {
     "apiVersion": VERSION,
     "kind": "MutatingAdmissionPolicyBinding",
     "metadata": {"name": "p"},
     "spec": {"policyName": "p"},
 }
-CONFIG_MAP = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "n"}, "data": {"a": "1"}}
+CONFIG_MAP: dict[str, Any] = {
+    "apiVersion": "v1",
+    "kind": "ConfigMap",
+    "metadata": {"name": "c", "namespace": "n"},
+    "data": {"a": "1"},
+}
 
 
 def policy(*mutations: Any, **spec: Any) -> dict[str, Any]:
@@ -183,14 +188,14 @@ def test_what_one_mutation_adds_and_the_next_removes_is_no_change() -> None:
 
 def changed(manifest: dict[str, Any], document: Any, bound: dict[str, Any] | None = None) -> tuple[Any, bool]:
     """The object after all changes of a policy, and whether it converges."""
-    binding = {**BINDING, "spec": {"policyName": "p", **({"matchResources": bound} if bound else {})}}
+    binding: dict[str, Any] = {**BINDING, "spec": {"policyName": "p", **({"matchResources": bound} if bound else {})}}
     auditor = Auditor(
         policies=[manifest], bindings=[binding], kinds=builtin_kinds(), schemas=KnownSchemas(builtin_schemas())
     )
     (invocation_result,) = auditor.evaluate(document)
     found = [one.outcome for one in invocation_result.check_results if isinstance(one.outcome, WouldChange)]
-    steps = [Operation(change.op, change.path, change.value) for one in found for change in one.patch]  # type: ignore[arg-type]
-    return apply(steps, document), all(one.converges for one in found)  # type: ignore[arg-type]
+    steps = [Operation(change.op, change.path, cast("Node", change.value)) for one in found for change in one.patch]
+    return apply(steps, document), all(one.converges for one in found)
 
 
 COUNTS = 'Object{metadata: Object.metadata{labels: {"run": "no"}}, data: {"n": string(size(object.data))}}'

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from scanner.admission.context import EvaluationContext
 from scanner.audit.fast_path import FastPath
 from scanner.audit.page import PageEvaluator
-from scanner.audit.redact import MASK, WITHHELD, WITHHELD_ERROR, masked, without_data
+from scanner.audit.redact import WITHHELD, WITHHELD_ERROR, masked, without_data
+from scanner.audit.sensitive_fields import MASK
 from scanner.model.resource import Kind, Page, resource_of
 from scanner.policies.plan import equivalents, plan
 from scanner.policies.validating.bind import bind, read_binding, read_policy

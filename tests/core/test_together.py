@@ -12,7 +12,7 @@ import pytest
 from scanner.api import Auditor
 from scanner.cluster.definitions import builtin_kinds
 from scanner.cluster.schemas import KnownSchemas, builtin_schemas
-from scanner.model.json import JsonObject
+from scanner.model.json import JsonObject, as_object
 from scanner.model.resource import resource_of
 from scanner.policies.mutating.together import Answer, Together, answers, invocations, together
 from tests.scan.test_drift import binding, config_map, policy
@@ -58,8 +58,7 @@ def patched(found: Together | None) -> tuple[list[str], bool, bool, str] | None:
 
 def data_of(found: Answer) -> JsonObject | str:
     """The data of an answer, or why it is none."""
-    data: Any = found.after["data"]
-    return found.refused.rpartition(": ")[2] or data  # type: ignore[no-any-return]
+    return found.refused.rpartition(": ")[2] or as_object(found.after["data"])
 
 
 X, Y, Z = '+ /data/x: "1"', '+ /data/y: "1"', '+ /data/z: "1"'

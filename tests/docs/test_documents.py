@@ -63,7 +63,10 @@ def test_every_decision_is_listed_and_says_what_it_costs(record: Path) -> None:
     ]
 
 
-def test_the_readme_lists_every_exit_code() -> None:
-    """Exit codes are an interface, in order."""
-    table = (ROOT / "README.md").read_text().split("### Exit codes")[1].split("##")[0]
-    assert ["0", "1", "2", "3", "4"] == re.findall(r"^\| (\d) \|", table, re.MULTILINE)
+def test_numbers_of_decisions_are_unique() -> None:
+    """The records are numbered without a gap or a repetition, and each title has the number of its file."""
+    assert [f"{number:04}" for number in range(1, len(RECORDS) + 1)] == [record.name[:4] for record in RECORDS]
+    titles = [record.read_text().splitlines()[0] for record in RECORDS]
+    assert [int(record.name[:4]) for record in RECORDS] == [
+        int(title.split(".")[0].removeprefix("# ")) for title in titles
+    ]

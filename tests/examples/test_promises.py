@@ -41,9 +41,9 @@ def cluster(state: str) -> list[JsonObject]:
     return [item for item in documents(EXAMPLES / "cluster" / state) if item["kind"] != "TrafficSplit"]
 
 
-def policies(kind: str) -> list[JsonObject]:
-    """The policies, or the bindings, of the folder of policies."""
-    return [item for item in documents(EXAMPLES / "policies") if item["kind"] == kind]
+def policies(kind: str, folder: str = "policies") -> list[JsonObject]:
+    """The documents of one kind in a folder of policies."""
+    return [item for item in documents(EXAMPLES / folder) if item["kind"] == kind]
 
 
 def name(item: Json) -> str:
@@ -94,6 +94,18 @@ def test_no_object_is_there_twice(state: str) -> None:
 def test_policies_are_counted() -> None:
     """The README counts the policies and their bindings."""
     assert promised("policies/") == [len(policies(POLICY)), len(policies(BINDING))]
+
+
+@pytest.mark.parametrize(
+    ("folder", "kinds"),
+    [
+        ("policies-mutating", ("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding")),
+        ("policies-kyverno", ("ValidatingPolicy", "PolicyException")),
+    ],
+)
+def test_policies_of_the_other_languages_are_counted(folder: str, kinds: tuple[str, str]) -> None:
+    """The README counts the mutating policies and their bindings, and Kyverno's policies and their exceptions."""
+    assert promised(f"{folder}/") == [len(policies(kind, folder)) for kind in kinds]
 
 
 def test_policies_show_the_features_they_are_there_for() -> None:

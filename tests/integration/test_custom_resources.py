@@ -112,7 +112,7 @@ class Stage:
 def stage(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     """Two kinds, an object of each, and the policy."""
     with running(assets, tmp_path_factory.mktemp("custom")) as server:
-        things = [
+        things: list[JsonObject] = [
             {
                 "apiVersion": "example.com/v1",
                 "kind": kind,

@@ -293,7 +293,7 @@ def test_a_definition_that_is_deleted_in_mid_scan(scan: Scan, proxy: Proxy) -> N
 
 def definition() -> JsonObject:
     """A custom kind."""
-    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    schema: JsonObject = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",

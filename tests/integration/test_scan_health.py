@@ -35,7 +35,7 @@ def health(ran: Ran) -> list[tuple[str, str]]:
 
 def test_type_warnings_of_the_server_are_shown(api_server: ApiServer, name: str, assay: Assay) -> None:
     """As long as they are about the policy as it is: after a change, the status is called stale."""
-    warning: Json = {
+    warning: dict[str, Json] = {
         "fieldRef": "spec.validations[0].expression",
         "warning": "/v1, Kind=ConfigMap: undefined field 'x'",
     }

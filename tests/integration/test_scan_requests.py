@@ -107,7 +107,7 @@ def test_who_may_not_ask_the_authorizer_does_not_guess(api_server: ApiServer, na
     """The checks that ask it are not auditable, the others are judged, and policy health says which right is missing."""
     one = judged("ConfigMap", name, name, namespace=HERE)
     validations: Json = [{"expression": QUESTIONS[0]}, {"expression": "false", "message": "no"}]
-    reading = [
+    reading: list[JsonObject] = [
         {
             "apiVersion": "rbac.authorization.k8s.io/v1",
             "kind": "ClusterRole",

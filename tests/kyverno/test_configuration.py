@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from scanner.model.json import JsonObject
 from scanner.model.resource import Kind, UserInfo, resource_of
 from scanner.policies.kyverno.configuration import DEFAULT, NOTHING, configuration_of, kind_selector, parse_filters
 from tests.core.documents import KINDS
@@ -30,7 +31,7 @@ def config_map(**data: Any) -> Any:
 
 def exempted(configuration: Any, kind: Kind, namespace: str = "team", name: str = "web", **labels: str) -> str:
     """What exempts an object; the labels are its own."""
-    metadata = {"name": name, "labels": labels, **({"namespace": namespace} if kind.namespaced else {})}
+    metadata: JsonObject = {"name": name, "labels": labels, **({"namespace": namespace} if kind.namespaced else {})}
     resource = resource_of(kind, {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata})
     return str(configuration.exempts(resource, {"kubernetes.io/metadata.name": namespace}))
 

@@ -55,6 +55,7 @@ SPEC: dict[str, Json] = {
     },
     "port": {"x-kubernetes-int-or-string": True},
 }  # fmt: skip
+SUBRESOURCES: dict[str, JsonObject] = {"v1": {"subresources": {"status": {}}}, "v2": {}}
 DEFINITION: Any = {
     "spec": {
         "group": "example.com",
@@ -65,7 +66,7 @@ DEFINITION: Any = {
                 "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object", "properties": SPEC}, "status": FREE}}},
                 **more,
             }
-            for name, more in (("v1", {"subresources": {"status": {}}}), ("v2", {}))
+            for name, more in SUBRESOURCES.items()
         ],
     }
 }  # fmt: skip

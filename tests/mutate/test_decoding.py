@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from scanner.cluster.schemas import builtin_schemas
+from scanner.model.json import JsonObject
 from scanner.mutate.decoding import converted, strictly_decoded
 from scanner.mutate.native import PatchFault
 from scanner.mutate.openapi import schemas_of
@@ -68,7 +69,13 @@ def test_what_go_does_not_decode_is_refused_in_its_words(row: Any) -> None:
     assert isinstance(refused.value, RequestFault) is (row["way"] == "json")
 
 
-SECRET = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"a": "aGk="}, "type": "Opaque"}
+SECRET: JsonObject = {
+    "apiVersion": "v1",
+    "kind": "Secret",
+    "metadata": {"name": "s"},
+    "data": {"a": "aGk="},
+    "type": "Opaque",
+}
 ROLE = {
     "apiVersion": "rbac.authorization.k8s.io/v1",
     "kind": "Role",

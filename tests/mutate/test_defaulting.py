@@ -13,7 +13,7 @@ from scanner.mutate.defaulting import defaulted
 from scanner.mutate.defaulting.images import pull_policy
 from tests.integration.storable import STORABLE
 
-CONTAINER = {"name": "c", "image": "a:1"}
+CONTAINER: JsonObject = {"name": "c", "image": "a:1"}
 
 
 def with_defaults(document: JsonObject) -> JsonObject:
@@ -206,7 +206,7 @@ def test_the_first_part_of_a_pod_gets_its_defaults(spec: JsonObject, path: tuple
 @pytest.mark.parametrize("kind", ["Deployment", "StatefulSet"])
 def test_templates_request_only_what_they_say(kind: str) -> None:
     """Requests follow limits in pods, not in templates."""
-    container = {**CONTAINER, "resources": {"limits": {"cpu": "1"}}}
+    container: JsonObject = {**CONTAINER, "resources": {"limits": {"cpu": "1"}}}
     found = spec_of("apps/v1", kind, {"template": {"spec": {"containers": [container]}}})
     assert {"limits": {"cpu": "1"}} == found["template"]["spec"]["containers"][0]["resources"]
 

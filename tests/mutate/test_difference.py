@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,7 +28,7 @@ OBJECTS = st.dictionaries(st.sampled_from(["name", "a", "b/c", "d~e"]), VALUES, 
 
 def applied(patch: tuple[Change, ...], document: Node) -> Node:
     """A document with a patch applied, as the API server would."""
-    return apply([Operation(change.op, change.path, change.value) for change in patch], document)
+    return apply([Operation(change.op, change.path, cast("Node", change.value)) for change in patch], document)
 
 
 @given(OBJECTS, OBJECTS)

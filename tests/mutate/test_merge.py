@@ -261,7 +261,7 @@ def test_before_1_34_an_element_needs_all_of_its_keys(rules: tuple[int, int], ex
         schemas=KnownSchemas(custom_schemas(definition)),
         kubernetes_version=".".join(map(str, rules)),
     )
-    stored_thing = {
+    stored_thing: JsonObject = {
         "apiVersion": "example.com/v1",
         "kind": "Thing",
         "metadata": {"name": "t", "namespace": "n"},

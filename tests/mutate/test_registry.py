@@ -25,7 +25,7 @@ def live(api_version: str, kind: str, **parts: Json) -> tuple[Schema, JsonObject
     """An object with its defaults, and its schema."""
     group, _, version = api_version.rpartition("/")
     schema = builtin_schemas()[group, version, kind]
-    document = {
+    document: JsonObject = {
         "apiVersion": api_version,
         "kind": kind,
         "metadata": {"name": "x", "uid": "u", "labels": LABELS},
@@ -106,6 +106,7 @@ def left_of(given: tuple[Schema, JsonObject], *operations: Operation) -> tuple[C
         (live("v1", "PersistentVolumeClaim", spec={"dataSource": {"kind": "PersistentVolumeClaim", "name": "o"}, "dataSourceRef": {"kind": "PersistentVolumeClaim", "name": "o"}}), [Operation("remove", "/spec/dataSource")]),
         (live("v1", "PersistentVolumeClaim", spec={}), [Operation("add", "/spec/dataSource", {"kind": "Pod", "name": "o"})]),
         (live("autoscaling/v1", "HorizontalPodAutoscaler", spec={"maxReplicas": 2, "targetCPUUtilizationPercentage": 80}), [Operation("remove", "/spec/targetCPUUtilizationPercentage")]),
+        (live("autoscaling/v1", "HorizontalPodAutoscaler", spec={"maxReplicas": 2, "targetCPUUtilizationPercentage": 70}), [Operation("remove", "/spec/targetCPUUtilizationPercentage")]),
         (live("autoscaling/v2", "HorizontalPodAutoscaler", spec={"maxReplicas": 2}), [Operation("add", "/metadata/annotations", {"autoscaling.alpha.kubernetes.io/behavior": "{}"})]),
         (live("policy/v1", "PodDisruptionBudget", spec={"selector": {"matchLabels": {"a": "b"}}}), [Operation("add", "/spec/selector/matchExpressions", [{"key": "pdb.kubernetes.io/deprecated-v1beta1-empty-selector-match", "operator": "Exists"}])]),
         (live("certificates.k8s.io/v1", "CertificateSigningRequest", spec={"request": "", "signerName": "example.org/s"}), [Operation("replace", "/spec/signerName", "example.org/t")]),
@@ -232,8 +233,13 @@ def test_what_the_server_makes_of_a_change_is_the_change(
 
 def bare_pod() -> tuple[Schema, JsonObject]:
     """A pod as it stands in a file, without its defaults."""
-    container = {"name": "c", "image": "a:1", "resources": {"limits": {"cpu": "1"}}}
-    document = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}, "spec": {"containers": [container]}}
+    container: JsonObject = {"name": "c", "image": "a:1", "resources": {"limits": {"cpu": "1"}}}
+    document: JsonObject = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "x"},
+        "spec": {"containers": [container]},
+    }
     return builtin_schemas()["", "v1", "Pod"], document
 
 

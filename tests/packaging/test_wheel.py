@@ -66,6 +66,7 @@ def test_the_wheel_carries_migrations_templates_and_the_table_of_kinds(wheel: Pa
     names = zipfile.ZipFile(wheel).namelist()
     assert "scanner/_data/migrations/env.py" in names
     assert "scanner/cluster/kinds.json" in names
+    assert "scanner/py.typed" in names
     assert [] != [name for name in names if re.fullmatch(r"scanner/_data/migrations/versions/\w+\.py", name)]
     assert [] != [name for name in names if re.fullmatch(r"scanner/_data/reports_templates/.+\.(html|css|js|j2)", name)]
     assert [] == [name for name in names if name.startswith(("tests/", "examples/"))]

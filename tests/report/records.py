@@ -10,7 +10,8 @@ from itertools import product
 from typing import Literal
 
 from scanner.model.evidence import NO_EVIDENCE, Evidence, Reason
-from scanner.model.outcome import Check, CheckKind, Errored, Finding, Gap, GapKind, Violated
+from scanner.model.json import JsonObject
+from scanner.model.outcome import Check, CheckKind, Errored, Finding, Gap, GapKind, Violated, WouldChange
 from scanner.model.policy import (
     Action,
     Binding,
@@ -59,8 +60,13 @@ def check(expression: str, index: int = 0) -> Check:
 
 def policy(name: str, *expressions: str, param_kind: ParamKind | None = None, source: str = "cluster") -> Policy:
     """A policy on Deployments with one validation for each expression."""
-    rule = {"apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["*"]}
-    spec = {
+    rule: JsonObject = {
+        "apiGroups": ["apps"],
+        "apiVersions": ["v1"],
+        "operations": ["CREATE", "UPDATE"],
+        "resources": ["*"],
+    }
+    spec: JsonObject = {
         "failurePolicy": "Fail",
         "matchConstraints": {"resourceRules": [rule]},
         "validations": [{"expression": it, "message": f"{name} asks for it"} for it in expressions],
@@ -108,7 +114,7 @@ def finding(
     of: str = "require-limits",
     by: str = "require-limits-everywhere",
     asked: Check | None = None,
-    outcome: Violated | Errored | None = None,
+    outcome: Violated | WouldChange | Errored | None = None,
     namespace: str = "shop",
     kind: str = "Deployment",
     param: tuple[str, str] = ("", ""),
@@ -138,7 +144,7 @@ def finding(
             resource_version="41",
             operation="CREATE",
             actions=actions,
-            denies="Deny" in actions and (isinstance(outcome, Violated) or outcome.would_deny),
+            denies="Deny" in actions and _denies(outcome),
             evidence=evidence,
         ),
         status=status,
@@ -175,10 +181,24 @@ def _key(it: Finding) -> TallyKey:
     )
 
 
-def _outcome_name(outcome: Violated | Errored) -> OutcomeName:
-    if isinstance(outcome, Violated):
-        return OutcomeName.VIOLATED
-    return OutcomeName.ERRORED_DENY if outcome.would_deny else OutcomeName.ERRORED_ADMIT
+def _denies(outcome: Violated | WouldChange | Errored) -> bool:
+    match outcome:
+        case Violated():
+            return True
+        case Errored(would_deny=would_deny):
+            return would_deny
+        case WouldChange():
+            return False
+
+
+def _outcome_name(outcome: Violated | WouldChange | Errored) -> OutcomeName:
+    match outcome:
+        case Violated():
+            return OutcomeName.VIOLATED
+        case Errored(would_deny=would_deny):
+            return OutcomeName.ERRORED_DENY if would_deny else OutcomeName.ERRORED_ADMIT
+        case WouldChange():
+            return OutcomeName.WOULD_CHANGE
 
 
 def scan(state: ScanState = ScanState.COMPLETE, scope: Scope | None = None, source: str = "cluster") -> Scan:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from scanner.model.outcome import Gap, GapKind
+from scanner.model.outcome import Gap, GapKind, Violated
 from scanner.model.scan import ScanRecord, StoredFinding
 from scanner.report import FORMATS
 from scanner.report.document import document_of
@@ -160,9 +160,7 @@ def test_first_scan_does_not_repeat_everything_as_new(render: Render) -> None:
 @pytest.mark.parametrize("text", ["x" * 20_000, "&" * 20_000, "\u202e" * 20_000, "\U000e0001" * 20_000, "€" * 20_000])
 def test_no_page_is_too_big(render: Render, text: str) -> None:
     """A page stays under 2 MB, whatever the messages and names are."""
-    found = [
-        finding(f"{number}{text}", outcome=replace(finding("x").finding.outcome, message=text)) for number in range(60)
-    ]
+    found = [finding(f"{number}{text}", outcome=Violated(text)) for number in range(60)]
     gaps = tuple(Gap(GapKind.OBJECT, f"{number}{text}", text) for number in range(40))
     record = replace(small_record(), findings=lambda: iter(found), resolved=lambda: iter(found), gaps=gaps)
     assert max(path.stat().st_size for path in pages_of(render(record))) < 2_000_000
@@ -170,14 +168,14 @@ def test_no_page_is_too_big(render: Render, text: str) -> None:
 
 def test_long_messages_say_that_they_are_cut(render: Render) -> None:
     """A cut message tells how much of it is shown."""
-    found = [finding("web", outcome=replace(finding("x").finding.outcome, message="x" * 9_000))]
+    found = [finding("web", outcome=Violated("x" * 9_000))]
     text = main_of(render(replace(small_record(), findings=lambda: iter(found))) / "policies" / "require-limits.html")
     assert "6,000 of 9,000 characters shown" in text
 
 
 def test_messages_keep_their_lines(render: Render) -> None:
     """A message of several lines is shown in several lines."""
-    found = [finding("web", outcome=replace(finding("x").finding.outcome, message="first\nsecond"))]
+    found = [finding("web", outcome=Violated("first\nsecond"))]
     text = main_of(render(replace(small_record(), findings=lambda: iter(found))) / "policies" / "require-limits.html")
     assert "first\nsecond" in text
 

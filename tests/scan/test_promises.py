@@ -124,7 +124,9 @@ BINDINGS = st.builds(
     st.fixed_dictionaries({}, optional={"paramRef": REFERENCES, "matchResources": MATCHES}),
 )
 NAMES = st.sampled_from(["a", "b", "<script>", "ünïcode", "a.b"])
-BODIES = st.fixed_dictionaries({}, optional={"x": st.sampled_from([1, 2, "1", None, 1.0, [], {"x": 1}, 2**70])})
+BODIES: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
+    {}, optional={"x": st.sampled_from([1, 2, "1", None, 1.0, [], {"x": 1}, 2**70])}
+)
 OBJECTS = st.one_of(
     st.builds(
         lambda name, space, labels, body: pod(name, space, labels=labels, **body),
@@ -195,11 +197,11 @@ def test_every_check_of_a_matched_invocation_has_one_outcome(cluster: FakeCluste
         else:
             per_invocation[(*place, key.check)] += count
     by_check: dict[tuple[object, ...], list[int]] = {}
-    for (*place, _), count in per_invocation.items():
-        by_check.setdefault(tuple(place), []).append(count)
-    for place, counts in by_check.items():
-        assert [counts[0]] * checks_of(told, str(place[0])) == counts
-    judged = Counter({place: counts[0] for place, counts in by_check.items()}) + whole
+    for (*invocation, _), count in per_invocation.items():
+        by_check.setdefault(tuple(invocation), []).append(count)
+    for invocation_key, counts in by_check.items():
+        assert [counts[0]] * checks_of(told, str(invocation_key[0])) == counts
+    judged = Counter({key: counts[0] for key, counts in by_check.items()}) + whole
     assert all(told.coverage(str(place[5]), str(place[4])).evaluated > 0 for place in judged)
 
 

@@ -10,11 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scanner.admission.context import EvaluationContext
+from scanner.admission.dispatch import judge
 from scanner.audit.fast_path import FastPath
 from scanner.audit.page import PageEvaluator
 from scanner.cluster.schemas import KnownSchemas, builtin_schemas
-from scanner.model.resource import Kind, UserInfo
+from scanner.model.policy import Binding, Policy
+from scanner.model.resource import Kind, UserInfo, resource_of
 from scanner.policies.mutating.bind import bind, read_binding, read_policy
+from scanner.policies.mutating.together import invocations, together
 from scanner.policies.plan import equivalents, plan
 from scanner.scan.param_table import ParamTable
 from tests.core.documents import KINDS
@@ -89,6 +92,25 @@ FIELDS = st.fixed_dictionaries(
 )
 
 
+def written(made: list[tuple[list[str], list[str]]]) -> list[dict[str, Any]]:
+    """Policies with some mutations and conditions; every other one wants to run again."""
+    return [
+        policy(
+            f"p{number}",
+            *texts,
+            matchConditions=[{"name": f"c{at}", "expression": text} for at, text in enumerate(conditions)],
+            reinvocationPolicy=("Never", "IfNeeded")[number % 2],
+        )
+        for number, (texts, conditions) in enumerate(made)
+    ]
+
+
+def read(made: list[tuple[list[str], list[str]]]) -> tuple[list[Policy], list[Binding]]:
+    """The same with their bindings."""
+    policies = [read_policy(one) for one in written(made)]
+    return policies, [read_binding(binding(one.name)) for one in policies]
+
+
 @given(
     st.lists(
         st.tuples(st.lists(TEXTS, min_size=1, max_size=2), st.lists(CONDITIONS, max_size=2)), min_size=1, max_size=3
@@ -99,16 +121,26 @@ def test_a_page_adds_up_to_the_same_without_the_sieve(
     made: list[tuple[list[str], list[str]]], fields: list[dict[str, Any]]
 ) -> None:
     """Findings with what several policies do together, outcomes, matches and gaps."""
-    policies = [
-        policy(
-            f"p{number}",
-            *texts,
-            matchConditions=[{"name": f"c{at}", "expression": text} for at, text in enumerate(conditions)],
-            reinvocationPolicy=("Never", "IfNeeded")[number % 2],
-        )
-        for number, (texts, conditions) in enumerate(made)
-    ]
-    agree(policies, [config_map(f"m{number}", **one) for number, one in enumerate(fields)])
+    agree(written(made), [config_map(f"m{number}", **one) for number, one in enumerate(fields)])
+
+
+@given(
+    st.lists(
+        st.tuples(st.lists(TEXTS, min_size=1, max_size=2), st.lists(CONDITIONS, max_size=2)), min_size=2, max_size=4
+    ),
+    FIELDS,
+)
+def test_what_was_found_of_each_policy_alone_makes_no_difference_to_all_together(
+    made: list[tuple[list[str], list[str]]], fields: dict[str, Any]
+) -> None:
+    """Together they begin with the passes that were run alone, where the requests are the same."""
+    bound = bind(*read(made), KnownSchemas(builtin_schemas()), rules=(1, 36))
+    world = EvaluationContext(ParamTable(KINDS), SPACES, equivalents=equivalents(KINDS), user=UserInfo("auditor"))
+    resource = resource_of(MAPS, config_map("m0", **fields))
+    fresh = [(one, ruling) for one in bound for ruling in invocations(one, resource, MAPS, world)]
+    evaluated = [(one, ruling) for one in bound for ruling in judge(one, resource, MAPS, world)]
+
+    assert together(fresh) == together(evaluated)
 
 
 CONTAINERS = "Object{{spec: Object.spec{{containers: {}}}}}"

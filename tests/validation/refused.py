@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any
 
+from scanner.model.json import Json
 from tests.core.documents import Document, binding, policy, rule
 
 CONFIG = {"apiVersion": "v1", "kind": "ConfigMap"}
@@ -320,7 +321,8 @@ def _bindings() -> Iterator[tuple[str, Document]]:
 
 def _types() -> Iterator[tuple[str, Document]]:
     """Values of other types than the field's, and values that are there and empty."""
-    for value in ("", 1, 1.5, True, [], {}, None):
+    values: tuple[Json, ...] = ("", 1, 1.5, True, [], {}, None)
+    for value in values:
         shown = repr(value)
         yield f"failurePolicy {shown}", _spec(policy("p", "true"), failurePolicy=value)
         yield f"matchPolicy {shown}", _matched(matchPolicy=value)

@@ -6,6 +6,7 @@ So a mutation changes an object with its defaults, and what the server sets in e
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from operator import is_
 from typing import TypeAlias
 
 from scanner.model.json import Json, JsonObject
@@ -33,9 +34,16 @@ def _complete(before: Json, start: Json, after: Json) -> Json:
     if after is before or after is start:
         return start
     if isinstance(before, dict) and isinstance(start, dict) and isinstance(after, dict):
-        known = {name: _complete(before.get(name), start.get(name), one) for name, one in after.items()}
-        return {**known, **{name: one for name, one in start.items() if name not in before and name not in after}}
+        return _complete_members(before, start, after)
     return _elements(before, start, after, _complete)
+
+
+def _complete_members(before: JsonObject, start: JsonObject, after: JsonObject) -> JsonObject:
+    """The object with what it lacks; itself when it has all, so that what is known of it stays known."""
+    known = {name: _complete(before.get(name), start.get(name), one) for name, one in after.items()}
+    missing = {name: one for name, one in start.items() if name not in before and name not in after}
+    is_shared = all(map(is_, known.values(), after.values()))
+    return after if is_shared and not missing else {**known, **missing}
 
 
 def _restore(before: Json, start: Json, after: Json) -> Json:
@@ -64,10 +72,11 @@ def _elements(before: Json, start: Json, after: Json, merge: _Merge) -> Json:
     if len(before) != len(start):
         return after
     partners = _partners(before if merge is _complete else start, after)
-    return [
+    found = [
         one if (at := partners.get(index)) is None else merge(before[at], start[at], one)
         for index, one in enumerate(after)
     ]
+    return after if all(map(is_, found, after)) else found
 
 
 def _partners(known: Sequence[Json], after: Sequence[Json]) -> dict[int, int]:

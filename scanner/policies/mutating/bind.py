@@ -24,9 +24,9 @@ from scanner.model.policy import Binding, Invocation, Mutation, Operation, Polic
 from scanner.model.release import NEWEST, Minor
 from scanner.model.resource import Kind, Resource
 from scanner.mutate.schema import Schema
-from scanner.mutate.unchanged import Holds, holds
+from scanner.mutate.unchanged import Holds, holds, is_configured, is_patched
 from scanner.policies import api_validation, manifest
-from scanner.policies.mutating.mutation import Schemas, is_left, predict
+from scanner.policies.mutating.mutation import Schemas, predict
 from scanner.policies.validating.bind import bound_by
 
 LANGUAGE = "MutatingAdmissionPolicy"
@@ -129,7 +129,9 @@ def _leaves(mutation: Mutation, expression: Expression, schema: Schema) -> Leave
     evaluate = program.evaluate
     if not program.reads and mutation.patch_type == "ApplyConfiguration":
         return _Constant(schema, program)
-    return lambda given: is_left(mutation, schema, cast("JsonObject", given["object"]), evaluate(given))
+    if mutation.patch_type == "JSONPatch":
+        return lambda given: is_patched(cast("JsonObject", given["object"]), evaluate(given))
+    return lambda given: is_configured(schema, cast("JsonObject", given["object"]), evaluate(given))
 
 
 class _Constant:

@@ -8,7 +8,7 @@ the mutations of what ran the first time.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from scanner import cel
@@ -100,8 +100,8 @@ def denies(outcome: Outcome) -> bool:
 
 
 def run_of(compiled: CompiledPolicy, request: Request, param: Resource | None, schemas: Schemas, rules: Minor) -> Run:
-    """An invocation, ready to run. Raises SchemaUnknown."""
-    return Run(compiled, request, _bare(param, schemas), _known(schemas, request.matched, rules), schemas, rules)
+    """An invocation, ready to run; the same for the same request as long as it is about the latest object. Raises SchemaUnknown."""
+    return _RUNS.of(compiled, request, param, schemas, rules)
 
 
 def difference_of(before: JsonObject, after: JsonObject) -> tuple[Change, ...]:
@@ -147,7 +147,7 @@ class Pass:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A policy, a request and a param, with what is needed to evaluate them."""
+    """A policy, a request and a param, with what is needed to evaluate them. What a pass makes of an object is found once."""
 
     compiled: CompiledPolicy
     request: Request
@@ -155,6 +155,10 @@ class Run:
     schema: Schema
     schemas: Schemas
     rules: Minor
+    _passes: dict[int, tuple[JsonObject, Pass]] = field(default_factory=dict, init=False, compare=False, repr=False)
+    _rounds: dict[int, tuple[JsonObject, JsonObject]] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
 
     def conditions(self, body: JsonObject) -> tuple[CheckResult, ...]:
         """What the match conditions say of an object; nothing when they hold."""
@@ -164,6 +168,11 @@ class Run:
 
     def mutations(self, body: JsonObject) -> Pass:
         """Run every mutation once, beginning with an object."""
+        if id(body) not in self._passes:
+            self._passes[id(body)] = body, self._mutated(body)
+        return self._passes[id(body)][1]
+
+    def _mutated(self, body: JsonObject) -> Pass:
         steps: list[tuple[Outcome, JsonObject]] = []
         patches, ended = 0, False
         for index in range(len(self.compiled.mutations)):
@@ -186,8 +195,10 @@ class Run:
 
     def _selects(self, body: JsonObject, *, objects: bool = True) -> bool:
         """Whether policy and binding select an object by its labels; those of a Namespace are its namespace's, too."""
-        labels = text_map(dig(body, "metadata", "labels"))
         known = [match for match in (self.compiled.policy.match, self.request.narrowing) if match is not None]
+        if all(match.object_selector.empty and match.namespace_selector.empty for match in known):
+            return True
+        labels = text_map(dig(body, "metadata", "labels"))
         if objects and not all(match.object_selector.matches(labels) for match in known):
             return False
         is_namespace = self.request.matched.plural == _NAMESPACE.plural
@@ -195,7 +206,9 @@ class Run:
 
     def between_passes(self, body: JsonObject) -> JsonObject:
         """What the first pass left, as the second one sees it."""
-        return between_passes(self.schema, self.request.resource.body, body)
+        if id(body) not in self._rounds:
+            self._rounds[id(body)] = body, between_passes(self.schema, self.request.resource.body, body)
+        return self._rounds[id(body)][1]
 
     def stored(self, body: JsonObject) -> JsonObject:
         """The object as the server would store it after all mutations."""
@@ -256,6 +269,32 @@ class Run:
         schema = self.schemas.schema(self.param.kind) if self.param else None
         if self.param and schema and schema.builtin:
             yield schema, self.param.body
+
+
+class _Runs:
+    """The invocations on the object that was asked about last: what each makes of it alone, all together begin with."""
+
+    def __init__(self) -> None:
+        self._resource: Resource | None = None
+        self._known: dict[tuple[int, int, int], tuple[Resource | None, Run]] = {}
+
+    def of(
+        self, compiled: CompiledPolicy, request: Request, param: Resource | None, schemas: Schemas, rules: Minor
+    ) -> Run:
+        if request.resource is not self._resource:
+            self._resource = request.resource
+            self._known.clear()
+        key = (id(compiled), id(request), id(param))
+        _, run = self._known.get(key, (None, None))
+        if run is None or run.schemas is not schemas or run.rules != rules:
+            schema = _known(schemas, request.matched, rules)
+            run = Run(compiled, request, _bare(param, schemas), schema, schemas, rules)
+            # The param is kept as well: as long as it is there, no other has its number.
+            self._known[key] = param, run
+        return run
+
+
+_RUNS = _Runs()
 
 
 def _sources(activation: dict[str, object]) -> tuple[object, ...]:

@@ -12,7 +12,7 @@ that did anything in one of these.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, groupby, permutations, product
 from math import factorial, prod
@@ -25,7 +25,7 @@ from scanner.admission.request import Request
 from scanner.cel.stack import with_room
 from scanner.model.json import JsonObject
 from scanner.model.outcome import Change, CheckResult, Errored
-from scanner.model.policy import Invocation, PolicyKey
+from scanner.model.policy import Invocation
 from scanner.model.resource import Kind, Resource
 from scanner.mutate.operations import same
 from scanner.policies.mutating.bind import Mutator, refusal
@@ -34,6 +34,8 @@ from scanner.policies.mutating.mutation import Run, difference_of, is_deep, run_
 _MOST_ORDERS: Final = 24
 _SEVERAL: Final = 2
 _Order: TypeAlias = tuple[int, ...]
+AtRest: TypeAlias = Callable[[BoundPolicy, JsonObject], bool]
+"""Returns True for a policy that is known to leave an object, as others have made it, as it is, and without an error."""
 _Tree: TypeAlias = "int | tuple[_Tree, ...]"
 
 
@@ -65,11 +67,16 @@ class Answer:
         return same(self.after, other.after)
 
 
+def can_act(bound: BoundPolicy) -> bool:
+    """Whether a policy may do anything to objects that it matches."""
+    return isinstance(bound.decide, Mutator) and not bound.compiled.excess
+
+
 def invocations(
     bound: BoundPolicy, resource: Resource, original: Kind, world: EvaluationContext
 ) -> Iterator[InvocationResult]:
     """What a policy is asked about an object, not yet evaluated."""
-    if isinstance(bound.decide, Mutator) and not bound.compiled.excess:
+    if can_act(bound):
         yield from judge(bound.deciding(_not_yet), resource, original, world)
 
 
@@ -78,12 +85,16 @@ def _not_yet(compiled: CompiledPolicy, request: Request, param: Resource | None)
     return ()
 
 
+def _is_unknown(_bound: BoundPolicy, _body: JsonObject) -> bool:
+    return False
+
+
 def together(
-    invocation_results: Sequence[tuple[BoundPolicy, InvocationResult]], at_rest: Container[PolicyKey] = frozenset()
+    invocation_results: Sequence[tuple[BoundPolicy, InvocationResult]], at_rest: AtRest = _is_unknown
 ) -> Together | None:
     """What all invocations on an object do to it; None where at most one does anything, and what it does alone.
 
-    Policies `at_rest` are known to leave the stored object as it is, without an error. Raises SchemaUnknown.
+    Those that are not `at_rest` are evaluated. Raises SchemaUnknown.
     """
     if len(invocation_results) < _SEVERAL:
         return None
@@ -120,10 +131,9 @@ class _Request:
     """One request, in any order of its invocations; what an invocation makes of an object is found out once."""
 
     def __init__(
-        self,
-        invocation_results: Sequence[tuple[BoundPolicy, InvocationResult]],
-        at_rest: Container[PolicyKey] = frozenset(),
+        self, invocation_results: Sequence[tuple[BoundPolicy, InvocationResult]], at_rest: AtRest = _is_unknown
     ) -> None:
+        self._at_rest = at_rest
         self._invocation_results = tuple(invocation_results)
         self._stored = invocation_results[0][1].resource.body
         self._runs = [_run(bound, invocation_result) for bound, invocation_result in invocation_results]
@@ -134,13 +144,7 @@ class _Request:
             for text in _refusals(invocation_result.check_results, invocation_result.invocation)
         ]
         self._objects = [self._stored]
-        # Whether conditions held matters only to a policy that may run again.
-        at_rest_here = _Made(runs=True, after=self._stored)
-        self._made: dict[tuple[int, int], _Made] = {
-            (index, id(self._stored)): at_rest_here
-            for index, (bound, _) in enumerate(invocation_results)
-            if bound.policy.reinvocation_policy != "IfNeeded" and bound.policy.key in at_rest
-        }
+        self._made: dict[tuple[int, int], _Made] = {}
         self._kept: dict[int, JsonObject] = {}
         self._active: set[int] = set()
 
@@ -213,9 +217,12 @@ class _Request:
         return self._made[key]
 
     def _make(self, index: int, body: JsonObject) -> _Made:
-        run = self._runs[index]
+        bound, run = self._invocation_results[index][0], self._runs[index]
         if run is None:
             return _Made(runs=False, after=body)
+        # Whether conditions hold matters only to a policy that may run again.
+        if bound.policy.reinvocation_policy != "IfNeeded" and self._at_rest(bound, body):
+            return _Made(runs=True, after=body)
         invocation = self._invocation_results[index][1].invocation
         if stopped := run.conditions(body):
             return _Made(runs=False, after=body, refusals=_refusals(stopped, invocation))

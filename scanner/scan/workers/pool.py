@@ -156,7 +156,7 @@ class Workers:
 
     def _forked(self) -> _Worker:
         """A new worker. Raises OSError when the system has no room for it."""
-        import multiprocessing  # noqa: PLC0415 - nothing is imported before it is needed
+        import multiprocessing
 
         context = multiprocessing.get_context("fork")
         ours, theirs = context.Pipe()
@@ -170,7 +170,7 @@ class Workers:
 
     def _hear(self) -> None:
         """Wait until a worker has something to say."""
-        from multiprocessing.connection import wait  # noqa: PLC0415 - nothing is imported before it is needed
+        from multiprocessing.connection import wait
 
         busy = [worker for worker in self._workers if worker.task]
         ready = wait([worker.connection for worker in busy])

@@ -1,0 +1,74 @@
+"""The README is short, its picture is small, and its output is what the demo prints."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from tests.command import assay
+from tests.docs.pages import README, ROOT
+
+TEXT = README.read_text()
+WIDE = {"COLUMNS": "120", "NO_COLOR": "1"}
+
+
+@pytest.fixture(scope="module")
+def demo() -> ModuleType:
+    """The program that `make demo` runs."""
+    path = ROOT / "examples" / "demo.py"
+    spec = importlib.util.spec_from_file_location("demo", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def printed(demo: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The lines of the second scan of the demo."""
+    home = tmp_path_factory.mktemp("demo")
+    policies = [argument for folder in demo.POLICIES for argument in ("-f", ROOT / folder)]
+    for state in ("before", "after"):
+        cluster = ("--from", ROOT / "examples" / "cluster" / state, *demo.SAME_CLUSTER)
+        ran = assay("scan", "-q", *cluster, *policies, "--db", home / "assay.db", home=home, variables=WIDE)
+    return [line.rstrip() for line in ran.stdout.decode().splitlines()]
+
+
+def shown() -> list[str]:
+    """The lines of output in the section about the demo."""
+    block = TEXT.split("## Sixty seconds")[1].split("```text\n")[1].split("```")[0]
+    return [line for line in block.splitlines() if line]
+
+
+def test_the_readme_is_short() -> None:
+    """At most 150 lines: everything else is in the documentation."""
+    assert len(TEXT.splitlines()) <= 150
+
+
+def test_the_readme_shows_ten_lines_of_the_demo(printed: list[str]) -> None:
+    """Each line is one that the demo prints, in that order; only the path of the report is the demo's own."""
+    *lines, report = shown()
+    assert "Report: build/demo/report/index.html" == report
+    assert lines == [line for line in printed if line in lines]
+    assert 10 == len(shown())
+
+
+def test_the_picture_of_a_report_is_small() -> None:
+    """The README has one picture, a PNG of at most 150 kB."""
+    (path,) = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", TEXT)
+    picture = Path(ROOT / path).read_bytes()
+    assert picture.startswith(b"\x89PNG")
+    assert len(picture) <= 150_000
+
+
+def test_the_readme_lists_every_exit_code() -> None:
+    """Exit codes are an interface, in order; the page about CI has the same table."""
+    table = TEXT.split("## Exit codes")[1].split("##")[0]
+    rows = re.findall(r"^\| \d \|.*$", table, re.MULTILINE)
+    assert ["0", "1", "2", "3", "4"] == [row[2] for row in rows]
+    assert rows == re.findall(r"^\| \d \|.*$", (ROOT / "docs" / "ci.md").read_text(), re.MULTILINE)

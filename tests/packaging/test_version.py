@@ -1,0 +1,44 @@
+"""The version has one place, and everything that names a version names that one."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+from scanner import __version__
+from scanner.model.json import as_list, as_text, dig
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PRERELEASE = re.compile(r"\d(?:a|b|rc|\.dev)\d")
+
+
+def test_the_package_reads_its_version_from_the_module() -> None:
+    """pyproject.toml has no version of its own."""
+    assert ["version"] == PROJECT["project"]["dynamic"]
+    assert "scanner/__init__.py" == PROJECT["tool"]["hatch"]["version"]["path"]
+
+
+def test_the_image_tags_of_the_deployment_are_the_version() -> None:
+    """The CronJob and the kustomization pull the image of this version."""
+    kustomization = yaml.safe_load((ROOT / "deploy" / "kustomization.yaml").read_text())
+    assert [__version__] == [as_text(dig(image, "newTag")) for image in as_list(dig(kustomization, "images"))]
+    images = re.findall(r"image: kube-assay:(\S+)", (ROOT / "deploy" / "cronjob.yaml").read_text())
+    assert [__version__] == images
+
+
+def test_the_newest_release_in_the_changelog_is_the_version() -> None:
+    """Below *Unreleased*, releases are in order, with their dates."""
+    headings = re.findall(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert "[Unreleased]" == headings[0]
+    assert re.fullmatch(rf"\[{re.escape(__version__)}\] - \d{{4}}-\d\d-\d\d", headings[1])
+
+
+@pytest.mark.parametrize("requirement", PROJECT["project"]["dependencies"])
+def test_no_dependency_needs_a_prerelease(requirement: str) -> None:
+    """The lowest allowed version of every dependency is a release."""
+    assert None is PRERELEASE.search(requirement)
