@@ -17,10 +17,16 @@ from scanner.cli.spelled import spelled
 _NAMES = ("assay", "kubectl-assay")
 _COULD_NOT_RUN = 4
 _INTERRUPTED = 130
+_WINDOWS = "win32"
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None, *, platform: str = sys.platform) -> None:
     """Run the command line and end with an exit code; an AssayError is printed as one sentence on stderr."""
+    if platform == _WINDOWS:
+        _print_error(
+            "Windows is not supported; run Assay on Linux or macOS, in the Windows Subsystem for Linux or in a container."
+        )
+        sys.exit(_COULD_NOT_RUN)
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A terminal that cannot show a character gets an escape, instead of an error that ends the command.
         sys.stdout.reconfigure(errors="backslashreplace")

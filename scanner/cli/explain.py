@@ -188,7 +188,7 @@ def _finding(explained: ExplainedFinding) -> Iterator[str]:
             yield "Drift: the policy would change the object."
             yield message
         case Errored(message=message):
-            yield f"Error: {message}"
+            yield f"Errored: {message}"
         case _ as never:
             assert_never(never)
     yield from _expression("Check:", finding.check.expression or "(configuration of the policy or binding)")

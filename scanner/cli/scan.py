@@ -413,10 +413,11 @@ def _run(
 
 def _print_report(record: ScanRecord, output: str, folders: Folders, progress: Progress, code: int) -> None:
     from scanner.cli.render import to_folders, to_stdout
+    from scanner.report.words import state_word
 
     scan = record.scan
     if output != DEFAULT:
         gaps = f", {len(record.gaps)} gaps: exit code {code}" if scan.state is not ScanState.COMPLETE else ""
-        progress.say(f"Scan {scan.id} is {scan.state}: {scan.findings} findings, {scan.new} new{gaps}")
+        progress.say(f"Scan {scan.id} is {state_word(scan.state)}: {scan.findings} findings, {scan.new} new{gaps}")
     to_stdout(record, output)
     to_folders(record, folders)

@@ -21,12 +21,14 @@ def command(
     if not scans:
         sys.stderr.write("The database has no scans. Run: assay scan\n")
         return
+    from scanner.report.words import state_word
+
     rows = (
         (
             scan.id,
             scan.cluster.name,
             scan.started_at.strftime("%Y-%m-%d %H:%M:%SZ"),
-            scan.state.value,
+            state_word(scan.state),
             str(scan.findings),
             str(scan.new),
             str(scan.resolved),

@@ -14,7 +14,7 @@ from math import ceil, floor
 from scanner.model.outcome import Check, CheckKind, Errored, Finding, GapKind, Violated, WouldChange
 from scanner.model.policy import Binding, ParamRef
 from scanner.model.reading import Auditability
-from scanner.model.scan import HealthKind, Scan, Scope
+from scanner.model.scan import HealthKind, Scan, ScanState, Scope
 from scanner.model.selector import Selector
 
 LONGEST = 6_000
@@ -97,6 +97,8 @@ EVERYTHING = (
     "every binding",
     "objects with any labels",
 )
+
+_INCOMPLETE = "incomplete"
 
 _FILES = "The objects come from files: no server has defaulted, converted or validated them."
 _OTHER_USERS = "Checks that depend on the user may differ for other users."
@@ -213,6 +215,11 @@ def _simulated(scan: Scan) -> str:
     user = scan.requester.username or "the user that scanned"
     requests, otherwise = _REQUESTS[scan.scope.operation]
     return f"Objects were evaluated as {requests} by {user}{otherwise}. {_OTHER_USERS}"
+
+
+def state_word(state: ScanState) -> str:
+    """The word for the state of a scan. A `partial` scan is called incomplete, as in the headline of its report."""
+    return _INCOMPLETE if state is ScanState.PARTIAL else state.value
 
 
 def check_title(check: Check) -> str:

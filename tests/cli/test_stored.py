@@ -196,7 +196,7 @@ def test_explain_tells_errors_apart(examples: Assay) -> None:
 
     text = examples("explain", one["id"]).stdout.decode()
 
-    assert "Error: expression 'int(object.data['max-connections']) <= 500' resulted in error: no such key" in text
+    assert "Errored: expression 'int(object.data['max-connections']) <= 500' resulted in error: no such key" in text
     assert "admission would admit this object" in text
 
 
