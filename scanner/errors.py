@@ -1,24 +1,24 @@
-"""What Assay raises on purpose, drawn as a tree.
+"""The exceptions that Assay raises on purpose.
 
-Trouble has three homes: in the data it is an outcome, in our view of the cluster a gap, in the set-up one of these.
-Every message says what went wrong, where, and what to do about it.
+A problem in the data is an outcome, a problem in reading the cluster is a gap, a problem in the set-up is one of these.
+Every message names the problem, its place and the remedy.
 """
 
 
 class AssayError(Exception):
-    """The root: the command line prints the message as one sentence and ends with `exit_code`."""
+    """The base class: the command line prints the message and ends with `exit_code`."""
 
     exit_code = 4
 
 
 class UsageError(AssayError):
-    """A flag, an environment variable or a configuration value that cannot be used."""
+    """An invalid flag, environment variable or configuration value."""
 
     exit_code = 2
 
 
 class ClusterError(AssayError):
-    """The cluster cannot be reached, or refuses the credentials."""
+    """The cluster cannot be reached, or rejects the credentials."""
 
 
 class StoreError(AssayError):
@@ -26,7 +26,7 @@ class StoreError(AssayError):
 
 
 class InvalidManifest(AssayError):
-    """A policy or binding that the Kubernetes API would refuse.
+    """A policy or binding that the Kubernetes API would reject.
 
     `reasons` are field errors in the API's own words, e.g. `spec.matchConstraints: Required value`.
     """
@@ -39,27 +39,27 @@ class InvalidManifest(AssayError):
 
 
 class ConfigurationError(AssayError):
-    """What the admission plugin calls a configuration error: it becomes an `Errored` outcome, never a crash."""
+    """A configuration error of the admission plugin, which becomes an `Errored` outcome."""
 
 
 class SchemaUnknown(AssayError):
-    """A kind whose OpenAPI schema is not known: what a mutation would do to its objects only a server can tell.
+    """A kind without a known OpenAPI schema, which a mutation of its objects needs.
 
-    `kind` is such as `apps/v1/Deployment`.
+    `kind` is a text such as `apps/v1/Deployment`.
     """
 
     def __init__(self, kind: str) -> None:
         super().__init__(
-            f"no OpenAPI schema of {kind} is known, so only a server can tell what it would make of its objects: check "
-            "that the server serves /openapi/v3, or add the CustomResourceDefinition to the files"
+            f"no OpenAPI schema of {kind} is known, so mutations of its objects cannot be evaluated: check that the server "
+            "serves /openapi/v3, or add the CustomResourceDefinition to the files"
         )
         self.kind = kind
 
 
 class ListFailed(AssayError):
-    """A kind could not be listed, or not to its end: the scan goes on and records a gap.
+    """A kind could not be listed completely: the scan continues and records a gap.
 
-    `state` is `forbidden` or `failed`, as coverage names it.
+    `state` is `forbidden` or `failed`, as in `CoverageState`.
     """
 
     def __init__(self, state: str, why: str) -> None:
@@ -69,4 +69,4 @@ class ListFailed(AssayError):
 
 
 class AuthorizerFailed(AssayError):
-    """The authorizer was asked on behalf of an expression and gave no answer: the object is a gap for that policy."""
+    """An authorizer check of an expression got no answer: the object is a gap for that policy."""

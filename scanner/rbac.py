@@ -1,8 +1,8 @@
-"""What a scan has to be allowed to read, known before it reads it: the rights behind its lists, and nothing beyond.
+"""The permissions that a scan needs for its lists, computed before the scan.
 
-Source of truth: the requests that the line makes (`scanner.scan.run`), and how RBAC sees them (k8s.io/apiserver,
-RequestInfo): a list of all namespaces needs a ClusterRole, a list within one namespace a Role in it, and a Namespace
-object belongs to the namespace of its name.
+Source of truth: the requests of a scan (`scanner.scan.run`), and their attributes for RBAC (k8s.io/apiserver, RequestInfo): a list of
+all namespaces needs a ClusterRole, a list in one namespace a Role in it, and a Namespace object belongs to the namespace of its
+name.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from scanner.scan.prepare import prepare
 _REVIEWS: Final = Kind("authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews", namespaced=False)
 _HOME: Final = "kube-system"
 _ANY_MOMENT: Final = datetime(2000, 1, 1, tzinfo=UTC)
-"""Rights do not depend on the time, as a policy exception does."""
+"""A fixed moment: permissions do not depend on the time, as policy exceptions do."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Need:
-    """One right: a verb on a resource, in one namespace or (empty) everywhere, on one object or (empty) on all.
+    """A permission: a verb on a resource, in a namespace or (empty) in all, on an object or (empty) on all.
 
-    `why` says what needs it. Without an `optional` one a scan is complete all the same.
+    `why` is its purpose. A scan without an `optional` permission is still complete.
     """
 
     group: str
@@ -48,17 +48,17 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """The rights that a scan makes use of, in order; `gaps` are what kept the policies from being known in full."""
+    """The permissions of a scan, in order; `gaps` are policies and kinds that could not be read."""
 
     rights: tuple[Need, ...]
     gaps: tuple[Gap, ...]
 
 
 def needs(cluster: Cluster, options: Options) -> Needs:
-    """What a scan with these options needs. Raises like a scan that has not yet begun to judge."""
-    seen = prepare(cluster, options, _ANY_MOMENT)
+    """The needs of a scan with these options. Raises the errors of `prepare`."""
+    prepared = prepare(cluster, options, _ANY_MOMENT)
     kinds = cluster.discover().kinds
-    languages, operations = seen.setting.languages, seen.context.operations
+    languages, operations = prepared.setting.languages, prepared.context.operations
     bound = tuple(entry for language in languages for entry in language.bound)
     wanted = [
         *_documents(kinds, options),
@@ -70,10 +70,10 @@ def needs(cluster: Cluster, options: Options) -> Needs:
         *_own(languages),
     ]
     for line in plan(kinds, bound, operations):
-        if not seen.listing.left_out(line.kind):
-            names = sorted({entry.policy.name for entry, _ in line.policies})
-            wanted.extend(_lists(line.kind, seen.listing.namespaces, f"policy {', '.join(names)}"))
-    return Needs(_merged(wanted), seen.gaps)
+        if not prepared.listing.left_out(line.kind):
+            names = sorted({bound.policy.name for bound, _ in line.policies})
+            wanted.extend(_lists(line.kind, prepared.listing.namespaces, f"policy {', '.join(names)}"))
+    return Needs(_merged(wanted), prepared.gaps)
 
 
 def _documents(kinds: tuple[Kind, ...], options: Options) -> Iterator[Need]:
@@ -81,12 +81,12 @@ def _documents(kinds: tuple[Kind, ...], options: Options) -> Iterator[Need]:
         for kind in (kind for language in options.languages for kind in language.kinds(kinds)):
             yield from _lists(kind, ("",), "policies and bindings")
     for kind in webhook_kinds(kinds):
-        why = "to name the webhooks that a scan does not evaluate"
+        why = "to list the webhooks, which a scan does not evaluate"
         yield Need(kind.group, kind.plural, "list", why=why, optional=True)
 
 
 def _identity() -> Iterator[Need]:
-    why = "to know the cluster again under another name"
+    why = "to identify the cluster under another name"
     yield Need("", NAMESPACES.plural, "get", _HOME, _HOME, why, optional=True)
 
 
@@ -100,27 +100,27 @@ def _namespaces(names: tuple[str, ...]) -> Iterator[Need]:
 
 def _params(kinds: tuple[Kind, ...], bound: Iterable[BoundPolicy], within: tuple[str, ...]) -> Iterator[Need]:
     table = ParamTable(kinds)
-    for kind, entries in table.needed(bound).items():
-        names = ", ".join(entry.policy.name for entry in entries)
-        yield from _lists(kind, table.namespaces(kind, entries, within), f"params of policy {names}")
+    for kind, users in table.needed(bound).items():
+        names = ", ".join(user.policy.name for user in users)
+        yield from _lists(kind, table.namespaces(kind, users, within), f"params of policy {names}")
 
 
 def _authorizer(bound: Iterable[BoundPolicy]) -> Iterator[Need]:
-    asking = [entry.policy.name for entry in bound if Auditability.AUTHORIZER in entry.reading.classes]
-    if asking:
-        why = f"policy {', '.join(asking)} asks the authorizer"
+    names = [policy.policy.name for policy in bound if Auditability.AUTHORIZER in policy.reading.classes]
+    if names:
+        why = f"authorizer checks of policy {', '.join(names)}"
         yield Need(_REVIEWS.group, _REVIEWS.plural, "create", why=why, optional=True)
 
 
 def _inventory(languages: Iterable[BoundLanguage]) -> Iterator[Need]:
-    """What expressions read of the cluster."""
-    for entry, reads in (known for language in languages for known in language.reads()):
-        for kind, places in reads.items() if not entry.reading.reason else ():
-            yield from _lists(kind, places, f"expressions of policy {entry.policy.name}")
+    """The objects that the expressions of policies read."""
+    for bound, reads in (policy for language in languages for policy in language.reads()):
+        for kind, namespaces in reads.items() if not bound.reading.reason else ():
+            yield from _lists(kind, namespaces, f"expressions of policy {bound.policy.name}")
 
 
 def _own(languages: Iterable[BoundLanguage]) -> Iterator[Need]:
-    """What languages list for themselves."""
+    """The objects that a language lists for itself, such as its configuration."""
     for group, plural, namespace, why in (right for language in languages for right in language.rights()):
         yield Need(group, plural, "list", namespace, why=why)
 
@@ -131,16 +131,18 @@ def _lists(kind: Kind, namespaces: Iterable[str], why: str) -> Iterator[Need]:
 
 
 def _merged(wanted: Iterable[Need]) -> tuple[Need, ...]:
-    """Each right once, with every reason for it; a right in one namespace is part of the same right everywhere."""
-    reasons: dict[tuple[str, str, str, str, str], list[Need]] = {}
+    """Each permission once, with all its purposes; a permission in all namespaces includes that in one."""
+    needs_of: dict[tuple[str, str, str, str, str], list[Need]] = {}
     for need in wanted:
-        reasons.setdefault((need.group, need.resource, need.verb, need.namespace, need.name), []).append(need)
+        needs_of.setdefault((need.group, need.resource, need.verb, need.namespace, need.name), []).append(need)
     return tuple(
         sorted(
             Need(
-                *right, why="; ".join(dict.fromkeys(it.why for it in found)), optional=all(it.optional for it in found)
+                *right,
+                why="; ".join(dict.fromkeys(need.why for need in same)),
+                optional=all(need.optional for need in same),
             )
-            for right, found in reasons.items()
-            if not right[3] or (*right[:3], "", "") not in reasons
+            for right, same in needs_of.items()
+            if not right[3] or (*right[:3], "", "") not in needs_of
         )
     )

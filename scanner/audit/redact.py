@@ -17,11 +17,11 @@ from scanner.admission.compiled import CompiledPolicy, Expression
 from scanner.admission.dispatch import BoundPolicy, InvocationResult, Together
 from scanner.admission.results import written_message
 from scanner.audit.secret_values import HIDDEN, SHORTEST_SECRET, is_secret, without
-from scanner.audit.sensitive_fields import LAST_APPLIED, MASK
+from scanner.audit.sensitive_fields import MASK
 from scanner.audit.taint import carried_texts, documents_of, taint
 from scanner.model.json import Json
 from scanner.model.outcome import Change, Check, CheckKind, Errored, Violated, WouldChange
-from scanner.model.resource import Resource
+from scanner.model.resource import LAST_APPLIED, Resource
 
 WITHHELD = "[redacted: the message reads the data of a Secret]"
 WITHHELD_ERROR = "[redacted: the expression reads the data of a Secret]"

@@ -8,9 +8,9 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from scanner.model.json import Json
+from scanner.model.resource import LAST_APPLIED
 
 MASK = "[redacted]"
-LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 Trail: TypeAlias = "tuple[str | int, ...]"
 """Keys and indexes, from the root of a document."""
 

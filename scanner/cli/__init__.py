@@ -1,4 +1,4 @@
-"""Commands, flags and exit codes. The only place that wires edges to the run."""
+"""The command line: commands and flags. The only place that connects cluster, store and reports to a scan."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _WINDOWS = "win32"
 
 
 def main(arguments: Sequence[str] | None = None, *, platform: str = sys.platform) -> None:
-    """Run the command line and end with an exit code; trouble raised on purpose is one sentence on stderr."""
+    """Run the command line and end with an exit code; an AssayError is printed as one sentence on stderr."""
     if platform == _WINDOWS:
-        _say(
+        _print_error(
             "Windows is not supported; run Assay on Linux or macOS, in the Windows Subsystem for Linux or in a container."
         )
         sys.exit(_COULD_NOT_RUN)
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # A terminal that cannot show a name shows it spelled out, instead of ending the command.
+        # A terminal that cannot show a character gets an escape, instead of an error that ends the command.
         sys.stdout.reconfigure(errors="backslashreplace")
     sys.stderr = spelled(sys.stderr)
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -36,9 +36,9 @@ def main(arguments: Sequence[str] | None = None, *, platform: str = sys.platform
     code = _run(arguments)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
-    from scanner.cli.output import let_go
+    from scanner.cli.output import flush_streams
 
-    let_go()
+    flush_streams()
     sys.exit(code)
 
 
@@ -50,7 +50,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     try:
         application(arguments, prog_name=name if name in _NAMES else _NAMES[0])
     except AssayError as error:
-        _say(str(error))
+        _print_error(str(error))
         return error.exit_code
     except KeyboardInterrupt as interruption:
         return _interrupted(interruption)
@@ -58,19 +58,19 @@ def _run(arguments: Sequence[str] | None) -> int:
         if end.code == _INTERRUPTED:
             return _interrupted(end)
         return end.code if isinstance(end.code, int) else 0
-    except Exception as error:  # noqa: BLE001 - Python's own exit code for it, 1, would say that a gate failed
-        _say(_fault(error))
+    except Exception as error:  # noqa: BLE001 - Python's own exit code, 1, means that a gate failed
+        _print_error(_fault(error))
         return _COULD_NOT_RUN
     return 0
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    """SIGTERM means what Ctrl-C means, also where a shell began the command in the background: half-written reports go."""
+    """Treat SIGTERM as Ctrl-C, also in the background: half-written reports are removed."""
     raise KeyboardInterrupt
 
 
 def _interrupted(error: BaseException) -> int:
-    """The exit code of a command that a signal has ended: its own, where it was on its way out with one."""
+    """The exit code of a command that a signal has ended: its own, if it was exiting already."""
     from typer import Exit
 
     ended: BaseException | None = error
@@ -78,22 +78,22 @@ def _interrupted(error: BaseException) -> int:
         if isinstance(ended, Exit) and ended.exit_code != _INTERRUPTED:
             return ended.exit_code
         ended = ended.__context__
-    _say("interrupted")
+    _print_error("interrupted")
     return _COULD_NOT_RUN
 
 
 def _fault(error: Exception) -> str:
-    """A bug of ours. Its message may quote an object, so it is only shown to who asks for it."""
+    """The message for a bug of Assay. Its details may quote an object, so they are printed on request only."""
     if os.environ.get("ASSAY_DEBUG"):
         return "".join(traceback.format_exception(error)).rstrip()
     frames = traceback.extract_tb(error.__traceback__)
     where = f" in {frames[-1].filename}, line {frames[-1].lineno}" if frames else ""
     return (
-        f"internal error: {type(error).__name__}{where}. Please report it, with what ASSAY_DEBUG=1 makes it say; "
-        "look through that first, it may quote objects"
+        f"internal error: {type(error).__name__}{where}. Please report it with the output under ASSAY_DEBUG=1; "
+        "remove object data from that output first"
     )
 
 
-def _say(text: str) -> None:
+def _print_error(text: str) -> None:
     with suppress(OSError):
         sys.stderr.write(f"assay: {text}\n")

@@ -7,10 +7,10 @@ from typing import Annotated
 import typer
 
 from scanner.cli import db, explain, policies, rbac, report, scan, scans, test, verify_parity, version
-from scanner.cli.help_format import Grouped
+from scanner.cli.help_format import GroupedCommand
 
 EPILOG = (
-    "Exit codes: 0 done and complete · 1 a gate failed · 2 usage or configuration · 3 the scan is incomplete · "
+    "Exit codes: 0 complete · 1 a gate failed · 2 usage or configuration · 3 the scan is incomplete · "
     "4 could not run (cluster, credentials, database)."
 )
 
@@ -22,17 +22,20 @@ application = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-application.command("scan", cls=Grouped, epilog=scan.EPILOG, short_help="Judge, record and report what there is.")(
-    scan.command
-)
-application.command("report", short_help="Render a stored scan again.")(report.command)
-application.command("scans", short_help="List the scans that the database holds.")(scans.command)
-application.command("policies", short_help="Show the policies of the last scan.")(policies.command)
-application.command("explain", short_help="Say what a policy asks, or what a finding means.")(explain.command)
 application.command(
-    "verify-parity", cls=Grouped, epilog=verify_parity.EPILOG, short_help="Compare verdicts with the server's own."
+    "scan", cls=GroupedCommand, epilog=scan.EPILOG, short_help="Scan a cluster or files, and report the results."
+)(scan.command)
+application.command("report", short_help="Print the report of a stored scan.")(report.command)
+application.command("scans", short_help="List the stored scans.")(scans.command)
+application.command("policies", short_help="List the policies of the last scan.")(policies.command)
+application.command("explain", short_help="Explain a policy or a finding.")(explain.command)
+application.command(
+    "verify-parity",
+    cls=GroupedCommand,
+    epilog=verify_parity.EPILOG,
+    short_help="Compare verdicts with the API server's own.",
 )(verify_parity.command)
-application.command("test", epilog=test.EPILOG, short_help="Run the test suites of policies.")(test.command)
+application.command("test", epilog=test.EPILOG, short_help="Run policy test suites.")(test.command)
 application.add_typer(rbac.application, name="rbac")
 application.add_typer(db.application, name="db")
 application.command("version")(version.command)
@@ -44,4 +47,4 @@ def _root(
         bool, typer.Option("--version", help="Print the version and exit.", callback=version.flag, is_eager=True)
     ] = False,
 ) -> None:
-    """Say what admission policies think of the objects that a cluster already has."""
+    """Audit existing cluster objects against admission policies."""

@@ -1,4 +1,4 @@
-"""How to reach a cluster and how hard to ask it: the flags that every command with a live cluster has."""
+"""The flags of every command that reads a live cluster: which cluster, as which user, and how fast."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ PANEL = "Connection"
 KubeconfigOption = Annotated[
     str,
     typer.Option(
-        "--kubeconfig", metavar="PATH", help="The kubeconfig file to use.", rich_help_panel=PANEL, show_default=False
+        "--kubeconfig", metavar="PATH", help="Path of the kubeconfig file.", rich_help_panel=PANEL, show_default=False
     ),
 ]
 ContextOption = Annotated[
     str,
     typer.Option(
-        "--context", metavar="NAME", help="The kubeconfig context to use.", rich_help_panel=PANEL, show_default=False
+        "--context", metavar="NAME", help="Name of the kubeconfig context.", rich_help_panel=PANEL, show_default=False
     ),
 ]
 AsOption = Annotated[
@@ -39,7 +39,7 @@ RequestTimeoutOption = Annotated[
     typer.Option(
         "--request-timeout",
         metavar="DURATION",
-        help="How long one request may take: 30, 30s, 2m; 0 for no limit.",
+        help="Time limit of one request, such as 30, 30s or 2m; 0 for no limit.",
         rich_help_panel=PANEL,
     ),
 ]
@@ -48,7 +48,7 @@ KindTimeoutOption = Annotated[
     typer.Option(
         "--kind-timeout",
         metavar="DURATION",
-        help="How long the server may take over all pages of one kind; 0 for no limit.",
+        help="Time limit for listing all objects of one kind; 0 for no limit.",
         rich_help_panel=PANEL,
     ),
 ]
@@ -65,25 +65,35 @@ ConcurrencyOption = Annotated[
         min=1,
         max=16,
         metavar="N",
-        help="Lists that are fetched at the same time.",
+        help="Number of lists to fetch at the same time.",
         rich_help_panel=PANEL,
     ),
 ]
 QpsOption = Annotated[
     float,
     typer.Option(
-        "--qps", min=0, metavar="N", help="Requests per second, on the average; 0 for no limit.", rich_help_panel=PANEL
+        "--qps",
+        min=0,
+        metavar="N",
+        help="Average number of requests per second; 0 for no limit.",
+        rich_help_panel=PANEL,
     ),
 ]
 BurstOption = Annotated[
     int,
-    typer.Option("--burst", min=1, metavar="N", help="Requests that may be sent at once.", rich_help_panel=PANEL),
+    typer.Option(
+        "--burst",
+        min=1,
+        metavar="N",
+        help="Number of requests that may exceed --qps for a moment.",
+        rich_help_panel=PANEL,
+    ),
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """The values of these flags, as they were typed."""
+    """The values of these flags, as the user typed them."""
 
     kubeconfig: str = ""
     context: str = ""
@@ -97,12 +107,12 @@ class Connection:
     burst: int = 100
 
     def named(self) -> dict[str, object]:
-        """What was said about which cluster it is, by flag."""
-        whom = {"--as": self.as_user, "--as-group": self.as_groups}
-        return {"--kubeconfig": self.kubeconfig, "--context": self.context, **whom}
+        """The values of the flags that choose the cluster and the user, by flag."""
+        user = {"--as": self.as_user, "--as-group": self.as_groups}
+        return {"--kubeconfig": self.kubeconfig, "--context": self.context, **user}
 
     def cluster(self) -> LiveCluster:
-        """The cluster; nothing is asked yet. Raises ClusterError without credentials, UsageError for odd durations."""
+        """The cluster, before any request. Raises ClusterError without credentials, UsageError for invalid durations."""
         from scanner.cluster.live import LiveCluster
 
         return LiveCluster(

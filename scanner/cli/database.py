@@ -1,4 +1,4 @@
-"""Which database a command works on: the flag, then `ASSAY_DB`, then a file in the user's data directory."""
+"""The database of a command: `--db`, else `ASSAY_DB`, else a file in the user's data directory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DbOption = Annotated[
         "--db",
         envvar="ASSAY_DB",
         metavar="URL",
-        help="sqlite:///PATH, a plain path, or postgresql://USER@HOST/NAME. Default: a SQLite file in the user's data directory.",
+        help="Database: a path, sqlite:///PATH or postgresql://USER@HOST/NAME. Default: a SQLite file in the user's data directory.",
         show_default=False,
         show_envvar=True,
     ),
@@ -27,14 +27,14 @@ ClusterNameOption = Annotated[
     typer.Option(
         "--cluster-name",
         metavar="NAME",
-        help="Which cluster's scans `last` means, where the database knows several.",
+        help="Cluster whose scans `last` refers to, if the database has scans of several clusters.",
         show_default=False,
     ),
 ]
 
 
 def address(url: str) -> str:
-    """The database to use."""
+    """The URL or path of the database to use."""
     if url:
         return url
     from platformdirs import user_data_path
@@ -42,19 +42,21 @@ def address(url: str) -> str:
     return str(user_data_path("assay", appauthor=False) / "assay.db")
 
 
-def opened(url: str) -> SqlStore:
-    """The store to write to, made if need be. Raises StoreError when it cannot be opened."""
+def store_at(url: str) -> SqlStore:
+    """The store to write to; a missing database is created. Raises StoreError when it cannot be opened."""
     from scanner.store import open_store
 
     return open_store(address(url))
 
 
-def existing(url: str) -> SqlReader:
-    """The store to read from. Raises UsageError rather than making the file that a misspelt path names."""
+def reader_at(url: str) -> SqlReader:
+    """The store to read from. Raises UsageError when the file does not exist."""
     from scanner.store import open_reader
     from scanner.store.address import address_of
 
     path = address_of(address(url)).path
     if path is not None and not path.exists():
-        raise UsageError(f"There is no database {path} yet: `assay scan` makes it, or name another one with --db.")
+        raise UsageError(
+            f"The database {path} does not exist. Create it with `assay scan`, or name another one with --db."
+        )
     return open_reader(address(url))

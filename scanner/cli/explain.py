@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, assert_never
 
 import typer
 
-from scanner.cli.database import ClusterNameOption, DbOption, existing
+from scanner.cli.database import ClusterNameOption, DbOption, reader_at
 from scanner.errors import UsageError
 from scanner.model.outcome import CheckKind, Errored, Violated, WouldChange
 from scanner.model.reading import Auditability
@@ -26,48 +26,51 @@ _FINDING = re.compile(r"[0-9a-f]{6,64}")
 
 
 def command(
-    what: Annotated[
-        str, typer.Argument(metavar="POLICY|FINDING", help="A policy's name, or a finding's id or its beginning.")
+    subject: Annotated[
+        str,
+        typer.Argument(metavar="POLICY|FINDING", help="Name of a policy, or id of a finding or the beginning of one."),
     ],
     db: DbOption = "",
     cluster_name: ClusterNameOption = "",
     python: Annotated[
         bool,
         typer.Option(
-            "--python", help="Show what the policy's expressions become: trees with types, what they read, Python."
+            "--python", help="Print how the policy's expressions compile: typed trees, the fields they read, Python."
         ),
     ] = False,
 ) -> None:
-    """Say in plain words what a policy asks and what it found, or what a finding means."""
+    """Explain what a policy checks and what it found, or what a finding means."""
     from scanner.cli import terminal
 
-    with existing(db) as store:
-        terminal.text(_lines(store, what, cluster_name or None, python=python))
+    with reader_at(db) as store:
+        terminal.text(_lines(store, subject, cluster_name or None, python=python))
 
 
-def _lines(store: SqlReader, what: str, cluster: str | None, *, python: bool) -> Iterator[str]:
+def _lines(store: SqlReader, subject: str, cluster: str | None, *, python: bool) -> Iterator[str]:
     record = store.record(store.find_scan("last", cluster).id)
-    entries = [found for found in record.policies if found.policy.name == what]
-    if entries and python:
+    named = [candidate for candidate in record.policies if candidate.policy.name == subject]
+    if named and python:
         rules = record.scan.cluster.release.rules
-        return (line for entry in entries for line in _python(entry.policy, rules))
-    if entries:
-        return (line for entry in entries for line in _policy(entry, record))
+        return (line for policy_record in named for line in _python(policy_record.policy, rules))
+    if named:
+        return (line for policy_record in named for line in _policy(policy_record, record))
     if python:
-        raise UsageError(f"{what} is no policy of the last scan: --python shows what a policy's expressions become")
-    if _FINDING.fullmatch(what):
-        return _finding(store.finding(what))
-    names = ", ".join(found.policy.name for found in record.policies) or "none"
-    raise UsageError(f"{what} is no policy of the last scan (there are: {names}) and no id of a finding")
+        raise UsageError(f"{subject} is no policy of the last scan: --python needs the name of a policy")
+    if _FINDING.fullmatch(subject):
+        return _finding(store.finding(subject))
+    names = ", ".join(policy_record.policy.name for policy_record in record.policies) or "none"
+    raise UsageError(f"{subject} is neither a policy of the last scan (policies: {names}) nor the id of a finding")
 
 
-def _policy(entry: PolicyRecord, record: ScanRecord) -> Iterator[str]:
-    policy = entry.policy
+def _policy(policy_record: PolicyRecord, record: ScanRecord) -> Iterator[str]:
+    from scanner.report.words import plural
+
+    policy = policy_record.policy
     yield f"{policy.language} {policy.name}  (from {policy.source}, failurePolicy {policy.failure_policy})"
     yield ""
     yield from _matching(policy)
     for condition in policy.match_conditions:
-        yield from _expression(f"only if ({condition.name})", condition.expression)
+        yield from _expression(f"match condition {condition.name}:", condition.expression)
     for variable in policy.variables:
         yield from _expression(f"variables.{variable.name} =", variable.expression)
     for index, validation in enumerate(policy.validations):
@@ -77,29 +80,29 @@ def _policy(entry: PolicyRecord, record: ScanRecord) -> Iterator[str]:
     for index, mutation in enumerate(policy.mutations):
         yield from _expression(f"mutation {index} ({mutation.patch_type}):", mutation.expression)
     yield ""
-    yield from _auditability(entry)
-    yield from _bindings(entry)
+    yield from _auditability(policy_record)
+    yield from _bindings(policy_record)
     yield from (f"Health: {health.detail}" for health in record.health if health.policy_key == policy.key)
-    found = sum(stored.finding.policy_key == policy.key for stored in record.findings())
-    yield from _requester(entry, record)
-    yield f"In scan {record.scan.id} it matched {entry.matched} objects and has {found} findings."
+    findings = sum(stored.finding.policy_key == policy.key for stored in record.findings())
+    yield from _requester(policy_record, record)
+    yield f"In scan {record.scan.id} it matched {plural(policy_record.matched, 'object')} and has {plural(findings, 'finding')}."
 
 
 def _python(policy: Policy, rules: Minor) -> Iterator[str]:
-    """What is evaluated for most objects; where it raises, the exact evaluator decides."""
+    """The Python that evaluates most objects; where it raises, the exact evaluator decides."""
     from scanner.policies.language import compiled
 
     for place, expression in compiled(policy, rules).expressions():
         yield f"# {place}"
         yield from (f"#     {line}" for line in expression.text.strip().splitlines())
         if expression.program:
-            yield from _inspected(expression.program)
+            yield from _outlined(expression.program)
         else:
-            yield from (f"# {line}" for line in f"it does not compile: {expression.fault}".splitlines())
+            yield from (f"# {line}" for line in f"does not compile: {expression.fault}".splitlines())
         yield ""
 
 
-def _inspected(program: Program) -> Iterator[str]:
+def _outlined(program: Program) -> Iterator[str]:
     from scanner.cel import outline
     from scanner.report.words import cut
 
@@ -111,18 +114,18 @@ def _inspected(program: Program) -> Iterator[str]:
     yield from program.python().splitlines() or ["# only the exact evaluator evaluates this"]
 
 
-def _requester(entry: PolicyRecord, record: ScanRecord) -> Iterator[str]:
-    """How many of its outcomes hold for the supposed requester alone."""
-    depend = sum(n for key, n in record.tallies.items() if key.requester and key.policy_key == entry.policy.key)
+def _requester(policy_record: PolicyRecord, record: ScanRecord) -> Iterator[str]:
+    """The number of outcomes that depend on the user of the simulated requests."""
+    depend = sum(n for key, n in record.tallies.items() if key.requester and key.policy_key == policy_record.policy.key)
     if depend:
-        who = record.scan.requester.username or "the identity that scanned"
-        yield f"{depend} of its outcomes hold for requests by {who} and can be different for others."
+        user = record.scan.requester.username or "the user that scanned"
+        yield f"{depend} of its outcomes depend on the user: they hold for {user} and may differ for other users."
 
 
 def _matching(policy: Policy) -> Iterator[str]:
     for rule in policy.match.rules if policy.match else ():
         groups = ", ".join(group or "core" for group in rule.api_groups)
-        yield f"looks at {', '.join(rule.resources)} of {groups}/{', '.join(rule.api_versions)} on {', '.join(rule.operations)}"
+        yield f"matches {', '.join(rule.resources)} of {groups}/{', '.join(rule.api_versions)} for {', '.join(rule.operations)}"
     if policy.param_kind:
         yield f"params are {policy.param_kind.kind} objects of {policy.param_kind.api_version}"
 
@@ -135,36 +138,36 @@ def _expression(title: str, text: str) -> Iterator[str]:
 def _validation(index: int, validation: Validation) -> Iterator[str]:
     yield from _expression(f"validation {index} requires", validation.expression)
     if validation.message:
-        yield f"  else: {validation.message.strip()}"
+        yield f"  message: {validation.message.strip()}"
     if validation.message_expression:
-        yield from _expression("  else the message that this yields:", validation.message_expression)
+        yield from _expression("  message expression:", validation.message_expression)
 
 
-def _auditability(entry: PolicyRecord) -> Iterator[str]:
-    """How far an audit can stand for admission, and what each of its classes means."""
+def _auditability(policy_record: PolicyRecord) -> Iterator[str]:
+    """How far an audit can predict admission, and what each auditability class means."""
     from scanner.report import words
 
-    reading = entry.reading
+    reading = policy_record.reading
     yield f"Auditability: {words.auditability(reading.classes)}{f': {reading.reason}' if reading.reason else ''}"
-    for known in reading.classes:
-        asked = [words.check_title(it.check) for it in reading.checks if known in it.classes]
-        where = f"{words.listed(asked)}: " if asked else ""
-        yield f"  {where}{words.AUDITABILITY_MEANINGS[known]}"
+    for auditability in reading.classes:
+        checks = [words.check_title(reads.check) for reads in reading.checks if auditability in reads.classes]
+        where = f"{words.listed(checks)}: " if checks else ""
+        yield f"  {where}{words.AUDITABILITY_MEANINGS[auditability]}"
 
 
-def _bindings(entry: PolicyRecord) -> Iterator[str]:
-    if not entry.bindings:
-        yield f"No binding puts it into force. Preview it: assay scan --assume-bound {entry.policy.name}"
-    yield from (_binding(binding) for binding in entry.bindings)
+def _bindings(policy_record: PolicyRecord) -> Iterator[str]:
+    if not policy_record.bindings:
+        yield f"Not bound. Preview the policy with: assay scan --assume-bound {policy_record.policy.name}"
+    yield from (_binding(binding) for binding in policy_record.bindings)
 
 
 def _binding(binding: Binding) -> str:
     from scanner.report.words import param_ref
 
-    made_up = " (made up by --assume-bound)" if binding.assumed else ""
+    assumed = " (added by --assume-bound)" if binding.assumed else ""
     params = f", params: {param_ref(binding.param_ref)}" if binding.param_ref else ""
     actions = f": {', '.join(binding.actions)}" if binding.actions else ""
-    return f"binding {binding.name}{actions}{made_up}{params}"
+    return f"binding {binding.name}{actions}{assumed}{params}"
 
 
 def _finding(explained: ExplainedFinding) -> Iterator[str]:
@@ -182,34 +185,34 @@ def _finding(explained: ExplainedFinding) -> Iterator[str]:
         case Violated(message=message, reason=reason, code=code):
             yield f"Violated: {message}  ({reason}, {code})"
         case WouldChange(message=message):
-            yield "Drift: the policy would change the object:"
+            yield "Drift: the policy would change the object."
             yield message
         case Errored(message=message):
-            yield f"Error: {message}"
+            yield f"Errored: {message}"
         case _ as never:
             assert_never(never)
-    yield from _expression("The check:", finding.check.expression or "(the configuration of the policy or binding)")
+    yield from _expression("Check:", finding.check.expression or "(configuration of the policy or binding)")
     if finding.evidence:
-        yield "Because:"
+        yield "Evidence:"
         yield from (f"    {line}" for line in evidence_lines(finding.evidence))
     yield ""
-    effect = "would refuse" if finding.denies else "would admit"
-    yield f"At a {finding.operation}, admission {effect} this object (actions: {', '.join(finding.actions)})."
+    effect = "would deny" if finding.denies else "would admit"
+    yield f"For {finding.operation}, admission {effect} this object (actions: {', '.join(finding.actions)})."
     yield from _limits(explained)
     if stored.status == "preview":
-        yield f"It is a preview of {_stamp(stored.last_seen)}: nothing binds the policy, and the finding has no history."
+        yield f"Preview of {_stamp(stored.last_seen)}: the policy is not bound, and the finding has no history."
         return
     yield f"First seen {_stamp(stored.first_seen)}, last seen {_stamp(stored.last_seen)}, now {stored.status}."
 
 
 def _limits(explained: ExplainedFinding) -> Iterator[str]:
-    """How far the finding can stand for admission, where its check is not fully auditable."""
+    """How far the finding predicts admission, where its check is not fully auditable."""
     from scanner.report import words
 
-    who = explained.scan.requester.username or "the identity that scanned"
-    for known in explained.reading.of(explained.stored.finding.check):
-        supposed = f" (here: {who})" if known is Auditability.REQUESTER else ""
-        yield f"The check {words.AUDITABILITY[known]}{supposed}: {words.AUDITABILITY_MEANINGS[known]}"
+    user = explained.scan.requester.username or "the user that scanned"
+    for auditability in explained.reading.of(explained.stored.finding.check):
+        simulated = f" (here: {user})" if auditability is Auditability.REQUESTER else ""
+        yield f"The check {words.AUDITABILITY[auditability]}{simulated}: {words.AUDITABILITY_MEANINGS[auditability]}"
 
 
 def _stamp(moment: datetime) -> str:

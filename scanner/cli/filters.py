@@ -1,4 +1,4 @@
-"""`--kyverno-resource-filters`: which objects Kyverno's webhook never sees."""
+"""`--kyverno-resource-filters`: the objects that Kyverno's webhook never receives."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ FiltersOption = Annotated[
         FLAG,
         metavar="FILTERS",
         help=(
-            "Resource filters of Kyverno's webhook: default, none, [Kind,namespace,name], or the NAMESPACE/NAME of the "
-            "ConfigMap to read (repeatable). Default: ConfigMap kyverno/kyverno."
+            "Resource filters of Kyverno's webhook: default, none, [Kind,namespace,name], or NAMESPACE/NAME of its "
+            "ConfigMap (repeatable). Default: ConfigMap kyverno/kyverno."
         ),
         rich_help_panel="Policies",
         show_default=False,
@@ -29,14 +29,14 @@ _FORMS = "write default, none, filters such as [Pod,kube-*,*], or the NAMESPACE/
 
 
 def kyverno_configuration(values: list[str]) -> ConfigurationSource:
-    """What the flag says about Kyverno's configuration. Raises UsageError for what means nothing, or several things."""
+    """Kyverno's configuration as the flag gives it. Raises UsageError for values that are invalid or exclude each other."""
     from scanner.policies.kyverno.configuration import DEFAULT, NOTHING, Configuration, is_filters, parse_filters
     from scanner.policies.kyverno.own_configuration import ConfigurationSource
 
     if not values:
         return ConfigurationSource()
     if len(values) > 1 and not all(value == "default" or is_filters(value) for value in values):
-        raise UsageError(f"{FLAG}: only default and filters in brackets can be given together; {_FORMS}")
+        raise UsageError(f"{FLAG}: only default and filters in brackets can be combined; {_FORMS}")
     if values == ["none"]:
         return ConfigurationSource(given=NOTHING)
     namespace, _, name = values[0].partition("/")
@@ -46,5 +46,5 @@ def kyverno_configuration(values: list[str]) -> ConfigurationSource:
         if value != "default" and not is_filters(value):
             raise UsageError(f"{FLAG} {value}: {_FORMS}")
     given = DEFAULT if "default" in values else Configuration()
-    filters = tuple(entry for value in values for entry in parse_filters(value))
+    filters = tuple(resource_filter for value in values for resource_filter in parse_filters(value))
     return ConfigurationSource(given=given.with_filters(filters))

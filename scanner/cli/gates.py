@@ -1,6 +1,6 @@
-"""What a scan must not find: gates that a user opts into. An incomplete scan comes before any of them.
+"""Gates that a user opts into with `--fail-on`. An incomplete scan takes precedence over a failed gate.
 
-Like the score and the history, they are about what is in force: what is only previewed fails none.
+Like the score and the history, gates concern bound policies alone: a previewed policy fails no gate.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _FAILED = 1
 
 
 class FailOn(StrEnum):
-    """What can be gated."""
+    """The gates."""
 
     DRIFT = "drift"
 
@@ -28,8 +28,10 @@ def failed(record: ScanRecord, gates: Iterable[FailOn]) -> int:
 
 
 def _assumed(record: ScanRecord) -> frozenset[BindingKey]:
-    """The bindings that the scan only supposed."""
-    return frozenset(it.key for entry in record.policies for it in entry.bindings if it.assumed)
+    """The bindings that `--assume-bound` added."""
+    return frozenset(
+        binding.key for policy_record in record.policies for binding in policy_record.bindings if binding.assumed
+    )
 
 
 def _fails(record: ScanRecord, gate: FailOn) -> bool:

@@ -1,4 +1,4 @@
-"""Help with the options in groups, without the boxes and colours that a page of documentation cannot show."""
+"""Help with the options in groups, in plain text that a page of documentation can show."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typer.core import TyperCommand
 
 
 class Formatter(Protocol):
-    """The part of click's formatter that lists of options need."""
+    """The part of click's formatter that writes lists of options."""
 
     def section(self, name: str) -> AbstractContextManager[None]:
         """A titled block."""
@@ -21,8 +21,8 @@ class Formatter(Protocol):
         ...
 
 
-class Grouped(TyperCommand):
-    """A command whose options come in the groups that `rich_help_panel` names, in order of appearance."""
+class GroupedCommand(TyperCommand):
+    """A command whose help groups the options by `rich_help_panel`, in order of appearance."""
 
     def format_options(self, ctx: Any, formatter: Formatter) -> None:
         """Write one block for each group."""

@@ -1,4 +1,4 @@
-"""What a scan reads from files: policies and params, and manifests that stand for a cluster."""
+"""The files that a scan reads: policies and params, and manifests that stand for a cluster."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _STDIN = Path("-")
 
 
 def policy_files(paths: Sequence[Path]) -> tuple[tuple[Manifest, ...], tuple[Gap, ...]]:
-    """The documents of the policy files and what could not be read of them. Raises UsageError for missing paths."""
+    """The documents of the policy files, and a gap for each that cannot be read. Raises UsageError for missing paths."""
     from scanner.cluster.manifests import read_documents
     from scanner.scan.documents import Manifest
 
     read = [read_documents(path) for path in paths]
-    manifests = tuple(Manifest(it.source, it.body) for documents, _ in read for it in documents)
+    manifests = tuple(Manifest(document.source, document.body) for documents, _ in read for document in documents)
     return manifests, tuple(gap for _, gaps in read for gap in gaps)
 
 
 def files_as_cluster(paths: Sequence[Path], scope: Scope, name: str, kubernetes_version: str) -> SnapshotCluster:
-    """The cluster that manifests stand for. Raises UsageError for missing paths, and for a namespace nothing is in."""
+    """The cluster that manifests stand for. Raises UsageError for missing paths and for empty namespaces."""
     from scanner.cluster.files import SnapshotCluster
 
     default = scope.namespaces[0] if len(scope.namespaces) == 1 else "default"
@@ -42,24 +42,26 @@ def policies_among(cluster: SnapshotCluster) -> tuple[Manifest, ...]:
     """The policies and bindings among a cluster's manifests."""
     from scanner.scan.documents import Manifest, is_policy
 
-    return tuple(Manifest(it.source, it.body) for it in cluster.documents if is_policy(it.body))
+    return tuple(Manifest(document.source, document.body) for document in cluster.documents if is_policy(document.body))
 
 
 def reject_stdin_twice(paths: Sequence[Path]) -> None:
-    """Standard input can be read once."""
+    """Raise UsageError when standard input is named twice."""
     if paths.count(_STDIN) > 1:
-        raise UsageError("standard input (-) can be read once only: put one of the two into a file")
+        raise UsageError("standard input (-) can be read only once: write one of the inputs to a file")
 
 
 def _namespaces(cluster: SnapshotCluster) -> set[str]:
     described = {
-        as_text(dig(it.body, "metadata", "name")) for it in cluster.documents if it.body["kind"] == "Namespace"
+        as_text(dig(document.body, "metadata", "name"))
+        for document in cluster.documents
+        if document.body["kind"] == "Namespace"
     }
     return described | set(cluster.implied_namespaces())
 
 
-def _reject_unknown_namespaces(scope: Scope, known: set[str]) -> None:
+def _reject_unknown_namespaces(scope: Scope, present: set[str]) -> None:
     for namespace in scope.namespaces:
-        if namespace not in known:
-            there = ", ".join(sorted(known)) or "none at all"
-            raise UsageError(f"-n {namespace}: nothing in the files is in that namespace; there is: {there}")
+        if namespace not in present:
+            names = ", ".join(sorted(present)) or "none"
+            raise UsageError(f"-n {namespace}: the files have no object in that namespace. Their namespaces: {names}")

@@ -1,4 +1,4 @@
-"""A cluster that has introduced itself, under the name that the user gives it."""
+"""A cluster under the name that the user gives it."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
 
 class NamedCluster:
-    """The same cluster, asked for its identity once; an empty name keeps its own.
+    """The same cluster with its identity read once; an empty name keeps the cluster's own.
 
-    An interruption may end whatever waits for the cluster, and nothing else.
+    An interruption may end calls that wait for the cluster, and nothing else.
     """
 
     def __init__(self, cluster: Cluster, name: str = "", interruption: Interruption | None = None) -> None:
-        """Ask for the identity. Raises ClusterError when there is no cluster to talk to."""
+        """Read the identity. Raises ClusterError when the cluster cannot be reached."""
         self._cluster = cluster
-        self._waiting = interruption.waiting if interruption else nullcontext
-        with self._waiting():
+        self._interruptible = interruption.interruptible if interruption else nullcontext
+        with self._interruptible():
             identity = cluster.identity()
         self._identity = replace(identity, name=name) if name else identity
 
@@ -36,7 +36,7 @@ class NamedCluster:
 
     def requester(self) -> UserInfo:
         """See Cluster."""
-        with self._waiting():
+        with self._interruptible():
             return self._cluster.requester()
 
     def authorizer(self) -> Decider | None:
@@ -49,7 +49,7 @@ class NamedCluster:
 
     def discover(self) -> Discovery:
         """See Cluster."""
-        with self._waiting():
+        with self._interruptible():
             return self._cluster.discover()
 
     def expect(self, lists: Iterable[tuple[Kind, str, str]]) -> None:
@@ -60,7 +60,7 @@ class NamedCluster:
         """See Cluster."""
         pages = self._cluster.pages(kind, namespace=namespace, selector=selector)
         while True:
-            with self._waiting():
+            with self._interruptible():
                 page = next(pages, None)
             if page is None:
                 return
@@ -70,6 +70,6 @@ class NamedCluster:
     def paused(self) -> Iterator[None]:
         """See Cluster."""
         with ExitStack() as stack:
-            with self._waiting():
+            with self._interruptible():
                 stack.enter_context(self._cluster.paused())
             yield

@@ -1,4 +1,4 @@
-"""Another engine's opinion: which engine, and on how many of the objects."""
+"""The flags of a second opinion: the engine, and the share of the objects."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 _PANEL = "Second opinion"
 PERCENT = 1.0
-"""The sample, unless the user says otherwise."""
+"""The default sample."""
 
 
 class SecondEngine(StrEnum):
-    """Who can be asked."""
+    """The engines for a second opinion."""
 
     CEL_PYTHON = "cel-python"
 
@@ -29,7 +29,7 @@ SecondOpinionOption = Annotated[
     SecondEngine | None,
     typer.Option(
         "--second-opinion",
-        help="Evaluate a sample with this engine too, and report where it differs. Verdicts do not change.",
+        help="Also evaluate a sample with this engine and report differences. Verdicts do not change.",
         rich_help_panel=_PANEL,
         show_default=False,
     ),
@@ -41,7 +41,7 @@ SampleOption = Annotated[
         min=0,
         max=100,
         metavar="PERCENT",
-        help="Objects to ask it about, chosen by their identity. Default: 1.",
+        help="Share of the objects in the sample, chosen by their identity. Default: 1.",
         rich_help_panel=_PANEL,
         show_default=False,
     ),
@@ -50,9 +50,9 @@ SampleOption = Annotated[
 
 @contextmanager
 def second_opinion(engine: SecondEngine | None, percent: float | None) -> Iterator[Comparison | None]:
-    """The comparison that a scan is to make, if any; its process ends with it. Raises UsageError."""
+    """The comparison for a scan, or None; its process ends with the block. Raises UsageError."""
     if engine is None and percent is not None:
-        raise UsageError("--second-opinion-sample is the sample of a second opinion: add --second-opinion cel-python")
+        raise UsageError("--second-opinion-sample needs --second-opinion")
     if engine is None:
         yield None
         return

@@ -5,37 +5,39 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from scanner.cli.database import ClusterNameOption, DbOption, existing
+from scanner.cli.database import ClusterNameOption, DbOption, reader_at
 from scanner.cli.terminal import table
 
 if TYPE_CHECKING:
     from scanner.model.policy import Binding
     from scanner.model.scan import PolicyRecord
 
-_NOTHING = "That scan found no policy. Scan with -f PATH to add some, or check that the scanner may list the cluster's."
+_NO_POLICIES = (
+    "The last scan found no policies. Add some with -f PATH, or check that the scanner may list the cluster's policies."
+)
 
 
 def command(db: DbOption = "", cluster_name: ClusterNameOption = "") -> None:
-    """Show what policies the last scan found, how far each can be audited and is bound, and what it matched."""
+    """List the policies of the last scan with their auditability, bindings and number of matched objects."""
     from scanner.report.words import auditability
 
-    with existing(db) as store:
+    with reader_at(db) as store:
         record = store.record(store.find_scan("last", cluster_name or None).id)
     if not record.policies:
-        sys.stderr.write(f"{_NOTHING}\n")
+        sys.stderr.write(f"{_NO_POLICIES}\n")
         return
     table(
         ("POLICY", "AUDITABILITY", "FAILURE POLICY", "BINDINGS", "MATCHED", "SOURCE"),
         (
             (
-                entry.policy.name,
-                auditability(entry.reading.classes),
-                entry.policy.failure_policy,
-                ", ".join(map(_binding, entry.bindings)) or "none: never evaluated",
-                _matched(entry),
-                entry.policy.source,
+                policy_record.policy.name,
+                auditability(policy_record.reading.classes),
+                policy_record.policy.failure_policy,
+                ", ".join(map(_binding, policy_record.bindings)) or "none: never evaluated",
+                _matched(policy_record),
+                policy_record.policy.source,
             )
-            for entry in record.policies
+            for policy_record in record.policies
         ),
     )
 
@@ -45,5 +47,5 @@ def _binding(binding: Binding) -> str:
     return f"{binding.name}{actions}"
 
 
-def _matched(entry: PolicyRecord) -> str:
-    return str(entry.matched) if entry.bindings else "-"
+def _matched(policy_record: PolicyRecord) -> str:
+    return str(policy_record.matched) if policy_record.bindings else "-"

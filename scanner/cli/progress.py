@@ -20,7 +20,7 @@ _ERASE = "\r\x1b[K"
 
 
 class Progress:
-    """Called after every page with the coverage of its kind so far. A stderr that nobody reads does not stop a scan."""
+    """Called after every page with the coverage of its kind so far. A closed stderr does not stop a scan."""
 
     def __init__(
         self,
@@ -31,7 +31,7 @@ class Progress:
         environ: Mapping[str, str] = os.environ,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Write to `stream`, or to stderr. `verbose` says every page; `clock` counts seconds."""
+        """Write to `stream`, or to stderr. `verbose` prints every page; `clock` counts seconds."""
         self._stream = stream or sys.stderr
         self._quiet = quiet
         self._verbose = verbose and not quiet
@@ -48,18 +48,18 @@ class Progress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Finish the last line, or wipe the live one away."""
+        """Finish the last line, or erase the live one."""
         self.finish()
         if self._live:
             self._write("", erase=True)
 
     def say(self, text: str) -> None:
-        """One line for people."""
+        """Print a line."""
         self.finish()
         self._line(text)
 
     def __call__(self, coverage: Coverage) -> None:
-        """Take note of a page."""
+        """Print the progress after a page."""
         before = self._current
         if before and (before.api_version, before.kind) == (coverage.api_version, coverage.kind):
             self._objects += coverage.objects - before.objects
@@ -77,7 +77,7 @@ class Progress:
         return f"{self._objects / max(self._clock() - self._since, 0.001):,.0f} objects/s"
 
     def finish(self) -> None:
-        """Say what is known of the last kind: there will be no other."""
+        """Print the totals of the last kind."""
         if self._current and not self._live:
             self._line(f"listed {_counts(self._current)}")
         self._current = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,47 +9,24 @@ import typer
 
 from scanner.cli.connection import AsGroupsOption, AsOption, Connection, ContextOption, KubeconfigOption
 from scanner.cli.filters import FiltersOption, kyverno_configuration
-from scanner.cli.values import reject_empty
+from scanner.cli.output import Form, FormOption
+from scanner.cli.scope import FilesOption, NamespacesOption, NoClusterPoliciesOption, SkipKindsOption, scope_of
 
 if TYPE_CHECKING:
     from scanner.cluster.live import LiveCluster
     from scanner.rbac import Need, Needs
 
 _INCOMPLETE = 3
-_EPILOG = "Exit codes: 0 nothing will be missing · 2 usage · 3 a scan would be incomplete · 4 could not run."
+_EPILOG = "Exit codes: 0 all granted · 2 usage or configuration · 3 a scan would be incomplete · 4 could not run."
 
 application = typer.Typer(
-    help="Say which rights a scan needs, and which are missing.", no_args_is_help=True, rich_markup_mode=None
+    help="Check or generate the RBAC permissions that a scan needs.", no_args_is_help=True, rich_markup_mode=None
 )
-
-
-class Form(StrEnum):
-    """How rights are shown."""
-
-    TABLE = "table"
-    JSON = "json"
-
-
-NamespacesOption = Annotated[
-    list[str] | None,
-    typer.Option("-n", "--namespace", metavar="NAME", help="For a scan of only this namespace (repeatable)."),
-]
-SkipKindsOption = Annotated[
-    list[str] | None,
-    typer.Option("--skip-kind", metavar="KIND", help="For a scan that leaves out this kind (repeatable)."),
-]
-FilesOption = Annotated[
-    list[Path] | None,
-    typer.Option("-f", "--policies", metavar="PATH", help="Add policies and bindings from files (repeatable)."),
-]
-NoClusterPoliciesOption = Annotated[
-    bool, typer.Option("--no-cluster-policies", help="For a scan with the policies of the files only.")
-]
 
 
 @application.callback()
 def _root() -> None:
-    """Say which rights a scan needs, and which are missing."""
+    """Check or generate the RBAC permissions that a scan needs."""
 
 
 @application.command(epilog=_EPILOG)
@@ -64,11 +40,11 @@ def check(
     context: ContextOption = "",
     as_user: AsOption = "",
     as_groups: AsGroupsOption = None,
-    output: Annotated[Form, typer.Option("-o", "--output", help="How to show the rights.")] = Form.TABLE,
+    output: FormOption = Form.TABLE,
 ) -> None:
-    """Tell before a scan what it will not be allowed to see. Nothing is listed but policies, params and namespaces."""
+    """Check which permissions a scan needs and which are missing. Lists only policies, params and namespaces."""
     cluster = _connected(kubeconfig, context, as_user, as_groups)
-    needed = _needed(
+    needs = _needs(
         cluster,
         namespaces or [],
         skip_kinds or [],
@@ -76,12 +52,12 @@ def check(
         kyverno_filters or [],
         cluster_policies=not no_cluster_policies,
     )
-    answered = [(need, cluster.allows(need)) for need in needed.rights]
+    answered = [(need, cluster.allows(need)) for need in needs.rights]
     missing = [need for need, allowed in answered if not allowed and not need.optional]
     if output is Form.JSON:
-        _show_json(answered, needed, complete=not missing)
+        _print_json(answered, needs, complete=not missing)
     else:
-        _show_table(answered)
+        _print_table(answered)
     raise typer.Exit(_INCOMPLETE if missing else 0)
 
 
@@ -92,13 +68,13 @@ def generate(
     files: FilesOption = None,
     no_cluster_policies: NoClusterPoliciesOption = False,
     kyverno_filters: FiltersOption = None,
-    name: Annotated[str, typer.Option("--name", metavar="NAME", help="The name of the roles.")] = "assay",
+    name: Annotated[str, typer.Option("--name", metavar="NAME", help="Name of the roles.")] = "assay",
     subject: Annotated[
         str,
         typer.Option(
             "--for",
             metavar="SUBJECT",
-            help="Bind the roles too: to user:NAME, group:NAME or serviceaccount:NAMESPACE:NAME.",
+            help="Also bind the roles to user:NAME, group:NAME or serviceaccount:NAMESPACE:NAME.",
             show_default=False,
         ),
     ] = "",
@@ -107,14 +83,14 @@ def generate(
     as_user: AsOption = "",
     as_groups: AsGroupsOption = None,
 ) -> None:
-    """Print the roles that a scan needs: exactly the kinds, params and namespaces of the policies that are bound now."""
+    """Print the roles that a scan needs, for exactly the kinds, params and namespaces of the bound policies."""
     import yaml
 
     from scanner.cli.terminal import text
     from scanner.cluster.rights import roles
 
     cluster = _connected(kubeconfig, context, as_user, as_groups)
-    needed = _needed(
+    needs = _needs(
         cluster,
         namespaces or [],
         skip_kinds or [],
@@ -122,10 +98,10 @@ def generate(
         kyverno_filters or [],
         cluster_policies=not no_cluster_policies,
     )
-    written = yaml.safe_dump_all(roles(needed.rights, name, subject), sort_keys=False, default_flow_style=None)
+    written = yaml.safe_dump_all(roles(needs.rights, name, subject), sort_keys=False, default_flow_style=None)
     text(written.splitlines())
-    _warn(needed)
-    raise typer.Exit(_INCOMPLETE if needed.gaps else 0)
+    _warn(needs)
+    raise typer.Exit(_INCOMPLETE if needs.gaps else 0)
 
 
 def _connected(kubeconfig: str, context: str, as_user: str, as_groups: list[str] | None) -> LiveCluster:
@@ -134,7 +110,7 @@ def _connected(kubeconfig: str, context: str, as_user: str, as_groups: list[str]
     ).cluster()
 
 
-def _needed(
+def _needs(
     cluster: LiveCluster,
     namespaces: list[str],
     skip_kinds: list[str],
@@ -144,52 +120,62 @@ def _needed(
     cluster_policies: bool,
 ) -> Needs:
     from scanner.cli.inputs import policy_files
-    from scanner.model.scan import Scope
     from scanner.policies.kyverno.language import Kyverno
     from scanner.policies.language import with_options
     from scanner.rbac import needs
     from scanner.scan.options import Options
 
-    reject_empty({"-n": namespaces, "--skip-kind": skip_kinds})
+    scope = scope_of(namespaces=namespaces, skip_kinds=skip_kinds)
     manifests, gaps = policy_files(files)
-    scope = Scope(namespaces=tuple(namespaces), skip_kinds=tuple(skip_kinds))
     kyverno = Kyverno(configuration=kyverno_configuration(kyverno_filters))
     options = Options(scope, manifests, gaps, cluster_policies, languages=with_options(kyverno))
     return needs(cluster, options)
 
 
-def _show_table(answered: list[tuple[Need, bool]]) -> None:
+def _print_table(answered: list[tuple[Need, bool]]) -> None:
     from scanner.cli.terminal import table, text
 
     table(
-        ("ALLOWED", "VERB", "RESOURCE", "WHERE", "WHAT FOR"),
+        ("ALLOWED", "VERB", "RESOURCE", "WHERE", "NEEDED FOR"),
         ((_word(need, allowed), need.verb, _resource(need), _where(need), need.why) for need, allowed in answered),
     )
     missing = [need for need, allowed in answered if not allowed and not need.optional]
-    text([f"{len(missing)} rights are missing: a scan would be incomplete" if missing else "A scan will miss nothing"])
+    text(
+        [
+            f"{len(missing)} permissions are missing: a scan would be incomplete"
+            if missing
+            else "All required permissions are granted"
+        ]
+    )
 
 
-def _show_json(answered: list[tuple[Need, bool]], needed: Needs, *, complete: bool) -> None:
+def _print_json(answered: list[tuple[Need, bool]], needs: Needs, *, complete: bool) -> None:
     import orjson
 
     from scanner.cli.terminal import text
 
     rights = [
-        {"group": it.group, "resource": it.resource, "verb": it.verb, "namespace": it.namespace, "name": it.name}
-        | {"why": it.why, "optional": it.optional, "allowed": allowed}
-        for it, allowed in answered
+        {
+            "group": need.group,
+            "resource": need.resource,
+            "verb": need.verb,
+            "namespace": need.namespace,
+            "name": need.name,
+        }
+        | {"why": need.why, "optional": need.optional, "allowed": allowed}
+        for need, allowed in answered
     ]
-    gaps = [{"kind": gap.kind.value, "where": gap.where, "why": gap.why} for gap in needed.gaps]
+    gaps = [{"kind": gap.kind.value, "where": gap.where, "why": gap.why} for gap in needs.gaps]
     text([orjson.dumps({"complete": complete, "rights": rights, "gaps": gaps}).decode()])
 
 
-def _warn(needed: Needs) -> None:
-    for gap in needed.gaps:
+def _warn(needs: Needs) -> None:
+    for gap in needs.gaps:
         typer.echo(f"{gap.where}: {gap.why}", err=True)
 
 
 def _word(need: Need, allowed: bool) -> str:
-    return "yes" if allowed else "no (not vital)" if need.optional else "NO"
+    return "yes" if allowed else "no (optional)" if need.optional else "NO"
 
 
 def _resource(need: Need) -> str:
@@ -198,4 +184,4 @@ def _resource(need: Need) -> str:
 
 
 def _where(need: Need) -> str:
-    return f"namespace {need.namespace}" if need.namespace else "everywhere"
+    return f"namespace {need.namespace}" if need.namespace else "all namespaces"

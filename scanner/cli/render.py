@@ -1,26 +1,29 @@
-"""Where rendered reports go."""
+"""Renders reports onto standard output and into folders."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scanner.cli.output import standard_output
-from scanner.report import FORMATS, document_of
+from scanner.report import FORMATS
+from scanner.report.document import document_of
 
 if TYPE_CHECKING:
     from scanner.model.scan import ScanRecord
 
 
 def to_stdout(record: ScanRecord, name: str) -> None:
-    """Render onto standard output, which carries nothing else."""
+    """Render the format of that name onto standard output, which carries nothing else."""
     report_format = FORMATS[name]
     with standard_output() as out:
         report_format.render(document_of(record), out.buffer if report_format.target == "binary" else out)
 
 
-def to_folder(record: ScanRecord, folder: Path) -> None:
-    """Render the HTML pages and say where they are. Raises UsageError when the folder cannot be used."""
-    FORMATS["html"].render(document_of(record), folder)
-    sys.stderr.write(f"Report: {folder / 'index.html'}\n")
+def to_folders(record: ScanRecord, folders: Mapping[str, Path]) -> None:
+    """Render each format into its folder, and print where to begin. Raises UsageError when a folder cannot be used."""
+    for name, folder in folders.items():
+        FORMATS[name].render(document_of(record), folder)
+        sys.stderr.write(f"Report: {folder / FORMATS[name].first_page}\n")

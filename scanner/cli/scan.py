@@ -7,7 +7,7 @@ import sys
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -24,15 +24,26 @@ from scanner.cli.connection import (
     QpsOption,
     RequestTimeoutOption,
 )
-from scanner.cli.database import DbOption, opened
+from scanner.cli.database import DbOption, store_at
 from scanner.cli.filters import FLAG, FiltersOption, kyverno_configuration
 from scanner.cli.gates import FailOn, failed
 from scanner.cli.inputs import files_as_cluster, policies_among, policy_files, reject_stdin_twice
 from scanner.cli.interruption import Interruption
 from scanner.cli.named_cluster import NamedCluster
 from scanner.cli.opinion import SampleOption, SecondOpinionOption, second_opinion
+from scanner.cli.output import QuietOption
 from scanner.cli.progress import Progress
-from scanner.cli.report import HtmlOption, Output, OutputOption
+from scanner.cli.report_flags import DEFAULT, Folders, OutputOption, with_folder_flags
+from scanner.cli.scope import (
+    POLICIES,
+    SCOPE,
+    FilesOption,
+    KindsOption,
+    NamespacesOption,
+    NoClusterPoliciesOption,
+    SkipKindsOption,
+    scope_of,
+)
 from scanner.cli.simulated_request import (
     ExtraOption,
     GroupsOption,
@@ -42,13 +53,13 @@ from scanner.cli.simulated_request import (
     UserOption,
     requester,
 )
-from scanner.cli.values import assumption, kubernetes_version, reject_empty, reject_together
+from scanner.cli.values import assumption, kubernetes_version, reject_together
 from scanner.errors import UsageError
-from scanner.model.scan import ScanState, Scope
+from scanner.model.scan import ScanState
 
 if TYPE_CHECKING:
     from scanner.model.resource import UserInfo
-    from scanner.model.scan import Scan, ScanRecord
+    from scanner.model.scan import Scan, ScanRecord, Scope
     from scanner.opinion.comparison import Comparison
     from scanner.policies.kyverno.libraries import Network
     from scanner.scan.edges import Cluster
@@ -58,21 +69,21 @@ if TYPE_CHECKING:
 EPILOG = (
     "Examples: `assay scan` · `assay scan -n payments -o json` · `assay scan --from manifests/ -f policies/` · "
     "`assay scan -f new-policy.yaml --assume-bound new-policy=Warn`. "
-    "Exit codes: 0 complete · 2 usage · 3 incomplete: the report says what was not seen · 4 could not run."
+    "Exit codes: 0 complete · 1 a --fail-on gate failed · 2 usage or configuration · 3 incomplete: the report lists what could not be "
+    "scanned · 4 could not run."
 )
 _INCOMPLETE = 3
 _EVERYTHING = 100
-_SCOPE = "Scope"
-_POLICIES = "Policies"
 
 
 class KyvernoCompat(StrEnum):
-    """Whose reports to reproduce."""
+    """The Kyverno component whose reports to reproduce."""
 
     CONTROLLER = "controller"
     CLI = "cli"
 
 
+@with_folder_flags
 def command(
     source: Annotated[
         list[Path] | None,
@@ -80,7 +91,7 @@ def command(
             "--from",
             metavar="PATH",
             help="Scan manifests (a folder, a file, or - for stdin) instead of a cluster (repeatable).",
-            rich_help_panel=_SCOPE,
+            rich_help_panel=SCOPE,
         ),
     ] = None,
     version: Annotated[
@@ -88,28 +99,23 @@ def command(
         typer.Option(
             "--kubernetes-version",
             metavar="VERSION",
-            help="With --from: judge as this Kubernetes release does. Default: the newest that is known.",
-            rich_help_panel=_SCOPE,
+            help="With --from: apply the rules of this Kubernetes release. Default: the newest supported one.",
+            rich_help_panel=SCOPE,
             show_default=False,
         ),
     ] = "",
-    namespaces: Annotated[
-        list[str] | None,
-        typer.Option(
-            "-n", "--namespace", metavar="NAME", help="Only this namespace (repeatable).", rich_help_panel=_SCOPE
-        ),
-    ] = None,
+    namespaces: NamespacesOption = None,
     all_namespaces: Annotated[
         bool,
-        typer.Option("-A", "--all-namespaces", help="All namespaces; this is the default.", rich_help_panel=_SCOPE),
+        typer.Option("-A", "--all-namespaces", help="All namespaces (the default).", rich_help_panel=SCOPE),
     ] = False,
     exclude_namespaces: Annotated[
         list[str] | None,
         typer.Option(
             "--exclude-namespace",
             metavar="NAME",
-            help="Leave out this namespace; globs are fine (repeatable).",
-            rich_help_panel=_SCOPE,
+            help="Leave out this namespace; accepts globs (repeatable).",
+            rich_help_panel=SCOPE,
         ),
     ] = None,
     selector: Annotated[
@@ -118,31 +124,20 @@ def command(
             "-l",
             "--selector",
             metavar="LABELS",
-            help="Only objects with these labels, as in app=web,tier!=cache.",
-            rich_help_panel=_SCOPE,
+            help="Only objects that match this label selector, such as app=web,tier!=cache.",
+            rich_help_panel=SCOPE,
             show_default=False,
         ),
     ] = "",
-    kinds: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--kind",
-            metavar="KIND",
-            help="Only this kind: Pod, pods, deployments.apps (repeatable).",
-            rich_help_panel=_SCOPE,
-        ),
-    ] = None,
-    skip_kinds: Annotated[
-        list[str] | None,
-        typer.Option("--skip-kind", metavar="KIND", help="Leave out this kind (repeatable).", rich_help_panel=_SCOPE),
-    ] = None,
+    kinds: KindsOption = None,
+    skip_kinds: SkipKindsOption = None,
     policies: Annotated[
         list[str] | None,
         typer.Option(
             "--policy",
             metavar="NAME",
-            help="Only this policy; globs are fine (repeatable).",
-            rich_help_panel=_POLICIES,
+            help="Only this policy; accepts globs (repeatable).",
+            rich_help_panel=POLICIES,
         ),
     ] = None,
     bindings: Annotated[
@@ -150,39 +145,27 @@ def command(
         typer.Option(
             "--binding",
             metavar="NAME",
-            help="Only this binding; globs are fine (repeatable).",
-            rich_help_panel=_POLICIES,
+            help="Only this binding; accepts globs (repeatable).",
+            rich_help_panel=POLICIES,
         ),
     ] = None,
-    files: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "-f",
-            "--policies",
-            metavar="PATH",
-            help="Add policies, bindings and params from files (repeatable).",
-            rich_help_panel=_POLICIES,
-        ),
-    ] = None,
-    no_cluster_policies: Annotated[
-        bool,
-        typer.Option("--no-cluster-policies", help="Use the policies of the files only.", rich_help_panel=_POLICIES),
-    ] = False,
+    files: FilesOption = None,
+    no_cluster_policies: NoClusterPoliciesOption = False,
     assume_bound: Annotated[
         list[str] | None,
         typer.Option(
             "--assume-bound",
             metavar="POLICY[=ACTION]",
-            help="Preview a policy as if bound with Deny (or Warn, Audit) (repeatable).",
-            rich_help_panel=_POLICIES,
+            help="Preview a policy as if it were bound with this action: Deny, Warn or Audit. Default: Deny (repeatable).",
+            rich_help_panel=POLICIES,
         ),
     ] = None,
     kyverno_compat: Annotated[
         KyvernoCompat | None,
         typer.Option(
             "--kyverno-compat",
-            help="Judge by Kyverno's policies as its controller or its cli report, and not as admission does.",
-            rich_help_panel=_POLICIES,
+            help="Evaluate Kyverno policies as Kyverno's background scan (controller) or CLI does, instead of as its webhook.",
+            rich_help_panel=POLICIES,
             show_default=False,
         ),
     ] = None,
@@ -191,8 +174,8 @@ def command(
         bool,
         typer.Option(
             "--allow-network",
-            help="Make the HTTP requests that Kyverno's policies name, and ask registries about images, at public addresses. Nothing of a Secret is sent.",
-            rich_help_panel=_POLICIES,
+            help="Allow the HTTP and image registry requests of Kyverno policies, to public addresses. Never sends Secret data.",
+            rich_help_panel=POLICIES,
         ),
     ] = False,
     allow_network_to: Annotated[
@@ -200,8 +183,8 @@ def command(
         typer.Option(
             "--allow-network-to",
             metavar="CIDR|HOST",
-            help="With --allow-network: allow these addresses, or this host, although they are not public (repeatable).",
-            rich_help_panel=_POLICIES,
+            help="With --allow-network: also allow this host or these addresses, although they are not public (repeatable).",
+            rich_help_panel=POLICIES,
         ),
     ] = None,
     operation: OperationOption = Operation.AUTO,
@@ -226,7 +209,7 @@ def command(
             min=1,
             max=64,
             metavar="N",
-            help="Processes that judge objects. Default: one for each core, 8 at most; with 1 there is no other process.",
+            help="Number of evaluation processes. Default: one per core, at most 8; 1 starts no other process.",
             show_default=False,
         ),
     ] = None,
@@ -239,18 +222,19 @@ def command(
             min=0,
             max=100,
             metavar="PERCENT",
-            help="Accept a scan that listed this share of the kinds to the end: exit code 0 instead of 3.",
+            help="Exit with code 0 instead of 3 if at least this share of the kinds was listed completely.",
         ),
     ] = 100,
-    output: OutputOption = Output.TABLE,
-    html: HtmlOption = None,
+    output: OutputOption = DEFAULT,
+    *,
+    folders: Folders,
     db: DbOption = "",
     cluster_name: Annotated[
         str,
         typer.Option(
             "--cluster-name",
             metavar="NAME",
-            help="Name the cluster, so that scans of it share one history. Default: the kubeconfig's or the folder's name.",
+            help="Name of the cluster: scans with the same name share one history. Default: the name in the kubeconfig, or of the folder.",
             show_default=False,
         ),
     ] = "",
@@ -259,14 +243,16 @@ def command(
         typer.Option(
             "--fail-on",
             metavar="drift",
-            help="Exit with code 1 when the scan finds this: drift, what a mutating policy in force would change. Previews fail nothing.",
+            help="Exit with code 1 if a bound mutating policy would change an object (drift). Previewed policies never fail a scan.",
             show_default=False,
         ),
     ] = None,
-    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="No progress on stderr.")] = False,
-    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Every page on stderr.")] = False,
+    quiet: QuietOption = False,
+    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Print every page of a list on stderr.")] = False,
 ) -> None:
-    """Judge every object there is by every policy in force, record the outcome, and say it."""
+    """Evaluate every object against every bound policy, store the results and print a report."""
+    from scanner.cluster.labels import parse_selector
+
     connection = Connection(
         kubeconfig=kubeconfig,
         context=context,
@@ -280,27 +266,28 @@ def command(
         burst=burst,
     )
     if source:
-        reject_together("--from", connection.named(), "files stand for a cluster, and no other is asked")
+        reject_together("--from", connection.named(), "--from scans files instead of a cluster")
     elif version:
-        raise UsageError("--kubernetes-version is for files: a cluster says its version itself; leave it out")
+        raise UsageError("--kubernetes-version needs --from: a live cluster reports its own version")
     if all_namespaces:
         reject_together("-A", {"-n": namespaces}, "leave one of them out")
     if kyverno_compat:
-        reject_together("--kyverno-compat", {FLAG: kyverno_filters}, "only Kyverno's webhook filters objects")
+        reject_together("--kyverno-compat", {FLAG: kyverno_filters}, "only Kyverno's webhook applies resource filters")
     if no_cluster_policies and not files:
-        raise UsageError("--no-cluster-policies leaves no policy: name files with -f")
+        raise UsageError("--no-cluster-policies needs -f: without policy files there is no policy to evaluate")
     if allow_network_to and not allow_network:
-        raise UsageError("--allow-network-to needs --allow-network: without it no request is made")
+        raise UsageError("--allow-network-to needs --allow-network")
     reject_stdin_twice([*(source or ()), *(files or ())])
-    scope = _scope(
+    parse_selector(selector)
+    scope = scope_of(
         operation=operation.value,
-        namespaces=namespaces or [],
-        exclude_namespaces=exclude_namespaces or [],
+        namespaces=namespaces,
+        exclude_namespaces=exclude_namespaces,
         selector=selector,
-        kinds=kinds or [],
-        skip_kinds=skip_kinds or [],
-        policies=policies or [],
-        bindings=bindings or [],
+        kinds=kinds,
+        skip_kinds=skip_kinds,
+        policies=policies,
+        bindings=bindings,
     )
     options = _options(
         scope,
@@ -316,7 +303,7 @@ def command(
         cluster, options = _from_files(source, options, cluster_name, kubernetes_version(version))
     else:
         cluster = connection.cluster()
-    with Progress(quiet=quiet, verbose=verbose) as progress, opened(db) as store, Interruption() as interruption:
+    with Progress(quiet=quiet, verbose=verbose) as progress, store_at(db) as store, Interruption() as interruption:
         with second_opinion(engine, sample) as comparison:
             named = NamedCluster(cluster, cluster_name, interruption)
             scan = _run(named, store, options, progress, workers, comparison)
@@ -324,16 +311,16 @@ def command(
         record = store.record(scan.id)
         code = _exit_code(record, min_coverage) or failed(record, fail_on or ())
         try:
-            with interruption.waiting():
-                _tell_requests(cluster, progress)
-                _show(record, output, html, progress, code)
+            with interruption.interruptible():
+                _print_requests(cluster, progress)
+                _print_report(record, output, folders, progress, code)
         except KeyboardInterrupt:
-            sys.stderr.write(f"assay: interrupted; the scan is recorded, see it with: assay report {scan.id}\n")
+            sys.stderr.write(f"assay: interrupted; the scan is stored, print its report with: assay report {scan.id}\n")
         raise typer.Exit(code)
 
 
 def _exit_code(record: ScanRecord, min_coverage: float) -> int:
-    """0 when what was asked for was seen; --min-coverage forgives kinds that were not listed, and nothing else."""
+    """0 for a complete scan. --min-coverage accepts kinds that were not listed, and no other gap."""
     from scanner.report.coverage import beyond_kinds, percent_listed
 
     if record.scan.state is ScanState.COMPLETE:
@@ -342,20 +329,9 @@ def _exit_code(record: ScanRecord, min_coverage: float) -> int:
     return 0 if enough else _INCOMPLETE
 
 
-def _tell_requests(cluster: Cluster, progress: Progress) -> None:
+def _print_requests(cluster: Cluster, progress: Progress) -> None:
     if (requests := getattr(cluster, "requests", None)) is not None:
         progress.say(f"{requests:,} requests to the API server")
-
-
-def _scope(*, selector: str, operation: str, **names: list[str]) -> Scope:
-    from scanner.cluster.labels import parse_selector
-
-    flags = {"namespaces": "-n", "exclude_namespaces": "--exclude-namespace", "kinds": "--kind"}
-    others = {"skip_kinds": "--skip-kind", "policies": "--policy", "bindings": "--binding"}
-    reject_empty({flag: names[field] for field, flag in (flags | others).items()})
-    parse_selector(selector)
-    asked: dict[str, Any] = {field: tuple(values) for field, values in names.items()}
-    return Scope(selector=selector, operation=operation, **asked)
 
 
 def _options(
@@ -400,12 +376,12 @@ def _network(allowed: list[str]) -> Network:
 
 
 def _from_files(source: list[Path], options: Options, name: str, version: str) -> tuple[Cluster, Options]:
-    """Files as a cluster, whose policies come with them."""
+    """The cluster that the files stand for, and the options with the policies among the files."""
     from dataclasses import replace
 
     cluster = files_as_cluster(source, options.scope, name, version)
-    found = policies_among(cluster) if options.cluster_policies else ()
-    return cluster, replace(options, manifests=(*options.manifests, *found), cluster_policies=False)
+    embedded = policies_among(cluster) if options.cluster_policies else ()
+    return cluster, replace(options, manifests=(*options.manifests, *embedded), cluster_policies=False)
 
 
 def _run(
@@ -440,13 +416,13 @@ def _run(
     return scan
 
 
-def _show(record: ScanRecord, output: Output, html: Path | None, progress: Progress, code: int) -> None:
-    from scanner.cli.render import to_folder, to_stdout
+def _print_report(record: ScanRecord, output: str, folders: Folders, progress: Progress, code: int) -> None:
+    from scanner.cli.render import to_folders, to_stdout
+    from scanner.report.words import state_word
 
     scan = record.scan
-    if output is not Output.TABLE:
+    if output != DEFAULT:
         gaps = f", {len(record.gaps)} gaps: exit code {code}" if scan.state is not ScanState.COMPLETE else ""
-        progress.say(f"Scan {scan.id} is {scan.state}: {scan.findings} findings, {scan.new} of them new{gaps}")
-    to_stdout(record, output.value)
-    if html:
-        to_folder(record, html)
+        progress.say(f"Scan {scan.id} is {state_word(scan.state)}: {scan.findings} findings, {scan.new} new{gaps}")
+    to_stdout(record, output)
+    to_folders(record, folders)

@@ -7,30 +7,32 @@ from typing import Annotated
 
 import typer
 
-from scanner.cli.database import DbOption, existing
+from scanner.cli.database import DbOption, reader_at
 from scanner.cli.terminal import table
 
 
 def command(
     db: DbOption = "",
-    limit: Annotated[int, typer.Option("--limit", min=1, metavar="N", help="The newest N scans.")] = 20,
+    limit: Annotated[int, typer.Option("--limit", min=1, metavar="N", help="Number of scans to list.")] = 20,
 ) -> None:
-    """List the scans that the database holds, the newest first."""
-    with existing(db) as store:
-        found = store.scans(limit)
-    if not found:
-        sys.stderr.write("No scan is recorded in this database. Make one: assay scan\n")
+    """List the stored scans, newest first."""
+    with reader_at(db) as store:
+        scans = store.scans(limit)
+    if not scans:
+        sys.stderr.write("The database has no scans. Run: assay scan\n")
         return
+    from scanner.report.words import state_word
+
     rows = (
         (
             scan.id,
             scan.cluster.name,
             scan.started_at.strftime("%Y-%m-%d %H:%M:%SZ"),
-            scan.state.value,
+            state_word(scan.state),
             str(scan.findings),
             str(scan.new),
             str(scan.resolved),
         )
-        for scan in found
+        for scan in scans
     )
     table(("SCAN", "CLUSTER", "STARTED", "STATE", "FINDINGS", "NEW", "RESOLVED"), rows)

@@ -1,4 +1,4 @@
-"""The request that a scan simulates: which operation, and who makes it."""
+"""The flags of the simulated request: its operation and its user."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PANEL = "Simulated request"
 
 
 class Operation(StrEnum):
-    """The write of an object that is simulated."""
+    """The write that a scan simulates."""
 
     AUTO = "auto"
     CREATE = "create"
@@ -27,7 +27,7 @@ OperationOption = Annotated[
     Operation,
     typer.Option(
         "--operation",
-        help="The write that is simulated: auto is CREATE where a rule has it, else an UPDATE that changes nothing.",
+        help="Operation to simulate. auto: CREATE where a rule matches it, else a no-op UPDATE.",
         rich_help_panel=_PANEL,
     ),
 ]
@@ -36,19 +36,21 @@ UserOption = Annotated[
     typer.Option(
         "--as-user",
         metavar="USER",
-        help="Who is said to make the requests (request.userInfo, authorizer). Default: the identity that scans.",
+        help="User of the simulated requests (request.userInfo, authorizer checks). Default: the user that scans.",
         rich_help_panel=_PANEL,
         show_default=False,
     ),
 ]
 GroupsOption = Annotated[
     list[str] | None,
-    typer.Option("--as-user-group", metavar="GROUP", help="A group of that user (repeatable).", rich_help_panel=_PANEL),
+    typer.Option(
+        "--as-user-group", metavar="GROUP", help="Group of the --as-user user (repeatable).", rich_help_panel=_PANEL
+    ),
 ]
 UidOption = Annotated[
     str,
     typer.Option(
-        "--as-user-uid", metavar="UID", help="The UID of that user.", rich_help_panel=_PANEL, show_default=False
+        "--as-user-uid", metavar="UID", help="UID of the --as-user user.", rich_help_panel=_PANEL, show_default=False
     ),
 ]
 ExtraOption = Annotated[
@@ -56,31 +58,31 @@ ExtraOption = Annotated[
     typer.Option(
         "--as-user-extra",
         metavar="KEY=VALUE",
-        help="What an authenticator adds about that user (repeatable).",
+        help="Extra user info as KEY=VALUE (repeatable).",
         rich_help_panel=_PANEL,
     ),
 ]
 
 
 def requester(user: str, groups: list[str] | None, uid: str, extra: list[str] | None) -> UserInfo | None:
-    """Who makes the requests, or None for the identity that scans. Raises UsageError for facts about nobody."""
+    """The user of the simulated requests, or None for the user that scans. Raises UsageError for details without a user."""
     from scanner.model.requester import named
 
     given = {"--as-user-group": groups, "--as-user-uid": uid, "--as-user-extra": extra}
     if not user:
         for flag, value in given.items():
             if value:
-                raise UsageError(f"{flag} needs --as-user: name the user that it is about")
+                raise UsageError(f"{flag} needs --as-user")
         return None
     return named(user, tuple(groups or ()), uid=uid, extra=_pairs(extra or []))
 
 
 def _pairs(texts: list[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    found: dict[str, tuple[str, ...]] = {}
+    extra: dict[str, tuple[str, ...]] = {}
     for text in texts:
         key, equals, value = text.partition("=")
         if not key or not equals:
             raise UsageError(f"--as-user-extra {text}: write KEY=VALUE")
-        # Extra keys come to a server as headers, which are lower case there.
-        found[key.lower()] = (*found.get(key.lower(), ()), value)
-    return tuple(found.items())
+        # A server receives extra keys as headers, and reads header names in lower case.
+        extra[key.lower()] = (*extra.get(key.lower(), ()), value)
+    return tuple(extra.items())

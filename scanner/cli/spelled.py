@@ -1,4 +1,4 @@
-"""A stderr on which text that came from elsewhere steers nothing: characters that do not print are spelled out."""
+"""A stderr that prints control characters as escapes: text from a cluster must not steer the terminal."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from scanner.cli.terminal import visible
 
 
 class Spelled(io.TextIOWrapper):
-    """Lines and tabs stay, every other character that does not print is written as an escape."""
+    """Writes characters that do not print as escapes, except line ends and tabs."""
 
     def write(self, text: str) -> int:
-        """Write text; the number of characters is that of the text as it was."""
+        """Write text, and return the number of its characters before escaping."""
         plain = text.replace("\n", "").replace("\t", "").isprintable()
         super().write(text if plain else visible(text, lines=True))
         return len(text)
 
     def steer(self, sequence: str) -> None:
-        """Write a sequence of our own that is meant for the terminal, as it is."""
+        """Write a control sequence of our own for the terminal, unescaped."""
         super().write(sequence)
 
 
 def spelled(stream: TextIO) -> TextIO:
-    """The process's own stderr, spelling; any other stream, such as one that a test listens to, as it is."""
+    """The process's own stderr with escaping; any other stream, such as a test's, unchanged."""
     if stream is not sys.__stderr__ or not isinstance(stream, io.TextIOWrapper) or isinstance(stream, Spelled):
         return stream
     encoding = stream.encoding
@@ -32,7 +32,7 @@ def spelled(stream: TextIO) -> TextIO:
 
 
 def steer(stream: TextIO, sequence: str) -> None:
-    """Steer the terminal behind a stream."""
+    """Write a control sequence for the terminal behind a stream."""
     if isinstance(stream, Spelled):
         stream.steer(sequence)
     else:

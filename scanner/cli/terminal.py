@@ -1,4 +1,4 @@
-"""Plain lines and columns for people and pipes: hostile names cannot steer a terminal."""
+"""Plain lines and columns; control characters in names are printed as escapes, so that they cannot steer a terminal."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from scanner.cli.output import standard_output
 
 
 def visible(line: str, *, lines: bool = False) -> str:
-    """Text without what would steer a terminal; see `scanner.report.words`."""
+    """Text with control characters as escapes; see `scanner.report.words`."""
     from scanner.report import words
 
     return words.visible(line, lines=lines)

@@ -16,18 +16,18 @@ if TYPE_CHECKING:
     from scanner.suite import Checked, Suite
 
 EPILOG = (
-    "Suites are files named kyverno-test.yaml, Kyverno's own form judged as its command line judges, or assay-test.yaml "
-    "(kind: PolicyTest, with policies, params, resources and results), judged as admission would. "
-    "Exit codes: 0 as expected · 1 a difference · 2 usage."
+    "A suite is a file named kyverno-test.yaml (Kyverno's format, evaluated as the Kyverno CLI does) or assay-test.yaml "
+    "(kind: PolicyTest, with policies, params, resources and results, evaluated as admission does). "
+    "Exit codes: 0 all as expected · 1 a difference · 2 usage or configuration."
 )
 _DIFFERENT = 1
 
 
 def command(
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH", help="Suites, or folders in which there are some.")],
-    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Show what is as expected, too.")] = False,
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH", help="Suites, or folders that contain suites.")],
+    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Also print results that are as expected.")] = False,
 ) -> None:
-    """Judge objects in files by policies in files, and print where that is not what was expected."""
+    """Run policy test suites and print every result that differs from the expected one."""
     from scanner.cluster.suites import read_suites
 
     suites = [suite for path in paths for suite in read_suites(path)]
@@ -38,7 +38,9 @@ def command(
                 right, wrong = right + checked.right, wrong + (not checked.right)
                 if verbose or not checked.right:
                     out.write(f"{_line(suite, checked)}\n")
-        out.write(f"{right + wrong:,} expectations in {len(suites):,} suites: {right:,} met, {wrong:,} not\n")
+        out.write(
+            f"{right + wrong:,} expectations in {len(suites):,} suites: {right:,} as expected, {wrong:,} different\n"
+        )
     raise typer.Exit(_DIFFERENT if wrong else 0)
 
 
@@ -52,10 +54,13 @@ def _checked(suite: Suite) -> Iterator[Checked]:
 
 
 def _line(suite: Suite, checked: Checked) -> str:
-    it = checked.expectation
-    said = "; ".join(
-        dict.fromkeys(f"{one.status}: {one.message}" if one.message else one.status for one in checked.said)
-    )
-    expected = f"{it.result}: {it.message}" if it.message else it.result
+    expectation = checked.expectation
+    actual = "; ".join(dict.fromkeys(_result(result.status, result.message) for result in checked.results))
+    expected = _result(expectation.result, expectation.message)
+    objects = checked.resource or "every object"
     mark = "as expected" if checked.right else "DIFFERENT"
-    return f"{mark}  {suite.name}\n  {it.policy} on {checked.resource or 'every object'}: expected {expected}; it is {said}"
+    return f"{mark}  {suite.name}\n  {expectation.policy} on {objects}: expected {expected}, got {actual}"
+
+
+def _result(status: str, message: str) -> str:
+    return f"{status}: {message}" if message else status

@@ -1,4 +1,4 @@
-"""What people write after flags, read once and refused with a sentence where it means nothing."""
+"""Parses the values of flags, and raises UsageError for invalid ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def seconds(text: str, flag: str = "--request-timeout") -> float | None:
     if _NUMBER.fullmatch(text):
         return float(text) or None
     if not _DURATION.fullmatch(text):
-        raise UsageError(f"{flag} {text}: write seconds such as 30, or 30s, 2m, 1h; 0 for no limit")
+        raise UsageError(f"{flag} {text}: write a duration such as 30, 30s, 2m or 1h; 0 for no limit")
     return sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text)) or None
 
 
@@ -37,14 +37,14 @@ def kubernetes_version(text: str) -> str:
 
 
 def reject_empty(flags: Mapping[str, Sequence[str]]) -> None:
-    """Refuse empty values: an unset variable in a script must not widen a scan to everything."""
+    """Raise UsageError for empty values: an unset variable in a script must not widen a scan to everything."""
     for flag, values in flags.items():
         if any(not value.strip() for value in values):
-            raise UsageError(f"{flag} is given an empty value: name something, or leave the flag out")
+            raise UsageError(f"{flag} has an empty value: give a value, or leave the flag out")
 
 
-def reject_together(one: str, others: Mapping[str, object], why: str) -> None:
-    """Refuse flags that contradict each other; `others` maps flags to what was given, if anything was."""
-    given = [flag for flag, value in others.items() if value]
+def reject_together(flag: str, others: Mapping[str, object], why: str) -> None:
+    """Raise UsageError for `flag` together with others; `others` maps flags to their values, empty if not given."""
+    given = [other for other, value in others.items() if value]
     if given:
-        raise UsageError(f"{one} and {', '.join(given)} contradict each other: {why}")
+        raise UsageError(f"{flag} cannot be combined with {', '.join(given)}: {why}")

@@ -1,1 +1,1 @@
-"""The edge to Kubernetes: a live cluster over HTTP, or a folder of manifests that stands for one."""
+"""The edge to Kubernetes: a live cluster over HTTP, or manifests that stand for a cluster."""

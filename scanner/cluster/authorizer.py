@@ -1,7 +1,7 @@
-"""The cluster's authorizer, asked by review: nothing is stored, and nothing is guessed.
+"""The cluster's authorizer, through reviews, which the server does not store.
 
-Source of truth: `authorization.k8s.io/v1`. A SubjectAccessReview answers what kube-apiserver's authorizer would answer an
-expression: allowed, the reason, and its error as `evaluationError`.
+Source of truth: `authorization.k8s.io/v1`. A SubjectAccessReview has the decision that kube-apiserver's authorizer gives an
+expression: allowed, the reason, and an error as `evaluationError`.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ _NOT_SERVED: Final = (400, 403, 404, 405)
 
 
 class Reviewer:
-    """Answers questions by SubjectAccessReview. Satisfies `scanner.cel.Decider`."""
+    """Decides authorizer checks by SubjectAccessReview. Satisfies `scanner.cel.Decider`."""
 
     def __init__(self, session: Session) -> None:
-        """Use a session whose identity may create such reviews."""
+        """Use a session whose user may create these reviews."""
         self._session = session
 
     def decide(self, question: Question) -> Answer:
-        """The authorizer's answer. Raises AuthorizerFailed when it gives none: a refusal would be a guess."""
+        """The authorizer's decision. Raises AuthorizerFailed without one, because a denial would be a guess."""
         try:
             answer = self._session.review(_REVIEWS, _review(question))
         except (Unanswered, ClusterError) as error:
-            raise AuthorizerFailed(f"the authorizer was asked and did not answer: {error}") from error
+            raise AuthorizerFailed(f"the authorizer check failed: {error}") from error
         status = answer.body().get("status")
         if answer.status != _CREATED or not isinstance(dig(status, "allowed"), bool):
             raise AuthorizerFailed(
-                f"the authorizer was asked, and the server answered {answer.status}: {answer.message()}. Scan again"
+                f"the authorizer check failed: the server answered {answer.status}: {answer.message()}. Scan again"
             )
         return Answer(
             allowed=dig(status, "allowed") is True,
@@ -47,7 +47,7 @@ class Reviewer:
 
 
 def may_ask(session: Session) -> bool:
-    """Whether this identity may ask what others are allowed to do. Raises Unanswered and ClusterError."""
+    """Whether this user may create reviews about other users. Raises Unanswered and ClusterError."""
     asked: JsonObject = {"group": _GROUP, "resource": "subjectaccessreviews", "verb": "create"}
     document: JsonObject = {
         "apiVersion": _VERSION,

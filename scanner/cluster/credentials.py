@@ -1,7 +1,7 @@
-"""Where the cluster is and who asks: a kubeconfig or a pod's service account, read by the official client if need be.
+"""The address of the cluster and the credentials: from a kubeconfig or a pod's service account.
 
-Source of truth: client-go's loading rules. Of several files the first that names a thing wins, missing ones are passed
-over unless the user named them, and only without any the pod's own credentials are used.
+Source of truth: client-go's loading rules. Of several files the first with a setting wins. Missing files are ignored
+unless the user named them, and the pod's own credentials are used only without any file.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ _LOGIN: Final = "check it with `kubectl config view`, or name another with --kub
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """How to reach one cluster.
+    """The settings for one cluster.
 
-    `configuration` is the official client's, or says the same; its refresh hook keeps the token fresh. `as_user` and `as_groups` are the impersonation that the kubeconfig asks for. `own_proxy` tells that the proxy is
-    the kubeconfig's and not the environment's, `uncompressed` that it asks for plain answers.
+    `configuration` is the official client's or has the same fields; its refresh hook renews the token. `as_user` and `as_groups`
+    are the impersonation in the kubeconfig. `own_proxy` is true for a proxy from the kubeconfig, not from the environment,
+    `uncompressed` if the kubeconfig disables compression.
     """
 
     cluster: str
@@ -41,7 +42,7 @@ class Credentials:
     uncompressed: bool = False
 
     def authorization(self) -> str:
-        """The value of the Authorization header, or an empty string. Raises ClusterError when it cannot be renewed."""
+        """The value of the Authorization header, or an empty string. Raises ClusterError if the token cannot be renewed."""
         hook: Callable[[Any], None] | None = self.configuration.refresh_api_key_hook
         if hook:
             with _trouble_with("the credentials"):
@@ -74,7 +75,7 @@ def load_credentials(kubeconfig: str, context: str) -> Credentials:
 
 
 def _official_client() -> tuple[Any, Any]:
-    """Its `client` and `config`, which declare no types, imported when they are needed: that takes a second."""
+    """The client's modules `client` and `config`, without types; imported when needed, because that takes a second."""
     from kubernetes import client, config
 
     return client, config
@@ -127,7 +128,7 @@ def _current_context(files: Mapping[str, Json]) -> str:
 
 
 def _named(files: Mapping[str, Json], section: str, name: str) -> Json:
-    """The first entry of a name in any of the files."""
+    """The first entry with a name in any of the files."""
     for config in files.values():
         for entry in as_list(dig(config, section)):
             if dig(entry, "name") == name:
@@ -136,20 +137,20 @@ def _named(files: Mapping[str, Json], section: str, name: str) -> Json:
 
 
 def _reject_failed_plugin(user: Json, configuration: Any, complaints: list[str]) -> None:
-    """The client carries on without credentials when an exec plugin fails; a scan must not."""
+    """Raise ClusterError if an exec plugin fails: the client would continue without credentials."""
     command = as_text(dig(user, "user", "exec", "command"))
     if command and not configuration.api_key and not configuration.cert_file:
-        # What it prints may be a credential, or hold one, and the client quotes all of it.
+        # The output of the plugin may contain a credential, and the client quotes all of it.
         name = as_text(dig(user, "name"))
-        why = "it failed, or printed something else" if complaints else "it printed none"
+        why = "it failed, or printed no credentials" if complaints else "it printed none"
         raise ClusterError(
-            f"the credential plugin {command} of user {name} gave no credentials: {why}. Run it by itself to see what it says"
+            f"the credential plugin {command} of user {name} gave no credentials: {why}. Run it by itself to see its output"
         )
 
 
 @contextmanager
 def _overheard() -> Iterator[list[str]]:
-    """What the client only logs."""
+    """Collects the messages that the client only logs."""
     heard: list[str] = []
 
     class Listener(logging.Handler):
@@ -166,7 +167,7 @@ def _overheard() -> Iterator[list[str]]:
 
 @contextmanager
 def _trouble_with(what: str) -> Iterator[None]:
-    """Turns everything that the client raises on odd input, which is a wide range, into one sentence."""
+    """Raise the various errors that the client raises on invalid input as ClusterError."""
     import yaml  # the client's own parser, for its errors
     from kubernetes.config import ConfigException
 
@@ -174,6 +175,6 @@ def _trouble_with(what: str) -> Iterator[None]:
     try:
         yield
     except odd as error:
-        # The client names a broken entry by printing it, with its token.
+        # The client's message prints the whole broken entry, with its token.
         reason = " ".join(_ENTRY.sub("an entry", str(error)).split()) or type(error).__name__
         raise ClusterError(f"cannot use {what}: {reason}; {_LOGIN}") from error

@@ -1,6 +1,6 @@
-"""Kinds without a server: the shipped table of what Kubernetes serves by itself, and CustomResourceDefinitions in files.
+"""Kinds without a server: the shipped table of built-in kinds, and CustomResourceDefinitions in files.
 
-Source of truth: the discovery answer of a 1.36 server (`kinds.json`) and the served versions of `apiextensions.k8s.io/v1`
+Source of truth: the discovery documents of a 1.36 server (`kinds.json`) and the served versions of `apiextensions.k8s.io/v1`
 definitions, ordered as apimachinery orders versions: stable before beta before alpha, higher numbers first.
 """
 
@@ -23,7 +23,7 @@ _STABILITY: Final = {"alpha": 0, "beta": 1, None: 2}
 
 
 class BrokenDefinition(ValueError):
-    """A CustomResourceDefinition that defines nothing; the message names the field."""
+    """A CustomResourceDefinition that defines no kind; the message names the field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Definition:
 
 @cache
 def builtin_kinds() -> tuple[Kind, ...]:
-    """The kinds that a Kubernetes 1.36 server has by itself, a group's preferred version first."""
+    """The built-in kinds of Kubernetes 1.36, a group's preferred version first."""
     table = orjson.loads(resources.files("scanner.cluster").joinpath("kinds.json").read_bytes())
     return tuple(Kind(*row) for row in table["kinds"])
 
@@ -74,7 +74,7 @@ def definition_of(body: JsonObject) -> Definition:
 
 
 def in_registration_order(kinds: Iterable[Kind]) -> tuple[Kind, ...]:
-    """Custom kinds as discovery tells them: by group, and within it by version, the preferred first."""
+    """Custom kinds in the order of discovery: by group, and within it by version, the preferred first."""
     return tuple(sorted(set(kinds), key=lambda kind: (kind.group, version_order(kind.version), kind.plural)))
 
 

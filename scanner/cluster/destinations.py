@@ -1,7 +1,7 @@
-"""Which addresses the requests of Kyverno's expressions may be sent to.
+"""The addresses to which a scan may send the requests of Kyverno's expressions.
 
-Whoever writes a policy chooses the URL, and a scan runs where much can be reached that is nobody else's business. So an address is
-checked in its canonical form, after the name was looked up and before the connection to that very address is made.
+The author of a policy chooses the URL, and a scan can often reach internal services. So the canonical form of an address is
+checked after the look-up of the name and before the connection to that very address.
 
 Source of truth: the special-purpose registries of IANA for IPv4 and IPv6, as `ipaddress` has them; RFC 3056 (6to4), 4291 (mapped
 and compatible addresses), 4380 (Teredo), 6052 and 8215 (NAT64), 7915 (translated addresses); the manuals of the clouds.
@@ -22,7 +22,7 @@ Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 OPTION: Final = "--allow-network-to"
 _HOST: Final = re.compile(r"(?=.{1,253}$)[a-z0-9_]([a-z0-9_-]*[a-z0-9])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9])?)*")
-# They give a machine's credentials to whoever asks from it. Most are in ranges that are refused anyway.
+# They give a machine's credentials to every process on it. Most are in ranges that are rejected anyway.
 _METADATA: Final = tuple(
     map(
         ipaddress.ip_address,
@@ -45,20 +45,20 @@ _METADATA: Final = tuple(
 _SAME: Final = tuple(
     map(ipaddress.IPv6Network, ("::ffff:0:0/96", "::ffff:0:0:0/96", "::/96", "64:ff9b::/96", "64:ff9b:1::/48"))
 )
-# What `ipaddress` calls global, at least in Python 3.11, and the registries do not, or no more.
+# Ranges that `ipaddress` of Python 3.11 treats as global, but the current registries do not.
 _NOT_PUBLIC: Final = tuple(map(ipaddress.ip_network, ("192.0.0.0/24", "fec0::/10", "3fff::/20", "5f00::/16")))
 _LAST_32_BITS: Final = 0xFFFFFFFF
 
 
 @dataclass(frozen=True, slots=True)
 class Destinations:
-    """What the user named with --allow-network-to: ranges of addresses, and hosts whatever their addresses are."""
+    """The values of --allow-network-to: ranges of addresses, and hosts with any address."""
 
     ranges: tuple[Network, ...] = ()
     hosts: frozenset[str] = frozenset()
 
     def refusal(self, host: str, address: Address) -> str:
-        """Why a request to a host at an address is not made, or an empty string."""
+        """The reason to send no request to a host at an address, or an empty string."""
         for form in forms(address):
             if never := _never(form):
                 return never
@@ -83,12 +83,12 @@ def destinations(texts: Iterable[str]) -> Destinations:
 
 
 def canonical_host(host: str) -> str:
-    """A host as names are compared: in lower case, without brackets and without the dot of an absolute name."""
+    """A host in the form for comparisons: in lower case, without brackets and without the dot of an absolute name."""
     return host.strip("[]").lower().rstrip(".")
 
 
 def address_of(text: str) -> Address | None:
-    """The address that a text is, or None."""
+    """The address in a text, or None."""
     try:
         return ipaddress.ip_address(text.partition("%")[0])
     except ValueError:
@@ -96,7 +96,7 @@ def address_of(text: str) -> Address | None:
 
 
 def forms(address: Address) -> Iterator[Address]:
-    """The address in its canonical form, and the addresses that packets to it are passed on to."""
+    """The canonical form of an address, and the addresses to which packets to it are forwarded."""
     if isinstance(address, ipaddress.IPv4Address):
         yield address
     elif any(address in same for same in _SAME) and int(address) > 1:  # :: and ::1 are themselves
@@ -114,11 +114,11 @@ def _last_bits(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address:
 
 
 def _never(address: Address) -> str:
-    """Why no option allows an address, or an empty string."""
+    """The reason why no option allows an address, or an empty string."""
     if address in _METADATA:
-        return "the metadata service of a cloud, which a scan never asks"
+        return "the metadata service of a cloud, to which a scan sends no request"
     if address.is_unspecified or address.is_multicast:
-        return "which is the address of no host"
+        return "which is not the address of a host"
     return ""
 
 

@@ -1,9 +1,9 @@
-"""What a cluster serves, read from the answers of its discovery endpoints.
+"""Reads the served kinds from the documents of the discovery endpoints.
 
 Source of truth: aggregated discovery (`apidiscovery.k8s.io` v2 and v2beta1) and the older documents of `/api` and
-`/apis`; a group-version that its server marks stale counts as not answering, as in client-go, and so does one without resources
-(`discovery/cached/memory`: "Got empty response"). A kind that is missing here is not listed, so what cannot be the whole
-answer is a gap.
+`/apis`; a group-version that its server marks stale counts as unavailable, as in client-go, and so does one without resources
+(`discovery/cached/memory`: "Got empty response"). A kind that is missing here is not listed, so an incomplete document is
+a gap.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ ACCEPT: Final = (
     "application/json"
 )
 _STALE: Final = (
-    "the server behind this API group does not answer, so the kinds it serves are unknown: "
-    "see `kubectl get apiservices`, and scan again when it is back"
+    "the server of this API group does not respond, so the kinds it serves are unknown: "
+    "see `kubectl get apiservices`, and scan again when it responds"
 )
 _UNKNOWN: Final = "so the kinds it serves are unknown. Scan again, and see `kubectl api-resources`"
 _NO_VERSIONS: Final = f"the discovery document names the group without any version, {_UNKNOWN}"
@@ -35,18 +35,18 @@ _BROKEN: Final = (
 )
 _ADMISSION: Final = "admissionregistration.k8s.io"
 _NO_ADMISSION: Final = (
-    "the server says that it serves no {}, so the admission policies of the cluster are unknown. "
+    "the server serves no {}, so the admission policies of the cluster are unknown. "
     "Check that the URL is that of a Kubernetes API server, and scan again"
 )
 _POLICIES: Final = ("validatingadmissionpolicies", "validatingadmissionpolicybindings")
 _POLICIES_SINCE: Final[Minor] = (1, 30)
 _LEGACY: Final = {"/api": ("APIVersions", "versions"), "/apis": ("APIGroupList", "groups")}
-# Metrics that adapters compute when they are asked: nothing of them is stored, and often there are none.
+# Metrics that adapters compute for each request: they are not stored, and often there are none.
 _MAY_BE_EMPTY: Final = frozenset({"custom.metrics.k8s.io", "external.metrics.k8s.io"})
 
 
 class _Entry(NamedTuple):
-    """One resource as discovery describes it, in either form; `namespaced` is None where that is not said."""
+    """A resource in either form of discovery; `namespaced` is None if the document does not have it."""
 
     plural: str
     kind: str
@@ -55,20 +55,20 @@ class _Entry(NamedTuple):
 
 
 def is_aggregated(answer: JsonObject) -> bool:
-    """Whether the server answered in the aggregated form."""
+    """Whether a document is in the aggregated form."""
     return as_text(answer.get("kind")) == "APIGroupDiscoveryList"
 
 
 def root_gaps(path: str, answer: JsonObject) -> tuple[Gap, ...]:
-    """The gap of an answer that cannot be the document of `/api` or `/apis`: each of them names a group at least."""
+    """The gap of a document that cannot be that of `/api` or `/apis`, because it names no group."""
     kind, field = ("APIGroupDiscoveryList", "items") if is_aggregated(answer) else _LEGACY[path]
     if as_text(answer.get("kind")) == kind and as_list(answer.get(field)):
         return ()
-    return (unanswered(path, f"the answer is no discovery document with API groups in it, {_UNKNOWN}"),)
+    return (unanswered(path, f"the response is no discovery document with API groups, {_UNKNOWN}"),)
 
 
 def missing_policies(kinds: Iterable[Kind], gaps: Iterable[Gap], server_version: str) -> tuple[Gap, ...]:
-    """The gap of a server that says that it has no admission policies, unless another gap says why already.
+    """The gap of a server that serves no admission policies, unless another gap has the reason.
 
     Every server has webhook configurations in that group, and since 1.30 the policies as well.
     """
@@ -84,7 +84,7 @@ def missing_policies(kinds: Iterable[Kind], gaps: Iterable[Gap], server_version:
 
 
 def aggregated_kinds(answer: JsonObject) -> Discovery:
-    """The listable kinds of an aggregated answer, in its own order: a group's preferred version first."""
+    """The listable kinds of an aggregated document, in its order: a group's preferred version first."""
     groups = as_list(answer.get("items"))
     return _joined(found for group in groups for found in _aggregated_group(group, alone=len(groups) == 1))
 
@@ -106,7 +106,7 @@ def legacy_kinds(group_version: str, answer: JsonObject) -> Discovery:
     """The listable kinds of one APIResourceList."""
     group, _, version = group_version.rpartition("/")
     if as_text(answer.get("groupVersion")) not in ("", group_version):
-        return Discovery((), (unanswered(group_version, f"the answer is about another group version, {_UNKNOWN}"),))
+        return Discovery((), (unanswered(group_version, f"the response is for another group version, {_UNKNOWN}"),))
     items = [item for item in as_list(answer.get("resources")) if "/" not in as_text(dig(item, "name"))]
     return _served(group, version, [_legacy_entry(item) for item in items])
 
@@ -117,7 +117,7 @@ def unanswered(group_version: str, why: str) -> Gap:
 
 
 def _aggregated_group(group: Json, *, alone: bool) -> Iterator[Discovery]:
-    """The core group has no name, and an answer to itself."""
+    """The core group, which has no name and a document of its own."""
     name = as_text(dig(group, "metadata", "name"))
     versions = as_list(dig(group, "versions"))
     if not versions or not (name or alone):
@@ -132,7 +132,7 @@ def _aggregated_group(group: Json, *, alone: bool) -> Iterator[Discovery]:
 
 
 def _served(group: str, version: str, entries: Iterable[_Entry]) -> Discovery:
-    """The listable kinds among the resources of a group-version, and a gap where these cannot be all of them."""
+    """The listable kinds among the resources of a group-version, and a gap if the list must be incomplete."""
     entries = tuple(entries)
     where = f"{group}/{version}" if group else version
     whole = [entry for entry in entries if version and all((entry.plural, entry.kind, entry.verbs))]
@@ -161,7 +161,7 @@ def _legacy_entry(item: Json) -> _Entry:
 
 
 def _is_parent_only(item: Json) -> bool:
-    """Whether an entry only holds subresources: apiserver makes one up where a resource has nothing else."""
+    """Whether an entry has subresources only: apiserver adds such an entry for a resource without anything else."""
     return bool(as_list(dig(item, "subresources"))) and not (
         dig(item, "responseKind", "kind") or as_list(dig(item, "verbs"))
     )

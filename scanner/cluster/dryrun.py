@@ -1,7 +1,7 @@
-"""Writes that change nothing: how an API server would answer if an object were created or replaced as it is.
+"""Dry-run writes, which change nothing: the response of an API server to the create or update of an object.
 
-Source of truth: server-side dry run. All of admission happens, nothing is stored, and webhooks with side effects refuse.
-The API server passes requests for the kinds of an APIService on to another server, which it cannot bind to that.
+Source of truth: server-side dry run. All of admission runs, nothing is stored, and webhooks with side effects reject the request.
+The API server forwards requests for the kinds of an APIService to another server, which may ignore `dryRun`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from scanner.cluster.session import Answer, Session, Unanswered
 from scanner.errors import ClusterError, ListFailed
 from scanner.model.json import JsonObject, as_list, as_text, dig
 from scanner.model.resource import Kind
-from scanner.parity import Said
+from scanner.parity import Response
 
 _WARNING: Final = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
 _SERVICES: Final = "/apis/apiregistration.k8s.io/v1/apiservices"
@@ -27,14 +27,14 @@ _NOT_FOUND: Final = 404
 
 
 class DryRuns:
-    """A cluster's answers to writes that change nothing."""
+    """Sends dry-run writes to a cluster."""
 
     def __init__(self, session: Session) -> None:
-        """Ask with these credentials."""
+        """Use the credentials of a session."""
         self._session = session
 
     def foreign(self, kind: Kind) -> bool:
-        """See Writer: without the right to list APIServices, kinds that Kubernetes has not by itself count as foreign."""
+        """See Writer. Without permission to list APIServices, all kinds that are not built in count as foreign."""
         if self._foreign is None:
             return kind not in builtin_kinds()
         return kind.api_version in self._foreign
@@ -61,13 +61,13 @@ class DryRuns:
             raise ListFailed("failed", f"cannot get {kind.resource} {name}: the server answered {answer.status}")
         return answer.body()
 
-    def create(self, kind: Kind, body: JsonObject) -> Said:
+    def create(self, kind: Kind, body: JsonObject) -> Response:
         """See Writer."""
         namespace, name = _place(body)
         path = _path(kind, namespace)
         return _said(self._asked(lambda: self._session.dry_run("POST", path, body), f"{kind.resource} {name}"))
 
-    def update(self, kind: Kind, body: JsonObject) -> Said:
+    def update(self, kind: Kind, body: JsonObject) -> Response:
         """See Writer."""
         namespace, name = _place(body)
         path = _path(kind, namespace, name)
@@ -78,7 +78,7 @@ class DryRuns:
         try:
             return ask()
         except (Unanswered, ClusterError) as error:
-            raise ListFailed("failed", f"no answer about {what}: {error}") from error
+            raise ListFailed("failed", f"no response about {what}: {error}") from error
 
 
 def _path(kind: Kind, namespace: str, name: str = "") -> str:
@@ -91,10 +91,10 @@ def _place(body: JsonObject) -> tuple[str, str]:
     return as_text(dig(body, "metadata", "namespace")), as_text(dig(body, "metadata", "name"))
 
 
-def _said(answer: Answer) -> Said:
+def _said(answer: Answer) -> Response:
     body = answer.body()
     is_status = body.get("kind") == "Status" and body.get("apiVersion") == "v1"
-    return Said(
+    return Response(
         status=answer.status,
         reason=as_text(body.get("reason")) if is_status else "",
         message=as_text(body.get("message")) if is_status else "",

@@ -1,7 +1,7 @@
-"""What a page of a list states about itself, and whether its items can be those that were asked for.
+"""The metadata of a page of a list, and whether its items can be those of the requested list.
 
-A 200 proves nothing: a proxy, a cache or a failing API server can answer with another list, with a part of one, or with none.
-Findings are resolved because an object is in no page, so every page must be the one that was asked for.
+A status of 200 is not enough: a proxy, a cache or a failing API server can return another list, a part of one, or none.
+A finding is resolved because no page has its object, so every page must be the requested one.
 
 Source of truth: the API conventions ("Lists and simple kinds", "Metadata") and GetList of apiserver's etcd3 storage: every list
 names its kind, its apiVersion and the resource version of its moment; objects have a name and, where their kind is namespaced,
@@ -24,10 +24,10 @@ _QUOTED: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """What a page states. `token` asks for the next page; `remaining` is None where the page does not announce any number.
+    """The metadata of a page. `token` is for the request of the next page; `remaining` is None if the page has no such number.
 
-    `names` are those of the objects, each after its namespace. `faults` are what is wrong with its items, each as the end of a sentence about the page; `stray` is a namespace of one of
-    them, if it is not the one whose objects were asked for.
+    `names` are those of the objects, each after its namespace. `faults` are errors in the items, each as the end of a sentence
+    about the page; `stray` is the namespace of an item that is not in the requested namespace.
     """
 
     api_version: str
@@ -80,7 +80,7 @@ _COUNTER = msgspec.json.Decoder(_Unreadable)
 
 
 def envelope(data: bytes, kind: Kind, namespace: str = "") -> Envelope | None:
-    """Read a page of the objects of a kind, in a namespace or in all of them; None for what is not a list in JSON."""
+    """Read a page of the objects of a kind, in a namespace or in all; None for a body that is no list in JSON."""
     try:
         read = with_room(lambda: _READER.decode(data))
     except msgspec.ValidationError:
@@ -99,7 +99,7 @@ def _unreadable(data: bytes) -> Envelope | None:
         read = with_room(lambda: _COUNTER.decode(data))
     except (msgspec.MsgspecError, RecursionError):
         return None
-    return _envelope(read, len(read.items or ()), ("holds items that are no Kubernetes objects",))
+    return _envelope(read, len(read.items or ()), ("has items that are no Kubernetes objects",))
 
 
 def _envelope(read: _List | _Unreadable, count: int, faults: tuple[str, ...]) -> Envelope:
@@ -116,14 +116,14 @@ def _faults(items: Sequence[_Object], names: Sequence[str], kind: Kind) -> Itera
         if item.kind not in (None, "", kind.kind) or item.version not in (None, "", kind.api_version)
     }
     if wrong:
-        yield f"holds objects of another kind ({min(wrong)[:_QUOTED]})"
+        yield f"has objects of another kind ({min(wrong)[:_QUOTED]})"
     if not all(item.metadata.name for item in items):
-        yield "holds objects without a name"
+        yield "has objects without a name"
     if kind.namespaced and not all(item.metadata.namespace for item in items):
-        yield "holds objects without a namespace"
+        yield "has objects without a namespace"
     if not kind.namespaced and any(item.metadata.namespace for item in items):
-        yield "holds objects with a namespace, although the kind is cluster-scoped"
+        yield "has objects with a namespace, although the kind is cluster-scoped"
     if len({*names}) < len(items):
-        yield "holds an object twice"
+        yield "has an object twice"
     if len({bool(item.metadata.uid) for item in items}) > 1:
-        yield "holds objects with and without a UID"
+        yield "has objects with and without a UID"

@@ -1,7 +1,7 @@
-"""One request and its answer, within one deadline: name look-up, connection, TLS, request, headers and body.
+"""One request and its response within one deadline: name look-up, connection, TLS, request, headers and body.
 
-Timeouts of sockets and of urllib3 begin again with every read, so a server that sends a byte now and then never meets one.
-Here every wait gets what is left of the deadline, also between a proxy and the server behind it.
+Timeouts of sockets and of urllib3 restart with every read, so a server that sends a byte from time to time never exceeds one.
+Here every wait ends with the deadline, also between a proxy and the server behind it.
 
 Source of truth: `http.Client.Timeout` of Go, which client-go sets from `--request-timeout`: it covers the connection, redirects
 and reading the body.
@@ -27,7 +27,7 @@ from urllib3.util import Timeout
 from scanner.cluster.limits import Deadline
 
 MOST: Final = 64 << 20
-"""Bytes that an answer may have, uncompressed. A page of 500 objects has 5 MB as a rule; one object has 3 MB at most, by default."""
+"""The most bytes of a response, uncompressed. A page of 500 objects usually has 5 MB; one object has by default at most 3 MB."""
 _PART: Final = 1 << 20
 _SENT_AT_ONCE: Final = 64 << 10
 _LEAST: Final = 0.001
@@ -37,11 +37,11 @@ Lookup = Callable[[str, int], Iterable[str]]
 
 
 class TooLarge(Exception):
-    """An answer has more bytes than it may."""
+    """A response has too many bytes."""
 
 
 class Received(NamedTuple):
-    """An answer: status, headers and the body, uncompressed."""
+    """A response: status, headers and the uncompressed body."""
 
     status: int
     headers: urllib3.HTTPHeaderDict
@@ -49,7 +49,7 @@ class Received(NamedTuple):
 
 
 class _Exchange(threading.local):
-    """What the connections of this thread keep to. urllib3 passes nothing else on to them than timeouts."""
+    """The deadline and addresses for the connections of this thread, because urllib3 passes them timeouts only."""
 
     deadline: Deadline = Deadline()
     addresses: tuple[str, ...] = ()
@@ -70,9 +70,9 @@ def fetch(
     most: int = MOST,
     addresses: tuple[str, ...] = (),
 ) -> Received:
-    """Send a request and read the whole answer. `addresses` are connected to instead of those of the URL's host.
+    """Send a request and read the whole response. `addresses` replace those of the URL's host.
 
-    The pool is one of `within_deadlines`. Raises TooLarge, and what urllib3 and sockets raise.
+    The pool is from `within_deadlines`. Raises TooLarge, and the errors of urllib3 and sockets.
     """
     _CURRENT.deadline, _CURRENT.addresses = deadline, addresses
     try:
@@ -98,7 +98,7 @@ def within_deadlines(pool: urllib3.PoolManager) -> urllib3.PoolManager:
 
 
 def addresses_of(host: str, port: int, deadline: Deadline, lookup: Lookup | None = None) -> tuple[str, ...]:
-    """The addresses of a host, in the order in which to try them. Raises OSError, a TimeoutError when they come late."""
+    """The addresses of a host, in the order of attempts. Raises OSError, and TimeoutError after the deadline."""
     lookup = lookup or _looked_up
     if deadline.left == math.inf or _is_address(host):
         return tuple(lookup(host, port))
@@ -122,7 +122,7 @@ def addresses_of(host: str, port: int, deadline: Deadline, lookup: Lookup | None
 
 
 def _looked_up(host: str, port: int) -> Iterable[str]:
-    """The addresses that the operating system knows, each once."""
+    """The addresses from the operating system, each once."""
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return dict.fromkeys(str(entry[4][0]) for entry in found)
 
@@ -136,7 +136,7 @@ def _is_address(host: str) -> bool:
 
 
 def _body(response: urllib3.BaseHTTPResponse, most: int) -> bytes:
-    body = BytesIO()  # which hands out what it holds, where joined parts would be there twice
+    body = BytesIO()  # returns its own buffer, where a join of the parts would be a second copy
     while part := response.read1(_PART, decode_content=True):
         body.write(part)
         if body.tell() > most:
@@ -146,7 +146,7 @@ def _body(response: urllib3.BaseHTTPResponse, most: int) -> bytes:
 
 
 def _rest(limit: float | None) -> float | None:
-    """How long the next wait may take: as long as it would, and no longer than to the deadline. Raises TimeoutError."""
+    """The time for the next wait: the given limit, but not beyond the deadline. Raises TimeoutError."""
     left = _CURRENT.deadline.left
     if left <= 0:
         raise TimeoutError("the deadline has passed")
@@ -155,7 +155,7 @@ def _rest(limit: float | None) -> float | None:
 
 
 class _Source(RawIOBase):
-    """The bytes that come from a socket; every wait for some ends with the deadline."""
+    """The bytes from a socket; every wait ends with the deadline."""
 
     def __init__(self, raw: RawIOBase, connected: socket.socket) -> None:
         self._raw = raw
@@ -178,7 +178,7 @@ class _Source(RawIOBase):
 
 
 class _Response(http.client.HTTPResponse):
-    """An answer whose status line, headers and body are read within the deadline; so is a proxy's to CONNECT."""
+    """A response whose status line, headers and body are read within the deadline; so is a proxy's to CONNECT."""
 
     def __init__(self, sock: socket.socket, *args: Any, **settings: Any) -> None:
         super().__init__(sock, *args, **settings)
@@ -221,7 +221,7 @@ class _WithinDeadline(HTTPConnection):
         self.sock.settimeout(_rest(self.timeout))
 
     def send(self, data: Any) -> None:
-        """Send bytes in parts, each within what is left of the deadline."""
+        """Send bytes in parts, each within the deadline."""
         if self.sock is None:
             self.connect()
         parts = memoryview(data) if isinstance(data, bytes) else None

@@ -1,7 +1,7 @@
-"""Files as a cluster: what a server would hold if the documents had been applied to an empty one.
+"""Files as a cluster: the objects of an empty server after the documents were applied.
 
-Source of truth: namespace defaulting and storage by name of kube-apiserver. No server defaults the objects themselves;
-only what matching cannot do without is added: the namespace of an object, the name label of a namespace.
+Source of truth: namespace defaulting and storage by name of kube-apiserver. No server defaults the objects;
+only the fields that matching needs are added: the namespace of an object, the name label of a namespace.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _COHABITANTS: Final = {("events.k8s.io", "Event"): ("", "Event")}
 
 @dataclass(frozen=True, slots=True)
 class _Stored:
-    """An object as the imagined server holds it, in the version it is written in."""
+    """An object of the simulated server, in the version of its document."""
 
     kind: Kind
     namespace: str
@@ -65,12 +65,12 @@ class _Stored:
 
     @property
     def family(self) -> tuple[str, str]:
-        """What all versions of the object's kind have in common."""
+        """The key that all versions of the object's kind share."""
         return _family(self.kind)
 
 
 class SnapshotCluster:
-    """A cluster made of manifest files. Everything is read when it is made; nothing is read later."""
+    """A cluster of manifest files, all of which are read at the start."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class SnapshotCluster:
     ) -> None:
         """Read the files. Raises UsageError for a path that does not exist.
 
-        `kubernetes_version` is that of the imagined server, by default the newest whose rules are known.
+        `kubernetes_version` is that of the simulated server, by default the newest supported one.
         """
         places = tuple(paths)
         read = [(place, *read_documents(place)) for place in places]
@@ -107,33 +107,33 @@ class SnapshotCluster:
         return ClusterIdentity(name=self._name, server_version=f"v{self._version.removeprefix('v')}", source="files")
 
     def requester(self) -> UserInfo:
-        """A made-up identity: nobody asked a server."""
+        """A placeholder, because no server reports a user."""
         return UserInfo(username="assay", groups=("system:authenticated",))
 
     def authorizer(self) -> None:
-        """Nobody: files allow nothing to anybody, and refuse nothing."""
+        """None: files have no authorizer."""
         return
 
     def schemas(self) -> KnownSchemas:
-        """How objects are merged: the shipped schemas, and those of the definitions in the files."""
+        """The merge schemas: the shipped ones, and those of the definitions in the files."""
         custom = [custom_schemas(document.body) for document in self.documents if is_definition(document.body)]
         return KnownSchemas({key: found for part in (*custom, builtin_schemas()) for key, found in part.items()})
 
     def discover(self) -> Discovery:
-        """What a new 1.36 server and the definitions in the files serve, and the documents that are not objects of it."""
+        """The kinds of a new 1.36 server and of the definitions in the files, and gaps for documents of other kinds."""
         return Discovery(self._kinds, self._gaps)
 
     def implied_namespaces(self) -> tuple[str, ...]:
-        """Namespaces that objects are in but that no document describes."""
+        """The namespaces of objects, without those that a document describes."""
         described = {stored.name for stored in self._objects.get(_NAMESPACES, ())}
         named = {stored.namespace for found in self._objects.values() for stored in found if stored.namespace}
         return tuple(sorted(named - described))
 
     def expect(self, lists: Iterable[tuple[Kind, str, str]]) -> None:
-        """Files are here already."""
+        """Do nothing: files need no prefetching."""
 
     def paused(self) -> AbstractContextManager[None]:
-        """Nothing is fetched, ever."""
+        """Do nothing: no requests run."""
         return nullcontext()
 
     def pages(self, kind: Kind, *, namespace: str = "", selector: str = "") -> Iterator[Page]:
@@ -153,7 +153,7 @@ class SnapshotCluster:
             raise ListFailed("failed", _inconvertible(withheld, kind))
 
     def _offered(self, stored: _Stored, kind: Kind) -> JsonObject | None:
-        """The object in the version asked for, or None if only a server can convert it."""
+        """The object in a version, or None if only a server can convert it."""
         if stored.family in self._relabelled:
             return {**stored.body, "apiVersion": kind.api_version}
         return convert(stored.body, kind)
@@ -176,7 +176,7 @@ class SnapshotCluster:
 
 
 def _inside(place: Path, source: str) -> str:
-    """Where in the given folder: two scans of one cluster may find its files in different places."""
+    """The path relative to the given folder, because two scans of one cluster may have its files in different places."""
     return source.removeprefix(f"{place}{os.sep}")
 
 
@@ -202,7 +202,7 @@ def _served(custom: Iterable[Definition], kyverno: Iterable[Kind]) -> tuple[Kind
 
 
 def _kyverno_kinds(documents: Iterable[Document]) -> tuple[Kind, ...]:
-    """Kyverno's own kinds, if any document is of one: its policies are read without the definitions of them."""
+    """Kyverno's own kinds, if any document is of one, because its policies need no definitions."""
     groups = {as_text(document.body.get("apiVersion")).partition("/")[0] for document in documents}
     return tuple(
         Kind(group, version, kind, plural, namespaced)
@@ -226,7 +226,7 @@ def _stored(document: Document, kind: Kind, default_namespace: str) -> _Stored:
 
 
 def _written_kind(body: JsonObject) -> tuple[str, str]:
-    """The apiVersion and kind of a document; those of admission policies mean the same in every version there was."""
+    """The apiVersion and kind of a document; all versions of admission policies count as one."""
     api_version, kind = as_text(body.get("apiVersion")), as_text(body.get("kind"))
     group, _, version = api_version.rpartition("/")
     if group == _ADMISSION and kind.startswith(_POLICIES) and version in ("v1beta1", "v1alpha1"):
@@ -255,7 +255,7 @@ def _unknown(document: Document, kinds: Iterable[Kind]) -> Gap:
 
 def _repeated(found: _Stored, first: _Stored) -> Gap:
     name = f"{found.namespace}/{found.name}" if found.namespace else found.name
-    why = f"{found.kind.kind} {name} is already in {first.source}, which is the one that counts: remove or rename one"
+    why = f"{found.kind.kind} {name} is already in {first.source}, which is used: remove or rename one of them"
     return Gap(GapKind.DOCUMENT, found.source, why)
 
 

@@ -1,10 +1,9 @@
-"""Requests to servers and registries outside the cluster, which Kyverno's expressions name and the user allows with --allow-network.
+"""Requests of Kyverno's expressions to servers and registries outside the cluster, which the user allows with --allow-network.
 
-Mirrors the http library of Kyverno's SDK as its controllers run it, over Go's client: a status of 400 and more is an answer and
-no error, ten redirects are followed, and what is on the default block list (the metadata services of clouds, this machine) is an
-error. What Kyverno would ask and a scan refuses is not available, which is never an answer. Every request has an end: so many
-seconds from the look-up of the name to the last byte, so many bytes, so many different ones; the same one is made once in a scan.
-Nothing of a URL but its host is repeated.
+Mirrors the http library of Kyverno's SDK over Go's client, as its controllers run it: a status of 400 and more is a response and
+no error, ten redirects are followed, and the default block list (the metadata services of clouds, this machine) is an error. A
+request that Kyverno would send and a scan does not is unavailable, which is never a response. Time, size and number of requests are
+limited, and equal requests are sent once in a scan. Messages repeat the host of a URL, and nothing else of it.
 """
 
 from __future__ import annotations
@@ -36,20 +35,20 @@ _REDIRECTS: Final = 10
 _AS_IT_WAS: Final = (307, 308)
 _ELSEWHERE: Final = (301, 302, 303, *_AS_IT_WAS)
 _PORTS: Final = {"http": 80, "https": 443}
-# What Go's client sends to no other host than the one it was meant for.
+# Headers that Go's client does not send to another host after a redirect.
 _CONFIDENTIAL: Final = frozenset({"authorization", "www-authenticate", "cookie", "cookie2", "proxy-authorization"})
 
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """Where one request goes: the host as the URL has it, and the addresses to connect to."""
+    """The target of a request: the host in the URL, and the addresses to connect to."""
 
     host: str
     addresses: tuple[str, ...]
 
 
 class HttpClient:
-    """Makes requests, to public addresses and to those that the user `allowed`.
+    """Sends requests to public addresses and to those that the user `allowed`.
 
     `hosts` and `ranges` are Kyverno's block list; `lookup` finds the addresses of a host.
     """
@@ -63,7 +62,7 @@ class HttpClient:
         seconds: float = _SECONDS,
         lookup: Lookup | None = None,
     ) -> None:
-        """Nothing is opened before it is needed; an answer that has not come in so many seconds is none."""
+        """Open no connection yet; a request fails after so many seconds."""
         self._allowed = allowed or Destinations()
         self._seconds = seconds
         self._hosts = frozenset(hosts)
@@ -91,7 +90,7 @@ class HttpClient:
         return known
 
     def _get(self, url: str, headers: Mapping[str, str]) -> Got:
-        """A request to a registry, of which Kyverno's block list knows nothing."""
+        """A request to a registry, to which Kyverno's block list does not apply."""
         try:
             return self._once(Call("GET", url, tuple(sorted(headers.items()))), registry=True)
         except Unavailable:
@@ -101,7 +100,7 @@ class HttpClient:
             raise EvaluationError(f"failed to get image data: {why}") from None
 
     def _once(self, call: Call, *, registry: bool = False) -> Got:
-        """The answer to a request, which is made once. Raises EvaluationError, the same one every time."""
+        """The response to a request, which is sent once. Raises EvaluationError, the same for equal requests."""
         key = call, registry
         if key not in self._known:
             if len(self._known) >= _REQUESTS:
@@ -116,7 +115,7 @@ class HttpClient:
         return known
 
     def _followed(self, call: Call, *, registry: bool) -> Got:
-        """The answer where the redirects end, all in the time of one request."""
+        """The response after all redirects, within the time of one request."""
         deadline = Deadline(self._seconds)
         for _ in range(_REDIRECTS):
             got = self._made(call, deadline, registry=registry)
@@ -131,7 +130,7 @@ class HttpClient:
         try:
             received = self._received(call, self._target(call.url, deadline, registry=registry), deadline)
         except TooLarge:
-            why = f"the answer is larger than {_BYTES >> 20} MiB"
+            why = f"the response is larger than {_BYTES >> 20} MiB"
             raise EvaluationError(f"request failed: {_host(call.url)}: {why}") from None
         except (HTTPError, OSError, UnicodeError, ValueError) as error:
             why = self._reason(error, deadline)
@@ -155,14 +154,14 @@ class HttpClient:
             )
 
     def _reason(self, error: Exception, deadline: Deadline) -> str:
-        """What went wrong, without the URL, in which a secret may stand."""
+        """The reason of a failure, without the URL, which may contain a secret."""
         match error:
             case _ if not deadline.left:
-                return f"no answer within {self._seconds:g} seconds"
+                return f"no response within {self._seconds:g} seconds"
             case urllib3.exceptions.NewConnectionError():
                 return "the connection was refused"
             case urllib3.exceptions.ConnectTimeoutError() | urllib3.exceptions.ReadTimeoutError():
-                return f"no answer within {self._seconds:g} seconds"
+                return f"no response within {self._seconds:g} seconds"
             case urllib3.exceptions.SSLError():
                 return "the certificate cannot be verified"
             case _:
@@ -178,7 +177,7 @@ class HttpClient:
         return urllib3.PoolManager(ssl_context=context)
 
     def _target(self, url: str, deadline: Deadline, *, registry: bool) -> _Target:
-        """The addresses to connect to. Raises for what Kyverno would not ask, for what a scan does not, and for no URL."""
+        """The addresses to connect to. Raises for an invalid URL, and for hosts that Kyverno or a scan does not contact."""
         try:
             parsed = parse_url(url)
         except LocationParseError:
@@ -189,7 +188,9 @@ class HttpClient:
         if not registry and host.lower() in self._hosts:
             raise EvaluationError(f'request failed: URL of "{host}" is blocked: hostname "{host}" is on the blocklist')
         if canonical_host(host) in self._hosts:
-            raise Unavailable(f"it sends a request to {host}, the metadata service of a cloud, which a scan never asks")
+            raise Unavailable(
+                f"it sends a request to {host}, the metadata service of a cloud, to which a scan sends no request"
+            )
         addresses = self._addresses(host, parsed.port or _PORTS[parsed.scheme], deadline)
         for address in addresses:
             self._reject(host, address, registry=registry)
@@ -221,7 +222,7 @@ class HttpClient:
 
 
 def _redirected(call: Call, got: Got) -> Call:
-    """The request that Go's client makes of a redirect: another method than GET stays only where the server insists."""
+    """The request of Go's client after a redirect: it keeps another method than GET for status 307 and 308 only."""
     url = urljoin(call.url, got.headers["location"])
     before, after = canonical_host(_host(call.url)), canonical_host(_host(url))
     same = after == before or after.endswith(f".{before}")

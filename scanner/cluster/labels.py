@@ -1,4 +1,4 @@
-"""Label selectors as people type them after `-l`: `app=web,tier in (a, b),!legacy`.
+"""Label selectors in the form of `-l`: `app=web,tier in (a, b),!legacy`.
 
 Source of truth: `labels.Parse` of apimachinery.
 """
@@ -54,12 +54,12 @@ class LabelQuery:
 
 
 def parse_selector(text: str) -> LabelQuery:
-    """Read a selector. Raises UsageError for one that kubectl would refuse."""
+    """Parse a selector. Raises UsageError for one that kubectl would reject."""
     return LabelQuery(tuple(_Parser(text).terms()))
 
 
 class _Parser:
-    """Goes once through the tokens, the last of which is empty."""
+    """Parses the tokens, the last of which is empty."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -138,5 +138,5 @@ class _Parser:
 
     def _fail(self, why: str) -> NoReturn:
         raise UsageError(
-            f"the selector '{self._text}' cannot be read: {why}. Write it as for kubectl, e.g. app=web,tier!=cache"
+            f"the selector '{self._text}' is invalid: {why}. Write it as for kubectl, e.g. app=web,tier!=cache"
         )

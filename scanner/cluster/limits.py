@@ -1,8 +1,7 @@
-"""How fast to ask, how often to ask again, and when to stop waiting.
+"""Limits of requests: their rate, their retries and their time.
 
 Source of truth: client-go. Its rate limiter is a token bucket (`--qps`, `--burst`), its retries honour Retry-After. The
-arithmetic of retries is urllib3's; the watch over a whole kind is ours, because a server that drips keeps every other
-clock from running out.
+arithmetic of retries is urllib3's. The time limit for a whole kind is ours, because a slow server can stay within all others.
 """
 
 from __future__ import annotations
@@ -21,15 +20,15 @@ from urllib3.util import Retry
 ATTEMPTS: Final = 6
 _BACKOFF: Final = 0.5
 _LONGEST_PAUSE: Final = 30.0
-# A server that did not answer in time has had all the time that the user grants; once more may be bad luck.
+# A timeout uses all the time that the user allows, so it is retried once only.
 _LATE_AGAIN: Final = 1
-# Seconds of a Retry-After header. What has more digits, or is much longer than a date, means nothing.
+# Seconds of a Retry-After header. A value with more digits, or much longer than a date, is ignored.
 _SECONDS: Final = re.compile(r"\s*([0-9]{1,9})\s*")
 _LONGEST_DATE: Final = 64
 
 
 class RateLimiter:
-    """At most `qps` requests per second on the average, after `burst` at once; any number when `qps` is not positive.
+    """Admits on average `qps` requests per second, and `burst` at once; no limit if `qps` is not positive.
 
     Threads may share it.
     """
@@ -51,7 +50,7 @@ class RateLimiter:
         self._lock = Lock()
 
     def wait(self) -> None:
-        """Return when one more request may be sent."""
+        """Wait until another request may be sent."""
         if not self._interval:
             return
         with self._lock:
@@ -63,24 +62,24 @@ class RateLimiter:
 
 
 class Deadline:
-    """The moment at which a request ends, whatever has come of the answer; never, without `seconds`."""
+    """The moment at which a request ends; never, without `seconds`."""
 
     def __init__(self, seconds: float = math.inf, *, clock: Callable[[], float] = time.monotonic) -> None:
-        """It is so many seconds away."""
+        """A moment in so many seconds."""
         self._clock = clock
         self._moment = math.inf if seconds == math.inf else clock() + seconds
 
     @property
     def left(self) -> float:
-        """The seconds until then; infinite without a deadline, never negative."""
+        """The seconds until the deadline; infinite without a deadline, never negative."""
         return math.inf if self._moment == math.inf else max(self._moment - self._clock(), 0.0)
 
 
-class Watch:
-    """How long the server may take over one kind, in seconds; what the caller does between two requests is free."""
+class TimeLimit:
+    """A limit for the time of all requests for one kind. Time between the requests does not count."""
 
     def __init__(self, seconds: float | None = None, *, clock: Callable[[], float] = time.monotonic) -> None:
-        """Without `seconds`, for ever."""
+        """Without `seconds`, there is no limit."""
         self.seconds = seconds
         self._clock = clock
         self._spent = 0.0
@@ -94,7 +93,7 @@ class Watch:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Time goes by in this block alone."""
+        """Count the time of this block."""
         self._since = self._clock()
         try:
             yield
@@ -103,8 +102,8 @@ class Watch:
             self._since = None
 
 
-def patience(attempts: int = ATTEMPTS) -> Retry:
-    """How often to ask, and how long to wait before each time but the second."""
+def retries(attempts: int = ATTEMPTS) -> Retry:
+    """The number of attempts, and the pauses between them."""
     return Retry(
         total=attempts - 1,
         other=_LATE_AGAIN,
@@ -114,10 +113,10 @@ def patience(attempts: int = ATTEMPTS) -> Retry:
     )
 
 
-def another(retry: Retry, *, late: bool = False) -> Retry | None:
-    """What patience is left after an answer that says "later", or none at all; None when there is none.
+def after_failure(retry: Retry, *, late: bool = False) -> Retry | None:
+    """The retries that are left after a failed attempt, or None.
 
-    An answer that did not come in time (`late`) costs more of it.
+    A timeout (`late`) uses up more of them.
     """
     try:
         return retry.increment(error=TimeoutError() if late else None)
@@ -126,12 +125,12 @@ def another(retry: Retry, *, late: bool = False) -> Retry | None:
 
 
 def pause_before(retry: Retry, retry_after: str = "") -> float:
-    """Seconds to wait before the next attempt: as long as the server asks for, within reason, or by our own count."""
+    """Seconds to wait before the next attempt: the server's Retry-After, up to a limit, or our own pause."""
     return min(_asked_for(retry, retry_after), _LONGEST_PAUSE) or retry.get_backoff_time()
 
 
 def _asked_for(retry: Retry, retry_after: str) -> float:
-    """The seconds of a Retry-After header, or those until the date in it; 0 where it holds neither."""
+    """The seconds of a Retry-After header, or those until the date in it; 0 without either."""
     if seconds := _SECONDS.fullmatch(retry_after):
         return float(seconds[1])
     if not retry_after or len(retry_after) > _LONGEST_DATE or retry_after.strip().isdigit():

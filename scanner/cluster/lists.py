@@ -1,9 +1,9 @@
-"""One kind, page by page: every object once, or a word about why not.
+"""Lists one kind page by page: every object once, or the reason why not.
 
 Source of truth: the API conventions of Kubernetes for chunked lists ("Resource versions", "Retrieving large results sets
-in chunks"). All pages of a list show one moment, named by its resource version. When the server has forgotten that
-moment (410 Gone) it may offer a token that goes on from the same place at a later one; if it does not, the list is begun
-again, once. Objects that come again by that are counted once by whoever reads the pages.
+in chunks"). All pages of a list show one moment, named by its resource version. When the server has dropped that
+moment (410 Gone), it may offer a token to continue from the same place at a later moment; otherwise the list is started
+again, once. The reader of the pages counts objects that appear again once.
 
 `remainingItemCount` is exact where no selector narrows the list: it is the count of all that is left, less the limit, and a page
 that has another after it has as many objects as the limit (`PrepareContinueToken` and GetList of apiserver's storage). What a page
@@ -19,7 +19,7 @@ from typing import Final, NoReturn
 
 from scanner.audit.repeats import RepeatDetector
 from scanner.cluster.envelope import Envelope, envelope
-from scanner.cluster.limits import Watch
+from scanner.cluster.limits import TimeLimit
 from scanner.cluster.session import Answer, AnswerTooLarge, Session, Unanswered
 from scanner.errors import ClusterError, ListFailed
 from scanner.model.json import as_text, dig
@@ -30,11 +30,11 @@ _DOUBTS: Final = 2
 _EXPIRIES: Final = 3
 _SMALLER: Final = 4
 _QUOTED: Final = 100
-# It goes into a URL, of which servers take a few thousand characters; apiserver's names an object and a moment.
+# The token is part of a URL, which servers limit to a few thousand characters.
 _LONGEST_TOKEN: Final = 16_384
 _USER: Final = re.compile(r'User "([^"]+)"')
 _NAMESPACE: Final = re.compile(r"/namespaces/([^/]+)/")
-# Kinds whose lists name no resource version, because nothing of them is stored: their objects are made for the answer
+# Kinds whose lists have no resource version, because their objects are not stored but computed for each response
 # (registry/core/componentstatus of kube-apiserver, and metrics-server).
 _COMPUTED: Final = frozenset(
     {("", "ComponentStatus"), ("metrics.k8s.io", "NodeMetrics"), ("metrics.k8s.io", "PodMetrics")}
@@ -42,9 +42,9 @@ _COMPUTED: Final = frozenset(
 
 
 class PagedList:
-    """One list of one kind: an iterator of pages, as the server sends them.
+    """A list of one kind: an iterator of pages, as the server sends them.
 
-    It raises ListFailed when the list is refused or breaks off; pages that came before stay good.
+    Raises ListFailed when the list is forbidden or fails; earlier pages remain valid.
     """
 
     def __init__(
@@ -54,12 +54,12 @@ class PagedList:
         path: str,
         query: Mapping[str, str],
         *,
-        watch: Watch,
+        time_limit: TimeLimit,
         username: Callable[[], str],
         list_kind: Callable[[Kind], str] = lambda _: "",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`query` holds the limit and what narrows the list; `username` names the user of whom a refusal speaks.
+        """`query` has the limit and the selectors; `username` names the user in a message about missing permission.
 
         `list_kind` names the kind of a list where that is not the kind of its objects with `List` at the end.
         """
@@ -67,7 +67,7 @@ class PagedList:
         self._kind = kind
         self._path = path
         self._query = query
-        self._watch = watch
+        self._time_limit = time_limit
         self._username = username
         self._list_kind = list_kind
         self._clock = clock
@@ -89,7 +89,7 @@ class PagedList:
         self._ended = False
 
     def __iter__(self) -> PagedList:
-        """The list is its own iterator: it is made once."""
+        """The list itself: it can be read once."""
         return self
 
     def __next__(self) -> Page:
@@ -110,10 +110,10 @@ class PagedList:
         return Page(self._kind, self._number, data, read.resource_version, self._clock() - started, inconsistency)
 
     def _certain(self) -> tuple[bytes, Envelope, str]:
-        """The bytes of a page of this list, what it states, and why it shows no one moment with the pages before it.
+        """The bytes of a page, its metadata, and the reason why it shows another moment than the pages before it.
 
-        A page that cannot be the one that was asked for is asked for again. If it stays so it ends the list, unless its
-        objects are of use by themselves.
+        A page that cannot be the requested one is requested again. If that does not help, it ends the list, unless its
+        objects can be used by themselves.
         """
         while True:
             answer = self._ask()
@@ -136,11 +136,11 @@ class PagedList:
             if self._token:
                 query["continue"] = self._token
             try:
-                return self._session.get(self._path, query, watch=self._watch)
+                return self._session.get(self._path, query, time_limit=self._time_limit)
             except AnswerTooLarge as error:
                 self._ask_for_less(error)
             except (Unanswered, ClusterError) as error:
-                self._fail(f"{error}. Scan again when that is mended")
+                self._fail(f"{error}. Scan again when this is fixed")
 
     def _ask_for_less(self, error: AnswerTooLarge) -> None:
         """A smaller page of the same list, until it would be of one object."""
@@ -149,16 +149,18 @@ class PagedList:
         self._limit = max(self._limit // _SMALLER, 1)
 
     def _fault(self, read: Envelope | None) -> str:
-        """Why an answer is no page of this list, or an empty string. It is worth asking again."""
+        """The reason why a response is no page of this list, or an empty string. A retry may help."""
         if read is None:
-            return "the answer is not a list in JSON. Is there something between Assay and the API server?"
+            return "the response is not a list in JSON. Check for a proxy between Assay and the API server"
         if read.api_version != self._kind.api_version or not self._is_list_kind(read.kind):
             found = f"{read.api_version} {read.kind}".strip()[:_QUOTED] or "a list without a kind"
-            return f"the answer is {found} instead of {self._kind.api_version} {self._kind.kind}List. Scan again"
+            return f"the response is {found} instead of {self._kind.api_version} {self._kind.kind}List. Scan again"
         if len(read.token) > _LONGEST_TOKEN:
-            return f"the server gives a token of {len(read.token)} characters after page {self._number + 1}. Scan again"
+            return (
+                f"the server returned a token of {len(read.token)} characters after page {self._number + 1}. Scan again"
+            )
         if read.token and read.token in self._tokens:
-            return f"the server repeats itself after page {self._number}. Scan again, and tell its operators"
+            return f"the server repeats pages after page {self._number}. Scan again, and report this to its operators"
         if not read.token and (self._missing(read) > 0 or read.remaining):
             return f"the list ends after page {self._number + 1}, although the server had announced more. Scan again"
         if read.stray:
@@ -169,7 +171,7 @@ class PagedList:
         return name == f"{self._kind.kind}List" or (name != "" and name == self._list_kind(self._kind))
 
     def _doubt(self, read: Envelope) -> str:
-        """Why a page of this list may hide objects although it can be read, or an empty string. It is worth asking again."""
+        """The reason why a readable page may lack objects, or an empty string. A retry may help."""
         doubts = [f"page {self._number + 1} {fault}" for fault in read.faults]
         if not read.resource_version and (self._kind.group, self._kind.kind) not in _COMPUTED:
             doubts.append(f"page {self._number + 1} names no resource version")
@@ -184,7 +186,7 @@ class PagedList:
         return "; ".join(doubts)
 
     def _missing(self, read: Envelope) -> int:
-        """How many of the announced objects are neither on a page nor announced for those after it; 0 where none are."""
+        """The number of announced objects that are neither on a page nor announced for later pages."""
         if self._announced is None:
             return 0
         rest = self._announced - read.count
@@ -192,7 +194,7 @@ class PagedList:
         return min(rest, 0) if remaining is None else rest - remaining
 
     def _still_announced(self, read: Envelope) -> int | None:
-        """How many objects must come after a page. A selector leaves out some of those that the server counts."""
+        """The number of objects that must follow a page. With a selector, the server's number is too high."""
         if self._narrowed:
             return None
         if read.remaining is not None or self._announced is None:
@@ -200,7 +202,7 @@ class PagedList:
         return max(self._announced - read.count, 0)
 
     def _leap(self, read: Envelope) -> str:
-        """What a page without an expired token shows when it is of another moment all the same."""
+        """The reason why a page without an expired token shows another moment, or an empty string."""
         version = read.resource_version
         if version == self._version or not self._number or not version:
             return ""
@@ -208,7 +210,7 @@ class PagedList:
         return f"page {self._number + 1} shows resource version {shown}, those before it {before}"
 
     def _go_on(self, answer: Answer) -> None:
-        """An expired list goes on at a later moment, or begins again."""
+        """Continue an expired list at a later moment, or start it again."""
         expired = f"the list expired after page {self._number}"
         token = as_text(dig(answer.body(), "metadata", "continue"))
         self._expiries += 1
@@ -217,10 +219,10 @@ class PagedList:
             self._fail(f"{expired}: {answer.message()}. Scan again when the server is less busy")
         if token:
             self._token = token
-            self._seam = f"{expired} and went on at a later moment"
+            self._seam = f"{expired} and was continued at a later moment"
         else:
             self._token, self._tokens, self._begun_again = "", {""}, True
-            self._seam = f"{expired} and was begun again"
+            self._seam = f"{expired} and was started again"
 
     def _reject_refusal(self, answer: Answer) -> None:
         match answer.status:
@@ -229,11 +231,11 @@ class PagedList:
             case 403:
                 raise ListFailed("forbidden", self._forbidden(answer))
             case 401:
-                self._fail("the server does not accept the credentials any more. Log in again, then scan again")
+                self._fail("the server no longer accepts the credentials. Log in, then scan again")
             case 404:
-                self._fail("the server does not serve it any more. Scan again, so that it is not asked for")
+                self._fail("the server no longer serves this kind. Scan again")
             case status:
-                self._fail(f"the server answered {status}: {answer.message()}. Scan again when that is mended")
+                self._fail(f"the server answered {status}: {answer.message()}. Scan again when this is fixed")
 
     def _forbidden(self, answer: Answer) -> str:
         named = _USER.search(answer.message())

@@ -1,7 +1,7 @@
-"""A live cluster: what it serves and what it holds, read page by page with nothing but get and list.
+"""A live cluster: its kinds and objects, read page by page with get and list only.
 
-Source of truth: the API conventions of Kubernetes. A page is passed on as the bytes that came; of its content only the
-list's own metadata is looked at.
+Source of truth: the API conventions of Kubernetes. A page is returned as received; only the metadata of the
+list is read.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from scanner.cluster import discovery
 from scanner.cluster.authorizer import Reviewer, may_ask
 from scanner.cluster.dryrun import DryRuns
 from scanner.cluster.labels import parse_selector
-from scanner.cluster.limits import RateLimiter, Watch
+from scanner.cluster.limits import RateLimiter, TimeLimit
 from scanner.cluster.lists import PagedList
 from scanner.cluster.openapi import ServedSchemas, list_kind
 from scanner.cluster.prefetch import Prefetcher, Wanted
@@ -44,7 +44,7 @@ _REVIEW: Final[JsonObject] = {"apiVersion": "authentication.k8s.io/v1", "kind": 
 
 
 class LiveCluster:
-    """The cluster behind a kubeconfig, or around the pod this runs in."""
+    """The cluster of a kubeconfig, or of the pod that Assay runs in."""
 
     def __init__(
         self,
@@ -61,9 +61,9 @@ class LiveCluster:
         concurrency: int = 0,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """Load the credentials; nothing is asked yet. Both timeouts are in seconds.
+        """Load the credentials, without a request. Both timeouts are in seconds.
 
-        Without `qps` requests keep no pace, without `concurrency` no list is fetched before it is read.
+        Without `qps` the request rate has no limit, without `concurrency` no list is prefetched.
 
         Raises ClusterError when there are no usable credentials, UsageError for groups without a user.
         """
@@ -85,11 +85,11 @@ class LiveCluster:
 
     @property
     def requests(self) -> int:
-        """How many requests were sent so far."""
+        """The number of requests so far."""
         return self._session.requests
 
     def identity(self) -> ClusterIdentity:
-        """The kubeconfig's name for the cluster, kube-system's UID and the version, where these may be read."""
+        """The kubeconfig's name for the cluster, kube-system's UID and the version, if they may be read."""
         version = self._optional("/version", "gitVersion")
         system = self._optional("/api/v1/namespaces/kube-system", "metadata", "uid")
         self._server_version = as_text(dig(version, "gitVersion"))
@@ -98,13 +98,13 @@ class LiveCluster:
         )
 
     def requester(self) -> UserInfo:
-        """Whom the server takes us for; empty where it does not tell."""
+        """The user of the credentials; empty if the server does not report it."""
         if self._requester is None:
             answer = self._answer(lambda: self._session.review(_REVIEWS, _REVIEW))
             info = dig(answer.body() if answer.status == _CREATED else {}, "status", "userInfo")
             if not as_text(dig(info, "username")) and answer.status not in _NOT_SERVED:
                 raise ClusterError(
-                    f"{self._session.server} answered {answer.status} and does not say who these credentials are, so "
+                    f"{self._session.server} answered {answer.status} and does not report the user of these credentials, so "
                     "policies that read the user cannot be evaluated. Scan again, or name a user with --as-user"
                 )
             self._requester = UserInfo(
@@ -116,25 +116,27 @@ class LiveCluster:
         return self._requester
 
     def authorizer(self) -> Decider | None:
-        """The server's authorizer, if this identity may ask it about others. Raises ClusterError."""
+        """The server's authorizer, or None if this user may not create reviews. Raises ClusterError."""
         try:
             return Reviewer(self._session) if may_ask(self._session) else None
         except Unanswered as error:
-            raise ClusterError(f"cannot tell whether the authorizer may be asked: {error}. Scan again") from error
+            raise ClusterError(
+                f"cannot determine the permission to create SubjectAccessReviews: {error}. Scan again"
+            ) from error
 
     def schemas(self) -> ServedSchemas:
-        """How objects are merged, as the server's OpenAPI documents tell."""
+        """The merge schemas in the server's OpenAPI documents."""
         return ServedSchemas(self._session)
 
     def dry_runs(self) -> DryRuns:
-        """Writes that change nothing, with the same credentials."""
+        """Dry-run writes with the same credentials."""
         return DryRuns(self._session)
 
     def discover(self) -> Discovery:
-        """Every served kind. Raises ClusterError when the server cannot be reached, or does not tell."""
+        """Every served kind. Raises ClusterError when discovery fails."""
         roots = {path: self._root(path) for path in ("/api", "/apis")}
         if not any(roots.values()):
-            raise ClusterError(f"{self._session.server} does not answer like a Kubernetes API server: check its URL")
+            raise ClusterError(f"{self._session.server} does not respond like a Kubernetes API server: check its URL")
         known = {path: root for path, root in roots.items() if root}
         missing = [discovery.unanswered(path, _NO_ROOT) for path in roots if path not in known]
         broken = [gap for path, root in known.items() for gap in discovery.root_gaps(path, root)]
@@ -147,23 +149,23 @@ class LiveCluster:
         return Discovery(kinds, (*gaps, *discovery.missing_policies(kinds, gaps, self._server_version)))
 
     def pages(self, kind: Kind, *, namespace: str = "", selector: str = "") -> Iterator[Page]:
-        """The objects of a kind in pages as the server sends them; a namespace does not narrow cluster-scoped kinds.
+        """The objects of a kind in pages, as received; cluster-scoped kinds ignore the namespace.
 
-        Raises ListFailed when the list is refused or breaks off, UsageError for a malformed selector.
+        Raises ListFailed when the list is forbidden or fails, UsageError for a malformed selector.
         """
         parse_selector(selector)
         return self._ahead.pages(Wanted(kind, namespace, selector))
 
     def expect(self, lists: Iterable[tuple[Kind, str, str]]) -> None:
-        """Begin to fetch lists that are going to be read: of `concurrency` lists, up to two pages each."""
+        """Prefetch lists in this order: of `concurrency` lists, up to two pages each."""
         self._ahead.expect(Wanted(*wanted) for wanted in lists)
 
     def paused(self) -> AbstractContextManager[None]:
-        """A block in which nothing is fetched ahead, once what is coming has come."""
+        """A block without prefetching; it starts when the current requests have ended."""
         return self._ahead.paused()
 
     def allows(self, need: Need) -> bool:
-        """Whether this identity has a right. Raises ClusterError when the server does not say."""
+        """Whether this user has a permission. Raises ClusterError without an answer."""
         return allowed(self._session, need)
 
     def _list(self, wanted: Wanted) -> Iterator[Page]:
@@ -175,25 +177,25 @@ class LiveCluster:
             wanted.kind,
             _list_path(wanted.kind, wanted.namespace),
             {"limit": str(self._chunk_size), **narrowed},
-            watch=Watch(self._kind_timeout),
+            time_limit=TimeLimit(self._kind_timeout),
             username=self._username,
             list_kind=self._list_kind,
         )
 
     def _list_kind(self, kind: Kind) -> str:
-        """The kind of a kind's lists, where the usual one is not what came."""
+        """The kind of a kind's lists, if the response did not have the usual one."""
         if kind not in self._list_kinds:
             self._list_kinds[kind] = list_kind(self._session, kind)
         return self._list_kinds[kind]
 
     def _namespace(self, wanted: Wanted) -> Iterator[Page]:
-        """One Namespace as a list of one: reading it takes a right in that namespace only."""
+        """One Namespace as a list, which needs a permission in that namespace only."""
         kind, name = wanted.kind, wanted.namespace
         try:
-            answer = self._session.get(f"{kind.path}/{quote(name, safe='')}", watch=Watch(self._kind_timeout))
+            answer = self._session.get(f"{kind.path}/{quote(name, safe='')}", time_limit=TimeLimit(self._kind_timeout))
         except (Unanswered, ClusterError) as error:
             raise ListFailed(
-                "failed", f"cannot get namespace {name}: {error}. Scan again when that is mended"
+                "failed", f"cannot get namespace {name}: {error}. Scan again when this is fixed"
             ) from error
         if answer.status == _FORBIDDEN:
             why = f"cannot get namespace {name}: forbidden for {self._username()}. Grant `get` on it"
@@ -214,7 +216,7 @@ class LiveCluster:
             return "these credentials"
 
     def _group_version(self, name: str) -> Discovery:
-        """What one group-version serves, in the older form of discovery; a gap when its server does not answer."""
+        """The kinds of a group-version in the older form of discovery; a gap if its server does not respond."""
         path = f"/apis/{name}" if "/" in name else f"/api/{name}"
         try:
             answer = self._session.get(path, attempts=_DISCOVERY_ATTEMPTS)
@@ -227,7 +229,7 @@ class LiveCluster:
         return Discovery((), (discovery.unanswered(name, why),))
 
     def _root(self, path: str) -> JsonObject:
-        """A root document of discovery; empty when there is none."""
+        """A root document of discovery, or an empty object."""
         answer = self._answer(lambda: self._session.get(path, accept=discovery.ACCEPT))
         if answer.status == _NOT_FOUND:
             return {}
@@ -240,25 +242,25 @@ class LiveCluster:
         if answer.status != _OK or not body:
             raise ClusterError(
                 f"{self._session.server}{path} answered {answer.status} and no discovery document. "
-                "Check that the URL is that of a Kubernetes API server, and that it is well"
+                "Check the URL, and that the API server is healthy"
             )
         return body
 
     def _optional(self, path: str, *needed: str) -> JsonObject:
-        """The object at a path with the text that is needed of it; empty when it may not be read or is not there."""
+        """The object at a path if it has a text at `needed`; empty if it does not exist or may not be read."""
         answer = self._answer(lambda: self._session.get(path))
         if answer.status in (_FORBIDDEN, _NOT_FOUND):
             return {}
         body = answer.body()
         if answer.status != _OK or not as_text(dig(body, *needed)):
             raise ClusterError(
-                f"cannot tell which cluster this is: {self._session.server}{path} answered {answer.status}. "
-                "Check that the URL is that of a Kubernetes API server, and that it is well"
+                f"cannot identify the cluster: {self._session.server}{path} answered {answer.status}. "
+                "Check the URL, and that the API server is healthy"
             )
         return body
 
     def _answer(self, ask: Callable[[], Answer]) -> Answer:
-        """Any answer but one that refuses the credentials. Raises ClusterError."""
+        """The response, unless it rejects the credentials. Raises ClusterError."""
         try:
             answer = ask()
         except Unanswered as error:

@@ -1,7 +1,7 @@
-"""Documents out of files: what `kubectl -f` would send, and a gap for every document that it could not.
+"""Reads documents from files as `kubectl -f` does, with a gap for every document that it would reject.
 
 Source of truth: the resource builder of kubectl for which files are read and how lists unfold, `streams` for the text.
-In folders, files and folders whose name begins with a dot are passed over.
+In folders, hidden files and folders are ignored.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TYPES: Final[dict[type, str]] = {bool: "a boolean", int: "a number", float: "a 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One object of a file. `source` reads `pods.yaml, document 2`, with `, item 3` for what came in a list."""
+    """An object in a file. `source` is such as `pods.yaml, document 2`, with `, item 3` for an item of a list."""
 
     source: str
     body: JsonObject
@@ -37,7 +37,7 @@ _Found: TypeAlias = Document | Gap
 def read_documents(path: Path) -> tuple[tuple[Document, ...], tuple[Gap, ...]]:
     """The documents under a folder, in a file, or (`-`) on standard input, in order of file names.
 
-    What cannot be read is a gap that names file, document and field. Raises UsageError only when `path` is missing.
+    A document that cannot be read is a gap with file, document and field. Raises UsageError only for a missing `path`.
     """
     files, gaps = _files(path)
     found = [item for file in files for item in _read(file)]
@@ -94,7 +94,7 @@ def _unfolded(value: Json, where: str) -> Iterator[_Found]:
 
 
 def _is_list(body: JsonObject) -> bool:
-    """Whether the object is a list of objects; `items: null` is an empty one only if the kind says it is a list."""
+    """Whether the object is a list of objects; `items: null` is an empty list only if the name of the kind ends in List."""
     if "items" not in body:
         return False
     items = body["items"]
@@ -102,7 +102,7 @@ def _is_list(body: JsonObject) -> bool:
 
 
 def _typed(item: Json, parent: JsonObject) -> Json:
-    """The item with apiVersion and kind of its typed list where it has neither, as list answers leave them out."""
+    """The item with apiVersion and kind of its typed list if it has neither, as in responses to list requests."""
     kind = as_text(parent.get("kind")).removesuffix("List")
     body = as_object(item)
     if not kind or not body or body.get("kind") or body.get("apiVersion"):
@@ -118,7 +118,7 @@ def _document(value: Json, where: str) -> _Found:
 
 
 def _faults(body: JsonObject) -> Iterator[str]:
-    """What keeps the API from taking the document at all, before it looks at the kind."""
+    """The error for which the API rejects a document of any kind, or an empty string."""
     for field in ("apiVersion", "kind"):
         if not as_text(body.get(field)):
             yield f"{field}: Required value: every manifest names its apiVersion and kind"
@@ -136,7 +136,7 @@ def _metadata_faults(metadata: JsonObject) -> Iterator[str]:
         if value is not None and not isinstance(value, str):
             yield f"metadata.{field}: must be a string, not {_type_of(value)}: quote it"
     if not metadata.get("name"):
-        yield "metadata.name: Required value: Assay reports by name, so give the object one"
+        yield "metadata.name: Required value: Assay reports objects by name"
     for field in ("labels", "annotations"):
         yield from _map_faults(metadata.get(field), f"metadata.{field}")
 

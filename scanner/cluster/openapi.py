@@ -23,7 +23,7 @@ _GROUP_VERSION_KIND = "x-kubernetes-group-version-kind"
 
 
 class ServedSchemas:
-    """The schemas that a server tells."""
+    """The schemas of a server."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -31,7 +31,7 @@ class ServedSchemas:
         self._known: dict[str, Mapping[tuple[str, str, str], Schema]] = {}
 
     def schema(self, kind: Kind) -> Schema | None:
-        """The schema of a kind, or None when the server does not tell it."""
+        """The schema of a kind, or None if the server has none."""
         path = f"/openapi/v3/apis/{kind.group}/{kind.version}" if kind.group else f"/openapi/v3/api/{kind.version}"
         if path not in self._known:
             self._known[path] = self._read(path, builtin=(kind.group, kind.kind) in self._compiled)
@@ -46,7 +46,7 @@ class ServedSchemas:
 
 
 def list_kind(session: Session, kind: Kind) -> str:
-    """The kind of the lists of a kind, which a CustomResourceDefinition may choose; empty where the server does not say."""
+    """The kind of the lists of a kind, which a CustomResourceDefinition may choose; empty if the server does not declare it."""
     path = f"/openapi/v3/{kind.path.removesuffix(f'/{kind.plural}').removeprefix('/')}"
     try:
         answer = session.get(path, attempts=_ATTEMPTS)

@@ -1,7 +1,7 @@
-"""Lists that are on their way before they are read: while one page is judged, the next ones come.
+"""Fetches lists before they are read: while one page is evaluated, the next pages arrive.
 
-Threads do nothing but wait for the server. What is in flight is bounded: of `concurrency` lists at most, each with one
-page that has come or is coming, and of the list that is read one more. Whoever reads sees the pages in the order in which the lists were expected.
+Threads only wait for the server. At most `concurrency` lists are fetched at a time, each one page ahead, and the list that is
+read one page more. The pages are read in the order in which the lists were expected.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _IN_FLIGHT_WHILE_READ: Final = 2
 
 
 class Wanted(NamedTuple):
-    """One list that is going to be read."""
+    """A list that will be read."""
 
     kind: Kind
     namespace: str = ""
@@ -27,10 +27,10 @@ class Wanted(NamedTuple):
 
 
 class Prefetcher:
-    """Fetches expected lists ahead, in their order; a list that nobody expected is fetched when it is read."""
+    """Prefetches expected lists in their order; another list is fetched when it is read."""
 
     def __init__(self, begin: Callable[[Wanted], Iterator[Page]], concurrency: int) -> None:
-        """`begin` makes the list; its pages are taken in a thread. Below 1, nothing is fetched ahead."""
+        """`begin` starts a list; a thread reads its pages. With a `concurrency` below 1, nothing is prefetched."""
         self._begin = begin
         self._concurrency = concurrency
         self._waiting: deque[Wanted] = deque()
@@ -38,7 +38,7 @@ class Prefetcher:
         self._stopped: list[_Fetch] = []
 
     def expect(self, wanted: Iterable[Wanted]) -> None:
-        """Say what is going to be read, in which order. What is on its way already stays so, if it is wanted still."""
+        """Set the lists that will be read, in order. Running fetches of lists that are still expected continue."""
         lists = dict.fromkeys(wanted)
         for gone in self._running.keys() - lists.keys():
             self._stop(gone)
@@ -46,7 +46,7 @@ class Prefetcher:
         self._start()
 
     def pages(self, wanted: Wanted) -> Iterator[Page]:
-        """The pages of a list; raises what the list raises."""
+        """The pages of a list. Raises the errors of the list."""
         fetch = self._running.get(wanted)
         if fetch is None:
             return self._begin(wanted)
@@ -54,7 +54,7 @@ class Prefetcher:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """A block in which no thread runs here. It is entered when the pages that are coming have come."""
+        """A block in which no thread runs. It starts when the current requests have ended."""
         fetches = (*self._running.values(), *self._stopped)
         try:
             for fetch in fetches:
@@ -68,7 +68,7 @@ class Prefetcher:
                 fetch.go_on()
 
     def close(self) -> None:
-        """Fetch nothing more."""
+        """Stop fetching."""
         self._waiting.clear()
         for wanted in tuple(self._running):
             self._stop(wanted)
@@ -97,7 +97,7 @@ class Prefetcher:
 
 
 class _Fetch:
-    """One list that comes in a thread of its own, which does not keep the process alive."""
+    """Fetches one list in a daemon thread."""
 
     def __init__(self, pages: Iterator[Page]) -> None:
         self._pages = pages
@@ -111,7 +111,7 @@ class _Fetch:
         self._thread = self._begun()
 
     def pages(self) -> Iterator[Page]:
-        """The pages, in the thread that asks for them; a failure comes after the pages before it."""
+        """The pages, in the caller's thread; a failure is raised after the pages before it."""
         self._most = _IN_FLIGHT_WHILE_READ
         while (item := self._next()) is not None:
             if isinstance(item, BaseException):
@@ -119,13 +119,13 @@ class _Fetch:
             yield item
 
     def stop(self) -> None:
-        """Nobody will take another page."""
+        """Stop: no further page will be read."""
         with self._change:
             self._stopped = True
             self._change.notify_all()
 
     def pause(self) -> None:
-        """Ask for no other page for now. The thread ends when the page has come that it waits for."""
+        """Request no further page for now. The thread ends after the current request."""
         with self._change:
             self._paused = True
             self._change.notify_all()
@@ -135,7 +135,7 @@ class _Fetch:
         self._thread.join()
 
     def go_on(self) -> None:
-        """Fetch again, in another thread where the one that was has ended."""
+        """Continue, in a new thread if the former has ended."""
         with self._change:
             self._paused = False
             if self._left and not self._ended:
@@ -167,7 +167,7 @@ class _Fetch:
                 self._change.notify_all()
 
     def _has_room(self) -> bool:
-        """Wait until another page may be fetched; False when there is nothing to be fetched, or not now."""
+        """Wait until another page may be fetched; False if fetching has stopped or pauses."""
         with self._change:
             self._change.wait_for(lambda: len(self._come) < self._most or self._stopped or self._paused)
             self._left = self._ended or self._stopped or self._paused
@@ -176,5 +176,5 @@ class _Fetch:
     def _fetched(self) -> Page | BaseException | None:
         try:
             return next(self._pages, None)
-        except BaseException as error:  # noqa: BLE001 - whatever it is, it belongs to whoever reads the list
+        except BaseException as error:  # noqa: BLE001 - any error is raised again where the list is read
             return error

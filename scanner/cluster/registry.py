@@ -1,7 +1,7 @@
-"""What a registry says about an image: its manifest and configuration, by the API that all registries have.
+"""Reads the manifest and configuration of an image from a registry.
 
-Mirrors Kyverno's image data loader over go-containerregistry: an index is resolved for linux/amd64, Docker Hub is asked for an
-anonymous token, and a registry on this machine speaks HTTP. Nobody's credentials are used: what wants some is not available.
+Mirrors Kyverno's image data loader over go-containerregistry: an index is resolved for linux/amd64, Docker Hub gets an
+anonymous token, and a registry on this machine uses HTTP. No credentials are used: an image that needs them is unavailable.
 
 Source of truth: the OCI distribution specification 1.1, and the token authentication of Docker's registry.
 """
@@ -38,7 +38,7 @@ _REFUSED: Final = (401, 403)
 
 
 class Got(NamedTuple):
-    """An answer: status, headers with names in lower case, and the body."""
+    """A response: status, headers with names in lower case, and the body."""
 
     status: int
     headers: Mapping[str, str]
@@ -46,19 +46,19 @@ class Got(NamedTuple):
 
 
 Get = Callable[[str, Mapping[str, str]], Got]
-"""Asks for a URL, with headers. Raises EvaluationError when there is no answer."""
+"""Requests a URL with headers. Raises EvaluationError without a response."""
 
 
 class Registries:
-    """Answers about images, each asked for once."""
+    """Reads image data, for each image once."""
 
     def __init__(self, get: Get) -> None:
-        """Nothing is asked yet."""
+        """Send no request yet."""
         self._get = get
         self._tokens: dict[tuple[str, str], str] = {}
 
     def describe(self, reference: str) -> Value:
-        """What `image.GetMetadata` returns. Raises EvaluationError, and Unavailable where credentials are needed."""
+        """The result of `image.GetMetadata`. Raises EvaluationError, and Unavailable where credentials are needed."""
         image = parse(reference)
         if not isinstance(image, Image):
             raise EvaluationError(f"{_FAILED}: could not parse reference: {reference}")
@@ -95,7 +95,7 @@ class Registries:
         if got.status in _REFUSED and self._fetch_token(image, got.headers.get("www-authenticate", "")):
             got = self._get(url, self._headers(image, accept))
         if got.status in _REFUSED:
-            raise Unavailable(f"it asks the registry {image.registry}, which wants credentials, and a scan has none")
+            raise Unavailable(f"it asks the registry {image.registry}, which requires credentials, and a scan has none")
         if got.status != _OK:
             raise EvaluationError(f"{_FAILED}: {image.registry}/{image.repository}: HTTP {got.status}")
         return got
@@ -105,7 +105,7 @@ class Registries:
         return {"Accept": accept, **({"Authorization": f"Bearer {token}"} if token else {})}
 
     def _fetch_token(self, image: Image, challenge: str) -> bool:
-        """Ask for an anonymous token; False when there is none to have."""
+        """Request an anonymous token; False if the registry gives none."""
         asked = dict(_PARAMETER.findall(challenge)) if challenge.lower().startswith("bearer ") else {}
         realm = asked.get("realm", "")
         if not realm:
@@ -119,7 +119,7 @@ class Registries:
 
 
 def _for_linux(index: JsonObject) -> str:
-    """The digest of the image for linux/amd64, which go-containerregistry takes unless told otherwise."""
+    """The digest of the image for linux/amd64, the default of go-containerregistry."""
     for one in as_list(index.get("manifests")):
         if (dig(one, "platform", "os"), dig(one, "platform", "architecture")) == ("linux", "amd64"):
             return as_text(dig(one, "digest"))
@@ -130,4 +130,4 @@ def _document(body: bytes) -> JsonObject:
     try:
         return as_object(orjson.loads(body))
     except ValueError:
-        raise EvaluationError(f"{_FAILED}: the registry's answer is no JSON") from None
+        raise EvaluationError(f"{_FAILED}: the registry's response is no JSON") from None

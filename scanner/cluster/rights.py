@@ -1,8 +1,8 @@
-"""Rights: which of them this identity has, and the roles that give exactly them.
+"""The permissions of this user, and the roles that grant needed permissions.
 
-Source of truth: `authorization.k8s.io/v1` (SelfSubjectAccessReview, which the server answers and does not store) and
-`rbac.authorization.k8s.io/v1`. A review is asked for each right rather than for the rules of a namespace: only the
-authorizer knows what its webhooks and other modes allow.
+Source of truth: `authorization.k8s.io/v1` (SelfSubjectAccessReview, which the server does not store) and
+`rbac.authorization.k8s.io/v1`. One review for each permission is used instead of the rules of a namespace, because
+only the authorizer knows the decisions of its webhooks and other modes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SUBJECT: Final = "write user:NAME, group:NAME or serviceaccount:NAMESPACE:NAME"
 
 
 def allowed(session: Session, need: Need) -> bool:
-    """Whether this identity has a right. Raises ClusterError when the server does not say."""
+    """Whether this user has a permission. Raises ClusterError without an answer."""
     asked = {
         "group": need.group,
         "resource": need.resource,
@@ -38,17 +38,17 @@ def allowed(session: Session, need: Need) -> bool:
             _REVIEWS, {"apiVersion": _AUTHORIZATION, "kind": "SelfSubjectAccessReview", "spec": spec}
         )
     except Unanswered as error:
-        raise ClusterError(f"cannot tell which rights this identity has: {error}") from error
+        raise ClusterError(f"cannot determine the permissions of this user: {error}") from error
     if answer.status != _CREATED:
         raise ClusterError(
-            f"cannot tell which rights this identity has: the server answered {answer.status}: {answer.message()}. "
+            f"cannot determine the permissions of this user: the server answered {answer.status}: {answer.message()}. "
             "Bind the ClusterRole system:basic-user to it"
         )
     return dig(answer.body(), "status", "allowed") is True
 
 
 def roles(needs: Iterable[Need], name: str, subject: str = "") -> Iterator[JsonObject]:
-    """The ClusterRole for what is needed everywhere and a Role for each namespace, with a binding for each if wanted.
+    """The ClusterRole for permissions in all namespaces and a Role for each namespace, with bindings for a `subject`.
 
     `subject` is `user:NAME`, `group:NAME` or `serviceaccount:NAMESPACE:NAME`. Raises UsageError for any other.
     """
@@ -65,7 +65,7 @@ def roles(needs: Iterable[Need], name: str, subject: str = "") -> Iterator[JsonO
 
 
 def _rules(needs: Iterable[Need]) -> list[Json]:
-    """One rule for what has the same group, verb and object."""
+    """One rule for all needs with the same group, verb and object."""
     grouped: dict[tuple[str, str, str], set[str]] = {}
     for need in needs:
         grouped.setdefault((need.group, need.verb, need.name), set()).add(need.resource)

@@ -1,4 +1,4 @@
-"""What a YAML scalar means once kubectl has turned it into JSON and the API server has read that JSON.
+"""The value of a YAML scalar after kubectl converted it to JSON and the API server decoded that JSON.
 
 Source of truth: `resolve` of go.yaml.in/yaml/v2, the float format of Go's encoding/json, and the number rules of
 apimachinery's util/json (an integer that fits int64 is an int, every other number a float).
@@ -47,7 +47,7 @@ _PLAIN_KEY_EXPONENTS: Final = range(-4, 6)
 
 
 class BadScalar(ValueError):
-    """A scalar that its tag, or JSON, cannot hold. The message quotes nothing: the value may be a secret."""
+    """A scalar that is invalid for its tag or in JSON. The message does not quote the value, which may be a secret."""
 
 
 def resolve(text: str, tag: str | None, *, plain: bool) -> Scalar:
@@ -66,7 +66,7 @@ def resolve(text: str, tag: str | None, *, plain: bool) -> Scalar:
 
 
 def json_value(value: Scalar) -> Scalar:
-    """The value that the API server reads: whole floats become integers, what int64 cannot hold becomes a float.
+    """The value that the API server reads: whole floats become integers, integers beyond int64 become floats.
 
     Raises BadScalar for infinities and NaN.
     """

@@ -1,7 +1,7 @@
-"""One conversation with an API server: requests that only read, answers as raw bytes.
+"""Requests to an API server, which only read, and their responses as raw bytes.
 
-Source of truth: the behaviour of kubectl. Answers that say "later" (429, 5xx), broken connections and answers that are
-late are tried again, with growing and jittered pauses, a bounded number of times.
+Source of truth: the behaviour of kubectl. Status 429 and 5xx, broken connections and timeouts are retried a limited number
+of times, with growing and jittered pauses.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from urllib3.util import Retry
 from scanner import __version__
 from scanner.cluster.credentials import Credentials, load_credentials
 from scanner.cluster.exchange import MOST, Received, TooLarge, fetch
-from scanner.cluster.limits import ATTEMPTS, Deadline, RateLimiter, Watch, another, patience, pause_before
+from scanner.cluster.limits import ATTEMPTS, Deadline, RateLimiter, TimeLimit, after_failure, pause_before, retries
 from scanner.cluster.transport import encoding_for, pool_for, timeout_for, without_password
 from scanner.errors import UsageError
 from scanner.model.json import Json, JsonObject, as_object, as_text
@@ -43,24 +43,24 @@ _AT_LEAST: Final = 0.001
 
 
 class Unanswered(Exception):
-    """No answer came; the message says why, as the end of a sentence."""
+    """There was no response; the message is the reason, as the end of a sentence."""
 
 
 class AnswerTooLarge(Unanswered):
-    """The answer has more bytes than it may; it may be asked for in smaller pieces."""
+    """The response has too many bytes; smaller pages may help."""
 
 
 class _Lost(Unanswered):
-    """The connection broke: the same request may well succeed."""
+    """The connection broke; a retry may help."""
 
 
 class _Late(Unanswered):
-    """The answer did not come in time."""
+    """The response did not arrive in time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An HTTP answer. `data` is the body, decompressed; `retry_after` and `warnings` the headers of these names."""
+    """An HTTP response. `data` is the body, decompressed; `retry_after` and `warnings` the headers of these names."""
 
     status: int
     data: bytes
@@ -75,7 +75,7 @@ class Answer:
             return {}
 
     def message(self) -> str:
-        """What the server says about a refusal, in one line."""
+        """The message of an error response, in one line."""
         said = as_text(self.body().get("message")) or self.data[:_QUOTED].decode(errors="replace")
         return " ".join(said.split())[:_LONGEST] or "without a word"
 
@@ -90,7 +90,7 @@ class _Request:
 
 @dataclass(frozen=True, slots=True)
 class _Login:
-    """Credentials and the connections that were made with them."""
+    """Credentials and their connections."""
 
     credentials: Credentials
     pool: urllib3.PoolManager
@@ -104,7 +104,7 @@ class _Login:
 class Session:
     """Connections with credentials, which threads may share.
 
-    Nothing leaves it but GET, the POST of `review`, and the writes of `dry_run`, which change nothing.
+    It sends GET, the POST of `review`, and the writes of `dry_run`, which change nothing.
     """
 
     def __init__(
@@ -133,16 +133,16 @@ class Session:
         self._reached = False
         self.requests = 0
         if self._as_groups and not self._as_user:
-            raise UsageError("--as-group needs --as: name the user whose groups these are")
+            raise UsageError("--as-group needs --as")
 
     @property
     def cluster(self) -> str:
-        """The name that the kubeconfig gives to the cluster."""
+        """The name of the cluster in the kubeconfig."""
         return self._login.credentials.cluster
 
     @property
     def server(self) -> str:
-        """The server's URL, as it may be shown."""
+        """The server's URL for messages."""
         return without_password(self._login.root)
 
     def get(
@@ -152,50 +152,50 @@ class Session:
         *,
         accept: str = "application/json",
         attempts: int = ATTEMPTS,
-        watch: Watch | None = None,
+        time_limit: TimeLimit | None = None,
     ) -> Answer:
-        """Fetch a path, again where that can help. Raises Unanswered, ClusterError for stale credentials."""
+        """Fetch a path, with retries. Raises Unanswered, and ClusterError for expired credentials."""
         request = _Request("GET", f"{path}?{urlencode(query)}" if query else path, accept)
-        watch = watch or Watch()
-        with watch.running():
-            return self._persist(request, patience(attempts), watch)
+        time_limit = time_limit or TimeLimit()
+        with time_limit.running():
+            return self._persist(request, retries(attempts), time_limit)
 
     def review(self, path: str, body: Json) -> Answer:
-        """Post a review, which the server answers and does not store. Raises like `get`."""
+        """Post a review, which the server does not store. Raises like `get`."""
         request = _Request("POST", path, "application/json", orjson.dumps(body))
-        watch = Watch()
-        with watch.running():
-            return self._persist(request, patience(), watch)
+        time_limit = TimeLimit()
+        with time_limit.running():
+            return self._persist(request, retries(), time_limit)
 
     def dry_run(self, method: Literal["POST", "PUT"], path: str, body: Json) -> Answer:
-        """Send a write that the server judges and does not carry out. Raises like `get`.
+        """Send a dry-run write, which the server admits or denies but does not store. Raises like `get`.
 
-        This is the one place that writes, and `dryRun=All` is part of every path it asks for.
+        This is the only place that writes, and `dryRun=All` is part of every path.
         """
         request = _Request(method, f"{path}?dryRun=All", "application/json", orjson.dumps(body))
-        watch = Watch()
-        with watch.running():
-            return self._persist(request, patience(), watch)
+        time_limit = TimeLimit()
+        with time_limit.running():
+            return self._persist(request, retries(), time_limit)
 
-    def _persist(self, request: _Request, retry: Retry, watch: Watch) -> Answer:
+    def _persist(self, request: _Request, retry: Retry, time_limit: TimeLimit) -> Answer:
         while True:
-            outcome = self._tried(request, watch)
+            outcome = self._tried(request, time_limit)
             if isinstance(outcome, Answer) and outcome.status not in _LATER:
                 return outcome
-            more = another(retry, late=isinstance(outcome, _Late))
-            if more is None or (pause := pause_before(more, _retry_after(outcome))) >= watch.left:
+            more = after_failure(retry, late=isinstance(outcome, _Late))
+            if more is None or (pause := pause_before(more, _retry_after(outcome))) >= time_limit.left:
                 return _settled(outcome)
             retry = more
             self._sleep(pause)
 
-    def _tried(self, request: _Request, watch: Watch) -> Answer | _Lost | _Late:
-        """The answer, with credentials read anew if the ones at hand have been refused; or why there is none."""
+    def _tried(self, request: _Request, time_limit: TimeLimit) -> Answer | _Lost | _Late:
+        """The response, after reading rejected credentials again, or the reason why there is none."""
         login = self._login
         try:
-            answer = self._once(login, request, watch)
+            answer = self._once(login, request, time_limit)
             if answer.status != _UNAUTHORIZED:
                 return answer
-            return self._once(self._renewed(login), request, watch)
+            return self._once(self._renewed(login), request, time_limit)
         except (_Lost, _Late) as trouble:
             return trouble
 
@@ -204,21 +204,21 @@ class Session:
         return _Login(credentials, pool_for(credentials), encoding_for(credentials))
 
     def _renewed(self, refused: _Login) -> _Login:
-        """The login after the refused one; of several threads that are refused, one reads the credentials."""
+        """The login after a rejected one; of several threads, one reads the credentials."""
         with self._lock:
             if self._login is refused:
                 self._login = self._logged_in()
             return self._login
 
-    def _once(self, login: _Login, request: _Request, watch: Watch) -> Answer:
+    def _once(self, login: _Login, request: _Request, time_limit: TimeLimit) -> Answer:
         self._pace.wait()
         with self._lock:
             self.requests += 1
-        deadline = Deadline(min(self._seconds or math.inf, watch.left), clock=self._clock)
+        deadline = Deadline(min(self._seconds or math.inf, time_limit.left), clock=self._clock)
         try:
             received = self._received(login, request, deadline)
         except (HTTPError, OSError, TooLarge) as error:
-            raise self._explained(error, login, watch, deadline) from error
+            raise self._explained(error, login, time_limit, deadline) from error
         self._reached = True
         headers = received.headers
         return Answer(received.status, received.data, headers.get("Retry-After", ""), tuple(headers.getlist("Warning")))
@@ -251,11 +251,11 @@ class Session:
             headers.add("Impersonate-Group", group)
         return headers
 
-    def _explained(self, error: Exception, login: _Login, watch: Watch, deadline: Deadline) -> Unanswered:
+    def _explained(self, error: Exception, login: _Login, time_limit: TimeLimit, deadline: Deadline) -> Unanswered:
         server = without_password(login.root)
         match error:
             case TooLarge():
-                return AnswerTooLarge(f"the answer of {server} is larger than {MOST >> 20} MiB")
+                return AnswerTooLarge(f"the response of {server} is larger than {MOST >> 20} MiB")
             case LocationValueError():
                 return Unanswered(f"{server} is not the URL of a server: correct it in the kubeconfig")
             case SSLError() if not self._reached:
@@ -264,12 +264,10 @@ class Session:
                 return Unanswered(f"{server} cannot be reached ({_reason(error)})")
             case NewConnectionError():
                 return _Lost(f"{server} cannot be reached any more ({_reason(error)})")
-            case _ if not watch.left:
-                return _Late(
-                    f"{server} did not come to the end of it in {watch.seconds:g} s; grant it more with --kind-timeout"
-                )
+            case _ if not time_limit.left:
+                return _Late(f"{server} did not finish it within {time_limit.seconds:g} s; raise --kind-timeout")
             case _ if not deadline.left or isinstance(error, ReadTimeoutError | ConnectTimeoutError):
-                return _Late(f"{server} did not answer in time; grant it more with --request-timeout")
+                return _Late(f"{server} did not respond in time; raise --request-timeout")
             case ProxyError() if not self._reached:
                 return Unanswered(f"the proxy before {server} failed ({_reason(error)})")
             case _:

@@ -1,8 +1,8 @@
-"""Credentials that are plainly written down, read without the official client: importing it takes half a second.
+"""Reads simple kubeconfigs without the official client, whose import takes half a second.
 
-Source of truth: the official client's own loader, which a test compares this with. Only what leaves nothing open is
-read here: one kubeconfig file with a token, a file that holds one or certificate files, or a pod's service account,
-without proxies. All else, and everything odd, is left to the official client, so that its refusals are the ones heard.
+Source of truth: the official client's own loader, which a test compares this with. Only unambiguous
+settings are read here: one kubeconfig file with a token, a token file or certificate files, or a pod's service account,
+without proxies. The official client reads all others, and reports all errors.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _STALE: Final = 60.0
 
 @dataclass(slots=True)
 class Settings:
-    """What the official client's Configuration would say; the names are its own, but for `ca_cert_data`."""
+    """The settings of the official client's Configuration under its names, and `ca_cert_data`."""
 
     host: str
     verify_ssl: bool = True
@@ -63,7 +63,7 @@ class Entries:
 
 
 def plain_kubeconfig(path: Path, context: str) -> tuple[Settings, Entries] | None:
-    """The settings of a kubeconfig and what they were read from, or None if the official client has to read it."""
+    """The settings of a kubeconfig and its entries, or None if the official client must read it."""
     if any(os.environ.get(name) for name in _PROXIES):
         return None
     entries = _entries(_loaded(path), context)
@@ -77,7 +77,7 @@ def plain_kubeconfig(path: Path, context: str) -> tuple[Settings, Entries] | Non
 
 
 def plain_account(folder: Path = _ACCOUNT) -> Settings | None:
-    """The settings of a pod's service account, or None if the official client has to say what is wrong with them."""
+    """The settings of a pod's service account, or None if the official client must report an error."""
     host, port = os.environ.get("KUBERNETES_SERVICE_HOST", ""), os.environ.get("KUBERNETES_SERVICE_PORT", "")
     authority, token = folder / "ca.crt", folder / "token"
     if not (host and port and _content(authority) and _content(token)) or any(map(os.environ.get, _PROXIES)):
@@ -92,7 +92,7 @@ def plain_account(folder: Path = _ACCOUNT) -> Settings | None:
 
 
 def _rereading(token: Path, clock: Callable[[], float] = time.monotonic) -> Callable[[Any], None]:
-    """Tokens of pods are rotated in their file: it is read anew every minute."""
+    """Reads the token file of a pod again every minute, because tokens are rotated."""
     read_at = clock()
 
     def refresh(settings: Settings) -> None:
@@ -127,7 +127,7 @@ def _named(config: JsonObject, section: str, name: str) -> Json:
 
 
 def _plain(entry: JsonObject, known: frozenset[str], flags: tuple[str, ...]) -> bool:
-    """Whether an entry says nothing but what is understood here, in the types that it should have."""
+    """Whether an entry has supported fields only, with their types."""
     if not entry or not known >= entry.keys():
         return False
     texts = (value for key, value in entry.items() if key not in (*flags, "extensions", "as-groups"))

@@ -1,8 +1,8 @@
-"""A file as the stream of documents that kubectl makes of it.
+"""Splits a file into documents as kubectl does.
 
 Source of truth: `YAMLOrJSONDecoder` of apimachinery: a text that begins with `{` is read as JSON objects one after the
-other, anything else is cut at lines that begin with `---` and each piece read as YAML. Unlike kubectl, a piece that
-cannot be read does not end the stream.
+other, any other text is split at lines that begin with `---`, and each piece is read as YAML. Unlike in kubectl, an invalid
+piece does not end the stream.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _BAD_SEPARATOR: Final = re.compile(r"---[ \t]*[^ \t\n#]")
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One document of a stream: its number, from 1, and its value or why it has none."""
+    """A document of a stream: its number, from 1, and its value or its error."""
 
     number: int
     value: Json
@@ -36,7 +36,7 @@ class Piece:
 
 
 def pieces(data: bytes) -> Iterator[Piece]:
-    """Every document that is not empty. Documents that cannot be read come with a fault; nothing is raised."""
+    """Every document that is not empty. An invalid document has a fault instead of a value."""
     number = 0
     for value in _values(data):
         if value is None:
@@ -67,7 +67,7 @@ def _json_stream(data: bytes, text: str) -> Iterator[Json | Malformed]:
 
 
 def _json_objects(text: str) -> Iterator[Json | Malformed]:
-    """JSON values one after the other, and YAML as soon as one is not JSON."""
+    """JSON values in sequence, and YAML from the first piece that is not JSON."""
     decoder = json.JSONDecoder(parse_constant=_refuse_constant)
     position = _after_blanks(text, 0)
     count = 0
@@ -88,7 +88,7 @@ def _after_blanks(text: str, position: int) -> int:
 
 
 def _rest(text: str, position: int, error: Exception, count: int) -> Iterator[Json | Malformed]:
-    """What stands where JSON was expected: YAML, unless its beginning cannot be read as that either."""
+    """The rest of a text that is not JSON: YAML, unless its beginning is no valid YAML either."""
     if count > 1:
         yield _json_fault(error)
         return
@@ -138,7 +138,7 @@ def _chunks(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _sound(value: Json, *, exact: bool) -> Json | Malformed:
-    """The value, if it can be written again. `exact` tells that its scalars are already as a server reads them."""
+    """The value, if it can be encoded. With `exact`, its scalars are already as a server reads them."""
     try:
         read = value if exact else _as_read(value)
         orjson.dumps({"items": [read]})
@@ -150,7 +150,7 @@ def _sound(value: Json, *, exact: bool) -> Json | Malformed:
 
 
 def _as_read(value: Json) -> Json:
-    """What Go reads: integers that int64 cannot hold are floats, halves of surrogate pairs replacement characters."""
+    """The value as Go decodes it: integers beyond int64 are floats, lone surrogates replacement characters."""
     match value:
         case str():
             return _SURROGATE.sub("\ufffd", value)

@@ -1,7 +1,7 @@
-"""Test suites out of files: the suite itself, and all that it names beside it.
+"""Reads test suites and the files that they name.
 
-Source of truth: `kyverno test` for which files are suites and what is relative to what; hidden folders are looked into, because
-that is where policy libraries keep them.
+Source of truth: `kyverno test` for which files are suites and what is relative to what; hidden folders are included,
+because policy libraries keep suites there.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _FILES: Final = {
     },
     plain.KIND: {name: name for name in ("policies", "params", "resources", "namespaces")},
 }
-"""The fields of a suite that name files, and what the content is called."""
+"""The fields of a suite that name files, and the names of their contents."""
 _UNREAD: Final = (
     "jsonPayload",
     "jsonPayloads",
@@ -41,12 +41,12 @@ _UNREAD: Final = (
 
 
 def read_suites(path: Path) -> tuple[Suite, ...]:
-    """The suites in a file, or in the files below a folder. Raises UsageError for what is missing or no suite."""
+    """The suites in a file, or in the files below a folder. Raises UsageError for missing or invalid files."""
     if not path.exists():
         raise UsageError(f"there is no file or folder {path}: check the path")
     files = sorted(found for found in path.rglob("*") if found.name in NAMES) if path.is_dir() else [path]
     if not files:
-        raise UsageError(f"{path} holds no suite: name one {NAMES[0]} or {NAMES[2]}")
+        raise UsageError(f"{path} has no suite: name one {NAMES[0]} or {NAMES[2]}")
     return tuple(suite for file in files for suite in _suites(file))
 
 
@@ -95,7 +95,7 @@ def _contents(folder: Path, document: JsonObject, kind: str) -> dict[str, Json]:
 
 
 def _entry(folder: Path, entry: Json) -> JsonObject:
-    """An entry of the global context, with what is in its files."""
+    """An entry of the global context, with the contents of its files."""
     files = as_list(dig(entry, "resourceFiles"))
     inline = dig(entry, "resources")
     if not files and inline is None:

@@ -1,7 +1,7 @@
-"""The pool of connections that a set of credentials calls for: TLS, client certificates and proxies.
+"""Makes the pool of connections for credentials: TLS, client certificates and proxies.
 
-Source of truth: client-go's transport. The environment's proxies never stand before a loopback address, and NO_PROXY
-does not touch a proxy that the kubeconfig names.
+Source of truth: client-go's transport. The environment's proxies are not used for a loopback address, and NO_PROXY
+does not apply to a proxy in the kubeconfig.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from scanner.cluster.exchange import within_deadlines
 from scanner.errors import ClusterError
 
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
-# A password may hold slashes, and whoever writes a token into the query means no part of the address.
+# A password may contain slashes, and the query may contain a token.
 _USER_INFO: Final = re.compile(r"//.*@", re.DOTALL)
 _QUERY: Final = re.compile(r"[?#].*", re.DOTALL)
 _UNTIL_CONNECTED: Final = 30.0
@@ -47,10 +47,9 @@ def pool_for(credentials: Credentials) -> urllib3.PoolManager:
 
 
 def encoding_for(credentials: Credentials) -> str:
-    """Whether to ask for compressed answers, as a value of Accept-Encoding.
+    """The value of Accept-Encoding.
 
-    kubectl asks for them unless the kubeconfig says `disable-compression`. So does a scan, but not where the way to the
-    server is shorter than the work. Measured on 67 MB of pods: packed they are 6.4 MB, for 0.3 to 1.3 s more of the
+    kubectl requests compression unless the kubeconfig has `disable-compression`. So does a scan, except on loopback. Measured on 67 MB of pods: packed they are 6.4 MB, for 0.3 to 1.3 s more of the
     server's time and none of ours; that pays on links of up to about a gigabit a second, and not on loopback.
     """
     near = _host(str(credentials.configuration.host)) in _LOOPBACK
@@ -58,7 +57,7 @@ def encoding_for(credentials: Credentials) -> str:
 
 
 def _host(url: str) -> str:
-    """The host of a URL; none when it is no URL, which the first request will say."""
+    """The host of a URL; empty for an invalid URL, which the first request reports."""
     try:
         return parse_url(url).host or ""
     except LocationParseError:
@@ -66,14 +65,14 @@ def _host(url: str) -> str:
 
 
 def timeout_for(seconds: float | None) -> urllib3.Timeout:
-    """The time that one request may take; without the user's wish, as long as a server may need."""
+    """The time limit of one request; without a user's value, longer than any server needs."""
     if seconds is None or seconds <= 0:
         return urllib3.Timeout(connect=_UNTIL_CONNECTED, read=_UNTIL_ANSWERED)
     return urllib3.Timeout(total=seconds)
 
 
 def without_password(url: str) -> str:
-    """The URL as it may be shown: without the user and password that can stand before the host, and without a query."""
+    """The URL for messages: without user, password and query."""
     return _QUERY.sub("", _USER_INFO.sub("//", url))
 
 
@@ -91,7 +90,7 @@ def _tls(configuration: Any) -> dict[str, Any]:
         settings["server_hostname"] = configuration.tls_server_name
     if not configuration.verify_ssl:
         settings["assert_hostname"] = False
-        # The user wrote insecure-skip-tls-verify; a warning on every request tells nothing new.
+        # The user set insecure-skip-tls-verify, so a warning on every request is not needed.
         urllib3.disable_warnings(InsecureRequestWarning)
     return settings
 

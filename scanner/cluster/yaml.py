@@ -1,8 +1,8 @@
-"""One YAML document as kubectl reads it: YAML 1.1 in Go's dialect, turned into JSON.
+"""Decodes a YAML document as kubectl does: YAML 1.1 in Go's dialect, converted to JSON.
 
 Source of truth: `sigs.k8s.io/yaml.YAMLToJSON`, which is `Unmarshal` of go.yaml.in/yaml/v2 and a conversion to JSON.
-PyYAML scans and parses; nothing of its resolvers or constructors is used. Where a key is repeated the last value
-counts, and a merge key overrides what stands before it, because that is what kubectl sends to the server.
+PyYAML scans and parses; its resolvers and constructors are not used. Of a repeated key the last value
+counts, and a merge key overrides the keys before it, because kubectl sends these values to the server.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LOADER: Final = getattr(pyyaml, "CSafeLoader", pyyaml.SafeLoader)
 _COLLECTION_KEY: Final = "a mapping key is a collection, and JSON has no such keys"
 _MERGE_TAG: Final = "tag:yaml.org,2002:merge"
 
-# The expansion of aliases that yaml.v2 allows: nearly everything in small documents, a tenth in very large ones.
+# The share of alias expansions that yaml.v2 allows: nearly all in small documents, a tenth in very large ones.
 _FREE_ALIASES: Final = 100
 _FREE_NODES: Final = 1_000
 _SMALL: Final = 400_000
@@ -53,7 +53,7 @@ _Built: TypeAlias = "Scalar | list[_Built] | dict[str, _Built]"
 
 
 class _Mark(Protocol):
-    """Where an event stands, counted from 0."""
+    """The line and column of an event, from 0."""
 
     line: int
     column: int
@@ -61,7 +61,7 @@ class _Mark(Protocol):
 
 @dataclass(slots=True)
 class _Frame:
-    """A collection that is being built. `merging` tells that the next value belongs to a merge key."""
+    """An unfinished collection. `merging` is true if the next value belongs to a merge key."""
 
     value: list[_Built] | dict[str, _Built]
     anchor: str | None

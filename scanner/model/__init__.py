@@ -1,1 +1,1 @@
-"""The nouns: frozen, without I/O, and without any knowledge of CEL."""
+"""The nouns: frozen dataclasses without I/O, independent of CEL."""

@@ -1,4 +1,4 @@
-"""Why a check came to its outcome: what a finding says of the values that decided it, without the object."""
+"""Evidence: the values that decided the outcome of a check, without the object."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One part of an expression that decided, and what it came to.
+    """A part of an expression that decided the outcome, and its value.
 
-    `value` is text as CEL writes it, cut and redacted, or the text of an error where `erred`. `path` is where in the object
-    the value stands (`spec.containers[2].image`), or below the name of another document (`params.data.limit`); empty for what
-    was computed. `variable` names the policy variable in whose expression the part stands.
+    `value` is text in CEL's notation, cut and redacted, or the text of an error if `erred`. `path` is the place of the value in
+    the object (`spec.containers[2].image`), or below the name of another document (`params.data.limit`); it is empty for a
+    computed value. `variable` names the policy variable whose expression has the part.
     """
 
     expression: str
@@ -23,13 +23,13 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The reasons in the order of evaluation, and how many more there are."""
+    """The reasons in the order of evaluation, and the number of those left out."""
 
     reasons: tuple[Reason, ...] = ()
     left_out: int = 0
 
     def __bool__(self) -> bool:
-        """Whether there is anything to say."""
+        """Whether there is any reason."""
         return bool(self.reasons)
 
 

@@ -1,7 +1,7 @@
-"""Kubernetes objects as they come off the wire: plain JSON values, read but never changed.
+"""Kubernetes objects as decoded JSON values, which are never changed.
 
-The accessors answer with an empty value where the shape is not what was asked for, so that a malformed object can be
-looked at without a guard on every step.
+The accessors return an empty value for a value of another type, so that callers can read a malformed object without a check
+at every step.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ EMPTY: JsonObject = {}
 def dig(value: Json, *path: str) -> Json:
     """The value at `path`, or None as soon as a step is missing."""
     for step in path:
-        if type(value) is dict or isinstance(value, Mapping):  # the first is all that decoders make, and much faster
+        if type(value) is dict or isinstance(value, Mapping):  # decoders make dicts alone, and this test is much faster
             value = value.get(step)
         else:
             return None
@@ -41,7 +41,7 @@ def as_text(value: Json) -> str:
 
 
 def texts(value: Json) -> tuple[str, ...]:
-    """The strings of a list of strings; anything else in it is left out."""
+    """The strings of a list of strings; other items are left out."""
     return tuple(item for item in as_list(value) if isinstance(item, str))
 
 

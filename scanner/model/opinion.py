@@ -1,4 +1,4 @@
-"""What another engine made of the same expressions on a sample of the objects. It decides nothing."""
+"""The second opinion: the results of another engine for the same expressions on a sample of the objects."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Limited:
-    """Evaluations that the other engine cannot do, for one known reason; `expressions` are how many different ones."""
+    """Evaluations that the other engine does not support, for one known reason; `expressions` counts different expressions."""
 
     limit: str
     reason: str
@@ -17,10 +17,10 @@ class Limited:
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """An expression that came to something else, how often, and the first object on which it did.
+    """An expression with different results, their number, and the first object with a difference.
 
-    `place` is the path of the expression in the manifest; `ours` and `theirs` say what each engine came to, without values that
-    may be secret. Verdicts follow ours.
+    `place` is the path of the expression in the manifest; `ours` and `theirs` describe the results of both engines, without
+    values that may be secret. Verdicts follow ours.
     """
 
     policy: str
@@ -35,10 +35,10 @@ class Disagreement:
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """The comparison of a scan. `percent` of the objects were chosen by their identity; `objects` are those.
+    """The comparison of a scan. The sample has `percent` of the objects, chosen by their identity; `objects` is their number.
 
-    Of the `evaluations`, `agreed` came to the same value or failed in both engines, `limits` has those that the other cannot
-    do, `disagreements` the rest; `left_out` counts further expressions that disagree.
+    Of the `evaluations`, `agreed` have the same value or an error in both engines; `limits` has those that the other engine does
+    not support, `disagreements` the rest. `left_out` counts further expressions with differences.
     """
 
     engine: str
@@ -53,10 +53,10 @@ class Opinion:
 
     @property
     def limited(self) -> int:
-        """Evaluations that the other engine cannot do."""
-        return sum(it.evaluations for it in self.limits)
+        """Evaluations that the other engine does not support."""
+        return sum(limit.evaluations for limit in self.limits)
 
     @property
     def disagreed(self) -> int:
-        """Evaluations that came to something else."""
+        """Evaluations with different results."""
         return self.evaluations - self.agreed - self.limited

@@ -1,6 +1,7 @@
-"""What can be said about one object by one check, and what could not be seen at all.
+"""Outcomes, findings and gaps.
 
-An *outcome* is what kube-apiserver itself would decide; a *gap* is what only Assay could not look at.
+An *outcome* is a decision of one check about one object, as kube-apiserver would make it. A *gap* is a thing that Assay could not
+list, read or evaluate.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from scanner.model.policy import VALIDATING, Action, Operation, PolicyKey
 
 
 class CheckKind(StrEnum):
-    """What of a policy speaks. `conditions` and `configuration` speak for the whole invocation."""
+    """The part of a policy that a check is. `conditions` and `configuration` concern the whole invocation."""
 
     VALIDATION = "validation"
     AUDIT_ANNOTATION = "auditAnnotation"
@@ -28,7 +29,7 @@ class CheckKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Check:
-    """One question a policy asks: validation i, audit annotation i, mutation i, its match conditions, its configuration."""
+    """A part of a policy with an outcome: validation i, audit annotation i, mutation i, match conditions, configuration."""
 
     kind: CheckKind
     index: int = 0
@@ -36,7 +37,7 @@ class Check:
 
 
 class SkipReason(StrEnum):
-    """Why a check of a matched object was not decided. The list is closed."""
+    """The reasons why a check of a matched object was not evaluated. The list is closed."""
 
     CONDITION_FALSE = "conditionFalse"
     NOT_AUDITABLE = "notAuditable"
@@ -47,14 +48,14 @@ class SkipReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """Admission would have no objection. `annotation` is the published value of an audit annotation, if any."""
+    """The object meets the check. `annotation` is the published value of an audit annotation, if any."""
 
     annotation: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Violated:
-    """The validation is not true. `reason` and `code` are those of the API's denial."""
+    """The validation is false. `reason` and `code` are those of the API's denial."""
 
     message: str
     reason: str = "Invalid"
@@ -63,9 +64,9 @@ class Violated:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One operation of RFC 6902: `op` is add, remove or replace; `value` is null for remove.
+    """An operation of RFC 6902: `op` is add, remove or replace; `value` is null for remove.
 
-    `was` is what stood there before, for readers: it is no part of the operation.
+    `was` is the previous value, for readers: it is no part of the operation.
     """
 
     op: Literal["add", "remove", "replace"]
@@ -74,7 +75,7 @@ class Change:
     was: Json = field(default=None, compare=False)
 
     def json(self) -> dict[str, Json]:
-        """The operation as RFC 6902 writes it."""
+        """The operation in the form of RFC 6902."""
         return {"op": self.op, "path": self.path, **({} if self.op == "remove" else {"value": self.value})}
 
     def __str__(self) -> str:
@@ -94,21 +95,20 @@ def _compact(value: Json) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(", ", ": "), default=str)
 
 
-_AGAIN = "! applied a second time, the policy would change the object once more"
-_OTHERS = "! other policies or bindings act on this object too"
-_ORDER = ", and the result depends on their order, which is random on a server"
-_NAMES = "; in the order of their names"
+_AGAIN = "! not idempotent: applying the policy again changes the object again"
+_OTHERS = "! other policies or bindings also change this object"
+_ORDER = ", and the result depends on their order, which an API server does not define"
+_BY_NAME = "; applied in the order of their names"
 
 
 @dataclass(frozen=True, slots=True)
 class WouldChange:
-    """The mutation would change the object, were it written today: drift, not a violation.
+    """The mutation would change the object if it were written now: drift, not a violation.
 
-    `patch` is minimal and applies to the object as the mutations before this one leave it. `converges` tells whether the
-    policy, applied a second time, would change nothing more. Where other policies or bindings change what comes of it,
-    `together` is what all of them do to the object in the order of their names, unless they leave it as it is (`undone`), and
-    `order_matters` tells whether another order ends elsewhere. `refused` is the text with which all of them, or some order of
-    them, refuse the object.
+    `patch` is minimal and applies to the object after the mutations before this one. `converges` is false if the policy, applied
+    again, would change the object again. If other policies or bindings also change the object, `together` has the changes of all
+    of them in the order of their names, or `undone` is true if these change nothing, and `order_matters` is true if another order
+    has another result. `refused` is the message with which all of them, in some order, deny the object.
     """
 
     patch: tuple[Change, ...]
@@ -120,31 +120,31 @@ class WouldChange:
 
     @property
     def message(self) -> str:
-        """The patch as a diff, a line for each operation, and what else there is to know."""
+        """The patch as a diff with a line for each operation, and lines about the other policies."""
         lines = [*map(str, self.patch)]
         if not self.converges:
             lines.append(_AGAIN)
         return "\n".join([*lines, *self._with_others()])
 
     def _with_others(self) -> Iterator[str]:
-        """What all policies make of the object, where that is something else."""
+        """The result of all policies together, if it differs."""
         others = f"{_OTHERS}{_ORDER if self.order_matters else ''}"
         if self.together:
-            yield f"{others}{_NAMES}, all of them would make of it:"
+            yield f"{others}{_BY_NAME}, all of them together would make these changes:"
             yield from (f"  {change}" for change in self.together)
         elif self.undone:
-            yield f"{others}{_NAMES}, all of them would leave it as it is"
+            yield f"{others}{_BY_NAME}, all of them together would change nothing"
         if self.refused and (self.together or self.undone):
-            yield f"! in another order, they refuse the object: {self.refused}"
+            yield f"! applied in another order, they deny the object: {self.refused}"
         elif self.refused:
-            yield f"{others}{_NAMES}, they refuse the object: {self.refused}"
+            yield f"{others}{_BY_NAME}, they deny the object: {self.refused}"
 
 
 @dataclass(frozen=True, slots=True)
 class Errored:
-    """Evaluation went wrong; `would_deny` tells whether failurePolicy makes admission refuse the object.
+    """The evaluation failed; `would_deny` is true if failurePolicy makes admission deny the object.
 
-    `always` marks errors that deny whatever the binding's actions are.
+    `always` marks errors that deny with any actions of the binding.
     """
 
     message: str
@@ -156,7 +156,7 @@ class Errored:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """The check was not decided, for one of a closed list of reasons. `detail` names the condition or the cause."""
+    """The check was not evaluated. `detail` names the condition or the cause."""
 
     reason: SkipReason
     detail: str = ""
@@ -167,10 +167,9 @@ Outcome: TypeAlias = Passed | Violated | WouldChange | Errored | Skipped
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """The outcome of one check. An invocation that was matched yields exactly one per check.
+    """The outcome of one check. A matched invocation has exactly one for each check.
 
-    `excepted_by` names the policy exceptions that keep this outcome from having any effect, after what keeps requests for the
-    object from the policy.
+    `excepted_by` names the filters and policy exceptions that exempt the object, so that the outcome has no effect.
     """
 
     check: Check
@@ -180,11 +179,11 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that does not pass, as it is stored and reported: it stands alone, without the object.
+    """A violation, an error or drift, as it is stored and reported, without the object.
 
-    `fingerprint` is 64 hex digits, stable across scans. `object_*` identify the object in the version that was
-    evaluated; `actions` are the binding's; `denies` says whether admission would refuse the object; `language` is that of
-    the policy, of which another language may have one of the same name; `evidence` are the values that decided.
+    `fingerprint` is 64 hex digits, stable across scans. `api_version` to `resource_version` identify the object in the
+    evaluated version; `actions` are the binding's; `denies` is true if admission would deny the object; `language` is the
+    policy's, because policies of two languages may have one name; `evidence` has the values that decided.
     """
 
     fingerprint: str
@@ -209,12 +208,12 @@ class Finding:
 
     @property
     def policy_key(self) -> PolicyKey:
-        """Whose finding it is."""
+        """Language and name of the policy."""
         return self.language, self.policy
 
 
 class GapKind(StrEnum):
-    """What Assay could not look at."""
+    """The thing that Assay could not list, read or evaluate."""
 
     DISCOVERY = "discovery"
     LIST = "list"
@@ -226,7 +225,7 @@ class GapKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Gap:
-    """What was not seen, where, and why. `where` is a file and document, a kind or an object."""
+    """A thing that Assay could not list, read or evaluate. `where` is a file and document, a kind, a policy or an object."""
 
     kind: GapKind
     where: str

@@ -1,4 +1,4 @@
-"""Policies and bindings as nouns: what the API stores, after its defaults, with nothing compiled.
+"""Policies and bindings as the API stores them, with defaults, not compiled.
 
 Source of truth: `admissionregistration.k8s.io/v1` types of Kubernetes 1.36.
 """
@@ -13,16 +13,16 @@ from scanner.model.resource import Resource
 from scanner.model.selector import Selector
 
 VALIDATING: Final = "ValidatingAdmissionPolicy"
-"""The language of the oldest of the policies: the one that nouns speak of which do not say so."""
+"""Default language when a record does not name one."""
 
 PolicyKey: TypeAlias = tuple[str, str]
-"""Language and name: what no two policies of a cluster have in common."""
+"""Language and name, which identify a policy."""
 
 BindingKey: TypeAlias = tuple[str, str, str]
 """Language, policy and binding."""
 
 STATIC = ".static.k8s.io"
-"""How the names of policies and bindings end that a control plane reads from its own manifests."""
+"""The suffix in the names of policies and bindings that a control plane reads from its own manifests."""
 
 FailurePolicy = Literal["Fail", "Ignore"]
 PatchType = Literal["ApplyConfiguration", "JSONPatch"]
@@ -33,7 +33,7 @@ Operation = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One entry of resourceRules or excludeResourceRules."""
+    """An item of resourceRules or excludeResourceRules."""
 
     operations: tuple[str, ...]
     api_groups: tuple[str, ...]
@@ -56,7 +56,7 @@ class MatchResources:
 
 @dataclass(frozen=True, slots=True)
 class ParamKind:
-    """The kind of the objects that parametrise a policy."""
+    """The kind of a policy's params."""
 
     api_version: str
     kind: str
@@ -64,7 +64,7 @@ class ParamKind:
 
 @dataclass(frozen=True, slots=True)
 class ParamRef:
-    """Which param objects a binding means. `selector` is None when the reference is by name."""
+    """The params of a binding. `selector` is None for a reference by name."""
 
     name: str
     namespace: str
@@ -82,7 +82,7 @@ class NamedExpression:
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """One entry of spec.validations; empty strings stand for absent fields."""
+    """An item of spec.validations; empty strings stand for absent fields."""
 
     expression: str
     message: str = ""
@@ -92,7 +92,7 @@ class Validation:
 
 @dataclass(frozen=True, slots=True)
 class AuditAnnotation:
-    """One entry of spec.auditAnnotations."""
+    """An item of spec.auditAnnotations."""
 
     key: str
     value_expression: str
@@ -100,7 +100,7 @@ class AuditAnnotation:
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
-    """One entry of spec.mutations."""
+    """An item of spec.mutations."""
 
     patch_type: PatchType
     expression: str
@@ -127,18 +127,18 @@ class Policy:
 
     @property
     def key(self) -> PolicyKey:
-        """What tells it from every other policy."""
+        """Language and name, which identify the policy."""
         return self.language, self.name
 
     @property
     def static(self) -> bool:
-        """Whether it is one of the control plane's own manifests, which no API lists and which know no params: from a file."""
+        """Whether this is a manifest of the control plane itself, from a file: no API lists those, and they have no params."""
         return self.source != "cluster" and self.name.endswith(STATIC) and self.param_kind is None
 
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """What puts a policy into force. `assumed` marks a binding that only `--assume-bound` made up."""
+    """A binding, without which a policy is never evaluated. `assumed` marks a binding that `--assume-bound` added."""
 
     language: str
     name: str
@@ -160,23 +160,23 @@ class Binding:
 
     @property
     def key(self) -> BindingKey:
-        """What tells it from every other binding."""
+        """Language, policy and name, which identify the binding."""
         return self.language, self.policy_name, self.name
 
     @property
     def policy_key(self) -> PolicyKey:
-        """The policy that it puts into force."""
+        """The policy that it binds."""
         return self.language, self.policy_name
 
     @property
     def static(self) -> bool:
-        """Whether it is one of the control plane's own manifests."""
+        """Whether this is a manifest of the control plane itself."""
         return self.source != "cluster" and self.name.endswith(STATIC) and self.param_ref is None
 
     def joins(self, policy: Policy) -> bool:
-        """Whether it puts a policy into force: languages, the control plane's manifests and the API's objects keep apart.
+        """Whether it binds a policy: never across languages, nor between the control plane's manifests and objects of the API.
 
-        What comes from files may be either, as the API server takes such names, too, where it reads no manifests of its own.
+        Documents from files may be either, because an API server without manifests of its own accepts such names too.
         """
         from_files = "cluster" not in (self.source, policy.source)
         return self.policy_key == policy.key and (from_files or self.static == policy.static)
@@ -184,7 +184,7 @@ class Binding:
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """A policy, a binding and one param: Kubernetes' own word for what is evaluated against an object."""
+    """A policy, a binding and one param, which Kubernetes calls an invocation when it is evaluated against an object."""
 
     policy: Policy
     binding: Binding

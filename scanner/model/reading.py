@@ -1,7 +1,7 @@
-"""What a policy's expressions read, as far as it decides what an audit of stored objects can say.
+"""The auditability of a policy, which follows from the data that its expressions read.
 
-Known before any object is seen. A class is a promise about outcomes, so only expressions that decide outcomes count:
-match conditions, validations, audit annotations and the variables these use. A messageExpression decides words alone.
+It is known before the first object. A class is a statement about outcomes, so only the expressions that decide outcomes count:
+match conditions, validations, audit annotations and the variables that these use. A messageExpression decides no outcome.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from scanner.model.outcome import Check
 
 
 class Auditability(StrEnum):
-    """How far an audit of stored objects can stand for admission. A policy that needs nothing special is `full`."""
+    """How far an audit of stored objects can predict admission. A policy that reads stored data alone is `full`."""
 
     FULL = "fullyAuditable"
     REQUESTER = "dependsOnRequester"
@@ -25,7 +25,7 @@ class Auditability(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CheckReading:
-    """The classes of one check, those of the match conditions that come before it included; none when it is `full`."""
+    """The classes of one check, with those of the match conditions; none for a check that is `full`."""
 
     check: Check
     classes: tuple[Auditability, ...] = ()
@@ -35,8 +35,8 @@ class CheckReading:
 class Reading:
     """The classes of a policy, in the order of `Auditability`, and those of each of its checks.
 
-    `reason` says why no stored object can be judged by it, and is empty unless it is classed so. Without classes, the
-    policy was recorded by a version that did not class policies.
+    `reason` is empty, or the reason why the policy cannot be evaluated on stored objects. Without classes, the policy was
+    recorded by a version of Assay that had none.
     """
 
     classes: tuple[Auditability, ...] = ()
@@ -44,8 +44,8 @@ class Reading:
     reason: str = ""
 
     def of(self, check: Check) -> tuple[Auditability, ...]:
-        """The classes of one of its checks."""
-        return next((entry.classes for entry in self.checks if entry.check == check), ())
+        """The classes of a check."""
+        return next((reads.classes for reads in self.checks if reads.check == check), ())
 
 
 UNKNOWN = Reading()

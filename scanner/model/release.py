@@ -1,7 +1,7 @@
-"""Which Kubernetes release's rules judge a cluster: those of its server's minor version, as far as they are known.
+"""The Kubernetes release whose rules are applied: that of the server's minor version, if Assay supports it.
 
 Source of truth: `gitVersion` of a server's `/version`, the version of its binary. An emulated or a minimum compatibility
-version changes what may be written, not how stored policies are evaluated.
+version changes which policies may be written, not how stored policies are evaluated.
 """
 
 from __future__ import annotations
@@ -18,39 +18,37 @@ _VERSION: Final = re.compile(r"v?([0-9]{1,4})\.([0-9]{1,4})(?![0-9])")
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """The minor version whose rules judge. `note` is empty, or a sentence: they are not those of the server itself."""
+    """The minor version whose rules are applied. `note` is empty, or says why this is not the server's version."""
 
     rules: Minor
     note: str = ""
 
     @property
     def name(self) -> str:
-        """Such as `1.36`."""
+        """The minor version as text: `1.36`."""
         return shown(self.rules)
 
 
 def shown(minor: Minor) -> str:
-    """A minor version as people write it."""
+    """A minor version as text: `1.36`."""
     return f"{minor[0]}.{minor[1]}"
 
 
 def minor_of(version: str) -> Minor | None:
-    """The minor version in `v1.36.2`, `1.36` or `v1.30.4-gke.100`, or None when there is none."""
-    found = _VERSION.match(version)
-    return (int(found[1]), int(found[2])) if found else None
+    """The minor version in `v1.36.2`, `1.36` or `v1.30.4-gke.100`, or None for another text."""
+    match = _VERSION.match(version)
+    return (int(match[1]), int(match[2])) if match else None
 
 
 def release_of(version: str) -> Release:
-    """The rules for a server that calls itself so."""
+    """The rules for a server that reports this version."""
     minor = minor_of(version)
     if minor is None:
-        return Release(
-            NEWEST, f"The server does not say its version: judged by the rules of Kubernetes {shown(NEWEST)}."
-        )
+        return Release(NEWEST, f"The server reports no version. Assay applied the rules of Kubernetes {shown(NEWEST)}.")
     if minor > NEWEST:
-        why = f"The server is Kubernetes {shown(minor)}, newer than the rules that Assay knows"
-        return Release(NEWEST, f"{why}: judged by those of {shown(NEWEST)}.")
+        why = f"The server is Kubernetes {shown(minor)}, which is newer than Assay supports"
+        return Release(NEWEST, f"{why}. Assay applied the rules of Kubernetes {shown(NEWEST)}.")
     if minor < OLDEST:
-        why = f"The server is Kubernetes {shown(minor)}, older than the rules that Assay knows"
-        return Release(OLDEST, f"{why}: judged by those of {shown(OLDEST)}.")
+        why = f"The server is Kubernetes {shown(minor)}, which is older than Assay supports"
+        return Release(OLDEST, f"{why}. Assay applied the rules of Kubernetes {shown(OLDEST)}.")
     return Release(minor)

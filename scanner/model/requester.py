@@ -1,7 +1,7 @@
-"""Whom a server would take a named user for.
+"""The user info that a server would give a named user.
 
 Source of truth: the impersonation filter of kube-apiserver 1.36. Every user but the anonymous one is authenticated, and
-a service account of which no groups are named is in those of its namespace.
+a service account without explicit groups is in the groups of its namespace.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ def named(
     uid: str = "",
     extra: tuple[tuple[str, tuple[str, ...]], ...] = (),
 ) -> UserInfo:
-    """The user as requests show it, with the groups that nobody names because a server adds them."""
+    """The user info in a request, with the groups that a server adds."""
     given = groups or tuple(_account_groups(username))
-    known = () if {AUTHENTICATED, UNAUTHENTICATED} & set(given) else (_everybody(username),)
-    return UserInfo(username, uid, (*given, *known), extra)
+    added = () if {AUTHENTICATED, UNAUTHENTICATED} & set(given) else (_group_of_all(username),)
+    return UserInfo(username, uid, (*given, *added), extra)
 
 
-def _everybody(username: str) -> str:
+def _group_of_all(username: str) -> str:
     return UNAUTHENTICATED if username == ANONYMOUS else AUTHENTICATED
 
 

@@ -1,4 +1,4 @@
-"""What a cluster serves and holds: kinds and the objects of them."""
+"""Kinds, and the objects of a cluster."""
 
 from __future__ import annotations
 
@@ -8,10 +8,23 @@ from typing import Final
 
 from scanner.model.json import JsonObject, as_object, as_text, dig, text_map
 
+LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+"""The annotation in which kubectl keeps a copy of an object."""
+
+SERVER_SET_METADATA: Final = (
+    "managedFields",
+    "resourceVersion",
+    "generation",
+    "uid",
+    "creationTimestamp",
+    "selfLink",
+)
+"""The fields of metadata that a server sets on create, whatever a request holds."""
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Kind:
-    """One served kind in one version, as discovery tells it. The core group is the empty string."""
+    """A kind in one version, from discovery. The core group is the empty string."""
 
     group: str
     version: str
@@ -26,12 +39,12 @@ class Kind:
 
     @property
     def resource(self) -> str:
-        """`deployments.apps`, or `pods` for the core group: the API's own name of a resource."""
+        """`deployments.apps`, or `pods` for the core group: the name of the resource in the API."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     @property
     def path(self) -> str:
-        """The URL path under which all objects of this kind are listed."""
+        """The URL path of the list of all objects of this kind."""
         prefix = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
         return f"{prefix}/{self.plural}"
 
@@ -41,9 +54,9 @@ NAMESPACES: Final = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """One object of the cluster. `namespace` is empty for cluster-scoped objects; `uid` for objects from files.
+    """An object. `namespace` is empty for cluster-scoped objects, `uid` for objects from files.
 
-    `withheld` are fields that nobody is to evaluate, and that are in no `body` therefore: the data of a Secret.
+    `withheld` are fields that no policy may read, and that `body` therefore lacks: the data of a Secret.
     """
 
     kind: Kind
@@ -58,11 +71,6 @@ class Resource:
     def labels(self) -> Mapping[str, str]:
         """`metadata.labels`, without entries that are not strings."""
         return text_map(dig(self.body, "metadata", "labels"))
-
-    @property
-    def deleting(self) -> bool:
-        """Whether the object carries a deletionTimestamp."""
-        return dig(self.body, "metadata", "deletionTimestamp") is not None
 
 
 def resource_of(kind: Kind, body: JsonObject) -> Resource:
@@ -80,11 +88,11 @@ def resource_of(kind: Kind, body: JsonObject) -> Resource:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One raw page of a list: the JSON text `{"items": [...]}` as it came, not yet decoded.
+    """A raw page of a list: the JSON text `{"items": [...]}` as received, not decoded.
 
-    Items may lack apiVersion and kind, as list answers do. `number` counts from 1 within the kind, `seconds` is how long
-    the page took to come. `seam` says why this page shows another moment than those before it, and is empty if it does
-    not; objects of earlier pages may then come again.
+    Items may lack apiVersion and kind, as in responses to list requests. `number` counts from 1 within the kind, `seconds` is
+    the duration of the request. `inconsistency` is empty, or the reason why this page shows another moment than the earlier
+    pages; objects of earlier pages may then appear again.
     """
 
     kind: Kind
@@ -97,7 +105,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class UserInfo:
-    """Who asks, in a simulated request. Empty fields are absent in `request.userInfo`, as on a server."""
+    """The user of a request. Empty fields are absent in `request.userInfo`, as on a server."""
 
     username: str = ""
     uid: str = ""

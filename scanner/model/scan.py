@@ -1,4 +1,4 @@
-"""A scan as it is recorded: what was asked, what was seen, what was counted."""
+"""A scan as the store records it: scope, coverage, findings and counts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from scanner.model.resource import UserInfo
 
 
 class ScanState(StrEnum):
-    """`running` only while the scan is being written; a killed one is found and marked `failed`."""
+    """`running` until the scan ends; the next scan marks a killed one `failed`. `partial` is a scan that is incomplete."""
 
     RUNNING = "running"
     COMPLETE = "complete"
@@ -26,9 +26,9 @@ class ScanState(StrEnum):
 
 
 class CoverageState(StrEnum):
-    """How far a kind was listed. `skipped` is the user's own choice and is no incompleteness.
+    """How far a kind was listed. `skipped` is the user's choice, and does not make a scan incomplete.
 
-    `inconsistent` is a list whose pages show different moments: what was there all the time was seen, and once.
+    `inconsistent` is a list whose pages show different moments: it has every object that existed throughout, once.
     """
 
     LISTED = "listed"
@@ -40,9 +40,9 @@ class CoverageState(StrEnum):
 
 
 class OutcomeName(StrEnum):
-    """The names under which outcomes are counted. The two errored ones tell what admission would have done.
+    """The names under which outcomes are counted. The two names for errors differ in the decision of admission.
 
-    `notAuditable` are those skipped because nobody but a server could decide them.
+    `notAuditable` are checks that only a server can decide, during a request.
     """
 
     PASSED = "passed"
@@ -57,7 +57,7 @@ class OutcomeName(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ClusterIdentity:
-    """Which cluster was looked at. `uid` is the kube-system namespace's UID; `server_version` e.g. `v1.36.0`."""
+    """The scanned cluster. `uid` is the UID of the kube-system namespace; `server_version` e.g. `v1.36.0`."""
 
     name: str
     uid: str = ""
@@ -66,15 +66,15 @@ class ClusterIdentity:
 
     @property
     def release(self) -> Release:
-        """Whose rules judge it."""
+        """The release whose rules are applied."""
         return release_of(self.server_version)
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What the user asked to look at; empty tuples mean everything. Left out by choice is not incomplete.
+    """The scope of a scan; empty tuples mean everything. A limited scope does not make a scan incomplete.
 
-    `operation` is the request that is simulated: `create`, `update`, or `auto` for the first of these that a rule names.
+    `operation` is the simulated request: `create`, `update`, or `auto` for the first of these that a rule matches.
     """
 
     namespaces: tuple[str, ...] = ()
@@ -89,9 +89,9 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """The ledger line of one kind. `objects` counts what was listed, `evaluated` what some policy matched.
+    """The coverage of one kind. `objects` counts the listed objects, `evaluated` those that a policy matched.
 
-    `seconds` is the time it took the pages to come, `resource_version` the moment that the first of them shows.
+    `seconds` is the duration of the list requests, `resource_version` that of the first page.
     """
 
     api_version: str
@@ -108,9 +108,9 @@ class Coverage:
 
 @dataclass(frozen=True, slots=True)
 class TallyKey:
-    """Under what outcomes are counted: invocation, check, kind, namespace and outcome.
+    """The key under which outcomes are counted: invocation, check, kind, namespace and outcome.
 
-    `requester` sets those apart that can be different for whoever else makes the request; `language` is the policy's.
+    `requester` marks outcomes that may differ for another user; `language` is the policy's.
     """
 
     policy: str
@@ -127,17 +127,17 @@ class TallyKey:
 
     @property
     def policy_key(self) -> PolicyKey:
-        """Whose outcomes are counted."""
+        """Language and name of the policy."""
         return self.language, self.policy
 
     @property
     def binding_key(self) -> BindingKey:
-        """By which binding."""
+        """Language, policy and name of the binding."""
         return self.language, self.policy, self.binding
 
 
 class HealthKind(StrEnum):
-    """What can be wrong with a policy or binding, apart from the objects it judges."""
+    """The problems that a policy or binding can have, independent of objects."""
 
     UNBOUND = "unbound"
     DANGLING_BINDING = "danglingBinding"
@@ -159,7 +159,7 @@ class HealthKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Health:
-    """One entry of policy health. `binding` is empty when the entry is about the policy itself; `language` is the policy's."""
+    """A problem of a policy, or of a binding if `binding` is not empty; `language` is the policy's."""
 
     kind: HealthKind
     policy: str
@@ -169,13 +169,13 @@ class Health:
 
     @property
     def policy_key(self) -> PolicyKey:
-        """What policy it is about."""
+        """Language and name of the policy."""
         return self.language, self.policy
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class OutOfScope:
-    """Something of the cluster that decides about requests as well, but that a scan does not evaluate."""
+    """An object of the cluster that also decides about requests, but that a scan does not evaluate."""
 
     kind: str
     name: str
@@ -184,7 +184,7 @@ class OutOfScope:
 
 @dataclass(frozen=True, slots=True)
 class PolicyRecord:
-    """A policy as the scan used it, with its bindings, what it matched and what its expressions read."""
+    """A policy as the scan used it, with its bindings, the number of matched objects and its auditability."""
 
     policy: Policy
     bindings: tuple[Binding, ...]
@@ -195,12 +195,12 @@ class PolicyRecord:
 
 @dataclass(frozen=True, slots=True)
 class PageResult:
-    """Everything that came out of one page of objects; committed to the store as a whole or not at all.
+    """The results of one page of objects, which the store commits together.
 
-    `identities` name the objects that were judged, by UID or else by place, and are not stored; `repeated` counts those
-    that had been judged before and were passed over; `strained` has the largest share of its budgets that an evaluation
-    of a policy used, for policies that had to be counted; `bare` counts, by binding, the objects that were
-    matched and not evaluated, because there is no param for them.
+    `identities` name the evaluated objects, by UID or else by place, and are not stored; `repeated` counts objects that
+    were skipped because an earlier page had them. `budget_use` has, by policy, the largest share of the cost budget that an
+    evaluation used, if its cost was counted. `without_param` counts, by binding, the matched objects that were not evaluated
+    because no param exists for them.
     """
 
     api_version: str
@@ -220,7 +220,7 @@ class PageResult:
 
 @dataclass(frozen=True, slots=True)
 class ScanStart:
-    """What is known when a scan begins: `requester` makes the simulated requests; `readings` go by language and name of the policies."""
+    """The facts at the start of a scan. `requester` is the user of the simulated requests."""
 
     id: str
     cluster: ClusterIdentity
@@ -235,7 +235,7 @@ class ScanStart:
 
 @dataclass(frozen=True, slots=True)
 class ScanEnd:
-    """What is known when it ends."""
+    """The facts at the end of a scan."""
 
     finished_at: datetime
     state: ScanState
@@ -249,7 +249,7 @@ class ScanEnd:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """A recorded scan, without its findings. Of the requester, only the name and the groups are kept."""
+    """A stored scan without its findings. Of the requester, the store keeps the name and the groups."""
 
     id: str
     cluster: ClusterIdentity
@@ -266,9 +266,9 @@ class Scan:
 
 @dataclass(frozen=True, slots=True)
 class StoredFinding:
-    """A finding with its history: `id` is the short handle people type; `resolved_at` is None while it is open.
+    """A finding with its history: `id` is the short id for users; `resolved_at` is None while it is open.
 
-    A `preview` comes from a binding that the scan only assumed: it has no history, and no other scan knows of it.
+    A `preview` comes from a binding that `--assume-bound` added: it has no history, and belongs to this scan alone.
     """
 
     id: str
@@ -281,11 +281,11 @@ class StoredFinding:
 
 @dataclass(frozen=True, slots=True)
 class ScanRecord:
-    """Everything a report says about one stored scan. Findings are streamed: there can be many.
+    """All data of a report about one stored scan. Findings are streams, because there can be many.
 
-    `findings` yields what this scan saw, ordered by policy, binding, param, check, kind, namespace, name; `resolved`
-    what it saw fixed; `unchecked` counts findings that are still open but that this scan did not look at; `opinion` is what
-    another engine said, if it was asked.
+    `findings` yields the findings of this scan, ordered by policy, binding, param, check, kind, namespace, name; `resolved`
+    those that it resolved; `unchecked` counts findings that are still open, but that this scan did not check; `opinion` is
+    the second opinion, if any.
     """
 
     scan: Scan

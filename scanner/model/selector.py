@@ -1,4 +1,4 @@
-"""Label selectors: the one piece of matching that bindings, rules and param references all share.
+"""Label selectors, which bindings, rules and param references share.
 
 Source of truth: `metav1.LabelSelectorAsSelector` and `labels.Requirement.Matches` of Kubernetes 1.36.
 """
@@ -16,7 +16,7 @@ _OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One entry of matchExpressions; an entry of matchLabels is `In` with one value."""
+    """An item of matchExpressions; an item of matchLabels is `In` with one value."""
 
     key: str
     operator: str
@@ -31,7 +31,7 @@ class Requirement:
         return (self.key in labels) == (self.operator == "Exists")
 
     def fault(self) -> str:
-        """Why the API cannot use this requirement, or an empty string."""
+        """The API's error about this requirement, or an empty string."""
         if self.operator not in _OPERATORS:
             return f'"{self.operator}" is not a valid label selector operator'
         if self.operator in ("In", "NotIn") and not self.values:
@@ -49,7 +49,7 @@ class Selector:
 
     @property
     def empty(self) -> bool:
-        """Whether this is `{}`."""
+        """Whether this is `{}`, which matches everything."""
         return not self.requirements
 
     def matches(self, labels: Mapping[str, str]) -> bool:
@@ -61,7 +61,7 @@ class Selector:
         return all(requirement.matches(labels) for requirement in self.requirements)
 
     def fault(self) -> str:
-        """Why the API server cannot parse it, or an empty string."""
+        """The API server's error about the selector, or an empty string."""
         return next((fault for requirement in self.requirements if (fault := requirement.fault())), "")
 
     def reject_unparsable(self) -> None:

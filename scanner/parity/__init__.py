@@ -1,11 +1,11 @@
-"""Does the server say what Assay says? Verdicts replayed as dry-run writes, and the two answers compared.
+"""Replays Assay's verdicts as dry-run writes, and compares them with the API server's own.
 
-One file for each step: `copies` makes what is written, `verdicts` what the server should then say, `answers` reads what
-it says, `compare` lays one beside the other, and `replay` does it for a sample of a cluster's objects.
+One file for each step: `copies` makes the objects to write, `verdicts` the expected response, `answers` reads the response,
+`compare` compares the two, and `replay` does this for a sample of a cluster's objects.
 """
 
-from scanner.parity.answers import Said
+from scanner.parity.answers import Response
 from scanner.parity.compare import Difference
 from scanner.parity.replay import Parity, Writer, verify
 
-__all__ = ["Difference", "Parity", "Said", "Writer", "verify"]
+__all__ = ["Difference", "Parity", "Response", "Writer", "verify"]

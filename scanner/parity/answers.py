@@ -1,8 +1,8 @@
-"""What an API server says to a dry-run write: warnings, a refusal, or something that is not about policies at all.
+"""Reads the response to a dry-run write: warnings, a denial, or an error that does not concern policies.
 
 Source of truth: `dispatcher.Dispatch` of the plug-in for the texts, the warning recorder of apiserver for what it cuts:
 once the warnings of a request pass 4,096 characters it cuts each to 256, and drops those beyond the total. A warning
-that holds a control character never becomes a header.
+with a control character never becomes a header.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from scanner.model.policy import Operation
 
 MOST: Final = 4096
 CUT: Final = 256
-GONE: Final = "the object changed or went while it was replayed"
+GONE: Final = "the object was changed or deleted during the replay"
 _WARNING: Final = "Validation failed for ValidatingAdmissionPolicy '{}' with binding '{}': {}"
 _WARNED: Final = re.compile(r"Validation failed for ValidatingAdmissionPolicy '([^']*)'(?: with binding '([^']*)')?")
-_REFUSED: Final = re.compile(
+_DENIED: Final = re.compile(
     r"ValidatingAdmissionPolicy '(?P<policy>[^']*)'(?: with binding '(?P<binding>[^']*)')? denied request: (?P<text>.*)",
     re.DOTALL,
 )
@@ -33,10 +33,10 @@ _ADMITTED: Final = frozenset({200, 201})
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """An answer as it came: HTTP status, the Status object's reason and message, warnings in their order.
+class Response:
+    """A response: HTTP status, the Status object's reason and message, warnings in their order.
 
-    `body` is the object that the server would have stored, where it admitted the write.
+    `body` is the object that the server would have stored if it admitted the write.
     """
 
     status: int
@@ -47,8 +47,8 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
-    """The one reason that a refusal names. `binding` is empty when the policy itself is at fault."""
+class Denial:
+    """The reason in a denial. `binding` is empty if the policy itself is the reason."""
 
     policy: str
     binding: str
@@ -57,9 +57,9 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Aside:
-    """The server answered, but not about policies: why nothing can be compared.
+    """A response that does not concern policies, with the reason why verdicts cannot be compared.
 
-    `permission` is empty, or the right that is missing; `stale` tells that the object was not the same any more.
+    `permission` is empty, or the missing permission; `stale` is true if the object was changed or deleted meanwhile.
     """
 
     why: str
@@ -68,14 +68,14 @@ class Aside:
 
 
 def warning_of(policy: str, binding: str, text: str) -> str:
-    """The warning about a failure, before anything is cut."""
+    """The warning about a failure, before the server cuts it."""
     return _WARNING.format(policy, binding, text)
 
 
 def speaker_of(warning: str) -> tuple[str, str] | None:
-    """The policy and the binding that a warning comes from, or None when it is about something else."""
-    found = _WARNED.match(warning)
-    return (found[1], found[2] or "") if found else None
+    """The policy and the binding of a warning, or None for a warning of another origin."""
+    match = _WARNED.match(warning)
+    return (match[1], match[2] or "") if match else None
 
 
 def unsendable(warning: str) -> bool:
@@ -83,26 +83,26 @@ def unsendable(warning: str) -> bool:
     return any(unicodedata.category(character) == "Cc" for character in warning)
 
 
-def refusal_of(said: Said) -> Refusal | None:
-    """What a policy refuses, or None when no policy did."""
-    found = _REFUSED.search(said.message) if said.status not in _ADMITTED else None
-    return Refusal(found["policy"], found["binding"] or "", found["text"]) if found else None
+def denial_of(response: Response) -> Denial | None:
+    """The denial by a policy, or None."""
+    match = _DENIED.search(response.message) if response.status not in _ADMITTED else None
+    return Denial(match["policy"], match["binding"] or "", match["text"]) if match else None
 
 
-def aside_of(said: Said, operation: Operation, resource: str) -> Aside | None:
-    """Why an answer tells nothing about policies, or None when it does.
+def aside_of(response: Response, operation: Operation, resource: str) -> Aside | None:
+    """The reason why a response does not concern policies, or None if it does.
 
-    That an object exists already is found out after admission, so it means that admission had nothing against it.
+    The server detects an existing object after admission, so AlreadyExists means that admission admitted the object.
     """
-    exists = operation == "CREATE" and (said.status, said.reason) == (_CONFLICT, "AlreadyExists")
-    if said.status in _ADMITTED or exists or refusal_of(said):
+    exists = operation == "CREATE" and (response.status, response.reason) == (_CONFLICT, "AlreadyExists")
+    if response.status in _ADMITTED or exists or denial_of(response):
         return None
-    if said.status == _FORBIDDEN and _MAY_NOT.search(said.message):
+    if response.status == _FORBIDDEN and _MAY_NOT.search(response.message):
         right = f"{operation.lower()} on {resource}"
-        return Aside(f"the right to {right} is missing", permission=right)
-    if said.status in (_CONFLICT, _NOT_FOUND):
+        return Aside(f"permission to {right} is missing", permission=right)
+    if response.status in (_CONFLICT, _NOT_FOUND):
         return Aside(GONE, stale=True)
-    if said.status == _NOT_ALLOWED:
-        return Aside(f"the server takes no {operation} of {resource}")
-    why = f"{said.status} {said.reason}".strip()
-    return Aside(f"the server refuses the {operation} of {resource} for a reason of its own ({why})")
+    if response.status == _NOT_ALLOWED:
+        return Aside(f"the server does not support {operation} of {resource}")
+    why = f"{response.status} {response.reason}".strip()
+    return Aside(f"the server rejects the {operation} of {resource} for another reason ({why})")

@@ -1,7 +1,7 @@
-"""What Assay expects of a write beside what the server said to it.
+"""Compares the expected response to a write with the server's response.
 
 A server names the policy and the binding of a failure, not the check or the param: failures are compared as the set of
-texts of each policy and binding. Warnings come with refusals too; a refusal names one reason of possibly many.
+messages of each policy and binding. A denial can have warnings too; it names one of possibly many reasons.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from scanner.parity.answers import CUT, MOST, Refusal, Said, refusal_of, speaker_of, unsendable, warning_of
+from scanner.parity.answers import CUT, MOST, Denial, Response, denial_of, speaker_of, unsendable, warning_of
 from scanner.parity.verdicts import Verdict
 
-OTHER_REFUSAL: Final = "another verdict refused the request, and a refusal names one reason"
-DROPPED: Final = "the warnings of the request pass 4,096 characters: the server cuts them and drops some"
-UNSENDABLE: Final = "the message holds a control character, and no header can hold that"
+OTHER_DENIAL: Final = "another verdict denied the request, and a denial names one reason"
+DROPPED: Final = "the warnings of the request exceed 4,096 characters, so the server cuts and drops some"
+UNSENDABLE: Final = "the message has a control character, which no header can carry"
 SILENCE: Final = "(nothing)"
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One thing that only one of the two says. Neither text holds a secret."""
+    """A result that only Assay or only the server has. Both texts are redacted."""
 
     policy: str
     binding: str
@@ -32,42 +32,42 @@ class Difference:
 
 @dataclass(slots=True)
 class Comparison:
-    """How the verdicts on one write compare; `unseen` counts, by reason, those that no client can notice."""
+    """The comparison of the verdicts on one write; `unseen` counts, by reason, those that no client can observe."""
 
     agreed: int = 0
     differences: list[Difference] = field(default_factory=list)
     unseen: Counter[str] = field(default_factory=Counter)
 
     def add(self, other: Comparison) -> None:
-        """Count another write's verdicts too."""
+        """Add the counts of another comparison."""
         self.agreed += other.agreed
         self.differences.extend(other.differences)
         self.unseen.update(other.unseen)
 
 
-def compared(verdicts: Sequence[Verdict], said: Said) -> Comparison:
-    """Compare every verdict on a write with the answer to it, which is about policies (see `aside_of`)."""
+def compared(verdicts: Sequence[Verdict], response: Response) -> Comparison:
+    """Compare every verdict on a write with the response, which must concern policies (see `aside_of`)."""
     comparison = Comparison()
-    heard = _Heard(verdicts, said)
+    observed = _Observed(verdicts, response)
     noticed: list[Verdict] = []
     for verdict in verdicts:
         if verdict.unseen:
             comparison.unseen[verdict.unseen] += 1
         elif verdict.text:
-            _failure(verdict, heard, comparison)
+            _failure(verdict, observed, comparison)
         else:
             noticed.append(verdict)
-    _silence(noticed, heard, comparison)
-    _surplus(verdicts, heard, comparison)
+    _silence(noticed, observed, comparison)
+    _surplus(verdicts, observed, comparison)
     return comparison
 
 
-class _Heard:
-    """The answer to one write, taken apart."""
+class _Observed:
+    """The warnings and the denial in a response."""
 
-    def __init__(self, verdicts: Iterable[Verdict], said: Said) -> None:
-        self.refusal: Refusal | None = refusal_of(said)
-        self.warnings = set(said.warnings)
+    def __init__(self, verdicts: Iterable[Verdict], response: Response) -> None:
+        self.denial: Denial | None = denial_of(response)
+        self.warnings = set(response.warnings)
         wanted = {_warning(verdict) for verdict in verdicts if verdict.warns and verdict.text}
         self.cut = sum(map(len, wanted | self._others(wanted))) > MOST
         self.explained = {form for warning in wanted for form in self._forms(warning)}
@@ -80,7 +80,7 @@ class _Heard:
         return {warning, warning[:CUT]} if self.cut else {warning}
 
     def warned(self, verdict: Verdict) -> bool:
-        """Whether the failure is among the warnings, whole or cut."""
+        """Whether the failure is among the warnings, complete or cut."""
         return bool(self._forms(_warning(verdict)) & self.warnings)
 
 
@@ -88,42 +88,42 @@ def _warning(verdict: Verdict) -> str:
     return warning_of(*verdict.speaker, verdict.text)
 
 
-def _failure(verdict: Verdict, heard: _Heard, comparison: Comparison) -> None:
-    refusal = heard.refusal
-    if verdict.warns and heard.warned(verdict):
+def _failure(verdict: Verdict, observed: _Observed, comparison: Comparison) -> None:
+    denial = observed.denial
+    if verdict.warns and observed.warned(verdict):
         comparison.agreed += 1
     elif verdict.warns and unsendable(_warning(verdict)):
         comparison.unseen[UNSENDABLE] += 1
-    elif verdict.warns and heard.cut:
+    elif verdict.warns and observed.cut:
         comparison.unseen[DROPPED] += 1
-    elif verdict.denies and refusal and (refusal.policy, refusal.binding) == verdict.speaker:
-        _refused(verdict, refusal, comparison)
-    elif verdict.denies and refusal:
-        comparison.unseen[OTHER_REFUSAL] += 1
+    elif verdict.denies and denial and (denial.policy, denial.binding) == verdict.speaker:
+        _refused(verdict, denial, comparison)
+    elif verdict.denies and denial:
+        comparison.unseen[OTHER_DENIAL] += 1
     else:
         comparison.differences.append(Difference(*verdict.speaker, verdict.shown, SILENCE))
 
 
-def _refused(verdict: Verdict, refusal: Refusal, comparison: Comparison) -> None:
-    """One of several failures of a policy and binding may be the one that the refusal names."""
-    if refusal.text == verdict.text:
+def _refused(verdict: Verdict, denial: Denial, comparison: Comparison) -> None:
+    """The denial names one of several failures of a policy and binding."""
+    if denial.text == verdict.text:
         comparison.agreed += 1
     else:
-        comparison.unseen[OTHER_REFUSAL] += 1
+        comparison.unseen[OTHER_DENIAL] += 1
 
 
-def _silence(verdicts: Iterable[Verdict], heard: _Heard, comparison: Comparison) -> None:
-    """A pass is seen where the failure would have been: among the warnings, or as a refusal that did not come."""
+def _silence(verdicts: Iterable[Verdict], observed: _Observed, comparison: Comparison) -> None:
+    """A pass is observed as a missing warning, or as a missing denial."""
     for verdict in verdicts:
-        if verdict.denies and not verdict.warns and heard.refusal:
-            comparison.unseen[OTHER_REFUSAL] += 1
+        if verdict.denies and not verdict.warns and observed.denial:
+            comparison.unseen[OTHER_DENIAL] += 1
         else:
             comparison.agreed += 1
 
 
-def _surplus(verdicts: Sequence[Verdict], heard: _Heard, comparison: Comparison) -> None:
-    """What the server says and Assay does not; each such failure takes the place of a verdict that passed."""
-    for speaker, text in _unexplained(verdicts, heard):
+def _surplus(verdicts: Sequence[Verdict], observed: _Observed, comparison: Comparison) -> None:
+    """Failures of the server that Assay does not expect; each replaces a verdict that passed."""
+    for speaker, text in _unexplained(verdicts, observed):
         if any(verdict.unseen and verdict.speaker == speaker for verdict in verdicts):
             continue
         comparison.differences.append(Difference(*speaker, SILENCE, text))
@@ -131,11 +131,11 @@ def _surplus(verdicts: Sequence[Verdict], heard: _Heard, comparison: Comparison)
         comparison.agreed -= passed and comparison.agreed > 0
 
 
-def _unexplained(verdicts: Sequence[Verdict], heard: _Heard) -> Iterator[tuple[tuple[str, str], str]]:
-    for warning in sorted(heard.warnings - heard.explained):
+def _unexplained(verdicts: Sequence[Verdict], observed: _Observed) -> Iterator[tuple[tuple[str, str], str]]:
+    for warning in sorted(observed.warnings - observed.explained):
         speaker = speaker_of(warning)
         if speaker:
             yield speaker, warning
-    refusal = heard.refusal
-    if refusal and not any(verdict.denies and verdict.text == refusal.text for verdict in verdicts):
-        yield (refusal.policy, refusal.binding), refusal.text
+    denial = observed.denial
+    if denial and not any(verdict.denies and verdict.text == denial.text for verdict in verdicts):
+        yield (denial.policy, denial.binding), denial.text

@@ -1,7 +1,7 @@
-"""The copy of a stored object that a dry-run CREATE sends, and what of the object the server makes anew.
+"""The copy of a stored object for a dry-run CREATE, and the fields that the server sets in it.
 
-Source of truth: `rest.FillObjectMetaSystemFields` and the create strategies of the built-in kinds. A check that reads what
-the server makes anew was judged on other values than those admission sees, so that the two cannot be compared.
+Source of truth: `rest.FillObjectMetaSystemFields` and the create strategies of the built-in kinds. A check that
+reads such a field was evaluated with other values than admission has, so the two verdicts cannot be compared.
 """
 
 from __future__ import annotations
@@ -10,22 +10,17 @@ from collections.abc import Iterable
 from typing import Final
 
 from scanner.model.json import Json, JsonObject, as_object
-from scanner.model.resource import Kind
+from scanner.model.resource import SERVER_SET_METADATA, Kind
 
 Path = tuple[str, ...]
 
 _MANAGED: Final = ("metadata", "managedFields")
 _DROPPED: Final = (
-    "uid",
-    "resourceVersion",
-    "creationTimestamp",
-    "generation",
-    "selfLink",
-    "managedFields",
+    *SERVER_SET_METADATA,
     "deletionTimestamp",
     "deletionGracePeriodSeconds",
 )
-# What a second object cannot have, because the server gives it to one object alone.
+# Fields that a second object cannot have, because the server allocates a value to one object alone.
 _ALLOCATED: Final[dict[tuple[str, str], tuple[Path, ...]]] = {
     ("", "Service"): (
         ("spec", "clusterIP"),
@@ -39,7 +34,7 @@ _ALLOCATED: Final[dict[tuple[str, str], tuple[Path, ...]]] = {
         ("spec", "template", "metadata", "labels", "batch.kubernetes.io/controller-uid"),
     ),
 }
-# What the server fills in with whoever asks.
+# Fields that the server sets from the user of the request.
 _SIGNED: Final[dict[tuple[str, str], tuple[Path, ...]]] = {
     ("certificates.k8s.io", "CertificateSigningRequest"): tuple(
         ("spec", name) for name in ("username", "uid", "groups", "extra")
@@ -47,8 +42,8 @@ _SIGNED: Final[dict[tuple[str, str], tuple[Path, ...]]] = {
 }
 
 
-def made_anew(kind: Kind, body: JsonObject) -> tuple[Path, ...]:
-    """The paths of an object whose values a CREATE does not take from what is sent."""
+def set_on_create(kind: Kind, body: JsonObject) -> tuple[Path, ...]:
+    """The paths of an object whose values the server sets on CREATE."""
     family = (kind.group, kind.kind)
     metadata = tuple(("metadata", name) for name in _DROPPED)
     allocated = (path for path in _ALLOCATED.get(family, ()) if _without(body, path) != body)
@@ -56,7 +51,7 @@ def made_anew(kind: Kind, body: JsonObject) -> tuple[Path, ...]:
 
 
 def copy_of(kind: Kind, body: JsonObject) -> JsonObject:
-    """The object without what the server would not take in a second one."""
+    """The object without fields that the server rejects or ignores in a second object."""
     paths = (*(("metadata", name) for name in _DROPPED), *_ALLOCATED.get((kind.group, kind.kind), ()))
     copied: Json = body
     for path in paths:
@@ -65,13 +60,13 @@ def copy_of(kind: Kind, body: JsonObject) -> JsonObject:
 
 
 def reads_any(reads: Iterable[Path], paths: Iterable[Path]) -> bool:
-    """Whether an expression with these access paths sees one of these paths of the object."""
+    """Whether an expression with these access paths reads one of these paths of the object."""
     of_the_object = [path[1:] for path in reads if path[0] in ("object", "oldObject")]
-    return any(_meet(read, path) for read in of_the_object for path in paths)
+    return any(_overlap(read, path) for read in of_the_object for path in paths)
 
 
 def changed_paths(before: Json, after: Json, at: Path = ()) -> tuple[Path, ...]:
-    """Where two versions of an object differ, the outermost paths that only maps lead to; managedFields aside."""
+    """The outermost paths, through maps only, at which two versions of an object differ, without managedFields."""
     if at == _MANAGED or before == after:
         return ()
     if not isinstance(before, dict) or not isinstance(after, dict):
@@ -80,12 +75,12 @@ def changed_paths(before: Json, after: Json, at: Path = ()) -> tuple[Path, ...]:
     return tuple(path for key in keys for path in changed_paths(before.get(key), after.get(key), (*at, key)))
 
 
-def _meet(one: Path, other: Path) -> bool:
-    return all(left == right for left, right in zip(one, other, strict=False))
+def _overlap(read: Path, path: Path) -> bool:
+    return all(left == right for left, right in zip(read, path, strict=False))
 
 
 def _without(value: Json, path: Path) -> Json:
-    """The value without what is at a path; lists on the way are gone through."""
+    """The value without the field at a path, in every item of a list on the way."""
     if isinstance(value, list):
         return [_without(item, path) for item in value]
     if not isinstance(value, dict) or path[0] not in value:

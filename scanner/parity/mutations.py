@@ -1,7 +1,7 @@
-"""Whether a dry-run update makes of an object what its mutating policies are expected to make of it.
+"""Compares the result of a dry-run update with the expected result of the mutating policies.
 
-The server answers with the object as all of them leave it, and with the defaults of whatever is new in it: what the
-prediction has must be there, and what is there beyond it must lie inside something that the mutations added.
+The server returns the object after all mutations, with defaults for new parts: it must have every field of the prediction,
+and additional fields only inside parts that the mutations added.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from scanner.model.resource import Resource
 from scanner.mutate.difference import difference
 from scanner.mutate.operations import same
 from scanner.mutate.values import CONNECTION_ENDS
-from scanner.parity.answers import Said, aside_of, refusal_of
-from scanner.parity.compare import OTHER_REFUSAL, SILENCE, Comparison, Difference
+from scanner.parity.answers import Response, aside_of, denial_of
+from scanner.parity.compare import OTHER_DENIAL, SILENCE, Comparison, Difference
 from scanner.policies.mutating.together import Answer, answers
 
-ORDER: Final = "mutating policies fight over the object, and a server runs them in an order of its own"
+ORDER: Final = "the result depends on the order of mutating policies, which an API server does not define"
 _BOOKKEEPING: Final = ("managedFields", "resourceVersion", "generation")
 _COUNTER: Final = "deprecated.daemonset.template.generation"
 _ADMITTED: Final = 200
@@ -33,9 +33,9 @@ _MOST_SHOWN: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What mutating policies should do to an object in one update: the answers in all orders that were tried.
+    """The expected result of mutating policies in one update: the results in all orders that were tried.
 
-    `secretive` tells that some of them may make something of a secret: then nothing of the object is shown.
+    `secretive` is true if a policy may write data of a secret: then messages show nothing of the object.
     """
 
     policies: str
@@ -50,27 +50,27 @@ class Expected:
 
     @property
     def refusals(self) -> tuple[str, ...]:
-        """The texts with which a server may refuse the request, in some order."""
+        """The messages with which a server may deny the request, in some order."""
         return tuple(dict.fromkeys(answer.refused for answer in self.answers if answer.refused))
 
     @property
     def is_refused(self) -> bool:
-        """Whether a server refuses it in every order."""
+        """Whether a server denies the request in every order."""
         return all(answer.refused for answer in self.answers)
 
     @property
     def ends_connection(self) -> bool:
-        """Whether the server may end the connection instead of an answer."""
+        """Whether the server may end the connection without a response."""
         return any(text.startswith(CONNECTION_ENDS) for text in self.refusals)
 
     @property
     def order_matters(self) -> bool:
-        """Whether another order ends elsewhere."""
+        """Whether another order has another result."""
         return not all(answer.is_like(self.answers[0]) for answer in self.answers)
 
 
 def expected(invocations: Iterable[tuple[BoundPolicy, InvocationResult]]) -> Expected | None:
-    """What an update should come to; None when no mutating policy acts on the object. Raises SchemaUnknown."""
+    """The expected result of an update; None if no mutating policy matches the object. Raises SchemaUnknown."""
     acting = [
         (bound, invocation_result)
         for bound, invocation_result in invocations
@@ -83,75 +83,77 @@ def expected(invocations: Iterable[tuple[BoundPolicy, InvocationResult]]) -> Exp
     return Expected(names, acting[0][1].resource, answers(acting), secretive)
 
 
-def compared_update(it: Expected, said: Said) -> Comparison:
-    """Compare with the answer to a dry-run update of the object as it is."""
+def compared_update(expectation: Expected, response: Response) -> Comparison:
+    """Compare the expected result with the response to a no-op dry-run update."""
     comparison = Comparison()
-    if said.status != _ADMITTED:
-        _refused(it, said, comparison)
-    elif it.is_refused:
-        comparison.differences.append(Difference(it.policies, "", _said(it, *it.refusals), SILENCE))
-    elif it.order_matters:
-        # Should the server have taken the order of their names, too, that was chance.
+    if response.status != _ADMITTED:
+        _refused(expectation, response, comparison)
+    elif expectation.is_refused:
+        comparison.differences.append(
+            Difference(expectation.policies, "", _said(expectation, *expectation.refusals), SILENCE)
+        )
+    elif expectation.order_matters:
+        # Agreement would be chance: the server may have used any order.
         comparison.unseen[ORDER] += 1
-    elif _agrees(_plain(it.after), _plain(said.body), _plain(it.stored.body)):
+    elif _agrees(_plain(expectation.after), _plain(response.body), _plain(expectation.stored.body)):
         comparison.agreed += 1
     else:
-        shown = (_diff(it, document) for document in (it.after, said.body))
-        comparison.differences.append(Difference(it.policies, "", *shown))
+        shown = (_diff(expectation, document) for document in (expectation.after, response.body))
+        comparison.differences.append(Difference(expectation.policies, "", *shown))
     return comparison
 
 
-def _refused(it: Expected, said: Said, comparison: Comparison) -> None:
-    if said.message in it.refusals:
+def _refused(expectation: Expected, response: Response, comparison: Comparison) -> None:
+    if response.message in expectation.refusals:
         comparison.agreed += 1
-    elif refusal_of(said):
-        comparison.unseen[OTHER_REFUSAL] += 1
-    elif it.refusals or said.message.startswith("policy '") or _is_of_a_mutation(said):
-        ours = _said(it, *it.refusals) or _diff(it, it.after)
-        comparison.differences.append(Difference(it.policies, "", ours, _said(it, said.message)))
-    elif aside := aside_of(said, "UPDATE", it.stored.kind.resource):
+    elif denial_of(response):
+        comparison.unseen[OTHER_DENIAL] += 1
+    elif expectation.refusals or response.message.startswith("policy '") or _is_of_a_mutation(response):
+        ours = _said(expectation, *expectation.refusals) or _diff(expectation, expectation.after)
+        comparison.differences.append(Difference(expectation.policies, "", ours, _said(expectation, response.message)))
+    elif aside := aside_of(response, "UPDATE", expectation.stored.kind.resource):
         comparison.unseen[aside.why] += 1
 
 
-def _is_of_a_mutation(said: Said) -> bool:
-    """Whether an internal error comes from what a mutation made of the object, and not from a webhook."""
-    return said.status == _INTERNAL_ERROR and _WEBHOOK not in said.message
+def _is_of_a_mutation(response: Response) -> bool:
+    """Whether an internal error comes from the result of a mutation, and not from a webhook."""
+    return response.status == _INTERNAL_ERROR and _WEBHOOK not in response.message
 
 
-def _said(it: Expected, *texts: str) -> str:
-    """What refuses the object, without secrets."""
-    said = redact.text("; ".join(texts), it.stored)
-    return redact.WITHHELD_ANY if said and it.secretive and said != redact.WITHHELD else said
+def _said(expectation: Expected, *texts: str) -> str:
+    """The messages of a denial, redacted."""
+    response = redact.text("; ".join(texts), expectation.stored)
+    return redact.WITHHELD_ANY if response and expectation.secretive and response != redact.WITHHELD else response
 
 
-def _diff(it: Expected, document: JsonObject) -> str:
-    """What became of an object, as a diff without secrets."""
-    if is_secret(it.stored):
+def _diff(expectation: Expected, document: JsonObject) -> str:
+    """The changes of an object as a redacted diff."""
+    if is_secret(expectation.stored):
         return redact.WITHHELD
-    if it.secretive:
+    if expectation.secretive:
         return redact.WITHHELD_ANY
-    changes = difference(_plain(it.stored.body), _plain(document))  # type: ignore[arg-type]
-    lines = [redact.masked(str(change), it.stored) for change in changes[:_MOST_SHOWN]]
+    changes = difference(_plain(expectation.stored.body), _plain(document))  # type: ignore[arg-type]
+    lines = [redact.masked(str(change), expectation.stored) for change in changes[:_MOST_SHOWN]]
     return "; ".join(lines) or SILENCE
 
 
 def _plain(document: JsonObject) -> JsonObject:
-    """An object without what a server counts and notes by itself."""
-    metadata = {key: it for key, it in as_object(document.get("metadata")).items() if key not in _BOOKKEEPING}
-    notes = as_object(metadata.get("annotations"))
-    if _COUNTER in notes:
-        metadata["annotations"] = {key: it for key, it in notes.items() if key != _COUNTER}
+    """An object without the metadata that a server updates by itself."""
+    metadata = {key: value for key, value in as_object(document.get("metadata")).items() if key not in _BOOKKEEPING}
+    annotations = as_object(metadata.get("annotations"))
+    if _COUNTER in annotations:
+        metadata["annotations"] = {key: value for key, value in annotations.items() if key != _COUNTER}
     return {**document, "metadata": metadata}
 
 
 def _agrees(ours: Json, theirs: Json, before: Json) -> bool:
     if isinstance(ours, dict) and isinstance(theirs, dict):
-        known = before if isinstance(before, dict) else None
-        if known is not None and theirs.keys() - ours.keys():
+        former = before if isinstance(before, dict) else None
+        if former is not None and theirs.keys() - ours.keys():
             return False
         return all(
-            name in theirs and _agrees(one, theirs[name], known.get(name) if known else None)
-            for name, one in ours.items()
+            name in theirs and _agrees(value, theirs[name], former.get(name) if former else None)
+            for name, value in ours.items()
         )
     if isinstance(ours, list) and isinstance(theirs, list):
         partners = _partners(ours, before if isinstance(before, list) else [])
@@ -160,9 +162,11 @@ def _agrees(ours: Json, theirs: Json, before: Json) -> bool:
 
 
 def _partners(elements: list[Json], before: list[Json]) -> list[Json]:
-    """For each element what it was before, by name or by content; None for a new one."""
-    named = {str(one["name"]): one for one in before if isinstance(one, dict) and "name" in one}
+    """The former value of each element, by name or by content; None for a new element."""
+    named = {str(item["name"]): item for item in before if isinstance(item, dict) and "name" in item}
     return [
-        named.get(str(one.get("name"))) if isinstance(one, dict) else next((it for it in before if same(it, one)), None)
-        for one in elements
+        named.get(str(element.get("name")))
+        if isinstance(element, dict)
+        else next((item for item in before if same(item, element)), None)
+        for element in elements
     ]

@@ -1,7 +1,7 @@
-"""A sample of a cluster's objects, written again as dry runs, and what came of it.
+"""Replays a sample of a cluster's objects as dry-run writes.
 
-Nothing is changed: a `Writer` sends nothing but dry runs. Objects are read once more right before they are written, and
-a difference is looked at twice, so that what changes meanwhile does not pass for one.
+Nothing is changed: a `Writer` sends dry runs only. Each object is read again right before it is written, and a difference is
+checked twice, so that a change of the object in the meantime is not reported as a difference.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from scanner.model.outcome import Gap, GapKind
 from scanner.model.policy import Operation
 from scanner.model.resource import Kind, Resource, resource_of
 from scanner.model.scan import ClusterIdentity
-from scanner.parity.answers import GONE, Aside, Said, aside_of
+from scanner.parity.answers import GONE, Aside, Response, aside_of
 from scanner.parity.compare import SILENCE, Comparison, Difference, compared
 from scanner.parity.copies import changed_paths, copy_of, reads_any
 from scanner.parity.mutations import Expected, compared_update, expected
@@ -34,26 +34,26 @@ from scanner.scan.prepare import PreparedScan
 
 _MUTATED: Final = "admission changes what the policy reads before policies see it"
 _BLIND: Final = "Assay could not evaluate the policy"
-_FOREIGN: Final = "another server behind the API server serves {}, or may, and it may not know dry runs"
+_FOREIGN: Final = "{}: an aggregated API server serves it, or may, and it may ignore dryRun"
 
 
 class Writer(Protocol):
-    """The part of a cluster that takes writes which change nothing."""
+    """The part of a cluster that sends dry-run writes."""
 
     def foreign(self, kind: Kind) -> bool:
-        """Whether a server behind the API server has these objects, or may have: it may not know dry runs."""
+        """Whether an aggregated API server serves these objects, or may: it may ignore dryRun."""
         ...
 
     def read(self, kind: Kind, namespace: str, name: str) -> JsonObject | None:
-        """One object as it is now, or None when it is gone. Raises ListFailed when it cannot be read."""
+        """One object as it is now, or None if it was deleted. Raises ListFailed when it cannot be read."""
         ...
 
-    def create(self, kind: Kind, body: JsonObject) -> Said:
-        """The answer to a dry-run create. Raises ListFailed when there is none."""
+    def create(self, kind: Kind, body: JsonObject) -> Response:
+        """The response to a dry-run create. Raises ListFailed without one."""
         ...
 
-    def update(self, kind: Kind, body: JsonObject) -> Said:
-        """The answer to a dry-run update. Raises ListFailed when there is none."""
+    def update(self, kind: Kind, body: JsonObject) -> Response:
+        """The response to a dry-run update. Raises ListFailed without one."""
         ...
 
 
@@ -71,10 +71,10 @@ class Replayed:
 
 @dataclass(slots=True)
 class Parity:
-    """What a replay came to.
+    """The result of a replay.
 
-    `objects` were written in `writes` dry runs; `missing` are rights that were refused, `left_out` tells which kinds were
-    not written on purpose, and why.
+    `objects` were written in `writes` dry runs; `missing` counts missing permissions, `left_out` has the kinds that were not
+    written on purpose, with the reason.
     """
 
     cluster: ClusterIdentity
@@ -90,13 +90,13 @@ class Parity:
 
     @property
     def complete(self) -> bool:
-        """Whether nothing that was to be compared was left out for want of an answer or a right."""
+        """Whether no comparison failed for a missing response or permission."""
         return not self.gaps and not self.missing
 
 
 @dataclass(frozen=True, slots=True)
 class _Subject:
-    """One object that is written, in the kind that the request names."""
+    """An object to write, in the kind of the request."""
 
     kind: Kind
     namespace: str
@@ -109,7 +109,7 @@ Progress = Callable[[Parity], None]
 def verify(
     prepared: PreparedScan, writer: Writer, *, sample: int, seed: int, progress: Progress = lambda _: None
 ) -> Parity:
-    """Replay the verdicts about `sample` objects, chosen evenly among the kinds that policies match.
+    """Replay the verdicts on `sample` objects, chosen evenly among the kinds that policies match.
 
     Raises ClusterError. The same `seed` chooses the same objects of the same cluster.
     """
@@ -125,7 +125,7 @@ def verify(
 def _sampled(
     prepared: PreparedScan, writer: Writer, parity: Parity, sample: int, chance: random.Random
 ) -> Iterator[_Subject]:
-    """As many objects as wanted, in turn from each kind; objects of one kind are equally likely."""
+    """The objects of the sample, in turn from each kind; objects of one kind are equally likely."""
     kinds = dict.fromkeys(original for plan in prepared.plans for _, original in plan.policies)
     for kind in filter(writer.foreign, kinds):
         parity.left_out.append(_FOREIGN.format(kind.resource))
@@ -156,7 +156,7 @@ def _reservoir(prepared: PreparedScan, kind: Kind, parity: Parity, size: int, ch
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """What one write showed: a comparison, or (`aside`) why nothing could be compared."""
+    """The result of one write: a comparison, or (`aside`) the reason why there is none."""
 
     verdicts: tuple[Verdict, ...] = ()
     comparison: Comparison = field(default_factory=Comparison)
@@ -164,26 +164,26 @@ class _Attempt:
 
     @property
     def doubtful(self) -> bool:
-        """Whether a second look could show something else."""
+        """Whether a second attempt could have another result."""
         return bool(self.comparison.differences) or (self.aside is not None and self.aside.stale)
 
 
 class _Replay:
-    """Writes one object after another, and adds up."""
+    """Writes the objects, and counts the results."""
 
     def __init__(self, prepared: PreparedScan, writer: Writer, parity: Parity) -> None:
-        self._world = prepared.world
+        self._context = prepared.world
         self._writer = writer
         self._parity = parity
         self._seen = frozenset(plan.kind for plan in prepared.plans)
-        found = {bound.policy.key: bound for plan in prepared.plans for bound, _ in plan.policies}
-        self._bounds = tuple(bound for bound in found.values() if bound.policy.language == LANGUAGE)
+        bounds = {bound.policy.key: bound for plan in prepared.plans for bound, _ in plan.policies}
+        self._bounds = tuple(bound for bound in bounds.values() if bound.policy.language == LANGUAGE)
         self._compiled = {bound.policy.name: bound.compiled for bound in self._bounds}
         self._mutators = tuple(found[key] for key in sorted(found) if found[key].policy.language == mutating.LANGUAGE)
 
     def object(self, subject: _Subject) -> None:
-        """Replay every verdict about one object."""
-        operations = [it for it in self._world.operations if self._reached(subject.kind, it)]
+        """Replay every verdict on an object."""
+        operations = [operation for operation in self._context.operations if self._reached(subject.kind, operation)]
         try:
             views = self._views(subject) if operations else {}
             for operation in operations:
@@ -198,8 +198,8 @@ class _Replay:
             self._parity.gaps.extend([gap] if gap not in self._parity.gaps else [])
 
     def _mutations(self, subject: _Subject) -> None:
-        """Replay what mutating policies make of an object: an update of it as it is shows all of them at once."""
-        if "UPDATE" not in self._world.operations:
+        """Send one no-op dry-run UPDATE; its response shows the result of all mutating policies."""
+        if "UPDATE" not in self._context.operations:
             return
         for last in (False, True):
             resource = self._view(subject, subject.kind) if self._mutators else None
@@ -221,12 +221,12 @@ class _Replay:
             raise
 
     def _expected(self, subject: _Subject, resource: Resource) -> Expected | None:
-        world = self._world.on(("UPDATE",))
+        context = self._context.on(("UPDATE",))
         try:
             return expected(
                 (bound, invocation_result)
                 for bound in self._mutators
-                for invocation_result in invocations(bound, resource, subject.kind, world)
+                for invocation_result in invocations(bound, resource, subject.kind, context)
             )
         except SchemaUnknown as error:
             gap = Gap(GapKind.EVALUATION, f"{subject.kind.api_version}/{subject.kind.kind}", str(error))
@@ -239,42 +239,42 @@ class _Replay:
 
     def _family(self, kind: Kind) -> tuple[Kind, ...]:
         """The kind of a request, and the other kinds of the same objects that some policy evaluates."""
-        return (kind, *(other for other in self._world.equivalents.get(kind, ()) if other in self._seen))
+        return (kind, *(other for other in self._context.equivalents.get(kind, ()) if other in self._seen))
 
     def _views(self, subject: _Subject) -> dict[Kind, Resource]:
-        """The object as it is now, in every kind in which some policy may want it; empty when it is gone."""
+        """The current object in every kind in which a policy may evaluate it; empty if it was deleted."""
         views = {kind: self._view(subject, kind) for kind in self._family(subject.kind)}
-        found = {kind: resource for kind, resource in views.items() if resource is not None}
-        return found if len(found) == len(views) else {}
+        present = {kind: resource for kind, resource in views.items() if resource is not None}
+        return present if len(present) == len(views) else {}
 
     def _attempt(self, subject: _Subject, operation: Operation, resources: Mapping[Kind, Resource]) -> _Attempt:
         if not resources:
             return _Attempt(aside=Aside(GONE, stale=True))
         invocation_results = self._invocation_results(subject, operation, resources)
         verdicts = verdicts_of(invocation_results, self._compiled)
-        said = self._said(subject, operation, resources[subject.kind])
+        response = self._said(subject, operation, resources[subject.kind])
         self._parity.writes += 1
-        aside = aside_of(said, operation, subject.kind.resource)
+        aside = aside_of(response, operation, subject.kind.resource)
         if aside:
             return _Attempt(verdicts, aside=aside)
-        comparison = compared(verdicts, said)
+        comparison = compared(verdicts, response)
         if comparison.differences:
-            self._explain(comparison, said, resources[subject.kind], invocation_results)
+            self._explain(comparison, response, resources[subject.kind], invocation_results)
         return _Attempt(verdicts, comparison)
 
     def _invocation_results(
         self, subject: _Subject, operation: Operation, resources: Mapping[Kind, Resource]
     ) -> tuple[InvocationResult, ...]:
-        world = self._world.on((operation,))
-        found: list[InvocationResult] = []
+        context = self._context.on((operation,))
+        results: list[InvocationResult] = []
         for bound in self._bounds:
             try:
                 for resource in resources.values():
-                    found.extend(judge(bound, resource, subject.kind, world))
-            except Exception as error:  # noqa: BLE001 - a fault of ours must not pass for a verdict, nor end the replay
+                    results.extend(judge(bound, resource, subject.kind, context))
+            except Exception as error:  # noqa: BLE001 - a bug of Assay must not count as a verdict, nor end the replay
                 why = f"internal error while it was evaluated: {type(error).__name__}; please report it"
                 self._parity.gaps.append(Gap(GapKind.EVALUATION, f"policy {bound.policy.name}", why))
-        return tuple(found)
+        return tuple(results)
 
     def _view(self, subject: _Subject, kind: Kind) -> Resource | None:
         body = self._writer.read(kind, subject.namespace, subject.name)
@@ -282,23 +282,23 @@ class _Replay:
             return None
         return resource_of(kind, {**body, "apiVersion": kind.api_version, "kind": kind.kind})
 
-    def _said(self, subject: _Subject, operation: Operation, resource: Resource) -> Said:
+    def _said(self, subject: _Subject, operation: Operation, resource: Resource) -> Response:
         if operation == "CREATE":
             return self._writer.create(subject.kind, copy_of(subject.kind, resource.body))
         return self._writer.update(subject.kind, resource.body)
 
     def _explain(
-        self, comparison: Comparison, said: Said, sent: Resource, invocation_results: Sequence[InvocationResult]
+        self, comparison: Comparison, response: Response, sent: Resource, invocation_results: Sequence[InvocationResult]
     ) -> None:
-        """Take out what admission itself explains, and every secret from what is left."""
-        after = self._after_admission(said, sent)
+        """Drop differences that admission itself explains, and redact the others."""
+        after = self._after_admission(response, sent)
         changed = changed_paths(sent.body, after) if after else ()
         params = tuple(invocation_result.invocation.param for invocation_result in invocation_results)
-        asked = (
+        compiled = (
             (self._compiled[invocation_result.invocation.policy.name], invocation_result)
             for invocation_result in invocation_results
         )
-        secretive = redact.may_tell_secrets(asked)
+        secretive = redact.may_tell_secrets(compiled)
         blind = {gap.where.removeprefix("policy ") for gap in self._parity.gaps if gap.where.startswith("policy ")}
         left = []
         for difference in comparison.differences:
@@ -310,10 +310,10 @@ class _Replay:
                 left.append(replace(difference, server=_shown(difference.server, sent, params, secretive=secretive)))
         comparison.differences = left
 
-    def _after_admission(self, said: Said, sent: Resource) -> JsonObject:
-        """The object as admission left it; where an answer does not show it, the answer to an update that changes nothing."""
-        if said.body:
-            return said.body
+    def _after_admission(self, response: Response, sent: Resource) -> JsonObject:
+        """The object after admission: in the response, else in the response to a no-op update."""
+        if response.body:
+            return response.body
         self._parity.writes += 1
         return self._writer.update(sent.kind, sent.body).body
 
@@ -347,8 +347,8 @@ def _all_reads(compiled: CompiledPolicy | None) -> tuple[tuple[str, ...], ...]:
 
 
 def _shown(text: str, resource: Resource, params: Iterable[Resource | None], *, secretive: bool) -> str:
-    """What the server said, without secrets: nobody knows which parts of it an expression took from a Secret."""
+    """The server's message, redacted, because an expression may have taken parts of it from a Secret."""
     if text == SILENCE:
         return text
-    said = redact.text(text, resource, *params)
-    return redact.WITHHELD_ANY if secretive and said != redact.WITHHELD else said
+    response = redact.text(text, resource, *params)
+    return redact.WITHHELD_ANY if secretive and response != redact.WITHHELD else response

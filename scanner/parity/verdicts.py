@@ -1,7 +1,7 @@
-"""Rulings as what they should make a server say: the warning, the refusal, or the silence of each judgement.
+"""The expected response for each check result: a warning, a denial, or neither.
 
-Source of truth: E5 of the admission semantics. Errors that failurePolicy Ignore passes over are silence; configuration and
-audit annotation errors refuse whatever the actions are; of Audit alone no client hears anything.
+Source of truth: E5 of the admission semantics. An error that failurePolicy ignores causes neither; configuration and
+audit annotation errors deny with any actions; the action Audit alone has no effect that a client can observe.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from scanner.admission.compiled import CompiledPolicy
 from scanner.admission.dispatch import InvocationResult
 from scanner.audit import redact
 from scanner.model.outcome import Check, CheckKind, CheckResult, Errored, Passed, Skipped, SkipReason, Violated
-from scanner.parity.copies import made_anew, reads_any
+from scanner.parity.copies import reads_any, set_on_create
 
-AUDIT: Final = "only the audit log tells what a binding without Deny and Warn decides"
-ANNOTATION: Final = "only the audit log tells the value of an audit annotation"
-ANEW: Final = "the check reads what the server sets anew in a copy, such as metadata.uid or status"
+AUDIT: Final = "only the audit log has the verdict of a binding without Deny and Warn"
+ANNOTATION: Final = "only the audit log has the value of an audit annotation"
+ANEW: Final = "the check reads a field that the server sets in a copy, such as metadata.uid or status"
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One judgement, as a client of the server could notice it.
+    """A check result as a client of the server can observe it.
 
-    `text` is what a failure says, empty for silence; `shown` the same without secrets. `warns` and `denies` tell how it
-    can be noticed. `unseen` is why it cannot, or empty.
+    `text` is the message of a failure, or empty; `shown` the same, redacted. `warns` and `denies` are the ways to observe it.
+    `unseen` is empty, or the reason why a client cannot observe it.
     """
 
     policy: str
@@ -40,14 +40,14 @@ class Verdict:
 
     @property
     def speaker(self) -> tuple[str, str]:
-        """Policy and binding: all of the origin that the server tells."""
+        """Policy and binding: the origin as far as the server names it."""
         return self.policy, self.binding
 
 
 def verdicts_of(
     invocation_results: Iterable[InvocationResult], compiled: Mapping[str, CompiledPolicy]
 ) -> tuple[Verdict, ...]:
-    """Every judgement of some rulings; `compiled` has their policies by name."""
+    """A verdict for every check result; `compiled` has the policies by name."""
     return tuple(
         _verdict(invocation_result, check_result, compiled[invocation_result.invocation.policy.name])
         for invocation_result in invocation_results
@@ -74,27 +74,27 @@ def _verdict(invocation_result: InvocationResult, check_result: CheckResult, com
 
 
 def _unseen(invocation_result: InvocationResult, check_result: CheckResult, compiled: CompiledPolicy) -> str:
-    """Why no client can notice a judgement, or an empty string."""
+    """The reason why no client can observe a check result, or an empty string."""
     outcome = check_result.outcome
     if isinstance(outcome, Skipped) and outcome.reason is SkipReason.NOT_AUDITABLE:
-        return f"Assay did not decide: {outcome.detail}"
+        return f"Assay did not evaluate the check: {outcome.detail}"
     if isinstance(outcome, Errored) and outcome.always:
         return _anew(invocation_result, check_result.check, compiled)
     if isinstance(outcome, Passed) and check_result.check.kind is CheckKind.AUDIT_ANNOTATION:
         return ANNOTATION
-    heard = {"Deny", "Warn"} & set(invocation_result.invocation.binding.actions)
-    return _anew(invocation_result, check_result.check, compiled) if heard else AUDIT
+    observable = {"Deny", "Warn"} & set(invocation_result.invocation.binding.actions)
+    return _anew(invocation_result, check_result.check, compiled) if observable else AUDIT
 
 
 def _anew(invocation_result: InvocationResult, check: Check, compiled: CompiledPolicy) -> str:
     if invocation_result.operation != "CREATE" or check.kind is CheckKind.CONFIGURATION:
         return ""
-    anew = made_anew(invocation_result.resource.kind, invocation_result.resource.body)
+    anew = set_on_create(invocation_result.resource.kind, invocation_result.resource.body)
     return ANEW if reads_any(_reads(check, compiled), anew) else ""
 
 
 def _reads(check: Check, compiled: CompiledPolicy) -> Iterator[tuple[str, ...]]:
-    """Everything that decides whether a check fails and what it says then."""
+    """The access paths that decide whether a check fails, and its message."""
     yield from compiled.reads(Check(CheckKind.CONDITIONS))
     yield from compiled.reads(check)
     if check.kind is CheckKind.VALIDATION:

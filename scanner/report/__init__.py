@@ -1,28 +1,33 @@
-"""What a stored scan says, and one file per format that says it.
+"""The report of a stored scan: `document.document_of` makes it as data, and one module for each format writes it.
 
-`document_of` turns a record into a `Document`; a format is a module with one `render(document, into)`. Formats are
-imported when they are used: a table should not wait for a template engine.
+`FORMATS` is the table of the formats: flags, help and tests follow from it. This module imports none of them, because the
+command line reads the table for `--help`, and a table on a terminal should not wait for a template engine.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import BinaryIO, Literal, TextIO
+from typing import TYPE_CHECKING, BinaryIO, Literal, TextIO
 
-from scanner.report.document import Document, document_of
+if TYPE_CHECKING:
+    from scanner.report.document import Document
 
-__all__ = ["FORMATS", "Document", "Format", "document_of"]
+__all__ = ["FORMATS", "Format"]
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A report format. `target` is what it is rendered into: a binary file, a text file or a folder."""
+    """A report format: `module` has `render(document, into)`, where `into` is what `target` names.
+
+    A format for a binary or text file is a choice of `-o`. One that fills a folder has a flag of its own, called like the
+    format; `first_page` is the file in that folder to open first.
+    """
 
     module: str
     target: Literal["binary", "text", "folder"]
+    first_page: str = ""
 
     def render(self, document: Document, into: BinaryIO | TextIO | Path) -> None:
         """Write the report into what `target` names.
@@ -32,10 +37,10 @@ class Format:
         import_module(self.module).render(document, into)
 
 
-FORMATS: Mapping[str, Format] = {
+FORMATS: dict[str, Format] = {
     "table": Format("scanner.report.table", "text"),
     "json": Format("scanner.report.json", "binary"),
     "policyreport": Format("scanner.report.policyreport", "binary"),
     "openreports": Format("scanner.report.openreports", "binary"),
-    "html": Format("scanner.report.html", "folder"),
+    "html": Format("scanner.report.html", "folder", first_page="index.html"),
 }

@@ -1,6 +1,6 @@
-"""Long lists, cut into pages that a browser opens at once: at most 500 rows, and well under 2 MB of HTML.
+"""Splits long lists into pages of at most 500 rows and well under 2 MB of HTML, which a browser opens at once.
 
-The weight of a row is never less than the bytes it takes: hostile text can grow tenfold while it is made harmless.
+The weight of a row is an upper bound for its bytes: escapes can make hostile text ten times as long.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ESCAPES = "&<>\"'"
 
 @dataclass(frozen=True, slots=True)
 class Batch(Generic[ItemT]):
-    """The rows of page `number`, counted from 1; the first of them is row `first` of all. `more` pages may follow."""
+    """The rows of page `number`, from 1; `first` is the number of its first row in the list. `more` pages may follow."""
 
     number: int
     first: int
@@ -39,7 +39,7 @@ class Batch(Generic[ItemT]):
 
 
 def batched(items: Iterable[ItemT], weigh: Callable[[ItemT], int]) -> Iterator[Batch[ItemT]]:
-    """Cut a list into pages, at least one; `weigh` gives an item's share of the page, in bytes."""
+    """The pages of a list, at least one; `weigh` is an item's size in bytes."""
     number, first = count(1), 1
     rows: list[ItemT] = []
     full = 0
@@ -54,7 +54,7 @@ def batched(items: Iterable[ItemT], weigh: Callable[[ItemT], int]) -> Iterator[B
 
 
 def weight(*texts: str) -> int:
-    """Weigh a row that shows these texts."""
+    """The weight of a row that shows these texts."""
     return _ROW_WEIGHT + sum(_weight(text) for text in texts)
 
 

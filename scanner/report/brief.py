@@ -1,4 +1,4 @@
-"""A finding on one line, for the lists that point to the page of its policy: by namespace, new, resolved."""
+"""A finding as one row, for lists that link to the page of its policy: by namespace, new, drift, resolved."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import NamedTuple
 from scanner.model.outcome import Finding, WouldChange
 from scanner.model.scan import StoredFinding
 from scanner.report.rows import RowForm
-from scanner.report.words import check_title, minute, object_name, result_word, told, visible
+from scanner.report.words import check_title, message_of, minute, object_name, result_word, visible
 
 _LONGEST = 240
 
 
 class Place(NamedTuple):
-    """Where a finding stands, seen from the list: `up` leads to the top, `path` is empty when it has no page.
+    """The links of a row: `up` leads from the page to the top folder, `path` is empty for a finding without a page.
 
-    `policy` is what the policy is called.
+    `policy` is the title of the policy.
     """
 
     up: str
@@ -25,18 +25,18 @@ class Place(NamedTuple):
 
 
 def brief_row(form: RowForm, stored: StoredFinding, place: Place) -> str:
-    """Print a finding as a row without line ends."""
-    it = stored.finding
-    words = (place.up, result_word(it.outcome), it.denies, stored.status, bool(place.path))
+    """A finding as a row without line ends."""
+    finding = stored.finding
+    words = (place.up, result_word(finding.outcome), finding.denies, stored.status, bool(place.path))
     texts = (
         stored.id,
         place.path,
         place.policy_path,
-        _brief(it.kind),
-        _brief(object_name(it)),
+        _brief(finding.kind),
+        _brief(object_name(finding)),
         _brief(place.policy),
-        check_title(it.check),
-        _brief(_line(it)),
+        check_title(finding.check),
+        _brief(_line(finding)),
         minute(stored.first_seen),
         minute(stored.resolved_at) if stored.resolved_at else "",
     )
@@ -44,8 +44,8 @@ def brief_row(form: RowForm, stored: StoredFinding, place: Place) -> str:
 
 
 def _line(finding: Finding) -> str:
-    """What a finding says; the lines of a diff one after the other."""
-    text = told(finding)
+    """The message of a finding, with the lines of a diff joined."""
+    text = message_of(finding)
     return text.replace("\n", "; ") if isinstance(finding.outcome, WouldChange) else text
 
 

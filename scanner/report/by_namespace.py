@@ -1,4 +1,4 @@
-"""A scan namespace by namespace; cluster-scoped objects stand apart, under the empty name."""
+"""The results of a scan by namespace; the empty name stands for cluster-scoped objects."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scanner.report.counts import NO_FINDINGS, NOTHING, Census, Counts, FindingC
 
 @dataclass(frozen=True, slots=True)
 class PolicyCounts:
-    """What one policy led to in a namespace."""
+    """The results of one policy in a namespace."""
 
     policy: str
     counts: Counts
@@ -20,13 +20,13 @@ class PolicyCounts:
 
     @property
     def key(self) -> PolicyKey:
-        """What tells the policy from every other one."""
+        """Language and name, which identify the policy."""
         return self.language, self.policy
 
 
 @dataclass(frozen=True, slots=True)
 class NamespaceSection:
-    """Everything about one namespace but its findings; the empty name stands for cluster-scoped objects."""
+    """Everything about one namespace except its findings; the empty name stands for cluster-scoped objects."""
 
     namespace: str
     counts: Counts
@@ -35,11 +35,11 @@ class NamespaceSection:
 
 
 def namespaces_of(record: ScanRecord, census: Census) -> tuple[NamespaceSection, ...]:
-    """Every namespace that a policy was asked about, by name."""
-    totals = counts_by(record.tallies, lambda it: it.namespace)
-    findings = findings_by(census, lambda it: it.namespace)
+    """Every namespace with outcomes or findings, by name."""
+    totals = counts_by(record.tallies, lambda key: key.namespace)
+    findings = findings_by(census, lambda bucket: bucket.namespace)
     policies: defaultdict[str, list[PolicyCounts]] = defaultdict(list)
-    by_policy = counts_by(record.tallies, lambda it: (it.namespace, it.policy, it.language))
+    by_policy = counts_by(record.tallies, lambda key: (key.namespace, key.policy, key.language))
     for (namespace, policy, language), counts in by_policy.items():
         policies[namespace].append(PolicyCounts(policy, counts, language))
     return tuple(

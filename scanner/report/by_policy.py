@@ -1,4 +1,4 @@
-"""A scan policy by policy: its bindings, params and checks, what they led to, and where."""
+"""The results of a scan by policy: its bindings, params, checks and namespaces, with their counts."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from scanner.model.json import EMPTY, JsonObject, as_object
 from scanner.model.outcome import Check
 from scanner.model.policy import Action, Binding, BindingKey, Policy, PolicyKey
 from scanner.model.reading import UNKNOWN, Auditability, Reading
+from scanner.model.resource import LAST_APPLIED, SERVER_SET_METADATA
 from scanner.model.scan import Health, PolicyRecord, ScanRecord
 from scanner.report.counts import NO_FINDINGS, NOTHING, Census, Counts, FindingCounts, counts_by, findings_by
 from scanner.report.words import binding_note, param_ref
@@ -19,14 +20,12 @@ from scanner.report.words import binding_note, param_ref
 KeyT = TypeVar("KeyT", bound=Hashable)
 ItemT = TypeVar("ItemT")
 
-_SERVER_SET = ("managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink")
-_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _REQUESTER_WORDS = ("userInfo", "authorizer")
 
 
 @dataclass(frozen=True, slots=True)
 class ParamSection:
-    """What one param object led to. Both names are empty for a policy that takes no param."""
+    """The results with one param. Both names are empty for a policy without params."""
 
     namespace: str
     name: str
@@ -35,7 +34,7 @@ class ParamSection:
 
 @dataclass(frozen=True, slots=True)
 class BindingSection:
-    """A binding as the scan used it. `param_ref` says in words which params it asks for."""
+    """A binding as the scan used it. `param_ref` describes its params in words."""
 
     name: str
     actions: tuple[Action, ...]
@@ -48,7 +47,7 @@ class BindingSection:
 
 @dataclass(frozen=True, slots=True)
 class CheckSection:
-    """What one check of a policy led to, and how far that holds for admission."""
+    """The results of one check of a policy, and their auditability."""
 
     check: Check
     counts: Counts
@@ -57,7 +56,7 @@ class CheckSection:
 
 @dataclass(frozen=True, slots=True)
 class NamespaceCounts:
-    """What a policy led to in one namespace; the empty name stands for cluster-scoped objects."""
+    """The results of a policy in one namespace; the empty name stands for cluster-scoped objects."""
 
     namespace: str
     counts: Counts
@@ -65,12 +64,11 @@ class NamespaceCounts:
 
 @dataclass(frozen=True, slots=True)
 class PolicySection:
-    """Everything about one policy but its findings. `matched` counts objects.
+    """Everything about one policy except its findings. `matched` counts objects.
 
-    `auditability` says how far an audit can stand for admission, and is empty when an older version recorded the scan;
-    `not_auditable` gives the reason when no stored object can be judged. `reads_requester` marks a policy of which some
-    outcomes, passes included, can depend on who asks: `requester` counts those. `manifest` is empty when the scan has
-    outcomes of a policy that it did not record.
+    `auditability` has the classes of the policy, and is empty if an older version recorded the scan; `not_auditable` is the
+    reason if no stored object can be evaluated. `reads_requester` marks a policy with outcomes, passes included, that can
+    depend on the user: `requester` counts those. `manifest` is empty if the scan did not record the policy.
     """
 
     name: str
@@ -95,13 +93,13 @@ class PolicySection:
 
     @property
     def key(self) -> PolicyKey:
-        """What tells it from every other policy."""
+        """Language and name, which identify the policy."""
         return self.language, self.name
 
 
 @dataclass(frozen=True, slots=True)
 class _Numbers:
-    """The counts of a whole scan, grouped once for all policies."""
+    """The counts of a scan, grouped once for all policies."""
 
     policies: dict[PolicyKey, Counts]
     requester: dict[PolicyKey, Counts]
@@ -114,12 +112,14 @@ class _Numbers:
 
 
 def policies_of(record: ScanRecord, census: Census) -> tuple[PolicySection, ...]:
-    """Every policy of a scan, by name; one that only left outcomes behind is not passed over."""
+    """Every policy of a scan by name, including policies that were not recorded but have outcomes."""
     numbers = _numbers_of(record, census)
-    known = {it.policy.key for it in record.policies}
-    lost = sorted((numbers.policies.keys() | numbers.findings.keys()) - known, key=lambda it: (it[1], it[0]))
-    recorded = (_section(it, numbers) for it in sorted(record.policies, key=_by_name))
-    return (*recorded, *(_lost(key, numbers) for key in lost))
+    recorded = {used.policy.key for used in record.policies}
+    unrecorded = sorted(
+        (numbers.policies.keys() | numbers.findings.keys()) - recorded, key=lambda key: (key[1], key[0])
+    )
+    sections = (_section(used, numbers) for used in sorted(record.policies, key=_by_name))
+    return (*sections, *(_unrecorded(key, numbers) for key in unrecorded))
 
 
 def _by_name(record: PolicyRecord) -> tuple[str, str]:
@@ -128,18 +128,18 @@ def _by_name(record: PolicyRecord) -> tuple[str, str]:
 
 def _numbers_of(record: ScanRecord, census: Census) -> _Numbers:
     tallies = record.tallies
-    by_param = counts_by(tallies, lambda it: (it.policy_key, (it.binding, it.param_namespace, it.param_name)))
+    by_param = counts_by(tallies, lambda key: (key.policy_key, (key.binding, key.param_namespace, key.param_name)))
     health: defaultdict[PolicyKey, list[Health]] = defaultdict(list)
-    for entry in sorted(record.health):
-        health[entry.policy_key].append(entry)
+    for problem in sorted(record.health):
+        health[problem.policy_key].append(problem)
     return _Numbers(
-        policies=counts_by(tallies, lambda it: it.policy_key),
-        requester=counts_by(tallies, lambda it: it.policy_key if it.requester else None),
+        policies=counts_by(tallies, lambda key: key.policy_key),
+        requester=counts_by(tallies, lambda key: key.policy_key if key.requester else None),
         params=_nested(by_param),
-        bindings=counts_by(tallies, lambda it: it.binding_key),
-        checks=_nested(counts_by(tallies, lambda it: (it.policy_key, it.check))),
-        namespaces=_nested(counts_by(tallies, lambda it: (it.policy_key, it.namespace))),
-        findings=findings_by(census, lambda it: it.policy),
+        bindings=counts_by(tallies, lambda key: key.binding_key),
+        checks=_nested(counts_by(tallies, lambda key: (key.policy_key, key.check))),
+        namespaces=_nested(counts_by(tallies, lambda key: (key.policy_key, key.namespace))),
+        findings=findings_by(census, lambda bucket: bucket.policy),
         health=health,
     )
 
@@ -169,7 +169,7 @@ def _section(record: PolicyRecord, numbers: _Numbers) -> PolicySection:
         counts=numbers.policies.get(policy.key, NOTHING),
         requester=numbers.requester.get(policy.key, NOTHING),
         findings=numbers.findings.get(policy.key, NO_FINDINGS),
-        bindings=tuple(_binding(it, numbers) for it in sorted(record.bindings, key=lambda it: it.name)),
+        bindings=tuple(_binding(used, numbers) for used in sorted(record.bindings, key=lambda binding: binding.name)),
         checks=_checks(policy.key, record.reading, numbers),
         namespaces=_namespaces(policy.key, numbers),
         health=tuple(numbers.health.get(policy.key, ())),
@@ -177,7 +177,7 @@ def _section(record: PolicyRecord, numbers: _Numbers) -> PolicySection:
     )
 
 
-def _lost(key: PolicyKey, numbers: _Numbers) -> PolicySection:
+def _unrecorded(key: PolicyKey, numbers: _Numbers) -> PolicySection:
     return PolicySection(
         name=key[1],
         language=key[0],
@@ -202,8 +202,8 @@ def _lost(key: PolicyKey, numbers: _Numbers) -> PolicySection:
 
 
 def _checks(policy: PolicyKey, reading: Reading, numbers: _Numbers) -> tuple[CheckSection, ...]:
-    found = numbers.checks.get(policy, {})
-    return tuple(CheckSection(check, counts, reading.of(check)) for check, counts in found.items())
+    checks = numbers.checks.get(policy, {})
+    return tuple(CheckSection(check, counts, reading.of(check)) for check, counts in checks.items())
 
 
 def _namespaces(policy: PolicyKey, numbers: _Numbers) -> tuple[NamespaceCounts, ...]:
@@ -219,7 +219,11 @@ def _binding(binding: Binding, numbers: _Numbers) -> BindingSection:
         note=binding_note(binding),
         digest=binding.digest,
         counts=numbers.bindings.get(binding.key, NOTHING),
-        params=tuple(ParamSection(ns, name, it) for (of, ns, name), it in params.items() if of == binding.name),
+        params=tuple(
+            ParamSection(namespace, name, counts)
+            for (bound_by, namespace, name), counts in params.items()
+            if bound_by == binding.name
+        ),
     )
 
 
@@ -228,7 +232,7 @@ def _actions(bindings: Iterable[Binding]) -> tuple[Action, ...]:
 
 
 def _reads_requester(record: PolicyRecord) -> bool:
-    """As the scan read it; of an older scan, by the words alone: one policy too many is harmless, one too few is not."""
+    """Whether expressions read the user. For a scan by an older version the words in them decide, which may only mark too many."""
     if record.reading.classes:
         return Auditability.REQUESTER in record.reading.classes
     return _names_requester(record.policy)
@@ -236,31 +240,37 @@ def _reads_requester(record: PolicyRecord) -> bool:
 
 def _names_requester(policy: Policy) -> bool:
     expressions = (
-        *(it.expression for it in policy.match_conditions),
-        *(it.expression for it in policy.variables),
-        *(it.expression + it.message_expression for it in policy.validations),
-        *(it.value_expression for it in policy.audit_annotations),
+        *(condition.expression for condition in policy.match_conditions),
+        *(variable.expression for variable in policy.variables),
+        *(validation.expression + validation.message_expression for validation in policy.validations),
+        *(annotation.value_expression for annotation in policy.audit_annotations),
     )
     return any(word in text for text in expressions for word in _REQUESTER_WORDS)
 
 
 def _definition(manifest: JsonObject) -> JsonObject:
-    """The manifest as its author wrote it: without status and what only the server keeps in metadata."""
-    metadata = {key: it for key, it in as_object(manifest.get("metadata")).items() if key not in _SERVER_SET}
-    notes = {key: it for key, it in as_object(metadata.pop("annotations", None)).items() if key != _LAST_APPLIED}
-    if notes:
-        metadata["annotations"] = notes
-    return {key: metadata if key == "metadata" else it for key, it in manifest.items() if key != "status"}
+    """The manifest without status and without the metadata that a server sets."""
+    metadata = {
+        key: value for key, value in as_object(manifest.get("metadata")).items() if key not in SERVER_SET_METADATA
+    }
+    annotations = as_object(metadata.pop("annotations", None))
+    written = {key: value for key, value in annotations.items() if key != LAST_APPLIED}
+    if written:
+        metadata["annotations"] = written
+    return {key: metadata if key == "metadata" else value for key, value in manifest.items() if key != "status"}
 
 
 def policy_set_digest(records: Iterable[PolicyRecord]) -> str:
-    """The SHA-256, in hex, of which policies and bindings a scan used: equal sets have equal digests."""
+    """The SHA-256, in hex, of the policies and bindings of a scan: equal sets have equal digests."""
     lines = {
         line
         for record in records
         for line in (
             f"{record.policy.language} policy {record.policy.name} {record.policy.digest}",
-            *(f"{it.language} binding {it.name} {it.digest} {it.assumed}" for it in record.bindings),
+            *(
+                f"{binding.language} binding {binding.name} {binding.digest} {binding.assumed}"
+                for binding in record.bindings
+            ),
         )
     }
     return sha256("\n".join(sorted(lines)).encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,6 +1,6 @@
-"""Outcomes and findings, counted: the numbers that every section of a report shares.
+"""The numbers of outcomes and findings that all sections of a report share.
 
-Outcomes are counted from the scan's tallies; findings are counted by one pass over the stream, which is never held.
+Outcomes are counted from the scan's tallies, findings in one pass over the stream.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ NameT = TypeVar("NameT", str, PolicyKey)
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How many checks had which outcome. The field names are those of `OutcomeName`, in Python's spelling.
+    """The number of checks with each outcome. The field names are those of `OutcomeName` in snake case.
 
-    `skipped` checks were not asked, because a match condition is false; `not_auditable` ones could not be decided here.
-    `would_change` is drift: mutations that would change the object, which is no violation. `excepted` checks would not pass
-    without the policy exceptions, or the filters of Kyverno's configuration, that apply to their objects.
+    `skipped` checks were not evaluated, because a match condition is false; `not_auditable` checks cannot be decided by an
+    audit. `would_change` is drift: mutations that would change the object, which is no violation. `excepted` checks would not
+    pass without the policy exceptions, or the filters in Kyverno's configuration, that apply to their objects.
     """
 
     passed: int = 0
@@ -38,22 +38,22 @@ class Counts:
 
     @property
     def errored(self) -> int:
-        """Errors, whatever admission would have made of them."""
+        """Errors, with either decision of admission."""
         return self.errored_would_deny + self.errored_would_admit
 
     @property
     def failing(self) -> int:
-        """What does not pass: violations and errors."""
+        """Violations and errors."""
         return self.violated + self.errored
 
     @property
     def total(self) -> int:
-        """Every counted check."""
+        """All counted checks."""
         return self.passed + self.failing + self.unanswered + self.would_change + self.excepted
 
     @property
     def unanswered(self) -> int:
-        """What has no answer: checks that were skipped, or that are not auditable."""
+        """Checks without a result: skipped or not auditable."""
         return self.skipped + self.not_auditable
 
 
@@ -61,7 +61,7 @@ NOTHING = Counts()
 
 
 def counts_by(tallies: Mapping[TallyKey, int], group: Callable[[TallyKey], GroupT | None]) -> dict[GroupT, Counts]:
-    """The outcomes of every group, groups in ascending order; keys for which `group` answers None are left out."""
+    """The outcomes of every group, groups in ascending order, without the keys for which `group` returns None."""
     sums: defaultdict[GroupT, Counter[OutcomeName]] = defaultdict(Counter)
     for key, number in tallies.items():
         if (name := group(key)) is not None:
@@ -88,11 +88,10 @@ def _order(name: Hashable) -> tuple[object, ...]:
 
 @dataclass(frozen=True, slots=True)
 class FindingCounts:
-    """Findings of one scan by status; `would_deny` counts those for which admission would refuse the object.
+    """Findings of one scan by status; `would_deny` counts those for which admission would deny the object.
 
-    `drift` counts those that are no violation: a mutating policy would change the object.
-
-    A `preview` is of a binding that was only assumed: it is neither new nor open.
+    `drift` counts those that are no violation: a mutating policy would change the object. A `preview` finding belongs to a
+    binding that `--assume-bound` added: it is neither new nor open.
     """
 
     total: int = 0
@@ -108,7 +107,7 @@ NO_FINDINGS = FindingCounts()
 
 
 class Bucket(NamedTuple):
-    """What findings are counted under."""
+    """The key under which findings are counted."""
 
     policy: PolicyKey
     namespace: str
@@ -126,8 +125,9 @@ def census_of(findings: Iterator[StoredFinding]) -> Census:
 
 
 def _bucket(stored: StoredFinding) -> Bucket:
-    it = stored.finding
-    return Bucket(it.policy_key, it.namespace, stored.status, it.denies, isinstance(it.outcome, WouldChange))
+    finding = stored.finding
+    drift = isinstance(finding.outcome, WouldChange)
+    return Bucket(finding.policy_key, finding.namespace, stored.status, finding.denies, drift)
 
 
 def findings_by(census: Census, group: Callable[[Bucket], NameT]) -> dict[NameT, FindingCounts]:
@@ -146,5 +146,12 @@ def finding_counts(buckets: Iterable[tuple[Bucket, int]]) -> FindingCounts:
         by_status[bucket.status] += number
         denied += number * bucket.denies
         drift += number * bucket.drift
-    new, known, reopened, preview = (by_status[it] for it in ("new", "open", "reopened", "preview"))
-    return FindingCounts(by_status.total(), new, known, reopened, denied, preview, drift)
+    return FindingCounts(
+        total=by_status.total(),
+        new=by_status["new"],
+        open=by_status["open"],
+        reopened=by_status["reopened"],
+        would_deny=denied,
+        preview=by_status["preview"],
+        drift=drift,
+    )

@@ -1,4 +1,4 @@
-"""A policy as its author would read it again: YAML, with expressions of several lines as blocks."""
+"""The manifest of a policy as YAML, with expressions of several lines as blocks."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _WIDE = 10_000
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes texts of several lines as blocks, and nothing as an alias."""
+    """Writes texts of several lines as blocks, and no aliases."""
 
     def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 - PyYAML's signature
-        """Repeat what occurs twice: an anchor is not what the author wrote."""
+        """Repeat equal values: the author wrote no anchors."""
         return True
 
 
@@ -28,7 +28,7 @@ _Dumper.add_representer(str, _text)
 
 
 def definition_of(section: PolicySection) -> str:
-    """Give the manifest of a policy as YAML, or an empty text when the scan did not record it."""
+    """The manifest of a policy as YAML, or an empty text if the scan did not record it."""
     if not section.manifest:
         return ""
     return yaml.dump(_plain(section.manifest), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=_WIDE)

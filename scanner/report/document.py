@@ -1,7 +1,7 @@
-"""What a report says, as data: every format renders this and adds nothing of its own.
+"""The report as data: every format renders this document and adds no facts of its own.
 
-Silence is never success: `complete` is true only when nothing at all was missed, and whatever was left out, by choice
-or not, is named. Findings stay a stream; it is read once here, to be counted.
+Silence is never success: `complete` is true only if nothing was missed, and the document names everything that was
+excluded or missed. Findings stay a stream; it is read once here, to count them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from scanner.report.words import exclusions_of, notes_of, scope_of
 
 @dataclass(frozen=True, slots=True)
 class Requester:
-    """Who is said to make the requests; the name is empty where a server does not tell whom it takes the scanner for."""
+    """The user of the simulated requests; the name is empty if the server did not report the scanner's user."""
 
     username: str = ""
     groups: tuple[str, ...] = ()
@@ -33,11 +33,10 @@ class Requester:
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """Which scan this is, of what, when and by what. Sentences and phrases are ready to be shown.
+    """The origin of a report: scan, cluster, time and tool. `scope`, `exclusions` and `notes` are texts for readers.
 
     `policy_set_digest` is the SHA-256 of the policies and bindings that were used; `rules` the Kubernetes release whose
-    rules judged. `operation` is the write that was simulated, as `--operation` names it, `requester` who is said to make
-    it.
+    rules were applied. `operation` is the simulated write, as `--operation` names it, `requester` its user.
     """
 
     scan_id: str
@@ -59,9 +58,9 @@ class Provenance:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What differs from the scan before.
+    """The differences from the previous scan, as numbers of findings.
 
-    `unchecked` findings are open, but this scan did not look at them; `preview` ones have no history.
+    `unchecked` findings are open, but this scan did not check them; `preview` findings have no history.
     """
 
     new: int
@@ -82,10 +81,10 @@ class CheckKindCounts:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A report without a form. `findings` and `resolved` start a new stream at every call, in the store's order.
+    """A report as data. `findings` and `resolved` start a new stream at every call, in the store's order.
 
-    `requester` counts those of `totals` that can be different for another requester; `requester_checks` are the (policy,
-    check) pairs that they come from. `outside` names what decides about requests too, but is not evaluated here.
+    `requester` counts those of `totals` that may differ for another user; `requester_checks` are their (policy, check)
+    pairs. `outside` lists what also decides about requests, but is not evaluated by a scan.
     """
 
     provenance: Provenance
@@ -109,12 +108,12 @@ class Document:
     second_opinion: Opinion | None = None
 
     def title(self, policy: PolicyKey) -> str:
-        """What to call a policy: by its name, and its language where policies of several languages have that name."""
+        """The name of a policy, with its language if policies of several languages have that name."""
         return self.titles.get(policy, policy[1])
 
 
 def document_of(record: ScanRecord) -> Document:
-    """Say what there is to say about a stored scan."""
+    """The report of a stored scan."""
     census = census_of(record.findings())
     totals = counts_by(record.tallies, lambda _: "")
     kinds = counts_by(record.tallies, lambda key: key.check.kind)
@@ -145,7 +144,7 @@ def document_of(record: ScanRecord) -> Document:
 
 
 def _titles(policies: Iterable[PolicySection]) -> dict[PolicyKey, str]:
-    keys = [it.key for it in policies]
+    keys = [policy.key for policy in policies]
     shared = Counter(name for _, name in keys)
     return {(language, name): f"{name} ({language})" for language, name in keys if shared[name] > 1}
 

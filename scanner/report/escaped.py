@@ -1,4 +1,4 @@
-"""JSON in which every character prints: what would steer a terminal, or turn the direction of text, is escaped, and nothing is lost."""
+"""JSON with printable characters only: control and bidirectional characters are JSON escapes, and no text is lost."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ _BASIC = 0xFFFF
 
 
 def dump(value: object) -> bytes:
-    """Compact JSON. What orjson refuses (lone surrogates, integers over 64 bits) is written by the standard library."""
+    """Compact JSON. The standard library writes what orjson rejects: lone surrogates, integers over 64 bits."""
     try:
-        found = orjson.dumps(value)
+        encoded = orjson.dumps(value)
     except (TypeError, orjson.JSONEncodeError):
         return json.dumps(value, separators=(",", ":")).replace("\x7f", r"\u007f").encode()
-    return escaped(found.decode()).encode()
+    return escaped(encoded.decode()).encode()
 
 
 def escaped(text: str) -> str:
-    """JSON with characters that do not print escaped; outside of strings, compact JSON has none."""
+    """JSON with escapes for the characters that do not print; compact JSON has these in strings only."""
     return text if text.isprintable() else "".join(map(_character, text))
 
 
-def _character(mark: str) -> str:
-    if mark.isprintable():
-        return mark
-    if ord(mark) <= _BASIC:
-        return f"\\u{ord(mark):04x}"
-    return json.dumps(mark)[1:-1]
+def _character(character: str) -> str:
+    if character.isprintable():
+        return character
+    if ord(character) <= _BASIC:
+        return f"\\u{ord(character):04x}"
+    return json.dumps(character)[1:-1]

@@ -1,4 +1,4 @@
-"""Why a finding is one, in lines that people read: `c.image is "nginx:latest" (spec.containers[1].image)`."""
+"""Evidence as lines of text: `c.image is "nginx:latest" (spec.containers[1].image)`."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from scanner.report.words import plural
 
 
 def evidence_lines(evidence: Evidence) -> Iterator[str]:
-    """A line for each reason, and one for those that were left out."""
+    """A line for each reason, and a line with the number of those left out."""
     yield from map(_line, evidence.reasons)
     if evidence.left_out:
-        yield f"and {plural(evidence.left_out, 'more reason')} like these"
+        yield f"and {plural(evidence.left_out, 'more reason')}"
 
 
 def _line(reason: Reason) -> str:
-    whose = f"in variables.{reason.variable}: " if reason.variable else ""
+    origin = f"in variables.{reason.variable}: " if reason.variable else ""
     if not reason.expression:
         return reason.value
-    said = "failed:" if reason.erred else "is"
+    verb = "failed:" if reason.erred else "is"
     named = reason.path.startswith("variables.") or reason.expression in (reason.path, f"object.{reason.path}")
     where = f" ({reason.path})" if reason.path and not named else ""
-    return f"{whose}{reason.expression} {said} {reason.value}{where}"
+    return f"{origin}{reason.expression} {verb} {reason.value}{where}"

@@ -1,4 +1,4 @@
-"""The pages that list findings: one pass over the stream writes those of the policies and puts the others aside."""
+"""The pages of policies with their findings. The same pass spills the rows of all other pages of findings to disk."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from scanner.report.words import (
     auditability,
     check_title,
     cut,
+    message_of,
     minute,
     object_name,
     param_name,
     result_word,
-    told,
     visible,
 )
 
@@ -37,7 +37,7 @@ _SHOWN = 240
 
 
 class Group(NamedTuple):
-    """Findings of one check under one binding and param; `continued` when the page before began it."""
+    """Findings of one check under one binding and param; `continued` if the group began on the previous page."""
 
     check: str
     expression: str
@@ -50,73 +50,73 @@ class Group(NamedTuple):
 
 
 def write_policy_pages(site: Site, spill: Spill) -> None:
-    """Write every policy's pages, and put aside what the pages of namespaces and of new findings say.
+    """Write the pages of every policy, and spill the rows for the pages of namespaces, new findings and drift.
 
-    Raises ValueError when findings do not come ordered by policy, or are not those that were counted.
+    Raises ValueError when findings are not ordered by policy, or differ from those that were counted.
     """
-    sections = {it.key: it for it in site.document.policies}
-    for policy, findings in groupby(site.document.findings(), key=lambda it: it.finding.policy_key):
+    sections = {section.key: section for section in site.document.policies}
+    for policy, findings in groupby(site.document.findings(), key=lambda stored: stored.finding.policy_key):
         if policy not in sections:
-            raise ValueError(f"findings of {policy[1]} come in two places, or were not counted")
+            raise ValueError(f"findings of {policy[1]} are not in one sequence, or were not counted")
         _write_policy(site, spill, sections.pop(policy), findings)
     for section in sections.values():
         if section.findings.total:
-            raise ValueError(f"findings of {section.name} were counted, but are gone")
+            raise ValueError(f"findings of {section.name} were counted, but are missing")
         _write_policy(site, spill, section, ())
 
 
 def _write_policy(site: Site, spill: Spill, section: PolicySection, findings: Iterable[StoredFinding]) -> None:
     last: tuple[object, ...] | None = None
     definition = definition_of(section)
-    limits = {check_title(it.check): auditability(it.auditability) for it in section.checks if it.auditability}
+    limits = {
+        check_title(check.check): auditability(check.auditability) for check in section.checks if check.auditability
+    }
     for batch in batched(findings, _weigh):
         path = site.policy_path(section.key, batch.number)
         groups = list(_groups(site.finding_rows, batch, last))
         pages = pager(site.policy_path(section.key), batch, section.findings.total)
         shown = {"policy": section, "definition": definition, "groups": groups, "limits": limits}
         site.write(path, "policy.html", section.name, pager=pages, **shown)
-        _put_aside(site, spill, batch, path)
+        _spill_rows(site, spill, batch, path)
         last = _group_key(batch.rows[-1]) if batch.rows else None
 
 
 def _weigh(stored: StoredFinding) -> int:
-    it = stored.finding
-    return weight(
-        told(it), *evidence_lines(it.evidence), it.kind, it.namespace, it.name, it.binding, it.check.expression[:_SHOWN]
-    )
+    finding = stored.finding
+    names = finding.kind, finding.namespace, finding.name, finding.binding, finding.check.expression[:_SHOWN]
+    return weight(message_of(finding), *evidence_lines(finding.evidence), *names)
 
 
 def _group_key(stored: StoredFinding) -> tuple[object, ...]:
-    it = stored.finding
-    return it.binding, it.param_namespace, it.param_name, it.check, it.actions
+    finding = stored.finding
+    return finding.binding, finding.param_namespace, finding.param_name, finding.check, finding.actions
 
 
 def _groups(form: RowForm, batch: Batch[StoredFinding], last: tuple[object, ...] | None) -> Iterator[Group]:
     for key, members in groupby(batch.rows, key=_group_key):
-        found = list(members)
-        it = found[0].finding
+        findings = list(members)
+        first = findings[0].finding
         yield Group(
-            check=check_title(it.check),
-            expression=it.check.expression,
-            binding=it.binding,
-            param=param_name(it.param_namespace, it.param_name),
-            actions=it.actions,
-            number=len(found),
-            rows=joined(_row(form, stored) for stored in found),
+            check=check_title(first.check),
+            expression=first.check.expression,
+            binding=first.binding,
+            param=param_name(first.param_namespace, first.param_name),
+            actions=first.actions,
+            number=len(findings),
+            rows=joined(_row(form, stored) for stored in findings),
             continued=key == last,
         )
 
 
 def _row(form: RowForm, stored: StoredFinding) -> str:
-    it = stored.finding
-    words = (result_word(it.outcome), it.denies, it.operation, stored.status)
-    name = visible(cut(object_name(it), NAME))
-    return form.row(
-        words, (stored.id, cut(it.kind, NAME), name, told(it), minute(stored.first_seen), *evidence_lines(it.evidence))
-    )
+    finding = stored.finding
+    words = (result_word(finding.outcome), finding.denies, finding.operation, stored.status)
+    name = visible(cut(object_name(finding), NAME))
+    texts = stored.id, cut(finding.kind, NAME), name, message_of(finding), minute(stored.first_seen)
+    return form.row(words, (*texts, *evidence_lines(finding.evidence)))
 
 
-def _put_aside(site: Site, spill: Spill, batch: Batch[StoredFinding], path: str) -> None:
+def _spill_rows(site: Site, spill: Spill, batch: Batch[StoredFinding], path: str) -> None:
     first_scan = not site.document.provenance.previous_scan_id
     for stored in batch.rows:
         policy = stored.finding.policy_key
@@ -130,5 +130,5 @@ def _put_aside(site: Site, spill: Spill, batch: Batch[StoredFinding], path: str)
 
 
 def of_namespace(namespace: str) -> str:
-    """Name the group of rows that belong to a namespace."""
+    """The name of the group of rows that belong to a namespace."""
     return f"namespace {namespace}"

@@ -1,8 +1,8 @@
-"""A folder of pages that appears whole or not at all, and replaces nothing but an earlier report.
+"""A folder of pages that is replaced in one step, and replaces nothing but an earlier report.
 
-The pages are written beside their place and moved there in one step. A marker file lists every file of the report with its
-digest, and names the folder and itself by their numbers in the file system. A marker that came from elsewhere, as with a
-copied or cloned folder, has other numbers: only what Assay wrote into that very folder, and nobody has changed since, is removed.
+The pages are written to a folder beside the target, which is then renamed. A marker file lists every file of the report
+with its digest, and the inode numbers of the folder and of itself. In a copied or cloned folder these numbers differ: only
+unchanged files that Assay wrote into that very folder are removed.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class _Marker(msgspec.Struct, frozen=True):
 
 @contextmanager
 def replaced(folder: Path) -> Iterator[Path]:
-    """Give a new folder to write into; at the end it stands at `folder`, in place of an earlier report.
+    """Yield a new folder to write into; at the end it becomes `folder`, in place of an earlier report.
 
-    Raises UsageError when `folder` holds anything that is not an earlier report, or cannot be written.
+    Raises UsageError when `folder` holds files that are not of an earlier report, or cannot be written.
     """
     target = folder.expanduser().resolve()
     try:
@@ -49,12 +49,12 @@ def replaced(folder: Path) -> Iterator[Path]:
     except OSError as error:
         raise UsageError(
             f"Cannot write the report to {folder}: {error.strerror or error}. "
-            "Name a folder, inside one that you may write, that holds nothing else or an earlier report."
+            "Name a folder in a writable place that is empty, new or holds an earlier report."
         ) from error
 
 
 def _reject_foreign(folder: Path, target: Path) -> None:
-    """Refuse a folder that may be replaced only by losing something. `target` is what the user calls it."""
+    """Raise UsageError for a folder with files that are not of an earlier report. `target` is the name for the message."""
     if not folder.exists():
         return
     if not folder.is_dir():
@@ -68,13 +68,13 @@ def _reject_foreign(folder: Path, target: Path) -> None:
         raise UsageError(f"Will not replace {target}: {first} in it is not part of an Assay report. {_NAME_ANOTHER}")
     if (marker.folder, marker.marker) != (_number(folder), _number(folder / MARKER)):
         raise UsageError(
-            f"Will not replace {target}: the report in it was copied there and not written by Assay. {_NAME_ANOTHER}"
+            f"Will not replace {target}: the report in it is a copy that Assay did not write there. {_NAME_ANOTHER}"
         )
     for path in sorted(present - {MARKER}):
         if path not in marker.files:
             raise UsageError(f"Will not replace {target}: {path} in it is not part of the report. {_NAME_ANOTHER}")
         if not _is_unchanged(folder / path, marker.files[path]):
-            raise UsageError(f"Will not replace {target}: {path} in it was changed since. {_NAME_ANOTHER}")
+            raise UsageError(f"Will not replace {target}: {path} in it was changed. {_NAME_ANOTHER}")
 
 
 def _is_unchanged(file: Path, digest: str) -> bool:
@@ -82,13 +82,13 @@ def _is_unchanged(file: Path, digest: str) -> bool:
 
 
 def _files(folder: Path) -> set[str]:
-    """The paths of everything in a folder but folders that hold something. Links are not followed."""
-    found = set()
+    """The paths of all files and links in a folder. Links are not followed."""
+    paths = set()
     for place, folders, files in os.walk(folder, onerror=_raise):
         here = Path(place)
         links = {name for name in folders if (here / name).is_symlink()}
-        found |= {(here / name).relative_to(folder).as_posix() for name in (*files, *links)}
-    return found
+        paths |= {(here / name).relative_to(folder).as_posix() for name in (*files, *links)}
+    return paths
 
 
 def _raise(error: OSError) -> None:
@@ -121,7 +121,7 @@ def _number(path: Path) -> int:
 
 
 def _swap(fresh: Path, target: Path, old: Path) -> None:
-    """Put the new folder into its place. What came into the old one while the pages were written stops it."""
+    """Move the new folder into its place. Raises UsageError if files were added to the old one meanwhile."""
     if target.exists():
         target.rename(old)
     try:

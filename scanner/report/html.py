@@ -1,7 +1,7 @@
-"""The report as a set of static pages: no script, no request, no server; for the screen, a phone and paper.
+"""The report as static HTML pages without scripts or requests, for screens, phones and paper.
 
-Every page carries the provenance of the scan. A Content-Security-Policy forbids everything but the page's own style
-sheet, so that text which came from a cluster stays text even if an escape were forgotten.
+Every page shows the provenance of the scan. A Content-Security-Policy forbids everything but the page's own style
+sheet, so that text from a cluster stays text even where an escape is missing.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _TOP = 10
 
 
 def render(document: Document, folder: Path) -> None:
-    """Write the pages to `folder`, which appears whole; an earlier report there is replaced.
+    """Write the pages to `folder` in one step, in place of an earlier report.
 
-    Raises UsageError when `folder` holds anything else, or cannot be written.
+    Raises UsageError when `folder` holds other files, or cannot be written.
     """
     with replaced(folder) as fresh:
         site = site_of(document, fresh)
@@ -43,12 +43,17 @@ def _write_namespaces(site: Site, spill: Spill) -> None:
     document = site.document
     ordered = worst_namespaces(document.namespaces)
     site.write_list(
-        "namespaces.html", "Namespaces", ordered, total=len(ordered), weigh=lambda it: weight(it.namespace[:NAME])
+        "namespaces.html",
+        "Namespaces",
+        ordered,
+        total=len(ordered),
+        weigh=lambda section: weight(section.namespace[:NAME]),
     )
-    for it in document.namespaces:
-        rows = spill.rows(of_namespace(it.namespace))
-        path, title, total = site.namespace_path(it.namespace), namespace_title(it.namespace), it.findings.total
-        site.write_rows(path, title, rows, total=total, template="namespace.html", namespace=it)
+    for section in document.namespaces:
+        name, total = section.namespace, section.findings.total
+        path, title = site.namespace_path(name), namespace_title(name)
+        rows = spill.rows(of_namespace(name))
+        site.write_rows(path, title, rows, total=total, template="namespace.html", namespace=section)
 
 
 def _write_changes(site: Site, spill: Spill) -> None:
@@ -71,8 +76,10 @@ def _resolved(site: Site) -> Iterator[str]:
 def _write_lists(site: Site) -> None:
     document = site.document
     policies = worst_policies(document.policies)
-    site.write_list("policies.html", "Policies", policies, total=len(policies), weigh=lambda it: weight(it.name[:NAME]))
-    site.write_list("gaps.html", "Not looked at", document.gaps, total=len(document.gaps), weigh=_weigh_gap)
+    site.write_list(
+        "policies.html", "Policies", policies, total=len(policies), weigh=lambda policy: weight(policy.name[:NAME])
+    )
+    site.write_list("gaps.html", "Gaps", document.gaps, total=len(document.gaps), weigh=_weigh_gap)
     site.write_list("health.html", "Policy health", document.health, total=len(document.health), weigh=_weigh_health)
     site.write("about.html", "about.html", "About this report")
     if document.second_opinion:
@@ -83,8 +90,8 @@ def _weigh_gap(gap: Gap) -> int:
     return weight(gap.where, gap.why)
 
 
-def _weigh_health(entry: Health) -> int:
-    return weight(entry.policy[:NAME], entry.binding[:NAME], entry.detail)
+def _weigh_health(health: Health) -> int:
+    return weight(health.policy[:NAME], health.binding[:NAME], health.detail)
 
 
 def _write_summary(site: Site) -> None:

@@ -1,7 +1,7 @@
-"""The report as JSON: one document, the same bytes for the same scan, written while findings are read.
+"""The report as JSON: one document, the same bytes for the same scan, written while the findings are read.
 
-Shape: `docs/report.schema.json`, whose version is `schemaVersion`. A minor version only adds fields. Findings come one
-per line, so that the file can be read by line and compared by line.
+Shape: `docs/report.schema.json`, whose version is `schemaVersion`. A minor version only adds fields. Each
+finding is one line, so that files can be compared line by line.
 """
 
 from __future__ import annotations
@@ -70,51 +70,55 @@ def _stream(
 
 
 def finding_json(stored: StoredFinding, *, depends_on_requester: bool) -> dict[str, Plain]:
-    """A finding as the report says it."""
-    it = stored.finding
+    """A finding as a JSON object."""
+    finding = stored.finding
     return {
         "id": stored.id,
-        "fingerprint": it.fingerprint,
+        "fingerprint": finding.fingerprint,
         "status": stored.status,
         "firstSeen": iso(stored.first_seen),
         "lastSeen": iso(stored.last_seen),
         "resolvedAt": iso(stored.resolved_at) if stored.resolved_at else None,
-        "policy": it.policy,
-        "language": it.language,
-        "binding": it.binding,
-        "param": {"namespace": it.param_namespace, "name": it.param_name} if it.param_name else None,
-        "check": {"kind": str(it.check.kind), "index": it.check.index, "expression": it.check.expression},
+        "policy": finding.policy,
+        "language": finding.language,
+        "binding": finding.binding,
+        "param": {"namespace": finding.param_namespace, "name": finding.param_name} if finding.param_name else None,
+        "check": {
+            "kind": str(finding.check.kind),
+            "index": finding.check.index,
+            "expression": finding.check.expression,
+        },
         **_outcome(stored),
         "object": {
-            "apiVersion": it.api_version,
-            "kind": it.kind,
-            "namespace": it.namespace,
-            "name": it.name,
-            "uid": it.uid,
-            "resourceVersion": it.resource_version,
+            "apiVersion": finding.api_version,
+            "kind": finding.kind,
+            "namespace": finding.namespace,
+            "name": finding.name,
+            "uid": finding.uid,
+            "resourceVersion": finding.resource_version,
         },
-        "operation": it.operation,
-        "actions": list(it.actions),
-        "wouldDeny": it.denies,
-        "exceptedBy": it.excepted_by.split(", ") if it.excepted_by else [],
+        "operation": finding.operation,
+        "actions": list(finding.actions),
+        "wouldDeny": finding.denies,
+        "exceptedBy": finding.excepted_by.split(", ") if finding.excepted_by else [],
         "dependsOnRequester": depends_on_requester,
-        "evidence": _evidence(it.evidence),
+        "evidence": _evidence(finding.evidence),
     }
 
 
 def _evidence(evidence: Evidence) -> Plain:
-    """The values that decided, null where a scan has kept none."""
+    """The evidence, or null for a finding without evidence."""
     if not evidence:
         return None
     reasons: list[Plain] = [
         {
-            "expression": it.expression,
-            "value": None if it.erred else it.value,
-            "error": it.value if it.erred else None,
-            "path": it.path,
-            "variable": it.variable,
+            "expression": reason.expression,
+            "value": None if reason.erred else reason.value,
+            "error": reason.value if reason.erred else None,
+            "path": reason.path,
+            "variable": reason.variable,
         }
-        for it in evidence.reasons
+        for reason in evidence.reasons
     ]
     return {"reasons": reasons, "leftOut": evidence.left_out}
 
@@ -133,7 +137,7 @@ def _outcome(stored: StoredFinding) -> dict[str, Plain]:
 
 
 def _drift(outcome: WouldChange) -> dict[str, Plain]:
-    """The patches as RFC 6902 writes them."""
+    """The patches in the form of RFC 6902."""
     return {
         "patch": [change.json() for change in outcome.patch],
         "converges": outcome.converges,
@@ -155,11 +159,11 @@ def _section(document: Document, name: str) -> Plain:
 
 
 def _opinion(opinion: Opinion | None) -> Plain:
-    """What the other engine said, with the sums; null when it was not asked."""
+    """The second opinion with its sums; null for a scan without one."""
     if opinion is None:
         return None
     sums = {"limited": opinion.limited, "disagreed": opinion.disagreed}
-    return {**{_camel(it.name): _plain(getattr(opinion, it.name)) for it in fields(opinion)}, **sums}
+    return {**{_camel(field.name): _plain(getattr(opinion, field.name)) for field in fields(opinion)}, **sums}
 
 
 def _score(score: Score) -> Plain:
@@ -175,7 +179,7 @@ def _score(score: Score) -> Plain:
 
 
 def _plain(value: object) -> Plain:
-    """A section's records as JSON values: fields in their order, names as Kubernetes spells them."""
+    """The records of a section as JSON values: fields in their order, names in camel case."""
     match value:
         case StrEnum():
             return str(value)
@@ -188,7 +192,7 @@ def _plain(value: object) -> Plain:
         case list() | tuple():
             return [_plain(item) for item in value]
         case _ if is_dataclass(value):
-            return {_camel(it.name): _plain(getattr(value, it.name)) for it in fields(value)}
+            return {_camel(field.name): _plain(getattr(value, field.name)) for field in fields(value)}
     raise TypeError(f"a report cannot hold {type(value).__name__}")
 
 

@@ -1,4 +1,4 @@
-"""What a replay of verdicts came to: lines for a terminal, or one JSON document with the same facts."""
+"""The result of `assay verify-parity`, as lines for a terminal or as one JSON document with the same facts."""
 
 from __future__ import annotations
 
@@ -14,26 +14,28 @@ _MOST_SHOWN = 50
 
 
 def lines_of(parity: Parity) -> Iterator[str]:
-    """The agreement first, then every difference (the first fifty, for people), then what could not be compared."""
+    """The agreement, then the first fifty differences, then the verdicts that could not be compared."""
     server = f" ({parity.cluster.server_version})" if parity.cluster.server_version else ""
-    who = f" as {parity.user}" if parity.user else ""
+    user = f" as {parity.user}" if parity.user else ""
     written = f"{plural(parity.objects, 'object')} in {plural(parity.writes, 'dry-run write')}"
-    yield f"Parity with {parity.cluster.name}{server}: {written}{who}; nothing was changed"
+    yield f"Parity with {parity.cluster.name}{server}: {written}{user}; no object was changed"
     yield f"{_headline(parity)}: {_agreement(parity)}"
-    for entry in parity.differences[:_MOST_SHOWN]:
-        yield from _difference(entry)
+    for replayed in parity.differences[:_MOST_SHOWN]:
+        yield from _difference(replayed)
     if len(parity.differences) > _MOST_SHOWN:
-        yield f"  {_MOST_SHOWN} of {len(parity.differences):,} differences shown; -o json has them all"
+        yield f"  {_MOST_SHOWN} of {len(parity.differences):,} differences shown; -o json shows all"
     if parity.unseen:
         yield f"Not comparable: {plural(parity.unseen.total(), 'verdict')}"
         yield from (f"  {count:,}  {why}" for why, count in _most_first(parity))
-    yield from (f"Left out: {what}" for what in parity.left_out)
-    yield from (f"Missing right: {right} ({plural(count, 'write')})" for right, count in sorted(parity.missing.items()))
-    yield from (f"Not seen: {gap.where}: {gap.why}" for gap in parity.gaps)
+    yield from (f"Excluded: {kind}" for kind in parity.left_out)
+    yield from (
+        f"Missing permission: {right} ({plural(count, 'write')})" for right, count in sorted(parity.missing.items())
+    )
+    yield from (f"Gap: {gap.where}: {gap.why}" for gap in parity.gaps)
 
 
 def json_of(parity: Parity) -> JsonObject:
-    """The same as one object; its fields are added to, never renamed, while the first number of the version stays."""
+    """The same as one object. While the first number of the version stays, fields are only added."""
     unseen: list[Json] = [{"reason": why, "verdicts": count} for why, count in _most_first(parity)]
     return {
         "schemaVersion": SCHEMA_VERSION,
@@ -48,7 +50,7 @@ def json_of(parity: Parity) -> JsonObject:
         "writes": parity.writes,
         "comparable": parity.agreed + len(parity.differences),
         "agreed": parity.agreed,
-        "differences": [_difference_json(entry) for entry in parity.differences],
+        "differences": [_difference_json(replayed) for replayed in parity.differences],
         "notComparable": unseen,
         "leftOut": list(parity.left_out),
         "missingRights": [{"right": right, "writes": count} for right, count in sorted(parity.missing.items())],
@@ -69,31 +71,31 @@ def _agreement(parity: Parity) -> str:
     return f"{parity.agreed:,} of {plural(comparable, 'comparable verdict')} agree"
 
 
-def _difference(entry: Replayed) -> Iterator[str]:
-    it = entry.difference
-    where = f"{entry.namespace}/{entry.name}" if entry.namespace else entry.name
-    binding = f" through {it.binding}" if it.binding else ""
-    yield f"  {entry.operation} {entry.api_version}/{entry.kind} {where}: policy {it.policy}{binding}"
-    yield f"    Assay:  {it.assay}"
-    yield f"    server: {it.server}"
+def _difference(replayed: Replayed) -> Iterator[str]:
+    difference = replayed.difference
+    where = f"{replayed.namespace}/{replayed.name}" if replayed.namespace else replayed.name
+    binding = f" through {difference.binding}" if difference.binding else ""
+    yield f"  {replayed.operation} {replayed.api_version}/{replayed.kind} {where}: policy {difference.policy}{binding}"
+    yield f"    Assay:  {difference.assay}"
+    yield f"    server: {difference.server}"
 
 
-def _difference_json(entry: Replayed) -> Json:
-    it = entry.difference
+def _difference_json(replayed: Replayed) -> Json:
+    difference = replayed.difference
     return {
-        "operation": entry.operation,
+        "operation": replayed.operation,
         "object": {
-            "apiVersion": entry.api_version,
-            "kind": entry.kind,
-            "namespace": entry.namespace,
-            "name": entry.name,
+            "apiVersion": replayed.api_version,
+            "kind": replayed.kind,
+            "namespace": replayed.namespace,
+            "name": replayed.name,
         },
-        "policy": it.policy,
-        "binding": it.binding,
-        "assay": it.assay,
-        "server": it.server,
+        "policy": difference.policy,
+        "binding": difference.binding,
+        "assay": difference.assay,
+        "server": difference.server,
     }
 
 
 def _most_first(parity: Parity) -> list[tuple[str, int]]:
-    return sorted(parity.unseen.items(), key=lambda entry: (-entry[1], entry[0]))
+    return sorted(parity.unseen.items(), key=lambda reason: (-reason[1], reason[0]))

@@ -1,8 +1,8 @@
 """Findings as policy reports, which the dashboards of the policy working group and of OpenReports read.
 
-One report for each namespace and one for what is in none, because a report may not grow without bound. Source of truth: the
-definitions of `wgpolicyk8s.io/v1alpha2` and `openreports.io/v1alpha1`, whose results are alike, and what Kyverno fills in. What
-passes is counted in the summary and not listed: a scan keeps no row for it.
+One report for each namespace and one for cluster-scoped objects, to limit the size of a report. Source of truth: the
+definitions of `wgpolicyk8s.io/v1alpha2` and `openreports.io/v1alpha1`, whose results are equal, and the fields that Kyverno sets.
+The summary counts passes, but no result lists them: a scan stores no row for a pass.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MANAGED = {"app.kubernetes.io/managed-by": "assay"}
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The API that reports are written in. `sourced` reports name their source themselves, too."""
+    """The API of the reports. `sourced` reports have a source of their own besides that of each result."""
 
     api_version: str
     namespaced: str
@@ -84,7 +84,7 @@ def _head(shape: Shape, namespace: str, summary: Mapping[str, int]) -> JsonObjec
 
 
 def _summary(counts: Counts, listed: Mapping[str, int]) -> dict[str, int]:
-    """All five numbers: of what is listed as listed, of the rest as counted."""
+    """All five numbers: fail, warn and error as listed, pass and skip as counted."""
     shown = {name: listed.get(name, 0) for name in ("fail", "warn", "error")}
     return {"pass": counts.passed, **shown, "skip": counts.unanswered + counts.excepted}
 
@@ -117,7 +117,7 @@ def _status(finding: Finding, *, scored: bool) -> str:
         return "skip"
     if isinstance(finding.outcome, Errored):
         return "error"
-    # Drift is no violation: dashboards show it, and count no failure.
+    # Drift is no violation, so dashboards must not count it as a failure.
     return "fail" if scored and not isinstance(finding.outcome, WouldChange) else "warn"
 
 

@@ -1,8 +1,8 @@
-"""Rows of which a report has very many: macros of a template, turned into format strings.
+"""The rows of findings, which a report has by the thousand: template macros as format strings.
 
-A macro takes a few words that it chooses its HTML by, then the texts of the row. It is run once for each choice of
-words, with placeholders for the texts; a row is then made by filling in texts that were made harmless. That is some
-ten times as fast as running the macro for every row, and the HTML stays in the template.
+The first arguments of a macro choose the HTML, the others are the texts of the row. The macro runs once for each choice,
+with placeholders for the texts; each row fills escaped texts into the result. That is about ten times as fast as running
+the macro for every row, and the HTML stays in the template.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _ESCAPED = re.compile("[&<>\"']")
 
 
 class RowForm:
-    """The rows that one macro of `rows.html` prints; it may print any number of texts more than it names."""
+    """The rows of one macro of `rows.html`; a macro may print more texts than it has parameters."""
 
     def __init__(self, templates: Environment, macro: str) -> None:
         self._macro: Callable[..., str] = getattr(templates.get_template("rows.html").module, macro)
         self._forms: dict[tuple[object, ...], str] = {}
 
     def row(self, words: tuple[object, ...], texts: Iterable[str]) -> str:
-        """Print a row: `words` are the macro's first arguments, `texts` all the others."""
+        """The HTML of a row: `words` are the macro's first arguments, `texts` all others."""
         harmless = [_harmless(text) for text in texts]
         key = len(harmless), *words
         form = self._forms.get(key)
@@ -41,12 +41,12 @@ class RowForm:
 
 
 def joined(rows: Iterable[str]) -> Markup:
-    """Put rows of a form one after the other."""
+    """Rows, joined by line ends."""
     return Markup("\n".join(rows))  # noqa: S704 - every text in a row is escaped already
 
 
 def _harmless(text: str) -> str:
-    """Do what the templates do to every text, line ends kept; most texts need nothing."""
+    """The text as the templates print it, with line ends; most texts need no change."""
     if len(text) <= LONGEST and text.isprintable() and not _ESCAPED.search(text):
         return text
     return str(escape(visible(cut(text), lines=True)))

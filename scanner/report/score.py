@@ -1,9 +1,9 @@
-"""One number for a scan, and how far it can be trusted.
+"""The score of a scan and its bounds.
 
-The score is the share of decided checks that passed: passed / (passed + violated + errored-would-deny). Its bounds ask
-what it would be if everything undecided had failed, or had passed. What depends on who makes the request is undecided:
-a policy that exempts whoever scans must not look clean. Previews of policies that nothing binds do not count. There is no score without a known population: when
-a kind that some bound policy needs was not listed to its end, nobody knows what was missed.
+The score is the share of decided checks that passed: passed / (passed + violated + errored-would-deny). The bounds are the
+score if all undecided checks had failed, or had passed. Checks that depend on the user of the request are undecided: a
+policy that exempts the scanner's user must not look clean. Previewed policies do not count. Without a known population
+there is no score: if a kind that a bound policy matches was not listed completely, the number of missed objects is unknown.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _UNKNOWN = (OutcomeName.ERRORED_ADMIT, OutcomeName.NOT_AUDITABLE)
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """`value`, `low` and `high` lie between 0 and 1, or are None, and then `why_not` says why.
+    """`value`, `low` and `high` lie between 0 and 1, or are None for the reason in `why_not`.
 
-    `passed` of `decided` checks passed; `undecided` is the most that could still be added to them.
+    `passed` of `decided` checks passed; `undecided` is an upper bound for the number of undecided checks.
     """
 
     passed: int
@@ -45,12 +45,12 @@ class Score:
 
     @property
     def low(self) -> float | None:
-        """The score if everything undecided had failed."""
+        """The score if all undecided checks had failed."""
         return None if self.why_not else self.passed / (self.decided + self.undecided)
 
     @property
     def high(self) -> float | None:
-        """The score if everything undecided had passed."""
+        """The score if all undecided checks had passed."""
         return None if self.why_not else (self.passed + self.undecided) / (self.decided + self.undecided)
 
 
@@ -64,51 +64,56 @@ def score_of(record: ScanRecord) -> Score:
 
 
 def _in_force(record: ScanRecord) -> ScanRecord:
-    """The same scan without what it only assumed."""
-    assumed = {it.key for entry in record.policies for it in entry.bindings if it.assumed}
+    """The same scan without the results of bindings that `--assume-bound` added."""
+    assumed = {
+        binding.key for policy_record in record.policies for binding in policy_record.bindings if binding.assumed
+    }
     kept = {key: number for key, number in record.tallies.items() if key.binding_key not in assumed}
     return replace(record, tallies=kept) if assumed else record
 
 
 def _is_decided(key: TallyKey) -> bool:
-    """Tell whether a check counts: whoever asks, it would be answered so."""
+    """Whether a check counts: it has a result, and the result is the same for all users."""
     return _is_answered(key) and not key.requester
 
 
 def _is_answered(key: TallyKey) -> bool:
-    """Passes and violations of validations; errors that deny count against the score whatever raised them."""
+    """Whether a check has a result: a pass or violation of a validation, or an error of any check that denies."""
     if key.outcome is OutcomeName.ERRORED_DENY:
         return True
     return key.check.kind is CheckKind.VALIDATION and key.outcome in _SCORED
 
 
 def _undecided(record: ScanRecord) -> int:
-    """Checks without an answer that holds for everybody: admission lets them pass, or nobody could decide them here."""
+    """Checks without a result for all users: errors that admission ignores, and checks that an audit cannot decide."""
     return _sum(record.tallies, _is_open)
 
 
 def _is_open(key: TallyKey) -> bool:
-    # A mutation that has no answer would, with one, be no part of the score either.
+    # A mutation is no part of the score, with or without a result.
     unknown = key.outcome in _UNKNOWN and key.check.kind is not CheckKind.MUTATION
     return unknown or (_is_answered(key) and key.requester)
 
 
 def _unevaluated(record: ScanRecord) -> int:
-    """Find the most checks that objects which were seen, but not evaluated, can have been asked."""
+    """An upper bound for the number of checks on objects that were listed, but not evaluated."""
     missed = sum(_is_one_object(gap) for gap in record.gaps)
     return missed * _checks_per_object(record) if missed else 0
 
 
 def _checks_per_object(record: ScanRecord) -> int:
-    """Add up every validation under every binding and param that the scan met."""
-    met: defaultdict[PolicyKey, set[tuple[str, str, str]]] = defaultdict(set)
+    """The number of validations, under every binding and param in the scan."""
+    invocations: defaultdict[PolicyKey, set[tuple[str, str, str]]] = defaultdict(set)
     for key in record.tallies:
-        met[key.policy_key].add((key.binding, key.param_namespace, key.param_name))
-    return sum(len(it.policy.validations) * max(len(it.bindings), len(met[it.policy.key])) for it in record.policies)
+        invocations[key.policy_key].add((key.binding, key.param_namespace, key.param_name))
+    return sum(
+        len(used.policy.validations) * max(len(used.bindings), len(invocations[used.policy.key]))
+        for used in record.policies
+    )
 
 
 def _is_one_object(gap: Gap) -> bool:
-    """Tell `apps/v1/Deployment shop/web` from a whole page (`apps/v1/Deployment`) or a whole policy (`policy x`)."""
+    """Whether a gap is one object (`apps/v1/Deployment shop/web`), not a page (`apps/v1/Deployment`) or a policy (`policy x`)."""
     return gap.kind not in _UNCOUNTED and " " in gap.where and not gap.where.startswith("policy ")
 
 
@@ -117,7 +122,7 @@ def _why_not(record: ScanRecord, decided: int) -> str:
     if unlisted:
         return f"the number of objects is unknown for {_few(unlisted)}"
     if uncounted := [gap for gap in record.gaps if not _is_one_object(gap)]:
-        return f"the number of objects missed is unknown: {plural(len(uncounted), 'gap')}, first {uncounted[0].where}"
+        return f"the number of missed objects is unknown: {plural(len(uncounted), 'gap')}, first {uncounted[0].where}"
     if record.scan.state not in (ScanState.COMPLETE, ScanState.PARTIAL):
         return f"the scan is {record.scan.state}"
     return "" if decided else "no check was decided"
@@ -128,5 +133,5 @@ def _few(names: list[str]) -> str:
     return listed(cut(name, _NAME) for name in names[:_NAMED]) + more
 
 
-def _sum(tallies: Mapping[TallyKey, int], wanted: Callable[[TallyKey], bool]) -> int:
-    return sum(number for key, number in tallies.items() if wanted(key))
+def _sum(tallies: Mapping[TallyKey, int], counts: Callable[[TallyKey], bool]) -> int:
+    return sum(number for key, number in tallies.items() if counts(key))

@@ -1,4 +1,4 @@
-"""Sentences about a whole document that several formats say in the same words."""
+"""Sentences about a whole document that several formats share."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CLUSTER_SCOPED = "cluster-scoped objects"
 
 
 def headline_of(document: Document) -> str:
-    """The state of the scan in a word or two; it is `Complete` only when nothing was missed."""
+    """The state of the scan in a word or two; `Complete` only when nothing was missed."""
     match document.provenance.state:
         case ScanState.COMPLETE | ScanState.PARTIAL:
             return "Complete" if document.complete else "Incomplete"
@@ -31,26 +31,22 @@ def headline_of(document: Document) -> str:
 
 
 def verdict_of(document: Document) -> str:
-    """What the state means to a reader."""
+    """The state of the scan as a sentence."""
     if document.complete:
-        return "Everything that a bound policy can match was looked at."
+        return "Everything that a bound policy can match was scanned."
     missed = len(document.coverage.unseen)
-    return (
-        f"This report does not show everything: {plural(missed, 'thing was', 'things were')} not looked at."
-        if missed
-        else _UNNAMED
-    )
+    return f"{plural(missed, 'item')} could not be scanned." if missed else _UNNAMED
 
 
-_UNNAMED = "This report does not show everything: the scan was recorded as incomplete."
+_UNNAMED = "The scan was recorded as incomplete."
 
 
 def when_of(document: Document) -> str:
-    """When the scan ran, and for how long."""
-    it = document.provenance
-    if it.finished_at is None:
-        return f"started {stamp(it.started_at)}, not finished"
-    return f"{stamp(it.started_at)}, took {duration(it.started_at, it.finished_at)}"
+    """The start and the duration of the scan."""
+    provenance = document.provenance
+    if provenance.finished_at is None:
+        return f"started {stamp(provenance.started_at)}, not finished"
+    return f"{stamp(provenance.started_at)}, took {duration(provenance.started_at, provenance.finished_at)}"
 
 
 def score_line(document: Document) -> str:
@@ -62,125 +58,124 @@ def score_line(document: Document) -> str:
 
 
 def population_line(document: Document) -> str:
-    """What the score is a share of, and its bounds."""
+    """The checks that the score counts, and its bounds."""
     score = document.score
     if not score.undecided or score.low is None or score.high is None:
-        return f"{plural(score.decided, 'decided check')} passed, nothing is undecided"
+        return f"{plural(score.decided, 'decided check')} passed, no check is undecided"
     bounds = f"between {percent_floor(score.low)} and {percent_ceil(score.high)}"
-    return f"{plural(score.decided, 'decided check')} passed; {bounds} with what is undecided"
+    return f"{plural(score.decided, 'decided check')} passed; {bounds} with the undecided checks"
 
 
 def coverage_line(document: Document) -> str:
-    """How many kinds and objects were looked at."""
+    """The numbers of kinds and objects that were listed and matched."""
     coverage = document.coverage
     skipped = coverage.states["skipped"]
-    kinds = f"{coverage.states['listed']:,} of {plural(len(coverage.kinds) - skipped, 'kind')} listed to the end"
-    left_out = f", {skipped:,} left out on request" if skipped else ""
+    kinds = f"{coverage.states['listed']:,} of {plural(len(coverage.kinds) - skipped, 'kind')} listed completely"
+    left_out = f", {skipped:,} excluded on request" if skipped else ""
     return (
         f"{kinds}{left_out}; {coverage.evaluated:,} of {plural(coverage.objects, 'listed object')} matched by a policy"
     )
 
 
 def findings_line(document: Document) -> str:
-    """How many findings there are, and which are new."""
+    """The number of findings, by status."""
     total, changes = document.findings_total, document.changes
     preview = f", {changes.preview:,} previewed" if changes.preview else ""
     parts = f"{changes.new:,} new, {changes.open:,} open before, {changes.reopened:,} reopened{preview}"
-    drift = f"; {total.drift:,} of them are drift" if total.drift else ""
-    return f"{plural(total.total, 'finding')} ({parts}); admission would refuse {total.would_deny:,} of them{drift}"
+    drift = f"; {total.drift:,} of them drift" if total.drift else ""
+    return f"{plural(total.total, 'finding')} ({parts}); admission would deny {total.would_deny:,} of them{drift}"
 
 
 def drift_line(document: Document) -> str:
-    """What mutating policies would change, or an empty string where there are none or nothing drifts."""
+    """The number of changes that mutating policies would make, or an empty string."""
     number = document.totals.would_change
-    return f"{plural(number, 'mutation')} would change an object that is written today" if number else ""
+    return f"{plural(number, 'mutation')} would change an object" if number else ""
 
 
 def excepted_line(document: Document) -> str:
-    """What would not pass without policy exceptions and Kyverno's filters, or an empty string."""
+    """The number of checks that pass only because of policy exceptions or Kyverno's filters, or an empty string."""
     number = document.totals.excepted
     return (
-        f"{plural(number, 'check')} would not pass without a policy exception or a filter of Kyverno's configuration: "
-        "nothing is refused for them"
+        f"{plural(number, 'check')} would not pass without a policy exception or a filter in Kyverno's configuration"
         if number
         else ""
     )
 
 
 def changes_line(document: Document) -> str:
-    """What was fixed, and what this scan cannot tell."""
+    """The findings that were resolved, and those that this scan did not check."""
     changes = document.changes
     if not document.provenance.previous_scan_id:
-        return "this is the first recorded scan of this cluster"
+        return "this is the first stored scan of this cluster"
     unchecked = f"; {changes.unchecked:,} still open but not checked by this scan" if changes.unchecked else ""
-    return f"{changes.resolved:,} resolved since the scan before{unchecked}"
+    return f"{changes.resolved:,} resolved since the previous scan{unchecked}"
 
 
 def requester_line(document: Document) -> str:
-    """How many outcomes can be different for another requester, or an empty string."""
-    it = document.requester
-    if not it.total:
+    """The number of outcomes that may differ for another user, or an empty string."""
+    counts = document.requester
+    if not counts.total:
         return ""
-    who = document.provenance.requester.username or "whoever scanned"
+    user = document.provenance.requester.username or "the user that scanned"
     return (
-        f"{plural(it.total, 'outcome')} of {document.totals.total:,} ({it.passed:,} passed, {it.violated:,} violated) "
-        f"hold for requests by {who} and can be different for others"
+        f"{counts.total:,} of {plural(document.totals.total, 'outcome')} ({counts.passed:,} passed, {counts.violated:,} violated) "
+        f"depend on the user: they hold for {user} and may differ for other users"
     )
 
 
 def outside_line(document: Document) -> str:
-    """What decides about requests as well but was not evaluated, or an empty string."""
-    numbers = Counter(entry.kind for entry in document.outside)
+    """The numbers of objects, by kind, that also decide about requests but were not evaluated, or an empty string."""
+    numbers = Counter(excluded.kind for excluded in document.outside)
     return ", ".join(f"{kind} {numbers[kind]:,}" for kind in sorted(numbers))
 
 
 def kinds_line(document: Document) -> str:
-    """How many of the kinds in scope were listed to the end."""
+    """The number of kinds in scope that were listed completely."""
     states = document.coverage.states
-    return f"{states['listed']:,} of {len(document.coverage.kinds) - states['skipped']:,} listed to the end"
+    return f"{states['listed']:,} of {len(document.coverage.kinds) - states['skipped']:,} listed completely"
 
 
 def scope_line(document: Document) -> str:
-    """What was asked for, when that is not everything."""
-    asked = [*document.provenance.scope, *(f"without {it}" for it in document.provenance.exclusions)]
-    narrow = [it for it in asked if it not in EVERYTHING]
-    return "; ".join(narrow) or "everything"
+    """The scope of the scan, or `everything`."""
+    excluded = (f"without {exclusion}" for exclusion in document.provenance.exclusions)
+    limits = [limit for limit in (*document.provenance.scope, *excluded) if limit not in EVERYTHING]
+    return "; ".join(limits) or "everything"
 
 
 def health_line(document: Document) -> str:
-    """How many entries of each kind policy health has."""
-    numbers = Counter(entry.kind for entry in document.health)
+    """The number of policy health entries of each kind."""
+    numbers = Counter(health.kind for health in document.health)
     return ", ".join(f"{HEALTH_TITLES[kind].lower()} {numbers[kind]:,}" for kind in HealthKind if numbers[kind])
 
 
 def nothing_line(document: Document) -> str:
-    """What to do when the scan had nothing to do, or an empty string."""
+    """Advice when no object was evaluated, or an empty string."""
     if not document.policies:
-        return "No policy was found: add some with --policies PATH, or check that the scanner may list them."
+        return "No policies were found. Add some with --policies PATH, or check that the scanner may list them."
     if not any(policy.bindings for policy in document.policies):
-        return "No policy is bound: preview one with --assume-bound POLICY."
+        return "No policy is bound. Preview a policy with --assume-bound POLICY."
     if not document.coverage.evaluated:
-        return "No object was matched by a bound policy: see policy health, and the scope of this scan."
+        return "No bound policy matched an object. See policy health and the scope of this scan."
     return ""
 
 
 def namespace_title(namespace: str) -> str:
-    """The name of a namespace, or what stands in its place."""
+    """The name of a namespace, or the title of the cluster-scoped objects."""
     return namespace or CLUSTER_SCOPED
 
 
 def worst_policies(policies: Iterable[PolicySection]) -> list[PolicySection]:
     """Policies, those with most findings first."""
-    return sorted(policies, key=lambda it: (-it.findings.total, it.name))
+    return sorted(policies, key=lambda section: (-section.findings.total, section.name))
 
 
 def worst_namespaces(namespaces: Iterable[NamespaceSection]) -> list[NamespaceSection]:
     """Namespaces, those with most findings first."""
-    return sorted(namespaces, key=lambda it: (-it.findings.total, it.namespace))
+    return sorted(namespaces, key=lambda section: (-section.findings.total, section.namespace))
 
 
 @dataclass(frozen=True, slots=True)
-class Spoken:
+class Sentences:
     """All sentences about a document, for formats that place them freely."""
 
     headline: str
@@ -200,9 +195,9 @@ class Spoken:
     drift: str
 
 
-def spoken(document: Document) -> Spoken:
-    """Say everything there is to say about a document as a whole."""
-    return Spoken(
+def sentences_of(document: Document) -> Sentences:
+    """All sentences about a document."""
+    return Sentences(
         headline=headline_of(document),
         verdict=verdict_of(document),
         when=when_of(document),
@@ -222,12 +217,12 @@ def spoken(document: Document) -> Spoken:
 
 
 def opinion_line(opinion: Opinion) -> str:
-    """How far another engine agrees."""
-    share = f"{opinion.percent:g} % of the objects, {plural(opinion.objects, 'object')}"
+    """The agreement of another engine, as a sentence without its full stop."""
+    share = f"{opinion.percent:g} %, {plural(opinion.objects, 'object')}"
     if not opinion.evaluations:
-        return f"{opinion.engine} was asked nothing: {share}, is too small a sample. Verdicts are Assay's own"
+        return f"{opinion.engine} evaluated nothing: the sample ({share}) is too small. Verdicts are Assay's own"
     return (
         f"{opinion.engine} agrees in {opinion.agreed:,} of {plural(opinion.evaluations, 'evaluation')} "
-        f"of {plural(opinion.expressions, 'expression')} ({share}), cannot do {opinion.limited:,}, "
+        f"of {plural(opinion.expressions, 'expression')} (sample: {share}), does not support {opinion.limited:,}, "
         f"and differs in {opinion.disagreed:,}. Verdicts are Assay's own"
     )

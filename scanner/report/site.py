@@ -1,4 +1,4 @@
-"""The set of pages: where each one lives, what all of them share, and how one is written."""
+"""The pages of the HTML report: their paths, what all pages share, and how a page is written."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scanner.model.policy import PolicyKey
 from scanner.report.batches import Batch, batched
 from scanner.report.document import Document
 from scanner.report.rows import RowForm, joined
-from scanner.report.sentences import spoken
+from scanner.report.sentences import sentences_of
 from scanner.report.slugs import slugs_of
 from scanner.report.templates import environment, style_hash
 
@@ -27,7 +27,7 @@ _SECTIONS = (
     ("drift.html", "Drift"),
     ("new.html", "New"),
     ("resolved.html", "Resolved"),
-    ("gaps.html", "Not looked at"),
+    ("gaps.html", "Gaps"),
     ("health.html", "Policy health"),
     ("about.html", "About"),
 )
@@ -36,7 +36,7 @@ _CLUSTER_SCOPED = "_cluster"
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A report being written into `folder`. Paths are relative to it, with `/` between their parts."""
+    """A report that is written into `folder`. Paths are relative to the folder, with `/` between their parts."""
 
     document: Document
     folder: Path
@@ -48,11 +48,11 @@ class Site:
     brief_rows: RowForm
 
     def policy_path(self, policy: PolicyKey, number: int = 1) -> str:
-        """Name page `number` of a policy."""
+        """The path of page `number` of a policy."""
         return _numbered(f"policies/{self.policies[policy]}.html", number)
 
     def namespace_path(self, namespace: str, number: int = 1) -> str:
-        """Name page `number` of a namespace, or of the cluster-scoped objects."""
+        """The path of page `number` of a namespace, or of the cluster-scoped objects."""
         slug = self.namespaces[namespace] if namespace else _CLUSTER_SCOPED
         return _numbered(f"namespaces/{slug}.html", number)
 
@@ -81,7 +81,7 @@ class Site:
         template: str = "",
         **context: object,
     ) -> None:
-        """Render a list, page after page; its template is named like its first page unless told."""
+        """Render a list, page after page; the default template has the name of the first page."""
         for batch in batched(items, weigh):
             pages = pager(path, batch, total)
             self.write(_numbered(path, batch.number), template or path, title, rows=batch.rows, pager=pages, **context)
@@ -89,7 +89,7 @@ class Site:
     def write_rows(
         self, path: str, title: str, rows: Iterable[str], *, total: int, template: str = "", **context: object
     ) -> None:
-        """Write a list of rows that are HTML already, page after page."""
+        """Write a list of HTML rows, page after page."""
         for batch in batched(rows, lambda row: len(row.encode())):
             pages = pager(path, batch, total)
             shown = joined(batch.rows)
@@ -98,7 +98,7 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Pager:
-    """Where a page stands in its list. `before` and `after` are file names beside it, or empty."""
+    """The position of a page in its list. `before` and `after` are the file names of its neighbours, or empty."""
 
     first: int
     last: int
@@ -108,7 +108,7 @@ class Pager:
 
 
 def pager(path: str, batch: Batch[ItemT], total: int) -> Pager:
-    """Say where a batch stands in the list whose first page is `path`."""
+    """The position of a batch in the list whose first page is `path`."""
     name = path.rpartition("/")[2]
     return Pager(
         first=batch.first,
@@ -120,15 +120,15 @@ def pager(path: str, batch: Batch[ItemT], total: int) -> Pager:
 
 
 def site_of(document: Document, folder: Path) -> Site:
-    """Lay out the pages of a document."""
+    """The site for a document: the paths of its pages, its templates and its style sheet."""
     templates = environment()
-    titles = {it.key: document.title(it.key) for it in document.policies}
+    titles = {policy.key: document.title(policy.key) for policy in document.policies}
     slugs = slugs_of(titles.values())
     policies = {key: slugs[title] for key, title in titles.items()}
     style = templates.get_template("style.css").render(scan=_css_string(document.provenance.scan_id))
     shared: dict[str, object] = {
         "document": document,
-        "said": spoken(document),
+        "sentences": sentences_of(document),
         "sections": _SECTIONS,
         "style": style,
         "style_hash": style_hash(style),
@@ -145,7 +145,7 @@ def site_of(document: Document, folder: Path) -> Site:
         templates=templates,
         shared=shared,
         policies=policies,
-        namespaces=slugs_of(it.namespace for it in document.namespaces),
+        namespaces=slugs_of(section.namespace for section in document.namespaces),
         finding_rows=RowForm(templates, "finding_row"),
         brief_rows=RowForm(templates, "brief_row"),
     )
@@ -160,5 +160,5 @@ def _css_string(text: str) -> str:
 
 
 def _numbered(path: str, number: int) -> str:
-    """Name the pages of a list: `gaps.html`, `gaps_2.html`. No name of ours ends in an underscore and a number."""
+    """The file name of a page of a list: `gaps.html`, `gaps_2.html`. No other page ends in an underscore and a number."""
     return path if number == 1 else f"{path.removesuffix('.html')}_{number}.html"

@@ -1,7 +1,7 @@
-"""File names for names that anybody may have chosen.
+"""Safe file names for arbitrary names.
 
-A name that is already a harmless file name is kept, as nearly every Kubernetes name is. Any other is reduced to
-harmless characters and told apart by a hash: it can neither leave its folder, nor hide, nor take another's place.
+A name that is a safe file name is kept, as nearly every Kubernetes name is. Any other name is reduced to safe characters
+and gets a hash: it can neither leave its folder, nor be a hidden file, nor replace another file.
 """
 
 from __future__ import annotations
@@ -10,31 +10,31 @@ import re
 from collections.abc import Iterable
 from hashlib import sha256
 
-_HARMLESS = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,98}[a-z0-9])?")
+_SAFE = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,98}[a-z0-9])?")
 _RESERVED = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9]|conin\$|conout\$)(?:\..*)?")
-"""Devices of Windows, whatever follows the first dot: a report may be unpacked there."""
-_HARMFUL = re.compile(r"[^a-z0-9]+")
+"""Device names of Windows, with any ending: a report may be unpacked there."""
+_UNSAFE = re.compile(r"[^a-z0-9]+")
 _HASH = 12
 
 
 def slugs_of(names: Iterable[str]) -> dict[str, str]:
-    """Find a file name, without ending, for every name; they differ even where letter case does not count."""
+    """A file name without ending for every name; they differ also on file systems that ignore case."""
     slugs: dict[str, str] = {}
     taken: set[str] = set()
-    for name in sorted(set(names), key=lambda it: (not _is_harmless(it), it)):
+    for name in sorted(set(names), key=lambda name: (not _is_safe(name), name)):
         slugs[name] = _free(name, taken)
         taken.add(slugs[name])
     return slugs
 
 
 def _free(name: str, taken: set[str]) -> str:
-    if _is_harmless(name):
+    if _is_safe(name):
         return name
     digest = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
-    stem = _HARMFUL.sub("-", name.lower())[:60].strip("-") or "name"
+    stem = _UNSAFE.sub("-", name.lower())[:60].strip("-") or "name"
     lengths = range(_HASH, len(digest) + 1)
     return next(slug for length in lengths if (slug := f"{stem}-{digest[:length]}") not in taken)
 
 
-def _is_harmless(name: str) -> bool:
-    return _HARMLESS.fullmatch(name) is not None and _RESERVED.fullmatch(name) is None
+def _is_safe(name: str) -> bool:
+    return _SAFE.fullmatch(name) is not None and _RESERVED.fullmatch(name) is None

@@ -1,7 +1,7 @@
-"""Rows put aside on disk until their page is written.
+"""Rows that wait on disk until their page is written.
 
-Findings come ordered by policy; the pages of namespaces need them ordered by namespace. Each group of rows is a file
-with a row on each line, so that memory holds a few megabytes however many findings there are.
+The store yields findings by policy; the pages of namespaces need them by namespace. Each group of rows is a file with a row
+on each line, so that memory holds a few megabytes for any number of findings.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ _FULL = 4_000_000
 
 
 class Spill:
-    """Lists of rows by group, kept in `folder`, which is made. A group gives its rows in the order they went in."""
+    """Lists of rows by group in `folder`, which is created. A group keeps the order of its rows."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir()
         self._folder = folder
-        self._waiting: defaultdict[str, list[str]] = defaultdict(list)
+        self._unwritten: defaultdict[str, list[str]] = defaultdict(list)
         self._files: dict[str, Path] = {}
         self._size = 0
 
     def add(self, group: str, row: str) -> None:
-        """Put a row aside. It must not contain a line end."""
-        self._waiting[group].append(row)
+        """Add a row without line ends to a group."""
+        self._unwritten[group].append(row)
         self._size += len(row)
         if self._size > _FULL:
             self._flush()
 
     def rows(self, group: str) -> Iterator[str]:
-        """Read the rows of a group, none if nothing was put there."""
+        """The rows of a group."""
         self._flush()
         if group not in self._files:
             return
@@ -40,9 +40,9 @@ class Spill:
                 yield line.removesuffix("\n")
 
     def _flush(self) -> None:
-        for group, rows in self._waiting.items():
+        for group, rows in self._unwritten.items():
             path = self._files.setdefault(group, self._folder / str(len(self._files)))
             with path.open("a", encoding="utf-8", newline="\n") as file:
                 file.writelines(f"{row}\n" for row in rows)
-        self._waiting.clear()
+        self._unwritten.clear()
         self._size = 0

@@ -1,7 +1,7 @@
-"""The report as a summary for a terminal: what was not seen first, then policies, namespaces, changes and the score.
+"""The report as a summary for a terminal: gaps first, then policies, namespaces, changes and the score.
 
 Colours only on a terminal and without NO_COLOR (https://no-color.org); otherwise plain text. Names are text, never
-markup: control characters are spelled out, and what the terminal's encoding lacks is escaped.
+markup: control characters, and characters that the terminal's encoding lacks, are printed as escapes.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _ANY_WIDTH = 10_000
 _NARROW = 12
 _STYLES = {"Complete": "bold green", "Incomplete": "bold black on yellow"}
 _BAD = "bold white on red"
-_NUMBERS = ("Passed", "Violated", "Error", "Skipped")
+_NUMBERS = ("Passed", "Violated", "Errored", "Skipped")
 _COUNTED = (*_NUMBERS, "Objects", "New", "Evaluations")
 
 
@@ -76,38 +76,38 @@ def _console(out: TextIO, environ: Mapping[str, str]) -> Console:
 
 
 def _heading(console: Console, document: Document) -> None:
-    it = document.provenance
-    server = f" ({it.cluster.server_version})" if it.cluster.server_version else ""
-    _say(console, f"Scan {it.scan_id} of {it.cluster.name}{server}, {when_of(document)}")
-    if note := it.cluster.release.note:
-        _say(console, note)
+    provenance = document.provenance
+    server = f" ({provenance.cluster.server_version})" if provenance.cluster.server_version else ""
+    _print(console, f"Scan {provenance.scan_id} of {provenance.cluster.name}{server}, {when_of(document)}")
+    if note := provenance.cluster.release.note:
+        _print(console, note)
     headline = headline_of(document)
     state = Text(f" {headline.upper()} ", _STYLES.get(headline, _BAD))
     console.print(Text.assemble(state, " ", _text(console, verdict_of(document))))
     _items(console, document.coverage.unseen)
-    _items(console, [f"left out on request: {what}" for what in it.exclusions])
+    _items(console, [f"excluded on request: {exclusion}" for exclusion in provenance.exclusions])
     if advice := nothing_line(document):
-        _say(console, advice)
+        _print(console, advice)
 
 
 def _items(console: Console, items: Sequence[str]) -> None:
     for item in items[:_ROWS]:
-        _say(console, f"  - {item}")
+        _print(console, f"  - {item}")
     if len(items) > _ROWS:
-        _say(console, f"  {_ROWS} of {len(items):,} shown")
+        _print(console, f"  {_ROWS} of {len(items):,} shown")
 
 
 def _policies(console: Console, document: Document) -> None:
     rows = [
         (
-            document.title(it.key),
-            listed(it.actions) or ("bound" if it.bindings else "not bound"),
-            auditability(it.auditability),
-            f"{it.matched:,}",
-            *_numbers(it.counts),
-            f"{it.findings.new:,}",
+            document.title(section.key),
+            listed(section.actions) or ("bound" if section.bindings else "not bound"),
+            auditability(section.auditability),
+            f"{section.matched:,}",
+            *_numbers(section.counts),
+            f"{section.findings.new:,}",
         )
-        for it in worst_policies(document.policies)[:_ROWS]
+        for section in worst_policies(document.policies)[:_ROWS]
     ]
     _show(console, ("Policy", "Actions", "Auditability", "Objects", *_NUMBERS, "New"), rows)
     _cut(console, len(document.policies), "policies")
@@ -115,8 +115,8 @@ def _policies(console: Console, document: Document) -> None:
 
 def _namespaces(console: Console, document: Document) -> None:
     rows = [
-        (namespace_title(it.namespace), *_numbers(it.counts), f"{it.findings.new:,}")
-        for it in worst_namespaces(document.namespaces)[:_ROWS]
+        (namespace_title(section.namespace), *_numbers(section.counts), f"{section.findings.new:,}")
+        for section in worst_namespaces(document.namespaces)[:_ROWS]
     ]
     _show(console, ("Namespace", *_NUMBERS, "New"), rows)
     _cut(console, len(document.namespaces), "namespaces")
@@ -124,45 +124,51 @@ def _namespaces(console: Console, document: Document) -> None:
 
 def _health(console: Console, document: Document) -> None:
     rows = [
-        (HEALTH_TITLES[it.kind], document.title(it.policy_key), it.binding, it.detail) for it in document.health[:_ROWS]
+        (HEALTH_TITLES[problem.kind], document.title(problem.policy_key), problem.binding, problem.detail)
+        for problem in document.health[:_ROWS]
     ]
     _show(console, ("Policy health", "Policy", "Binding", "Detail"), rows)
-    _cut(console, len(document.health), "entries of policy health")
+    _cut(console, len(document.health), "policy health entries")
 
 
 def _closing(console: Console, document: Document) -> None:
     console.print()
-    _say(console, f"Findings  {findings_line(document)}")
-    _say(console, f"Changes   {changes_line(document)}")
-    _say(console, f"Coverage  {coverage_line(document)}")
-    _say(console, f"Score     {score_line(document)}")
+    _print(console, f"Findings  {findings_line(document)}")
+    _print(console, f"Changes   {changes_line(document)}")
+    _print(console, f"Coverage  {coverage_line(document)}")
+    _print(console, f"Score     {score_line(document)}")
     if excepted := excepted_line(document):
-        _say(console, f"Excepted  {excepted}")
+        _print(console, f"Excepted  {excepted}")
     if drift := drift_line(document):
-        _say(console, f"Drift     {drift}: no violation, and not in the score")
+        _print(console, f"Drift     {drift}: drift is no violation, and not part of the score")
     if requester := requester_line(document):
-        _say(console, f"Requester {requester}")
+        _print(console, f"Requester {requester}")
     if document.second_opinion:
         _opinion(console, document.second_opinion)
     if outside := outside_line(document):
-        _say(console, f"Outside   {outside}: they decide about requests too, and are not evaluated")
+        _print(console, f"Outside   {outside}: these also decide about requests, but are not evaluated")
 
 
 def _opinion(console: Console, opinion: Opinion) -> None:
-    """What another engine said: it decides nothing, and comes last."""
-    _say(console, f"Opinion   {opinion_line(opinion)}")
-    _show(console, ("Known limit", "Evaluations"), [(it.reason, f"{it.evaluations:,}") for it in opinion.limits])
-    rows = [(f"{it.policy} {it.place}", it.object, it.ours, it.theirs) for it in opinion.disagreements[:_ROWS]]
+    """The second opinion, which decides nothing, at the end."""
+    _print(console, f"Opinion   {opinion_line(opinion)}")
+    _show(
+        console, ("Known limit", "Evaluations"), [(limit.reason, f"{limit.evaluations:,}") for limit in opinion.limits]
+    )
+    rows = [
+        (f"{differs.policy} {differs.place}", differs.object, differs.ours, differs.theirs)
+        for differs in opinion.disagreements[:_ROWS]
+    ]
     _show(console, ("Disagreement", "First object", "Verdict", opinion.engine), rows)
     _cut(console, len(opinion.disagreements) + opinion.left_out, "disagreements")
 
 
 def _numbers(counts: Counts) -> tuple[str, ...]:
-    return tuple(f"{it:,}" for it in (counts.passed, counts.violated, counts.errored, counts.unanswered))
+    return tuple(f"{number:,}" for number in (counts.passed, counts.violated, counts.errored, counts.unanswered))
 
 
 def _show(console: Console, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Show rows as a table, or each on lines of its own where a table is too wide."""
+    """Print rows as a table, or each as a line where a table is too wide."""
     if not rows:
         return
     table = _table(console, heads, rows)
@@ -171,7 +177,7 @@ def _show(console: Console, heads: Sequence[str], rows: Sequence[Sequence[str]])
         console.print(table)
         return
     for row in rows:
-        _say(console, "; ".join(f"{head}: {cell}" for head, cell in zip(heads, row, strict=True) if cell))
+        _print(console, "; ".join(f"{head}: {cell}" for head, cell in zip(heads, row, strict=True) if cell))
 
 
 def _table(console: Console, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
@@ -190,16 +196,16 @@ def _table(console: Console, heads: Sequence[str], rows: Sequence[Sequence[str]]
     return table
 
 
-def _cut(console: Console, total: int, what: str) -> None:
+def _cut(console: Console, total: int, noun: str) -> None:
     if total > _ROWS:
-        _say(console, f"{_ROWS} of {total:,} {what} shown; the HTML and JSON reports have them all")
+        _print(console, f"{_ROWS} of {total:,} {noun} shown; the HTML and JSON reports show all")
 
 
-def _say(console: Console, sentence: str) -> None:
+def _print(console: Console, sentence: str) -> None:
     console.print(_text(console, sentence))
 
 
 def _text(console: Console, text: str, longest: int = _LONGEST) -> Text:
-    """Text that is safe to print here. A long one is cut: this is a summary."""
+    """Text that is safe to print, cut to the length that a summary has room for."""
     shown = visible(text if len(text) <= longest else f"{text[: longest - 1]}…")
     return Text(shown.encode(console.encoding, "backslashreplace").decode(console.encoding))

@@ -1,6 +1,6 @@
-"""The HTML templates, and what they may do with a text.
+"""The HTML templates and their filters.
 
-Everything a template prints is escaped, and before that made visible and cut: a template cannot forget it.
+The environment escapes every text that a template prints, after `visible` and `cut`: a template cannot forget it.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ _LONG = 40_000
 
 @cache
 def environment() -> Environment:
-    """Make the environment in which every page is rendered. It knows nothing of any document, so once is enough."""
-    made = Environment(
+    """The environment in which every page is rendered. It is the same for every document, so it is made once."""
+    templates = Environment(
         loader=FileSystemLoader(_folder()),
         autoescape=True,
         undefined=StrictUndefined,
@@ -51,7 +51,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    made.filters.update(
+    templates.filters.update(
         n="{:,}".format,
         name=_name,
         prose=_prose,
@@ -63,26 +63,28 @@ def environment() -> Environment:
         percent_floor=percent_floor,
         percent_ceil=percent_ceil,
     )
-    made.globals.update(
-        result_words={word: _word(made, word) for word in ("Violated", "Error", "Drift")},
+    templates.globals.update(
+        result_words={word: _word(templates, word) for word in ("Violated", "Errored", "Drift")},
         check_title=check_title,
         opinion_line=opinion_line,
         health_titles=HEALTH_TITLES,
         health_meanings=HEALTH_MEANINGS,
         gap_titles=GAP_TITLES,
         auditability=auditability,
-        auditability_meanings={AUDITABILITY[it]: meaning for it, meaning in AUDITABILITY_MEANINGS.items()},
+        auditability_meanings={
+            AUDITABILITY[auditability_class]: meaning for auditability_class, meaning in AUDITABILITY_MEANINGS.items()
+        },
     )
-    return made
+    return templates
 
 
 def style_hash(style: str) -> str:
-    """Name a style sheet in a Content-Security-Policy, so that no other style is applied."""
+    """The source expression of a style sheet for a Content-Security-Policy, so that no other style is applied."""
     return f"sha256-{b64encode(sha256(style.encode()).digest()).decode()}"
 
 
 def _folder() -> Path:
-    """Find the templates: inside the installed package, or beside it in a checkout."""
+    """The folder of the templates: inside the installed package, or beside it in a checkout."""
     package = Path(scanner.__file__).parent
     installed = package / "_data" / "reports_templates"
     return installed if installed.is_dir() else package.parent / "reports_templates"
@@ -93,15 +95,15 @@ def _harmless(value: object) -> object:
 
 
 def _name(text: str) -> str:
-    """Show a name, which the API limits to 253 characters but a file does not."""
+    """A name, cut: the API limits names to 253 characters, a file does not."""
     return visible(cut(text, NAME)) if text else "(no name)"
 
 
 def _prose(text: str, longest: int = LONGEST) -> Markup:
-    """Show a text of several lines."""
+    """A text of several lines."""
     return escape(visible(cut(text, longest), lines=True))
 
 
-def _word(made: Environment, result: str) -> Markup:
-    macros = cast("Any", made.get_template("rows.html").module)
+def _word(templates: Environment, result: str) -> Markup:
+    macros = cast("Any", templates.get_template("rows.html").module)
     return escape(macros.result_word(result))

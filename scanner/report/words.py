@@ -1,7 +1,7 @@
-"""The words of a report: everything that turns a noun or a hostile text into something a person reads.
+"""The words of a report: titles and meanings of the nouns, and functions that make any text safe to print.
 
-Object names, messages and manifests are written by whoever may create objects. `visible` keeps them text on every
-device: control, formatting and bidirectional characters are spelled out, so that nothing moves a cursor, hides, or
+Every user who may create objects chooses object names, messages and manifests. `visible` keeps them text on every
+device: it writes control, formatting and bidirectional characters as escapes, so that no text moves a cursor, hides, or
 reads in another order than it is stored.
 """
 
@@ -14,7 +14,7 @@ from math import ceil, floor
 from scanner.model.outcome import Check, CheckKind, Errored, Finding, GapKind, Violated, WouldChange
 from scanner.model.policy import Binding, ParamRef
 from scanner.model.reading import Auditability
-from scanner.model.scan import HealthKind, Scan, Scope
+from scanner.model.scan import HealthKind, Scan, ScanState, Scope
 from scanner.model.selector import Selector
 
 LONGEST = 6_000
@@ -22,7 +22,7 @@ _MINUTE = 60
 
 HEALTH_TITLES = {
     HealthKind.UNBOUND: "Not bound",
-    HealthKind.DANGLING_BINDING: "Binding without policy",
+    HealthKind.DANGLING_BINDING: "Binding without a policy",
     HealthKind.PARAM_KIND: "Param kind not served",
     HealthKind.PARAM_MISSING: "Param not found",
     HealthKind.NO_KIND: "Matches no served kind",
@@ -31,31 +31,31 @@ HEALTH_TITLES = {
     HealthKind.NOT_AUDITABLE: "Not auditable",
     HealthKind.TYPE_WARNING: "Type warning",
     HealthKind.STALE_STATUS: "Status is stale",
-    HealthKind.CONDITION: "Condition not met",
+    HealthKind.CONDITION: "Condition is false",
     HealthKind.HIDDEN_ERRORS: "Errors are ignored",
     HealthKind.NEAR_LIMIT: "Cost near the limit",
     HealthKind.DUPLICATE: "Duplicate binding",
-    HealthKind.SHADOWED: "Binding without effect",
+    HealthKind.SHADOWED: "Redundant binding",
     HealthKind.NOTE: "Note",
 }
 
 HEALTH_MEANINGS = {
-    HealthKind.UNBOUND: "No binding puts the policy into force. Preview it with --assume-bound.",
+    HealthKind.UNBOUND: "No binding refers to the policy, so it is never evaluated. Preview it with --assume-bound.",
     HealthKind.DANGLING_BINDING: "The binding names a policy that does not exist; the API server ignores it.",
-    HealthKind.PARAM_KIND: "The cluster does not serve the kind of the params, so no check can be decided.",
-    HealthKind.PARAM_MISSING: "A binding asks for a param that does not exist.",
-    HealthKind.NO_KIND: "No kind that the cluster serves is matched: a name in the rules may be wrong.",
-    HealthKind.NO_OBJECT: "Kinds are matched, but no object was.",
-    HealthKind.COMPILE: "An expression does not compile: failurePolicy decides about every matched object.",
-    HealthKind.NOT_AUDITABLE: "The policy asks for something that exists only while a request is made.",
-    HealthKind.TYPE_WARNING: "The server's own type check warns: a field that an expression reads may not exist.",
-    HealthKind.STALE_STATUS: "The server has not checked this version of the policy yet, so its type warnings say nothing.",
-    HealthKind.CONDITION: "A condition in the status of the policy is not met.",
-    HealthKind.HIDDEN_ERRORS: "Evaluation fails, and failurePolicy Ignore lets pass what nobody has judged.",
-    HealthKind.NEAR_LIMIT: "Evaluating it costs nearly as much as the API server allows.",
-    HealthKind.DUPLICATE: "Another binding of the policy says the same, so that every object is judged twice.",
-    HealthKind.SHADOWED: "Whatever this binding does, another one of the same policy does as well.",
-    HealthKind.NOTE: "Something to know about the policy or binding.",
+    HealthKind.PARAM_KIND: "The cluster does not serve the kind of the params, so every check fails with an error.",
+    HealthKind.PARAM_MISSING: "A binding refers to a param that does not exist.",
+    HealthKind.NO_KIND: "The rules match no kind that the cluster serves: check the names in the rules.",
+    HealthKind.NO_OBJECT: "The rules match kinds that the cluster serves, but no object.",
+    HealthKind.COMPILE: "An expression does not compile: failurePolicy decides for every matched object.",
+    HealthKind.NOT_AUDITABLE: "The policy reads data that exists only during a request.",
+    HealthKind.TYPE_WARNING: "The API server's type check warns: a field that an expression reads may not exist.",
+    HealthKind.STALE_STATUS: "The API server has not checked this version of the policy yet, so its type warnings may be outdated.",
+    HealthKind.CONDITION: "A condition in the status of the policy is false.",
+    HealthKind.HIDDEN_ERRORS: "Evaluation fails and failurePolicy is Ignore, so objects are admitted unchecked.",
+    HealthKind.NEAR_LIMIT: "The evaluation cost is close to the API server's limit.",
+    HealthKind.DUPLICATE: "Another binding of the policy is equal, so every object is evaluated twice.",
+    HealthKind.SHADOWED: "Another binding of the same policy has all effects of this one.",
+    HealthKind.NOTE: "Information about the policy or binding.",
 }
 AUDITABILITY = {
     Auditability.FULL: "fully auditable",
@@ -66,26 +66,26 @@ AUDITABILITY = {
     Auditability.OPERATIONS: "not auditable (operations)",
 }
 AUDITABILITY_MEANINGS = {
-    Auditability.FULL: "What is said about a stored object is what admission would say about it.",
+    Auditability.FULL: "The verdict about a stored object is the verdict that admission would give.",
     Auditability.REQUESTER: (
-        "It reads who makes the request, or how. Its outcomes, passes included, hold for the requester that this scan "
-        "supposed, and are counted apart."
+        "Reads the user or the options of the request. Its outcomes, passes included, hold for the simulated user, and are "
+        "counted separately."
     ),
     Auditability.OLD_OBJECT: (
-        "It compares two versions of an object. A CREATE has no old version, and in the simulated UPDATE both are the same."
+        "Compares two versions of an object. A CREATE has no old version, and in the simulated UPDATE both are equal."
     ),
     Auditability.SERVER_SET: (
-        "It reads what a server or a controller writes into an object: status, uid, creationTimestamp, nodeName. A stored "
-        "object has it, a request to create one does not yet."
+        "Reads fields that a server or a controller sets: status, uid, creationTimestamp, nodeName. A stored object has "
+        "them, a request to create an object does not."
     ),
-    Auditability.AUTHORIZER: "It asks what somebody may do. Where the authorizer may not be asked, its checks are not auditable.",
-    Auditability.OPERATIONS: "Its rules name no write of a stored object that this scan could simulate.",
+    Auditability.AUTHORIZER: "Checks the permissions of a user. Without permission to query the authorizer, its checks are not auditable.",
+    Auditability.OPERATIONS: "Its rules match no operation that a scan of stored objects can simulate.",
 }
 GAP_TITLES = {
     GapKind.DISCOVERY: "API group not discovered",
     GapKind.LIST: "List not finished",
     GapKind.DOCUMENT: "Document not read",
-    GapKind.OBJECT: "Object not understood",
+    GapKind.OBJECT: "Object not readable",
     GapKind.CONVERSION: "Object not converted",
     GapKind.EVALUATION: "Not evaluated",
 }
@@ -95,38 +95,43 @@ EVERYTHING = (
     "every kind that a bound policy can match",
     "every policy",
     "every binding",
-    "whatever the labels",
+    "objects with any labels",
 )
 
+_INCOMPLETE = "incomplete"
+
 _FILES = "The objects come from files: no server has defaulted, converted or validated them."
-_OTHERWISE = "a check that reads who makes the request, or asks the authorizer, can decide otherwise for somebody else."
-_DID = {
-    "auto": "created it, or updated it without a change where no rule names CREATE,",
-    "create": "created it",
-    "update": "updated it without a change",
+_OTHER_USERS = "Checks that depend on the user may differ for other users."
+_REQUESTS = {
+    "auto": ("CREATE requests", " (as no-op UPDATEs where no rule matches CREATE)"),
+    "create": ("CREATE requests", ""),
+    "update": ("no-op UPDATE requests", ""),
 }
 
 
 def visible(text: str, *, lines: bool = False) -> str:
-    r"""The text with every character that does not print spelled out, e.g. `\x1b`; `lines` keeps line ends and tabs."""
+    r"""The text with every character that does not print as an escape such as `\x1b`; `lines` keeps line ends and tabs."""
     if text.isprintable():
         return text
-    return "".join(mark if mark.isprintable() or (lines and mark in "\n\t") else _spelled(mark) for mark in text)
+    return "".join(
+        character if character.isprintable() or (lines and character in "\n\t") else _escape(character)
+        for character in text
+    )
 
 
-def _spelled(mark: str) -> str:
-    return mark.encode("unicode_escape").decode("ascii")
+def _escape(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
 
 
 def cut(text: str, longest: int = LONGEST) -> str:
-    """The text, or its beginning and how much of it is missing."""
+    """The text, or its beginning with a note of its length."""
     if len(text) <= longest:
         return text
-    return f"{text[:longest]}… [{longest:,} of {len(text):,} characters shown; the JSON report has them all]"
+    return f"{text[:longest]}… [{longest:,} of {len(text):,} characters shown; the JSON report has the whole text]"
 
 
 def utc(moment: datetime) -> datetime:
-    """The moment in UTC; a database that keeps no zone has kept UTC."""
+    """The moment in UTC; a moment without a zone, as some databases return it, is UTC."""
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
@@ -136,12 +141,12 @@ def iso(moment: datetime) -> str:
 
 
 def stamp(moment: datetime | None) -> str:
-    """A moment as people read it."""
+    """`2026-01-31 09:05:00 UTC`, or `not finished`."""
     return "not finished" if moment is None else f"{utc(moment):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def minute(moment: datetime) -> str:
-    """A moment to the minute, in UTC, where there is little room."""
+    """`2026-01-31 09:05`, in UTC, for narrow columns."""
     return f"{utc(moment):%Y-%m-%d %H:%M}"
 
 
@@ -161,12 +166,12 @@ def plural(number: int, singular: str, several: str = "") -> str:
 
 
 def percent_floor(share: float) -> str:
-    """A share as a percentage that never says more than there is: 0.99996 is 99.9 %, not 100 %."""
+    """A share as a percentage, rounded down: 0.99996 is 99.9 %, not 100 %."""
     return f"{floor(share * 1000 + 1e-9) / 10:.1f} %"
 
 
 def percent_ceil(share: float) -> str:
-    """A share as a percentage that never says less than there is."""
+    """A share as a percentage, rounded up."""
     return f"{ceil(share * 1000 - 1e-9) / 10:.1f} %"
 
 
@@ -176,41 +181,49 @@ def listed(items: Iterable[str]) -> str:
 
 
 def scope_of(scan: Scan) -> tuple[str, ...]:
-    """What was asked to be looked at, in words."""
+    """The scope of a scan, in words."""
     scope = scan.scope
-    asked = (
+    limits = (
         ("namespaces", listed(scope.namespaces)),
         ("kinds", listed(scope.kinds)),
         ("policies", listed(scope.policies)),
         ("bindings", listed(scope.bindings)),
         ("objects with labels", scope.selector),
     )
-    return tuple(f"{what} {names}" if names else whole for (what, names), whole in zip(asked, EVERYTHING, strict=True))
+    return tuple(
+        f"{noun} {names}" if names else everything for (noun, names), everything in zip(limits, EVERYTHING, strict=True)
+    )
 
 
 def exclusions_of(scope: Scope) -> tuple[str, ...]:
-    """What was left out on purpose, in words."""
+    """The namespaces and kinds that the user excluded, in words."""
     excluded = (
         ("namespaces", scope.exclude_namespaces),
         ("kinds", scope.skip_kinds),
     )
-    return tuple(f"{what} {listed(names)}" for what, names in excluded if names)
+    return tuple(f"{noun} {listed(names)}" for noun, names in excluded if names)
 
 
 def notes_of(scan: Scan) -> tuple[str, ...]:
-    """What a reader must know about the way this scan looked at things."""
+    """How this scan evaluated the objects, as a reader must know."""
     files = () if scan.cluster.source == "cluster" else (_FILES,)
     note = scan.cluster.release.note
-    return (*((note,) if note else ()), *files, _judged_as(scan))
+    return (*((note,) if note else ()), *files, _simulated(scan))
 
 
-def _judged_as(scan: Scan) -> str:
-    who = scan.requester.username or "the identity that scanned"
-    return f"Every object was judged as if {who} {_DID[scan.scope.operation]} at the time of the scan; {_OTHERWISE}"
+def _simulated(scan: Scan) -> str:
+    user = scan.requester.username or "the user that scanned"
+    requests, otherwise = _REQUESTS[scan.scope.operation]
+    return f"Objects were evaluated as {requests} by {user}{otherwise}. {_OTHER_USERS}"
+
+
+def state_word(state: ScanState) -> str:
+    """The word for the state of a scan. A `partial` scan is called incomplete, as in the headline of its report."""
+    return _INCOMPLETE if state is ScanState.PARTIAL else state.value
 
 
 def check_title(check: Check) -> str:
-    """Which check of a policy this is. Validations are numbered as in `spec.validations`, from 0."""
+    """The field of the policy that has the check: `validations[0]`."""
     match check.kind:
         case CheckKind.VALIDATION:
             return f"validations[{check.index}]"
@@ -235,44 +248,44 @@ def param_name(namespace: str, name: str) -> str:
 
 
 def param_ref(ref: ParamRef | None) -> str:
-    """Which params a binding asks for, in words."""
+    """The params of a binding, in words."""
     if ref is None:
         return ""
     where = f" in namespace {ref.namespace}" if ref.namespace else ""
-    which = ref.name if ref.selector is None else f"selected by {_selector(ref.selector)}"
-    missing = f"; when missing: {ref.parameter_not_found_action}" if ref.parameter_not_found_action else ""
-    return f"{which}{where}{missing}"
+    params = ref.name if ref.selector is None else f"selected by {_selector(ref.selector)}"
+    missing = f"; if missing: {ref.parameter_not_found_action}" if ref.parameter_not_found_action else ""
+    return f"{params}{where}{missing}"
 
 
 def _selector(selector: Selector) -> str:
-    parts = (f"{it.key} {it.operator} {listed(it.values)}".rstrip() for it in selector.requirements)
+    parts = (f"{label.key} {label.operator} {listed(label.values)}".rstrip() for label in selector.requirements)
     return " and ".join(parts) or "everything"
 
 
 def auditability(classes: Iterable[Auditability]) -> str:
-    """How far an audit can stand for admission, in words; `not known` of a scan by an older version."""
-    return listed(AUDITABILITY[it] for it in classes) or "not known"
+    """The auditability classes in words; `not known` for a scan by an older version."""
+    return listed(AUDITABILITY[auditability] for auditability in classes) or "not known"
 
 
 def binding_note(binding: Binding) -> str:
-    """How a binding came to be, when that is not the cluster itself."""
+    """The origin of a binding, empty for a binding of the cluster."""
     if binding.assumed:
         return "assumed for this scan"
     return "" if binding.source == "cluster" else f"from {binding.source}"
 
 
-def told(finding: Finding) -> str:
-    """What a finding says, and which policy exceptions or filters keep it from having any effect."""
+def message_of(finding: Finding) -> str:
+    """The message of a finding, with the policy exceptions or filters that exempt the object."""
     message = finding.outcome.message
     return f"{message} [excepted by {finding.excepted_by}]" if finding.excepted_by else message
 
 
 def result_word(outcome: Violated | WouldChange | Errored) -> str:
-    """The word for what does not pass."""
+    """The word for an outcome that is no pass."""
     match outcome:
         case Violated():
             return "Violated"
         case WouldChange():
             return "Drift"
         case Errored():
-            return "Error"
+            return "Errored"

@@ -1,4 +1,4 @@
-"""Where the database is: the URL people type, without ever showing the password in it.
+"""The address of the database: the URL that the user gives, and the URL without password for messages.
 
 A bare path means a SQLite file; `postgres://` and `postgresql://` mean the psycopg driver.
 """
@@ -28,23 +28,23 @@ _FORMS = "Use a path, sqlite:///PATH or postgresql://USER@HOST/DATABASE."
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A database. `shown` is what messages may say; `path` is the file of a SQLite database, else None."""
+    """A database. `shown` is the address for messages; `path` is the file of a SQLite database, else None."""
 
     url: URL
     shown: str
     path: Path | None
 
     def masked(self, text: str) -> str:
-        """The text without the address's secrets, whoever wrote them into it."""
+        """The text with the address's secrets masked."""
         for secret in _secrets(self.url):
             text = text.replace(secret, "***")
         return text
 
 
 def address_of(text: str) -> Address:
-    """Read what `--db` was given. Raises UsageError when it names no database that Assay can use."""
+    """Parse the value of `--db`. Raises UsageError for an address that Assay cannot use."""
     if not text.strip():
-        raise UsageError(f"The database is empty text. {_FORMS}")
+        raise UsageError(f"The database address is empty. {_FORMS}")
     if "://" not in text:
         _reject_mistyped(text)
         return _file(text)
@@ -53,13 +53,13 @@ def address_of(text: str) -> Address:
         return _file(url.database or "")
     if url.drivername in _POSTGRESQL:
         return Address(url.set(drivername="postgresql+psycopg"), _shown(url), None)
-    raise UsageError(f"Assay cannot store into a database of type {url.drivername}. {_FORMS}")
+    raise UsageError(f"Assay does not support databases of type {url.drivername}. {_FORMS}")
 
 
 def _reject_mistyped(text: str) -> None:
-    """Refuse what is meant as a server's address: taken for a path, it would be shown with its password, and made."""
+    """Raise UsageError for a mistyped server address: as a path, it would be shown with its password, and created."""
     if _KEYWORD.match(text.strip()):
-        raise UsageError(f"The database is given as keywords and values, and not as a URL. {_FORMS}")
+        raise UsageError(f"The database address has the form of keywords and values, not of a URL. {_FORMS}")
     if _SCHEME.match(text.strip()):
         raise UsageError(f"The database URL lacks the two slashes after its scheme. {_FORMS}")
 
@@ -68,12 +68,12 @@ def _parsed(text: str) -> URL:
     try:
         return make_url(text)
     except (ArgumentError, ValueError):
-        raise UsageError(f"The database URL cannot be read. {_FORMS}") from None
+        raise UsageError(f"The database URL is invalid. {_FORMS}") from None
 
 
 def _file(name: str) -> Address:
     if name in {"", ":memory:"} or name.startswith("file:"):
-        raise UsageError(f"A database in memory would forget the scan. {_FORMS}")
+        raise UsageError(f"A database in memory cannot keep a scan. {_FORMS}")
     path = Path(name).expanduser()
     return Address(URL.create("sqlite", database=str(path)), str(path), path)
 
@@ -84,8 +84,8 @@ def _shown(url: URL) -> str:
 
 
 def _secrets(url: URL) -> tuple[str, ...]:
-    """The password and the secret options, as they are and as they stand in the URL; the longest first."""
+    """The password and the secret options, plain and as encoded in the URL, longest first."""
     options = (value for name, value in url.query.items() if _SECRET_OPTION.search(name))
-    given = [url.password, *(one for value in options for one in (value if isinstance(value, tuple) else (value,)))]
+    given = [url.password, *(text for value in options for text in (value if isinstance(value, tuple) else (value,)))]
     plain = [str(item) for item in given if item]
     return tuple(sorted({*plain, *map(quote, plain), *map(quote_plus, plain)}, key=len, reverse=True))

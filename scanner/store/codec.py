@@ -1,6 +1,6 @@
-"""Frozen dataclasses of the model as JSON text and back, so that a stored scan never depends on how manifests are read.
+"""Encodes dataclasses of the model as JSON text and decodes them, so that reading a stored scan parses no manifests.
 
-Fields that an older version did not know get their defaults; fields that this one does not know are left out.
+Fields that an older version did not write get their defaults; unknown fields of a newer version are ignored.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _Noun = TypeVar("_Noun")
 
 
 def to_text(noun: object) -> str:
-    """JSON of a dataclass, ASCII only: whatever a text holds, every database takes it, and it reads back the same."""
+    """JSON of a dataclass in ASCII, which every database stores unchanged."""
     return json.dumps(_encoded(noun), separators=(",", ":"))
 
 
@@ -57,5 +57,5 @@ def _decoded(form: object, value: Json) -> object:
 
 @cache
 def _hints(form: type) -> dict[str, object]:
-    """The fields of a dataclass and their types; JSON is read as it stands, so its alias means any object."""
+    """The fields of a dataclass and their types; the alias `Json` stands for any object, because JSON is not converted."""
     return get_type_hints(form, localns={"Json": object, "Literal": Literal})

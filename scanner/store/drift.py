@@ -1,4 +1,4 @@
-"""What a mutation would change, as the text that a verdict keeps: compact JSON, the same for the same change."""
+"""Drift as compact JSON, the text that `verdicts` stores: equal changes have equal texts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scanner.model.outcome import Change, WouldChange
 
 
 def drift_text(outcome: WouldChange) -> str:
-    """The text of an outcome."""
+    """The text of drift."""
     written = {
         "patch": _written(outcome.patch),
         "converges": outcome.converges,
@@ -25,7 +25,7 @@ def drift_text(outcome: WouldChange) -> str:
 
 @lru_cache(maxsize=4096)
 def drift_of(text: str) -> WouldChange:
-    """The outcome of a text that `drift_text` wrote."""
+    """The drift of a text from `drift_text`."""
     read: dict[str, Any] = json.loads(text)
     return WouldChange(
         patch=_read(read["patch"]),

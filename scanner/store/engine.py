@@ -1,8 +1,8 @@
-"""Connections: short transactions that never corrupt, block for ever or start reading before they know they will write.
+"""Engines and transactions for SQLite and PostgreSQL.
 
-SQLite: write-ahead logging lets reports be read while a scan writes; a transaction that will write says so at once
-(BEGIN IMMEDIATE), because one that turns from reading to writing cannot wait for another writer. PostgreSQL: history
-is written under one advisory lock, so both databases know a single writer of history.
+SQLite: with write-ahead logging, reports can be read while a scan writes; a transaction that writes begins with BEGIN IMMEDIATE,
+because a transaction that reads first and writes later cannot wait for another writer. PostgreSQL: an advisory lock guards
+history, so both databases have a single writer of history.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from sqlalchemy import (
 
 from scanner.errors import StoreError
 from scanner.store.address import Address
-from scanner.store.store_errors import told
+from scanner.store.store_errors import as_store_error
 
 if TYPE_CHECKING:
     from psycopg import Cursor
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 Value: TypeAlias = str | int | bytes | None
 
 _WAIT = 60
-"""Seconds that a writer waits for another one."""
+"""Seconds that a writer waits for another writer."""
 
 _HISTORY_LOCK = 0x617373617931
 _PRAGMAS = (
@@ -54,8 +54,8 @@ _PRAGMAS = (
 
 
 def engine_for(address: Address) -> Engine:
-    """An engine that has not connected yet. Raises StoreError when the driver is missing."""
-    with told(address):
+    """An engine, not yet connected. Raises StoreError when the driver is missing."""
+    with as_store_error(address):
         if address.path is None:
             return create_engine(address.url, hide_parameters=True, pool_pre_ping=True)
         arguments = {"timeout": _WAIT, "isolation_level": None}
@@ -66,7 +66,7 @@ def engine_for(address: Address) -> Engine:
 
 
 def reading_engine_for(address: Address) -> Engine:
-    """An engine whose connections cannot change anything. Raises StoreError when the driver is missing."""
+    """An engine with read-only connections. Raises StoreError when the driver is missing."""
     if address.path is None:
         return engine_for(address).execution_options(postgresql_readonly=True)
     path = address.path
@@ -78,10 +78,10 @@ def reading_engine_for(address: Address) -> Engine:
 
 
 def _connect_to_read(path: Path) -> sqlite3.Connection:
-    """Open a file in the first way that works.
+    """Open a file in the first mode that works.
 
-    Where the shared memory of the write-ahead log cannot be made, as on a full disk or a read-only file system, the file is read as
-    one that never changes, which is right as long as the log holds nothing.
+    If the shared memory of the write-ahead log cannot be created, as on a full disk or a read-only file system, the file is opened as
+    immutable, which is correct while the log is empty.
     """
     place = quote(str(path.absolute()))
     for options in ("mode=rw", "mode=ro"):
@@ -90,8 +90,8 @@ def _connect_to_read(path: Path) -> sqlite3.Connection:
     log = path.with_name(f"{path.name}-wal")
     if log.exists() and log.stat().st_size:
         raise StoreError(
-            f"The database {path} cannot be read where it is: {log.name} holds changes that have to be merged into it first, and "
-            "that takes rights to write and free space. Copy both files to another place, and name that one with --db."
+            f"The database {path} cannot be read in its place: {log.name} has changes that must be merged into it first, which "
+            "needs write permission and free space. Copy both files to another place, and name the copy with --db."
         )
     return _readable(f"file:{place}?immutable=1")
 
@@ -109,7 +109,7 @@ def _readable(uri: str) -> sqlite3.Connection:
 
 
 def create_file(path: Path) -> None:
-    """Make the file of a SQLite database and its folder, for its owner alone. Raises StoreError."""
+    """Create the file of a SQLite database and its folder, accessible to the owner alone. Raises StoreError."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
@@ -130,7 +130,7 @@ def writing(engine: Engine) -> Iterator[Connection]:
 
 @contextmanager
 def writing_history(engine: Engine) -> Iterator[Connection]:
-    """A transaction that writes what other scans write too; there is only one at a time."""
+    """A transaction that writes the history, which scans share; only one runs at a time."""
     with writing(engine) as connection:
         if connection.dialect.name == "postgresql":
             connection.execute(select(func.pg_advisory_xact_lock(_HISTORY_LOCK)))
@@ -138,7 +138,7 @@ def writing_history(engine: Engine) -> Iterator[Connection]:
 
 
 def insert_rows(connection: Connection, table: Table, names: Sequence[str], rows: Sequence[tuple[Value, ...]]) -> None:
-    """Put many rows into a table, given the names of the columns: in the cheapest way that each database has."""
+    """Insert many rows, given the names of the columns, in the fastest way of each database."""
     quote = connection.dialect.identifier_preparer.quote
     into = f"{quote(table.name)} ({', '.join(map(quote, names))})"
     if connection.dialect.name != "postgresql":
@@ -152,7 +152,7 @@ def insert_rows(connection: Connection, table: Table, names: Sequence[str], rows
 
 
 def among(connection: Connection, column: ColumnElement[Value], values: Sequence[Value]) -> ColumnElement[bool]:
-    """Whether a column is one of many values; PostgreSQL is faster with them in one parameter."""
+    """The condition that a column is one of many values; PostgreSQL is faster with one array parameter."""
     if connection.dialect.name == "postgresql":
         return column == any_(literal(values, ARRAY(column.type)))
     return column.in_(values)

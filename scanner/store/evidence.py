@@ -1,4 +1,4 @@
-"""Evidence as the text that is kept of it: compact JSON, the same for the same evidence."""
+"""Evidence as compact JSON, the text that `evidence` stores: equal evidence has equal texts."""
 
 from __future__ import annotations
 
@@ -11,16 +11,19 @@ from scanner.model.evidence import NO_EVIDENCE, Evidence, Reason
 
 
 def evidence_text(evidence: Evidence) -> str:
-    """The text of evidence, whose own texts are fit for a database; empty when there is none."""
+    """The text of evidence, whose texts must be clean (see `texts`); empty without reasons."""
     if not evidence:
         return ""
-    reasons = [[it.expression, it.value, it.path, it.variable, int(it.erred)] for it in evidence.reasons]
+    reasons = [
+        [reason.expression, reason.value, reason.path, reason.variable, int(reason.erred)]
+        for reason in evidence.reasons
+    ]
     return orjson.dumps([evidence.left_out, *reasons]).decode()
 
 
 @lru_cache(maxsize=4096)
 def evidence_of(text: str) -> Evidence:
-    """The evidence of a text that `evidence_text` wrote."""
+    """The evidence of a text from `evidence_text`."""
     if not text:
         return NO_EVIDENCE
     left_out, *reasons = orjson.loads(text)

@@ -1,14 +1,14 @@
-"""How a scan becomes history: what it saw, set against what was open.
+"""Merges a scan into the history of its cluster.
 
-A finding's row is touched only when it appears, looks different, is resolved or comes back. A scan that sees the same
-as the one before writes nothing here. Memory is bounded by one page, and one bit for every finding ever stored.
+A finding's row is written only when the finding appears, changes, is resolved or reopens. A scan with the findings of the
+previous scan writes nothing here. Memory holds one page, and one bit for every finding ever stored.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from sqlalchemy import Connection, func, select, update
 
@@ -16,59 +16,43 @@ from scanner.model.outcome import GapKind
 from scanner.model.policy import BindingKey
 from scanner.model.scan import Scope
 from scanner.store import codec
-from scanner.store.engine import Value, among, insert_rows
+from scanner.store.columns import ROW, CheckColumns, FindingColumns, HistoryColumns, slices_of
+from scanner.store.engine import among, insert_rows
 from scanner.store.interning import CHUNK, Interned, chunks
-from scanner.store.packing import StagedPage
+from scanner.store.packing import Key, StagedPage
 from scanner.store.resolution import Reach, UnseenFinding
 from scanner.store.row_ids import RowIdSet
 from scanner.store.sightings import last_seen, merged_scans, open_findings
-from scanner.store.tables import CHECKS, EVIDENCE, FINDINGS, GAPS, KINDS, OPEN, SCANS, TALLIES, VERDICTS
-
-_FindingContent: TypeAlias = tuple[int, int, int, str, str, str, str, int | None]
-_COLUMNS = (
-    *("id", "cluster", "fingerprint", "since", "until", "event", "first", "reopened"),
-    *("check", "verdict", "kind", "namespace", "name", "uid", "resource_version", "evidence"),
-)
+from scanner.store.tables import CHECKS, EVIDENCE, FINDINGS, GAPS, KINDS, OPEN, PREVIEW, SCANS, TALLIES, VERDICTS
 
 
-class Place(NamedTuple):
-    """Where a scan stands in its cluster's history: its revision, and the newest one when it began."""
+class ScanPosition(NamedTuple):
+    """The position of a scan in its cluster's history: its revision, and the newest revision when it began."""
 
     cluster: int
     revision: int
     base: int
 
 
-class Asked(NamedTuple):
-    """What a scan asked of every object: which operation, made by whom (as the store writes it)."""
+class SimulatedRequest(NamedTuple):
+    """The operation and the user (in the form of the store) of the requests that a scan simulated."""
 
     operation: str
     requester: str
 
 
 class _LatestRow(NamedTuple):
-    id: int
-    fingerprint: bytes
-    since: int
-    until: int
-    first: int
-    reopened: int
-    check: int
-    verdict: int
-    kind: int
-    namespace: str
-    name: str
-    uid: str
-    resource_version: str
-    evidence: int | None
+    history: HistoryColumns
+    finding: FindingColumns
 
 
-_LAST_WORDS = select(*(FINDINGS.c[name] for name in _LatestRow._fields)).where(FINDINGS.c.superseded.is_(None))
+_HISTORY, _FINDING = slices_of(HistoryColumns, FindingColumns)
+_LATEST_ROWS = select(*(FINDINGS.c[name] for name in ROW)).where(FINDINGS.c.superseded.is_(None))
 
 
 @dataclass
 class Changes:
-    """What a merge adds up to. `new` are findings that were not open before; `reopened` those of them that once were."""
+    """The numbers of a merge. `new` counts findings that were not open before, including the `reopened` ones."""
 
     findings: int = 0
     new: int = 0
@@ -79,12 +63,14 @@ class Changes:
 class History:
     """The history of one cluster while one scan is merged into it.
 
-    `previews` are the bindings that the scan only assumed. What they find belongs to this scan alone: its
-    row begins and ends with it, and is no finding's last word.
+    `previews` are the bindings that `--assume-bound` added. Their findings belong to this scan alone: such a row begins and
+    ends with the scan, and is never the latest row of its fingerprint.
     """
 
-    def __init__(self, connection: Connection, place: Place, previews: frozenset[BindingKey] = frozenset()) -> None:
-        """Start where a scan stands; the connection is in a transaction that writes history."""
+    def __init__(
+        self, connection: Connection, position: ScanPosition, previews: frozenset[BindingKey] = frozenset()
+    ) -> None:
+        """Start at the position of a scan; the connection is in a transaction that writes history."""
         self._previews = previews
         self._previewed: set[bytes] = set()
         self.checks = Interned(connection, CHECKS)
@@ -94,52 +80,61 @@ class History:
         self._verdicts = Interned(connection, VERDICTS)
         self._evidence = Interned(connection, EVIDENCE)
         self._connection = connection
-        self._place = place
+        self._position = position
         self._seen = RowIdSet()
         self._next = (connection.execute(select(func.max(FINDINGS.c.id))).scalar() or 0) + 1
 
-    def see(self, page: StagedPage, checks: Sequence[int], kinds: Sequence[int]) -> None:
-        """Merge what one page shows, given the numbers of its checks and kinds. A fingerprint that turns up twice in a scan counts once, as first seen."""
-        verdicts = self._verdicts.ids(page.verdicts)
-        evidence = [None, *self._evidence.ids(page.evidence[1:])]
-        assumed = {place for place, key in enumerate(page.checks) if (key[-1], *key[:2]) in self._previews}
-        looks: list[tuple[bytes, _FindingContent]] = []
-        previews: dict[bytes, _FindingContent] = {}
-        for item in page.sightings:
-            numbers = checks[item[1]], verdicts[item[2]], kinds[item[3]]
-            key, look = bytes.fromhex(item[0]), (*numbers, *item[4:8], evidence[item[8]])
-            if item[1] in assumed:
-                previews.setdefault(key, look)
+    def merge(self, page: StagedPage, checks: Sequence[int], kinds: Sequence[int]) -> None:
+        """Merge the findings of a page, given the ids of its checks and kinds. The first of equal fingerprints counts."""
+        verdicts, evidence = self._verdicts.ids(page.verdicts), self._evidence.ids(page.evidence)
+        assumed = {index for index, key in enumerate(page.checks) if _binding_key(key) in self._previews}
+        bound: list[tuple[bytes, FindingColumns]] = []
+        previews: dict[bytes, FindingColumns] = {}
+        for fingerprint, staged in page.findings:
+            key = bytes.fromhex(fingerprint)
+            columns = FindingColumns(
+                check=checks[staged.check],
+                kind=kinds[staged.kind],
+                namespace=staged.namespace,
+                name=staged.name,
+                uid=staged.uid,
+                resource_version=staged.resource_version,
+                verdict=verdicts[staged.verdict],
+                evidence=None if staged.evidence is None else evidence[staged.evidence],
+            )
+            if staged.check in assumed:
+                previews.setdefault(key, columns)
             else:
-                looks.append((key, look))
-        self._preview(previews)
-        for start in range(0, len(looks), CHUNK):
-            portion = dict(reversed(looks[start : start + CHUNK]))
-            self._merge(portion, self._last_words(list(portion)))
+                bound.append((key, columns))
+        self._insert_previews(previews)
+        for start in range(0, len(bound), CHUNK):
+            portion = dict(reversed(bound[start : start + CHUNK]))
+            self._merge(portion, self._latest_rows(list(portion)))
 
-    def _preview(self, looks: dict[bytes, _FindingContent]) -> None:
-        """Write down what assumed bindings found."""
-        fresh = {key: look for key, look in looks.items() if key not in self._previewed}
+    def _insert_previews(self, findings: dict[bytes, FindingColumns]) -> None:
+        """Insert the findings of assumed bindings, which end with this scan."""
+        fresh = {key: columns for key, columns in findings.items() if key not in self._previewed}
         self._previewed.update(fresh)
-        now = self._place.revision
-        rows = [(*self._row(key, look, "preview", now, 0), now) for key, look in fresh.items()]
-        ended = [(*row[:4], now + 1, *row[5:]) for row in rows]
-        insert_rows(self._connection, FINDINGS, (*_COLUMNS, "superseded"), ended)
+        now = self._position.revision
+        ended = (self._row(key, PREVIEW)._replace(until=now + 1, superseded=now) for key in fresh)
+        self._insert(zip(ended, fresh.values(), strict=True))
 
-    def resolve(self, sight: Reach, asked: Asked) -> None:
-        """Close what is open, was not seen, and would have been seen; note the rest as unchecked."""
-        now = self._place.revision
-        # What was merged since this scan began is news: this scan may have looked before it happened.
-        news = list(merged_scans(self._connection, self._place.cluster, after=self._place.base, before=now))
+    def resolve(self, reach: Reach, request: SimulatedRequest) -> None:
+        """Resolve the open findings that the scan would have found but did not; note the others as unchecked."""
+        now = self._position.revision
+        # A scan that was merged meanwhile may have seen objects that did not exist yet when this scan listed them.
+        meanwhile = list(merged_scans(self._connection, self._position.cluster, after=self._position.base, before=now))
         fixed: list[int] = []
         for number, since, missing in self._missing():
-            if sight.reaches(missing) and not any(scan.saw(number, since) for scan in news):
+            if reach.reaches(missing) and not any(scan.saw(number, since) for scan in meanwhile):
                 fixed.append(number)
             else:
                 self.unchecked.add(number)
-        for revision, numbers in last_seen(self._connection, self._place.cluster, fixed, before=now).items():
+        for revision, numbers in last_seen(self._connection, self._position.cluster, fixed, before=now).items():
             hidden = (
-                numbers if sight.unread - self._unread(revision) else self._asked_otherwise(revision, numbers, asked)
+                numbers
+                if reach.unread - self._unread(revision)
+                else self._requested_otherwise(revision, numbers, request)
             )
             for number in hidden:
                 self.unchecked.add(number)
@@ -147,72 +142,94 @@ class History:
             self.changes.resolved += len(gone)
             self._update(gone, until=now, last_seen=revision)
 
-    def _asked_otherwise(self, revision: int, numbers: Sequence[int], asked: Asked) -> Sequence[int]:
-        """Those findings of a scan that another question, or another requester, may have made go away."""
-        then = (SCANS.c.cluster == self._place.cluster) & (SCANS.c.revision == revision)
+    def _requested_otherwise(self, revision: int, numbers: Sequence[int], request: SimulatedRequest) -> Sequence[int]:
+        """The findings of a scan that may be missing now because this scan simulated another operation or user."""
+        then = (SCANS.c.cluster == self._position.cluster) & (SCANS.c.revision == revision)
         number, scope, requester = self._connection.execute(
             select(SCANS.c.number, SCANS.c.scope, SCANS.c.requester).where(then)
         ).one()
-        if codec.from_text(Scope, scope).operation != asked.operation:
+        if codec.from_text(Scope, scope).operation != request.operation:
             return numbers
-        return [] if requester == asked.requester else self._depending(number, numbers)
+        return [] if requester == request.requester else self._depending(number, numbers)
 
     def _depending(self, scan: int, numbers: Sequence[int]) -> list[int]:
-        """Those findings whose outcome depended on the requester of a scan."""
-        asked = select(TALLIES.c.check).where(TALLIES.c.scan == scan, TALLIES.c.requester)
-        found: list[int] = []
+        """The findings whose outcome depended on the user of a scan's requests."""
+        checks = select(TALLIES.c.check).where(TALLIES.c.scan == scan, TALLIES.c.requester)
+        depending: list[int] = []
         for portion in chunks(numbers):
-            chosen = among(self._connection, FINDINGS.c.id, portion) & FINDINGS.c.check.in_(asked)
-            found.extend(self._connection.execute(select(FINDINGS.c.id).where(chosen)).scalars())
-        return found
+            chosen = among(self._connection, FINDINGS.c.id, portion) & FINDINGS.c.check.in_(checks)
+            depending.extend(self._connection.execute(select(FINDINGS.c.id).where(chosen)).scalars())
+        return depending
 
     def _unread(self, revision: int) -> frozenset[str]:
-        """The documents that the scan of a revision could not read either."""
-        scan = (SCANS.c.cluster == self._place.cluster) & (SCANS.c.revision == revision)
+        """The documents that the scan of a revision could not read."""
+        scan = (SCANS.c.cluster == self._position.cluster) & (SCANS.c.revision == revision)
         wanted = select(GAPS.c.where).join(SCANS).where(scan, GAPS.c.kind == GapKind.DOCUMENT.value)
         return frozenset(self._connection.execute(wanted).scalars())
 
-    def _last_words(self, keys: list[bytes]) -> dict[bytes, _LatestRow]:
-        chosen = (FINDINGS.c.cluster == self._place.cluster) & among(self._connection, FINDINGS.c.fingerprint, keys)
-        return {bytes(row[1]): _LatestRow(*row) for row in self._connection.execute(_LAST_WORDS.where(chosen))}
+    def _latest_rows(self, keys: list[bytes]) -> dict[bytes, _LatestRow]:
+        chosen = (FINDINGS.c.cluster == self._position.cluster) & among(self._connection, FINDINGS.c.fingerprint, keys)
+        latest: dict[bytes, _LatestRow] = {}
+        for row in self._connection.execute(_LATEST_ROWS.where(chosen)):
+            history = HistoryColumns._make(row[_HISTORY])
+            latest[bytes(history.fingerprint)] = _LatestRow(history, FindingColumns._make(row[_FINDING]))
+        return latest
 
-    def _merge(self, looks: dict[bytes, _FindingContent], before: dict[bytes, _LatestRow]) -> None:
-        rows: list[tuple[Value, ...]] = []
+    def _merge(self, findings: dict[bytes, FindingColumns], before: dict[bytes, _LatestRow]) -> None:
+        rows: list[tuple[HistoryColumns, FindingColumns]] = []
         changed: list[int] = []
         reopened: list[int] = []
-        for key, look in looks.items():
-            last = before.get(key)
-            if last is None:
-                rows.append(self._row(key, look, "new", self._place.revision, 0))
-            elif last.id in self._seen:
+        for key, columns in findings.items():
+            if key not in before:
+                rows.append((self._row(key, "new"), columns))
                 continue
-            elif last.until != OPEN:
-                reopened.append(last.id)
-                rows.append(self._row(key, look, "reopened", last.first, last.reopened + 1))
-            elif last[6:] != look:
-                changed.append(last.id)
-                rows.append(self._row(key, look, "changed", last.first, last.reopened))
+            latest, known = before[key]
+            if latest.id in self._seen:
+                continue
+            if latest.until != OPEN:
+                reopened.append(latest.id)
+                row = self._row(key, "reopened", first=latest.first, reopened=latest.reopened + 1)
+                rows.append((row, columns))
+            elif known != columns:
+                changed.append(latest.id)
+                row = self._row(key, "changed", first=latest.first, reopened=latest.reopened)
+                rows.append((row, columns))
             else:
-                self._see(last.id)
+                self._see(latest.id)
         self.changes.new += len(rows) - len(changed)
         self.changes.reopened += len(reopened)
-        self._update(changed, until=self._place.revision, superseded=self._place.revision)
-        self._update(reopened, superseded=self._place.revision)
-        insert_rows(self._connection, FINDINGS, _COLUMNS, rows)
+        self._update(changed, until=self._position.revision, superseded=self._position.revision)
+        self._update(reopened, superseded=self._position.revision)
+        self._insert(rows)
 
-    def _row(self, key: bytes, look: _FindingContent, event: str, first: int, reopened: int) -> tuple[Value, ...]:
-        number = self._next
+    def _insert(self, rows: Iterable[tuple[HistoryColumns, FindingColumns]]) -> None:
+        insert_rows(self._connection, FINDINGS, ROW, [(*history, *finding) for history, finding in rows])
+
+    def _row(self, key: bytes, event: str, *, first: int | None = None, reopened: int = 0) -> HistoryColumns:
+        """A new open row with the next id."""
+        number, now = self._next, self._position.revision
         self._next += 1
         self._see(number)
-        return number, self._place.cluster, key, self._place.revision, OPEN, event, first, reopened, *look
+        return HistoryColumns(
+            id=number,
+            cluster=self._position.cluster,
+            fingerprint=key,
+            since=now,
+            until=OPEN,
+            superseded=None,
+            first=now if first is None else first,
+            event=event,
+            reopened=reopened,
+            last_seen=None,
+        )
 
     def _see(self, number: int) -> None:
         self._seen.add(number)
         self.changes.findings += 1
 
     def _missing(self) -> Iterator[tuple[int, int, UnseenFinding]]:
-        """The open findings that this scan did not see: number, since, and what they are about."""
-        numbers = self._connection.execute(open_findings(self._place.cluster)).scalars()
+        """The open findings that this scan did not find: id, first revision, and description."""
+        numbers = self._connection.execute(open_findings(self._position.cluster)).scalars()
         described = (
             select(FINDINGS.c.id, FINDINGS.c.since, CHECKS.c.language, CHECKS.c.policy, CHECKS.c.binding)
             .add_columns(KINDS.c.api_version, KINDS.c.kind, FINDINGS.c.namespace, FINDINGS.c.name)
@@ -230,3 +247,8 @@ class History:
             self._connection.execute(
                 update(FINDINGS).where(among(self._connection, FINDINGS.c.id, portion)).values(**values)
             )
+
+
+def _binding_key(key: Key) -> BindingKey:
+    check = CheckColumns._make(key)
+    return check.language, check.policy, check.binding

@@ -1,7 +1,7 @@
-"""Texts that repeat get a number: rows of content-addressed tables are written once and named by id ever after.
+"""Content-addressed tables: equal rows are stored once, and other tables refer to them by id.
 
-Numbers are given out here and not by the database, which saves a round trip per row; it is safe because only one
-transaction at a time writes history.
+Ids are assigned here and not by the database, which saves a round trip per row. This is safe because only one transaction at
+a time writes history.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from scanner.store.engine import among, insert_rows
 from scanner.store.packing import Key
 
 _Value = TypeVar("_Value")
-_REMEMBERED = 20_000
+_MOST_CACHED = 20_000
 CHUNK = 1000
-"""How many values one statement names: well under every database's limit."""
+"""The number of values in one statement, well under every database's limit."""
 
 
 class Interned:
-    """The ids of the rows of one table, as far as a transaction has asked for them.
+    """The ids of the rows of one table, cached for one transaction.
 
-    A key holds the values of the table's columns in order, after `id` and `digest`, which come first. A column that a migration
-    added counts for the digest only when something is in it: what was written before is found again.
+    A key has the values of the table's columns in order, without the leading `id` and `digest`. A column that a migration added is
+    part of the digest only if it is not empty, so that older rows keep their digests.
     """
 
     def __init__(self, connection: Connection, table: Table) -> None:
@@ -35,17 +35,17 @@ class Interned:
         self._table = table
         self._columns = [column.name for column in table.columns]
         self._added = sum(column.server_default is not None for column in table.columns)
-        self._known: dict[bytes, int] = {}
+        self._ids: dict[bytes, int] = {}
         self._next = (connection.execute(select(func.max(table.c.id))).scalar() or 0) + 1
 
     def ids(self, keys: Sequence[Key]) -> list[int]:
-        """The ids of some keys, in their order; keys not stored yet are stored."""
-        if len(self._known) > _REMEMBERED:
-            self._known.clear()
+        """The ids of keys, in their order; new keys are stored."""
+        if len(self._ids) > _MOST_CACHED:
+            self._ids.clear()
         named = {self._digest(key): key for key in keys}
-        self._find([name for name in named if name not in self._known])
-        self._add({name: key for name, key in named.items() if name not in self._known})
-        return [self._known[self._digest(key)] for key in keys]
+        self._find([name for name in named if name not in self._ids])
+        self._add({name: key for name, key in named.items() if name not in self._ids})
+        return [self._ids[self._digest(key)] for key in keys]
 
     def _digest(self, key: Key) -> bytes:
         return digest(key[: -self._added] if self._added and not any(key[-self._added :]) else key)
@@ -55,23 +55,23 @@ class Interned:
         for portion in chunks(names):
             wanted = among(self._connection, table.digest, portion)
             for name, number in self._connection.execute(select(table.digest, table.id).where(wanted)):
-                self._known[bytes(name)] = number
+                self._ids[bytes(name)] = number
 
     def _add(self, keys: dict[bytes, Key]) -> None:
         if not keys:
             return
         numbers = range(self._next, self._next + len(keys))
         self._next += len(keys)
-        self._known.update(zip(keys, numbers, strict=True))
+        self._ids.update(zip(keys, numbers, strict=True))
         rows = [(number, name, *key) for number, (name, key) in zip(numbers, keys.items(), strict=True)]
         insert_rows(self._connection, self._table, self._columns, rows)
 
 
 def digest(key: Key) -> bytes:
-    """What a key is found by again."""
+    """The digest that identifies a key."""
     return hashlib.blake2b(orjson.dumps(key), digest_size=16).digest()
 
 
 def chunks(values: Sequence[_Value]) -> list[list[_Value]]:
-    """Some values, in portions that fit into one statement."""
+    """Values in portions that fit into one statement."""
     return [list(values[start : start + CHUNK]) for start in range(0, len(values), CHUNK)]

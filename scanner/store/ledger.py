@@ -1,4 +1,4 @@
-"""What a scan listed, missed and counted: the lines that are written anew for every scan."""
+"""The coverage, gaps and tallies of a scan, which are written for every scan."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from scanner.model.outcome import Gap
 from scanner.model.policy import BindingKey, PolicyKey
 from scanner.model.scan import Coverage, Health, OutOfScope, ScanEnd
 from scanner.store.engine import insert_rows
-from scanner.store.packing import StagedPage, clean
-from scanner.store.shared_rows import Lines, insert_lines, lines_of, share_lines
+from scanner.store.packing import StagedPage
+from scanner.store.shared_rows import Owners, insert_rows_of, owners_of, share_rows
 from scanner.store.tables import (
     COVERAGE,
     GAPS,
@@ -24,6 +24,7 @@ from scanner.store.tables import (
     SCAN_POLICIES,
     TALLIES,
 )
+from scanner.store.texts import clean
 
 _TALLY = ("scan", "check", "kind", "namespace", "outcome", "count", "requester")
 
@@ -39,7 +40,7 @@ class Ledger:
         self._matched: Counter[BindingKey] = Counter()
 
     def add(self, page: StagedPage, checks: Sequence[int], kinds: Sequence[int]) -> None:
-        """Add one page, given the numbers of its checks and kinds."""
+        """Add a page, given the ids of its checks and kinds."""
         for check, kind, namespace, outcome, count, requester in page.tallies:
             self._counts[checks[check], kinds[kind], namespace, outcome] += count
             if requester:
@@ -47,30 +48,30 @@ class Ledger:
         self._matched.update(page.matched)
         self.gaps.update(page.gaps)
 
-    def write(self, connection: Connection, scan: int, end: ScanEnd, earlier: Lines) -> dict[str, int | str]:
-        """Write everything down but what an earlier scan has; `gaps` must be complete by now. What the scan's own row says."""
-        insert_lines(connection, COVERAGE, scan, map(_line, end.coverage))
-        insert_lines(connection, GAPS, scan, map(_line, sorted(self.gaps)))
+    def write(self, connection: Connection, scan: int, end: ScanEnd, earlier: Owners) -> dict[str, int | str]:
+        """Write everything except rows that an earlier scan has; `gaps` must be complete. Returns columns of the scan's row."""
+        insert_rows_of(connection, COVERAGE, scan, map(_row, end.coverage))
+        insert_rows_of(connection, GAPS, scan, map(_row, sorted(self.gaps)))
         tallies = [(scan, *key, count, key[0] in self._requester) for key, count in sorted(self._counts.items())]
         insert_rows(connection, TALLIES, _TALLY, tallies)
         return {
             "matched": orjson.dumps(self._by_policy(connection, scan)).decode(),
-            "health_of": share_lines(connection, HEALTH, scan, map(_line, end.health), earlier.health),
-            "outside_of": share_lines(connection, OUTSIDE, scan, map(_line, end.outside), earlier.outside),
+            "health_of": share_rows(connection, HEALTH, scan, map(_row, end.health), earlier.health),
+            "outside_of": share_rows(connection, OUTSIDE, scan, map(_row, end.outside), earlier.outside),
         }
 
     def _by_policy(self, connection: Connection, scan: int) -> list[int]:
-        """How many objects each policy of the scan matched, in the order of these."""
+        """The number of objects that each policy of the scan matched, in the order of the policies."""
         matched: Counter[PolicyKey] = Counter()
         for (language, policy, _), count in self._matched.items():
             matched[language, policy] += count
         used = SCAN_POLICIES.c
         named = select(POLICIES.c.language, POLICIES.c.name).select_from(SCAN_POLICIES.join(POLICIES))
-        mine = named.where(used.scan == lines_of(connection, scan).policies).order_by(used.position)
-        return [matched[language, policy] for language, policy in connection.execute(mine).all()]
+        of_scan = named.where(used.scan == owners_of(connection, scan).policies).order_by(used.position)
+        return [matched[language, policy] for language, policy in connection.execute(of_scan).all()]
 
 
-def _line(noun: Coverage | Health | Gap | OutOfScope) -> dict[str, str | int]:
-    """The columns of these tables are the fields of their nouns."""
+def _row(noun: Coverage | Health | Gap | OutOfScope) -> dict[str, str | int]:
+    """The columns of these tables, which are the fields of the nouns."""
     values = ((item.name, getattr(noun, item.name)) for item in fields(noun))
     return {name: clean(str(value)) if isinstance(value, str) else value for name, value in values}

@@ -1,7 +1,7 @@
-"""Whose scan it is, and whether that process still lives.
+"""The process that writes a scan, and whether it still runs.
 
-A killed process cannot say goodbye. On its own host its process number tells, together with the moment that process
-began (numbers are used again, in containers at once); on another host only the last sign of life does.
+A killed process leaves no note. On its own host the process id decides, together with the start time of the process (ids are
+reused, in containers at once); on another host only the last heartbeat decides.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 SILENCE = timedelta(minutes=15)
-"""How long a scan on another host may be silent before it counts as dead."""
+"""A scan on another host is dead after this time without a heartbeat."""
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The process that writes a scan. `started` is empty where the system does not tell."""
+    """The process that writes a scan. `started` is empty if the system does not report it."""
 
     host: str
     process: int
     started: str
 
     def alive(self, *, heartbeat: datetime, now: datetime) -> bool:
-        """Whether the process can still be at work, `heartbeat` being its last sign of life."""
+        """Whether the process may still run, given its last heartbeat."""
         if self.host != socket.gethostname():
             return now - heartbeat <= SILENCE
         return _exists(self.process) and self.started in {"", _started(self.process)}
@@ -47,7 +47,7 @@ def _exists(process: int) -> bool:
 
 
 def _started(process: int) -> str:
-    """Linux: field 22 of /proc/PID/stat, counted after the name, which is in brackets and may hold anything."""
+    """The start time of a process. Linux: field 22 of /proc/PID/stat, counted from the end of the name in brackets."""
     try:
         stat = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:

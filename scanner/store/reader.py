@@ -1,4 +1,4 @@
-"""One stored scan as it was: everything a report says about it."""
+"""Reads the record of one stored scan, from which reports are made."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from itertools import chain, repeat
 from typing import Any, NamedTuple
 
 import orjson
-from sqlalchemy import Connection, Engine, select
+from sqlalchemy import Connection, Engine, Row, select
 
 from scanner.errors import UsageError
 from scanner.model.opinion import Opinion
-from scanner.model.outcome import Check, CheckKind, Gap, GapKind
+from scanner.model.outcome import Gap, GapKind
 from scanner.model.policy import Action, Binding, Policy
 from scanner.model.reading import UNKNOWN, Reading
 from scanner.model.scan import (
@@ -31,11 +31,12 @@ from scanner.model.scan import (
 )
 from scanner.store import codec
 from scanner.store.address import Address
-from scanner.store.findings import resolved_by, seen_by
+from scanner.store.columns import CheckColumns, KindColumns, columns_of, slices_of
+from scanner.store.findings import CHECK_ORDER, resolved_by, seen_by
 from scanner.store.row_ids import unpacked
 from scanner.store.scans import Abandoned, abandoned, as_it_is, scan_of, select_scans
-from scanner.store.shared_rows import Lines, lines_of, read_lines
-from scanner.store.store_errors import told
+from scanner.store.shared_rows import Owners, owners_of, read_rows
+from scanner.store.store_errors import as_store_error
 from scanner.store.tables import (
     BINDINGS,
     CHECKS,
@@ -55,7 +56,7 @@ from scanner.store.tables import (
 _ACTIONS: tuple[Action, ...] = ("Deny", "Warn", "Audit")
 
 
-class _Place(NamedTuple):
+class _StoredScan(NamedTuple):
     number: int
     cluster: int
     base: int
@@ -67,59 +68,64 @@ class _Place(NamedTuple):
 
 
 def record(engine: Engine, address: Address, scan_id: str, now: datetime) -> ScanRecord:
-    """A scan as it was. Raises UsageError when there is none of that id, or when it still runs."""
+    """The record of a scan. Raises UsageError for an unknown id, and for a scan that still runs."""
     with engine.connect() as connection:
         dead = abandoned(connection, now)
-        place = _place(connection, scan_id, dead)
-        of = lines_of(connection, place.number)
+        stored = _stored_scan(connection, scan_id, dead)
+        owners = owners_of(connection, stored.number)
         return ScanRecord(
-            scan=as_it_is(_scan(connection, SCANS.c.number == place.number), dead),
-            previous=_previous(connection, place),
-            policies=_policies(connection, of, place.matched),
+            scan=as_it_is(_scan(connection, SCANS.c.number == stored.number), dead),
+            previous=_previous(connection, stored),
+            policies=_policies(connection, owners, stored.matched),
             coverage=tuple(
-                Coverage(line[0], line[1], CoverageState(line[2]), *line[3:])
-                for line in read_lines(connection, COVERAGE, place.number)
+                Coverage(api_version, kind, CoverageState(state), *rest)
+                for api_version, kind, state, *rest in read_rows(connection, COVERAGE, stored.number)
             ),
-            health=tuple(Health(HealthKind(kind), *rest) for kind, *rest in read_lines(connection, HEALTH, of.health)),
-            gaps=tuple(Gap(GapKind(kind), *rest) for kind, *rest in read_lines(connection, GAPS, place.number)),
-            tallies=_tallies(connection, place.number),
-            findings=_streaming(engine, address, place, _seen),
-            resolved=_streaming(engine, address, place, _resolved),
-            unchecked=place.unchecked,
-            outside=tuple(OutOfScope(*line) for line in read_lines(connection, OUTSIDE, of.outside)),
-            opinion=codec.from_text(Opinion, place.opinion) if place.opinion else None,
+            health=tuple(
+                Health(HealthKind(kind), *rest) for kind, *rest in read_rows(connection, HEALTH, owners.health)
+            ),
+            gaps=tuple(Gap(GapKind(kind), *rest) for kind, *rest in read_rows(connection, GAPS, stored.number)),
+            tallies=_tallies(connection, stored.number),
+            findings=_streaming(engine, address, stored, _seen),
+            resolved=_streaming(engine, address, stored, _resolved),
+            unchecked=stored.unchecked,
+            outside=tuple(OutOfScope(*row) for row in read_rows(connection, OUTSIDE, owners.outside)),
+            opinion=codec.from_text(Opinion, stored.opinion) if stored.opinion else None,
         )
 
 
-def _place(connection: Connection, scan_id: str, dead: Sequence[Abandoned]) -> _Place:
-    wanted = select(*(SCANS.c[name] for name in _Place._fields)).where(SCANS.c.id == scan_id)
+def _stored_scan(connection: Connection, scan_id: str, dead: Sequence[Abandoned]) -> _StoredScan:
+    wanted = select(*(SCANS.c[name] for name in _StoredScan._fields)).where(SCANS.c.id == scan_id)
     row = connection.execute(wanted).one_or_none()
     if row is None:
-        raise UsageError(f"There is no scan {scan_id} in this database. `assay scans` lists what there is.")
-    place = _Place(*row)
-    if place.state == ScanState.RUNNING.value and place.number not in {it.number for it in dead}:
-        raise UsageError(f"Scan {scan_id} is still running. Wait for its end: only a finished scan can be reported.")
-    return place
+        raise UsageError(f"There is no scan {scan_id} in this database. `assay scans` lists all scans.")
+    stored = _StoredScan(*row)
+    if stored.state == ScanState.RUNNING.value and stored.number not in {scan.number for scan in dead}:
+        raise UsageError(f"Scan {scan_id} is still running. Only a finished scan has a report.")
+    return stored
 
 
 def _scan(connection: Connection, chosen: Any) -> Scan:
     return scan_of(connection.execute(select_scans().where(chosen)).one())
 
 
-def _previous(connection: Connection, place: _Place) -> Scan | None:
-    """The scan just before in the cluster's history; for a failed one, the newest when it began."""
-    revision = place.base if place.revision is None else place.revision - 1
+def _previous(connection: Connection, stored: _StoredScan) -> Scan | None:
+    """The previous scan in the cluster's history; for a failed scan, the newest one when it began."""
+    revision = stored.base if stored.revision is None else stored.revision - 1
     if not revision:
         return None
-    return _scan(connection, (SCANS.c.cluster == place.cluster) & (SCANS.c.revision == revision))
+    return _scan(connection, (SCANS.c.cluster == stored.cluster) & (SCANS.c.revision == revision))
 
 
-def _policies(connection: Connection, of: Lines, matched: str) -> tuple[PolicyRecord, ...]:
-    bindings = _bindings(connection, of.bindings)
+def _policies(connection: Connection, owners: Owners, matched: str) -> tuple[PolicyRecord, ...]:
+    bindings = _bindings(connection, owners.bindings)
     counts = chain(orjson.loads(matched or "[]"), repeat(0))
     used = SCAN_POLICIES.c
     wanted = (
-        select(POLICIES.c.document, used.reading).join(POLICIES).where(used.scan == of.policies).order_by(used.position)
+        select(POLICIES.c.document, used.reading)
+        .join(POLICIES)
+        .where(used.scan == owners.policies)
+        .order_by(used.position)
     )
     return tuple(
         _policy(codec.from_text(Policy, document), count, bindings, _reading(read))
@@ -143,55 +149,67 @@ def _policy(policy: Policy, matched: int, bindings: tuple[Binding, ...], reading
     return PolicyRecord(policy, own, matched, tuple(action for action in _ACTIONS if action in actions), reading)
 
 
+class _TallyColumns(NamedTuple):
+    namespace: str
+    outcome: str
+    requester: bool
+    count: int  # type: ignore[assignment] # the column hides tuple.count
+
+
 def _tallies(connection: Connection, number: int) -> dict[TallyKey, int]:
-    checks = ("policy", "language", "binding", "param_namespace", "param_name", "kind", "index", "expression")
+    own = columns_of(TALLIES, _TallyColumns)
     wanted = (
-        select(*(CHECKS.c[name] for name in checks), KINDS.c.api_version, KINDS.c.kind)
-        .add_columns(TALLIES.c.namespace, TALLIES.c.outcome, TALLIES.c.requester, TALLIES.c.count)
+        select(*columns_of(CHECKS, CheckColumns), *columns_of(KINDS, KindColumns), *own)
         .select_from(TALLIES.join(CHECKS).join(KINDS))
         .where(TALLIES.c.scan == number)
-        .order_by(*(CHECKS.c[name] for name in checks), KINDS.c.kind, KINDS.c.api_version)
-        .order_by(TALLIES.c.namespace, TALLIES.c.outcome)
+        .order_by(*CHECK_ORDER, TALLIES.c.namespace, TALLIES.c.outcome)
     )
-    return {_tally_key(*row[:-1]): row[-1] for row in connection.execute(wanted)}
+    return dict(map(_tally, connection.execute(wanted)))
 
 
-def _tally_key(*row: Any) -> TallyKey:
-    policy, language, binding, param_namespace, param_name, check, index, expression = row[:8]
-    api_version, kind, namespace, outcome, requester = row[8:]
-    return TallyKey(
-        policy=policy,
-        binding=binding,
-        param_namespace=param_namespace,
-        param_name=param_name,
-        check=Check(CheckKind(check), index, expression),
-        api_version=api_version,
-        kind=kind,
+_CHECK, _KIND, _OWN = slices_of(CheckColumns, KindColumns, _TallyColumns)
+
+
+def _tally(row: Row[*tuple[Any, ...]]) -> tuple[TallyKey, int]:
+    check, kind = CheckColumns._make(row[_CHECK]), KindColumns._make(row[_KIND])
+    namespace, outcome, requester, count = _TallyColumns._make(row[_OWN])
+    key = TallyKey(
+        policy=check.policy,
+        binding=check.binding,
+        param_namespace=check.param_namespace,
+        param_name=check.param_name,
+        check=check.check(),
+        api_version=kind.api_version,
+        kind=kind.kind,
         namespace=namespace,
         outcome=OutcomeName(outcome),
         requester=requester,
-        language=language,
+        language=check.language,
     )
+    return key, count
 
 
 def _streaming(
-    engine: Engine, address: Address, place: _Place, read: Callable[[Connection, _Place, int], Iterator[StoredFinding]]
+    engine: Engine,
+    address: Address,
+    stored: _StoredScan,
+    read: Callable[[Connection, _StoredScan, int], Iterator[StoredFinding]],
 ) -> Callable[[], Iterator[StoredFinding]]:
-    """Findings on a connection of their own, which ends with them. A failed scan has none: it is not in history."""
+    """A stream of findings with a connection of its own. A failed scan has no findings: it is not in history."""
 
     def findings() -> Iterator[StoredFinding]:
-        if place.revision is None:
+        if stored.revision is None:
             return
-        with told(address), engine.connect() as connection:
-            yield from read(connection, place, place.revision)
+        with as_store_error(address), engine.connect() as connection:
+            yield from read(connection, stored, stored.revision)
 
     return findings
 
 
-def _seen(connection: Connection, place: _Place, revision: int) -> Iterator[StoredFinding]:
-    data = connection.execute(select(UNCHECKED.c.findings).where(UNCHECKED.c.scan == place.number)).scalar()
-    return seen_by(connection, place.cluster, revision, unpacked(data))
+def _seen(connection: Connection, stored: _StoredScan, revision: int) -> Iterator[StoredFinding]:
+    data = connection.execute(select(UNCHECKED.c.findings).where(UNCHECKED.c.scan == stored.number)).scalar()
+    return seen_by(connection, stored.cluster, revision, unpacked(data))
 
 
-def _resolved(connection: Connection, place: _Place, revision: int) -> Iterator[StoredFinding]:
-    return resolved_by(connection, place.cluster, revision)
+def _resolved(connection: Connection, stored: _StoredScan, revision: int) -> Iterator[StoredFinding]:
+    return resolved_by(connection, stored.cluster, revision)

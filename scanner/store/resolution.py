@@ -1,8 +1,8 @@
-"""The third promise, only seeing fixes: what a scan may call resolved when it did not see it any more.
+"""The third promise, only seeing fixes: the findings that a scan may resolve.
 
-Only a finding that it would have seen. What was left out, refused, broken off or not evaluated stays open. A finding of
-a kind is judged by group and kind: the objects of a group are the same in each of its versions, and if several versions
-were listed, all of them must have been listed to the end.
+A scan resolves a finding only if it would have found it again. Findings in excluded, forbidden, incomplete or unevaluated parts stay
+open. Kinds are compared by group and kind, because all versions of a group serve the same objects; if a scan listed several
+versions of a kind, all of them must be complete.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from scanner.model.scan import Coverage, CoverageState, ScanEnd, ScanState, Scop
 
 @dataclass(frozen=True, slots=True)
 class UnseenFinding:
-    """An open finding that a scan did not see."""
+    """An open finding that a scan did not find."""
 
     language: str
     policy: str
@@ -31,10 +31,10 @@ class UnseenFinding:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """How far a scan could see. `kinds` are (group, kind) listed without any gap.
+    """The reach of a scan. `kinds` are the (group, kind) that were listed without any gap.
 
-    `unread` are the documents that could not be read: any object may be in one of them. What was last seen by a scan
-    that could read them may have been fixed, or may just be hidden.
+    `unread` are the documents that could not be read: any object may be in one of them. A finding of an earlier scan that could
+    read them may be fixed, or hidden in such a document.
     """
 
     nothing: bool
@@ -45,26 +45,26 @@ class Reach:
     unread: frozenset[str] = frozenset()
 
     def reaches(self, missing: UnseenFinding) -> bool:
-        """Whether the scan would have seen the finding if it were still there."""
+        """Whether the scan would have found the finding again."""
         if self.nothing or (_group(missing.api_version), missing.kind) not in self.kinds:
             return False
         policy = missing.language, missing.policy
         if policy not in self.policies or (*policy, missing.binding) not in self.bindings:
             return False
-        if not (_asked(missing.policy, self.scope.policies) and _asked(missing.binding, self.scope.bindings)):
+        if not (_selects(missing.policy, self.scope.policies) and _selects(missing.binding, self.scope.bindings)):
             return False
         return self._reaches_namespace(missing)
 
     def _reaches_namespace(self, missing: UnseenFinding) -> bool:
-        if not _asked(missing.namespace, self.scope.namespaces):
+        if not _selects(missing.namespace, self.scope.namespaces):
             return False
-        # Leaving a namespace out may leave out the Namespace object of that name as well.
+        # The exclusion of a namespace also excludes the Namespace object of that name.
         home = missing.name if (missing.api_version, missing.kind) == ("v1", "Namespace") else missing.namespace
         return not any(fnmatchcase(home, pattern) for pattern in self.scope.exclude_namespaces)
 
 
-def sight_of(scope: Scope, bindings: Iterable[BindingKey], end: ScanEnd, gaps: Iterable[Gap]) -> Reach:
-    """How far the scan that asked for `scope` and ended as `end` could see."""
+def reach_of(scope: Scope, bindings: Iterable[BindingKey], end: ScanEnd, gaps: Iterable[Gap]) -> Reach:
+    """The reach of a scan with this scope, these bindings and this end."""
     gaps = tuple(gaps)
     return Reach(
         nothing=end.state is ScanState.FAILED or bool(scope.selector),
@@ -86,12 +86,12 @@ def _complete_kinds(coverage: Iterable[Coverage], gaps: tuple[Gap, ...]) -> froz
 
 
 def _concerns(gap: Gap, line: Coverage) -> bool:
-    """Whether a gap is about a kind or its objects: `where` begins with apiVersion/Kind."""
+    """Whether a gap concerns a kind or its objects: `where` begins with apiVersion/Kind."""
     kind = f"{line.api_version}/{line.kind}"
     return gap.where.startswith(kind) and not gap.where[len(kind) : len(kind) + 1].isalnum()
 
 
-def _asked(name: str, patterns: tuple[str, ...]) -> bool:
+def _selects(name: str, patterns: tuple[str, ...]) -> bool:
     return not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
 
 

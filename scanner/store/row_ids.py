@@ -1,4 +1,4 @@
-"""Sets of row numbers: one bit each in memory, next to nothing when stored, because such numbers come in runs."""
+"""Sets of row ids: one bit per id in memory, and very small when stored, because such ids come in runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class RowIdSet:
     __slots__ = ("_bits", "count")
 
     def __init__(self, numbers: Iterable[int] = ()) -> None:
-        """Start with some numbers."""
+        """A set of these numbers."""
         self._bits = bytearray()
         self.count = 0
         for number in numbers:
@@ -24,7 +24,7 @@ class RowIdSet:
         return byte < len(self._bits) and bool(self._bits[byte] >> (number & 7) & 1)
 
     def add(self, number: int) -> None:
-        """Put a number into the set."""
+        """Add a number to the set."""
         if number in self:
             return
         byte = number >> 3
@@ -42,6 +42,6 @@ def unpacked(data: bytes | None) -> RowIdSet:
     """The set that `packed` wrote; no data is the empty set."""
     numbers = RowIdSet()
     if data:
-        numbers._bits = bytearray(zlib.decompress(data))  # noqa: SLF001 -- its own class, one function further down
+        numbers._bits = bytearray(zlib.decompress(data))  # noqa: SLF001 -- a function of the same module
         numbers.count = int.from_bytes(numbers._bits, "little").bit_count()  # noqa: SLF001
     return numbers

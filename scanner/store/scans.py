@@ -1,4 +1,4 @@
-"""The scans themselves: how a row reads as a noun, which ones run, and which ones died without saying so."""
+"""Reads scans, and finds scans whose process died."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from scanner.store.owner import Owner
 from scanner.store.tables import SCANS, STAGED_PAGES
 
 USABLE = (ScanState.COMPLETE.value, ScanState.PARTIAL.value)
-"""The states of scans that are part of history and can be the latest one."""
+"""The states of scans that are part of history and can be the latest scan."""
 
 _COLUMNS = (
     SCANS.c.id,
@@ -42,7 +42,7 @@ def select_scans() -> Select[*tuple[object, ...]]:
 
 
 def scan_of(row: Row[*tuple[object, ...]]) -> Scan:
-    """The noun for a row of `select_scans`."""
+    """The scan in a row of `select_scans`."""
     return Scan(
         id=row.id,
         cluster=ClusterIdentity(row.cluster_name, row.cluster_uid, row.server_version, row.source),
@@ -59,7 +59,7 @@ def scan_of(row: Row[*tuple[object, ...]]) -> Scan:
 
 
 class Abandoned(NamedTuple):
-    """A scan that says it runs but whose process is gone, with its last sign of life."""
+    """A running scan whose process is gone, with its last heartbeat."""
 
     number: int
     id: str
@@ -67,7 +67,7 @@ class Abandoned(NamedTuple):
 
 
 def abandoned(connection: Connection, now: datetime) -> tuple[Abandoned, ...]:
-    """The scans that no process runs any more, though the database says so."""
+    """The scans that are recorded as running, but whose process is gone."""
     columns = ("number", "id", "heartbeat", "host", "process", "process_started")
     running = select(*(SCANS.c[name] for name in columns)).where(SCANS.c.state == ScanState.RUNNING.value)
     return tuple(
@@ -78,14 +78,14 @@ def abandoned(connection: Connection, now: datetime) -> tuple[Abandoned, ...]:
 
 
 def as_it_is(scan: Scan, dead: Sequence[Abandoned]) -> Scan:
-    """A scan as readers see it: an abandoned one has failed, before anything writes so."""
-    heartbeat = next((it.heartbeat for it in dead if it.id == scan.id), None)
+    """The scan for readers: an abandoned scan has failed, even if the database does not record it yet."""
+    heartbeat = next((dead_scan.heartbeat for dead_scan in dead if dead_scan.id == scan.id), None)
     return replace(scan, state=ScanState.FAILED, finished_at=heartbeat) if heartbeat else scan
 
 
 def give_up(connection: Connection, dead: Sequence[Abandoned]) -> None:
-    """Mark scans failed, as of their last sign of life, and drop what they staged."""
-    numbers = [it.number for it in dead]
+    """Mark scans as failed at their last heartbeat, and delete their staged pages."""
+    numbers = [scan.number for scan in dead]
     still_running = SCANS.c.number.in_(numbers) & (SCANS.c.state == ScanState.RUNNING.value)
     failed = update(SCANS).where(still_running).values(state=ScanState.FAILED.value, finished_at=SCANS.c.heartbeat)
     connection.execute(failed)

@@ -1,9 +1,8 @@
-"""The version of a database: what it is, whether this code can use it, and how it gets there.
+"""The schema version of a database, and its upgrade.
 
-Source of truth: Alembic's table `alembic_version` and the folder `migrations/`. A fresh file is made as the newest migration
-would leave it; one with history is only changed when the user says so. Other programs use Alembic too, and number their
-revisions alike: a database is Assay's only if it has the table that marks it so, or the tables that every version before the
-mark had.
+Source of truth: Alembic's table `alembic_version` and the folder `migrations/`. An empty database gets the newest schema; one
+with data is upgraded only by `assay db upgrade`. Other programs use Alembic with the same revision numbers: a database is
+Assay's only if it has the table that marks it, or the tables of the versions before that mark.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _MARKED_SINCE = "0009"
 _UNMARKED = frozenset(
     {"checks", "clusters", "coverage", "findings", "gaps", "policies", "scans", "tallies", "verdicts"}
 )
-"""What every version before the mark has."""
+"""The tables of every version before the mark."""
 
 State: TypeAlias = Literal["fresh", "current", "older", "newer", "foreign"]
 
@@ -39,7 +38,7 @@ def migrations() -> Path:
 
 
 def prepare(engine: Engine, address: Address) -> None:
-    """Make a fresh database usable; refuse one that this code cannot use with a StoreError."""
+    """Create the schema in an empty database. Raises StoreError for a database that this version cannot use."""
     with engine.connect() as connection:
         state = _state(connection)
     match state:
@@ -56,14 +55,14 @@ def prepare(engine: Engine, address: Address) -> None:
 
 
 def check(engine: Engine, address: Address) -> None:
-    """Refuse a database that cannot be read as it is: with a UsageError one that holds nothing yet, else with a StoreError."""
+    """Raise UsageError for an empty database, and StoreError for one that this version cannot read."""
     with engine.connect() as connection:
         state = _state(connection)
     match state:
         case "current":
             return
         case "fresh":
-            raise UsageError(f"The database {address.shown} holds no scan yet: `assay scan` records one.")
+            raise UsageError(f"The database {address.shown} has no scans. Run: assay scan.")
         case "older":
             raise _older(address)
         case "newer":
@@ -75,7 +74,7 @@ def check(engine: Engine, address: Address) -> None:
 
 
 def migrate(engine: Engine, address: Address) -> bool:
-    """Bring the database to the head, whatever it was; False when it was there already. Raises StoreError."""
+    """Upgrade the database to the newest schema; False if it has it already. Raises StoreError."""
     with writing_history(engine) as connection:
         match _state(connection):
             case "current":
@@ -97,15 +96,15 @@ def _state(connection: Connection) -> State:
     if not tables:
         return "fresh"
     versions = _versions(connection) if _VERSIONS in tables else []
-    known = _known()
+    revisions = _revisions()
     if MARK.name not in tables and not (
-        _UNMARKED <= tables and set(versions) <= {it for it in known if it < _MARKED_SINCE}
+        _UNMARKED <= tables and set(versions) <= {version for version in revisions if version < _MARKED_SINCE}
     ):
         return "foreign"
     match versions:
         case [version] if version == HEAD:
             return "current"
-        case [version] if version in known:
+        case [version] if version in revisions:
             return "older"
         case [_]:
             return "newer"
@@ -117,14 +116,14 @@ def _versions(connection: Connection) -> list[str]:
     return [str(version) for version in connection.execute(text(f"SELECT version_num FROM {_VERSIONS}")).scalars()]  # noqa: S608 - a constant
 
 
-def _known() -> frozenset[str]:
+def _revisions() -> frozenset[str]:
     return frozenset(path.name.partition("_")[0] for path in (migrations() / "versions").glob("[0-9]*.py"))
 
 
 def _create(connection: Connection) -> None:
-    """Make what the last migration leaves, at once; a test compares the two.
+    """Create the schema of the last migration directly; a test compares the two.
 
-    The tables do not say all of what PostgreSQL is told, and a database there is not made for every run.
+    For SQLite alone: the tables lack some definitions for PostgreSQL, where databases are rarely created.
     """
     METADATA.create_all(connection)
     key = "CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)"
@@ -133,7 +132,7 @@ def _create(connection: Connection) -> None:
 
 
 def _run(connection: Connection) -> None:
-    # Alembic takes as long to import as SQLAlchemy itself, and most runs do not need it.
+    # Importing Alembic takes as long as importing SQLAlchemy, and most runs do not need it.
     from alembic import command
     from alembic.config import Config
 
@@ -144,20 +143,20 @@ def _run(connection: Connection) -> None:
 
 def _older(address: Address) -> StoreError:
     return StoreError(
-        f"The database {address.shown} was made by an older version of Assay. "
-        "Make a backup of it, then run: assay db upgrade."
+        f"The database {address.shown} was created by an older version of Assay. "
+        "Back it up, then run: assay db upgrade."
     )
 
 
 def _newer(address: Address) -> StoreError:
     return StoreError(
-        f"The database {address.shown} was made by a newer version of Assay, which this one cannot read. "
-        "Install that version, or name another database with --db; `assay db upgrade` cannot go back."
+        f"The database {address.shown} was created by a newer version of Assay, and this version cannot read it. "
+        "Install that version, or name another database with --db; `assay db upgrade` cannot downgrade."
     )
 
 
 def _foreign(address: Address) -> StoreError:
     return StoreError(
-        f"The database {address.shown} holds tables that are not Assay's, and Assay leaves it alone. "
-        "Name another one with --db: only an empty database is set up by itself, and `assay db upgrade` is for Assay's own."
+        f"The database {address.shown} has tables of another program, and Assay does not change it. "
+        "Name another database with --db: it must be empty or Assay's."
     )

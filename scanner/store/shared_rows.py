@@ -1,6 +1,6 @@
-"""Lines of a scan, numbered in their order; a scan that has those of an earlier one refers to them.
+"""Ordered rows of a scan, such as its policies; a scan with the same rows as an earlier scan refers to these.
 
-Most scans use the policies of the one before, and find the same wrong with them: that is written when it changes.
+Most scans have the policies and the policy health of the previous scan: they are written only when they change.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from sqlalchemy import ColumnElement, Connection, Table, case, select
 
 from scanner.store.tables import SCANS
 
-Line = Mapping[str, str | int | bool | float]
+Row = Mapping[str, str | int | bool | float]
 
 
-class Lines(NamedTuple):
-    """Whose lines a scan has: numbers of scans, by what the lines are about."""
+class Owners(NamedTuple):
+    """The scans that own the shared rows of a scan, by number."""
 
     policies: int
     bindings: int
@@ -24,42 +24,42 @@ class Lines(NamedTuple):
     outside: int
 
 
-NOBODYS = Lines(0, 0, 0, 0)
-_WHOSE = tuple(SCANS.c[f"{name}_of"] for name in Lines._fields)
+NO_OWNERS = Owners(0, 0, 0, 0)
+_OWNERS = tuple(SCANS.c[f"{name}_of"] for name in Owners._fields)
 
 
-def lines_of(connection: Connection, scan: int) -> Lines:
-    """Whose lines a scan has."""
-    row = connection.execute(select(*_WHOSE).where(SCANS.c.number == scan)).one_or_none()
-    return Lines(*(number or scan for number in row or (0,) * len(_WHOSE)))
+def owners_of(connection: Connection, scan: int) -> Owners:
+    """The owners of the rows of a scan."""
+    row = connection.execute(select(*_OWNERS).where(SCANS.c.number == scan)).one_or_none()
+    return Owners(*(number or scan for number in row or (0,) * len(_OWNERS)))
 
 
 def policies_of() -> ColumnElement[int]:
-    """The scan whose policies those of a row of `scans` are."""
+    """The owner of the policies of a row of `scans`."""
     return case((SCANS.c.policies_of == 0, SCANS.c.number), else_=SCANS.c.policies_of)
 
 
-def insert_lines(connection: Connection, table: Table, scan: int, lines: Iterable[Line]) -> None:
-    """Write lines of a scan."""
-    rows = [{"scan": scan, "position": position, **line} for position, line in enumerate(lines)]
-    if rows:
-        connection.execute(table.insert(), rows)
+def insert_rows_of(connection: Connection, table: Table, scan: int, rows: Iterable[Row]) -> None:
+    """Insert rows of a scan."""
+    numbered = [{"scan": scan, "position": position, **row} for position, row in enumerate(rows)]
+    if numbered:
+        connection.execute(table.insert(), numbered)
 
 
-def share_lines(connection: Connection, table: Table, scan: int, lines: Iterable[Line], earlier: int) -> int:
-    """Write lines unless an earlier scan has the same; its number then, and 0 otherwise."""
-    wanted = list(lines)
+def share_rows(connection: Connection, table: Table, scan: int, rows: Iterable[Row], earlier: int) -> int:
+    """Insert rows unless the scan `earlier` has the same; returns its number then, and 0 otherwise."""
+    wanted = list(rows)
     columns = [column.name for column in _content(table)]
-    if earlier and [tuple(line[name] for name in columns) for line in wanted] == list(
-        read_lines(connection, table, earlier)
+    if earlier and [tuple(row[name] for name in columns) for row in wanted] == list(
+        read_rows(connection, table, earlier)
     ):
         return earlier
-    insert_lines(connection, table, scan, wanted)
+    insert_rows_of(connection, table, scan, wanted)
     return 0
 
 
-def read_lines(connection: Connection, table: Table, scan: int) -> Iterator[tuple[Any, ...]]:
-    """What the lines of a scan say, in their order."""
+def read_rows(connection: Connection, table: Table, scan: int) -> Iterator[tuple[Any, ...]]:
+    """The rows of a scan in their order, without scan and position."""
     for row in connection.execute(select(*_content(table)).where(table.c.scan == scan).order_by(table.c.position)):
         yield tuple(row)
 

@@ -1,6 +1,6 @@
-"""Which scan saw which finding: read off the rows, never stored one by one.
+"""Derives which scan saw which finding from the rows, so that sightings need not be stored.
 
-A scan saw a finding when the finding's row covers the scan's revision and the scan did not leave it unchecked.
+A scan saw a finding if the finding's row covers the scan's revision and the scan did not leave it unchecked.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ class MergedScan:
     unchecked: RowIdSet
 
     def saw(self, number: int, since: int) -> bool:
-        """Whether it saw the finding of an open row, given the row's number and first revision."""
+        """Whether the scan saw the finding of an open row, given the row's id and first revision."""
         return since <= self.revision and number not in self.unchecked
 
 
 def merged_scans(connection: Connection, cluster: int, *, after: int, before: int) -> Iterator[MergedScan]:
-    """The merged scans between two revisions, both left out, newest first."""
+    """The merged scans between two revisions, without these, newest first."""
     wanted = (
         select(SCANS.c.revision, UNCHECKED.c.findings)
         .outerjoin(UNCHECKED, UNCHECKED.c.scan == SCANS.c.number)
@@ -40,17 +40,17 @@ def merged_scans(connection: Connection, cluster: int, *, after: int, before: in
 
 
 def last_seen(connection: Connection, cluster: int, numbers: Sequence[int], *, before: int) -> dict[int, list[int]]:
-    """For findings that are open just before a revision: by which revision each was seen last."""
-    found: dict[int, list[int]] = {}
-    wanted = list(numbers)
+    """The last revision that saw each of these findings, which are open before a revision: ids by revision."""
+    by_revision: dict[int, list[int]] = {}
+    unassigned = list(numbers)
     for scan in merged_scans(connection, cluster, after=0, before=before):
-        if not wanted:
+        if not unassigned:
             break
-        found[scan.revision] = [number for number in wanted if number not in scan.unchecked]
-        wanted = [number for number in wanted if number in scan.unchecked]
-    return {revision: seen for revision, seen in found.items() if seen}
+        by_revision[scan.revision] = [number for number in unassigned if number not in scan.unchecked]
+        unassigned = [number for number in unassigned if number in scan.unchecked]
+    return {revision: seen for revision, seen in by_revision.items() if seen}
 
 
 def open_findings(cluster: int) -> Select[int]:
-    """The numbers of a cluster's open findings."""
+    """The ids of a cluster's open findings."""
     return select(FINDINGS.c.id).where(FINDINGS.c.cluster == cluster, FINDINGS.c.until == OPEN)

@@ -1,6 +1,6 @@
-"""The store as one object: what the line writes to and what reports read from.
+"""The store, which scans write to and reports read from.
 
-Every method is its own short transaction, and speaks of its troubles as a StoreError.
+Every method is one short transaction, and raises StoreError for errors of the database.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from scanner.model.scan import PageResult, Scan, ScanEnd, ScanRecord, ScanStart
 from scanner.store import lookup, reader, writer
 from scanner.store.address import Address, address_of
 from scanner.store.engine import create_file, engine_for, reading_engine_for, writing_history
-from scanner.store.packing import clean
 from scanner.store.scans import abandoned, as_it_is, give_up
 from scanner.store.schema import check, migrate, prepare
-from scanner.store.store_errors import told
+from scanner.store.store_errors import as_store_error
+from scanner.store.texts import clean
 
 Clock = Callable[[], datetime]
 
@@ -29,20 +29,20 @@ def _utc_now() -> datetime:
 
 
 class SqlReader:
-    """Reads what scans recorded, and writes nothing.
+    """Reads stored scans, and writes nothing.
 
-    The clock, in any zone, only tells which of the scans that say they run have died.
+    The clock, in any zone, decides which of the running scans are dead.
     """
 
     def __init__(self, engine: Engine, address: Address, clock: Clock = _utc_now) -> None:
-        """Use a database of the current version."""
+        """Use a database with the current schema."""
         self._engine = engine
         self._address = address
         self._clock = clock
 
     @property
     def shown(self) -> str:
-        """Where the database is, without any password."""
+        """The address of the database, without a password."""
         return self._address.shown
 
     def latest(self, cluster: str | None = None) -> Scan | None:
@@ -57,23 +57,23 @@ class SqlReader:
             return tuple(as_it_is(scan, dead) for scan in lookup.scans(connection, limit))
 
     def find_scan(self, text: str, cluster: str | None = None) -> Scan:
-        """The scan that an id, the beginning of one, `last` or `last~N` means. Raises UsageError."""
+        """The scan with an id, the beginning of an id, `last` or `last~N`. Raises UsageError."""
         with self._reading() as connection:
-            found = lookup.find_scan(connection, clean(text), cluster if cluster is None else clean(cluster))
-            return as_it_is(found, abandoned(connection, self._clock()))
+            scan = lookup.find_scan(connection, clean(text), cluster if cluster is None else clean(cluster))
+            return as_it_is(scan, abandoned(connection, self._clock()))
 
     def record(self, scan_id: str) -> ScanRecord:
-        """A finished scan as it was, by its full id. Raises UsageError when there is none of that id."""
-        with told(self._address):
+        """The record of a finished scan, by its full id. Raises UsageError for an unknown id."""
+        with as_store_error(self._address):
             return reader.record(self._engine, self._address, clean(scan_id), self._clock())
 
     def finding(self, text: str) -> lookup.ExplainedFinding:
-        """The finding whose fingerprint begins with `text`, as it stands now. Raises UsageError."""
+        """The finding whose fingerprint begins with `text`, in its current state. Raises UsageError."""
         with self._reading() as connection:
             return lookup.find_finding(connection, text)
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self._engine.dispose()
 
     def __enter__(self) -> Self:
@@ -86,30 +86,30 @@ class SqlReader:
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
-        with told(self._address), self._engine.connect() as connection:
+        with as_store_error(self._address), self._engine.connect() as connection:
             yield connection
 
 
 class SqlStore(SqlReader):
-    """Satisfies the Protocol `Store` of `scanner.scan.run`, and reads back what was stored."""
+    """Satisfies the Protocol `Store` of `scanner.scan.edges`, and reads stored scans."""
 
     def begin(self, start: ScanStart) -> None:
-        """Record that a scan runs, with the policies and bindings it uses; mark the scans failed that have died."""
-        with told(self._address):
+        """Record that a scan runs, with its policies and bindings; mark dead scans as failed."""
+        with as_store_error(self._address):
             self._give_up_the_dead()
             writer.begin(self._engine, start, self._clock())
 
     def page(self, scan_id: str, result: PageResult) -> None:
-        """Commit one page's outcomes and its completion together."""
-        with told(self._address):
+        """Commit the results of a page together with its completion."""
+        with as_store_error(self._address):
             writer.stage(self._engine, scan_id, result, self._clock())
 
     def finish(self, scan_id: str, end: ScanEnd) -> Scan:
         """Merge the pages into history and make the scan visible, in one transaction.
 
-        The scan's `new` counts findings that were not open before, those that came back included.
+        The scan's `new` counts findings that were not open before, including reopened ones.
         """
-        with told(self._address):
+        with as_store_error(self._address):
             return writer.finish(self._engine, scan_id, end)
 
     def _give_up_the_dead(self) -> None:
@@ -121,14 +121,14 @@ class SqlStore(SqlReader):
 
 
 def open_store(url: str, clock: Clock = _utc_now) -> SqlStore:
-    """Open a database, making it first if need be: `sqlite:///PATH`, a bare path, or `postgresql://…`.
+    """Open a database, and create it if it does not exist: `sqlite:///PATH`, a path, or `postgresql://…`.
 
-    Raises UsageError for a URL that names no database Assay can use, StoreError when the database cannot be used.
+    Raises UsageError for an invalid URL, StoreError when the database cannot be used.
     """
     address = address_of(url)
     engine = _connected(address)
     try:
-        with told(address):
+        with as_store_error(address):
             prepare(engine, address)
     except BaseException:
         engine.dispose()
@@ -137,14 +137,14 @@ def open_store(url: str, clock: Clock = _utc_now) -> SqlStore:
 
 
 def open_reader(url: str, clock: Clock = _utc_now) -> SqlReader:
-    """Open a database that exists, only to read it: rights to read suffice, and no free space is needed.
+    """Open an existing database to read it, which needs neither write permission nor free space.
 
-    Raises UsageError for a URL that names no database, StoreError when the database cannot be read by this version.
+    Raises UsageError for an invalid URL, StoreError when this version cannot read the database.
     """
     address = address_of(url)
     engine = reading_engine_for(address)
     try:
-        with told(address):
+        with as_store_error(address):
             check(engine, address)
     except BaseException:
         engine.dispose()
@@ -153,11 +153,11 @@ def open_reader(url: str, clock: Clock = _utc_now) -> SqlReader:
 
 
 def upgrade(url: str) -> bool:
-    """Bring a database to the version of this code; False when it was there already. Raises as `open_store` does."""
+    """Upgrade a database to the current schema; False if it has it already. Raises as `open_store` does."""
     address = address_of(url)
     engine = _connected(address)
     try:
-        with told(address):
+        with as_store_error(address):
             return migrate(engine, address)
     finally:
         engine.dispose()

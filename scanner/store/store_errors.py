@@ -1,6 +1,6 @@
-"""What databases complain about, as one sentence that says what, where and what to do.
+"""Database errors as one sentence: the problem, its place and the remedy.
 
-Never the text of SQLAlchemy's own errors: it quotes statements and what was written with them.
+The sentence never contains the text of SQLAlchemy's errors, which quotes statements and their values.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ _REMEDIES = (
     ("connection refused", "does not answer", "Check that the server runs and that host and port are right"),
     ("could not translate host name", "cannot be found", "Check the host name in --db"),
     ("failed to resolve host", "cannot be found", "Check the host name in --db"),
-    ("timeout expired", "does not answer", "Check host and port, and what is between you and the server"),
-    ("authentication failed", "refuses the user or the password", "Check the credentials in --db"),
-    ("no password supplied", "wants a password", "Put it into PGPASSWORD or a password file"),
-    ("permission denied", "refuses the user", "Grant the user CREATE on the schema, or use another user"),
-    ("does not exist", "cannot be used as named", "Create the database and the user, or correct --db"),
+    ("timeout expired", "does not answer", "Check host, port and network"),
+    ("authentication failed", "rejects the user or the password", "Check the credentials in --db"),
+    ("no password supplied", "requires a password", "Set PGPASSWORD or use a password file"),
+    ("permission denied", "denies access to the user", "Grant the user CREATE on the schema, or use another user"),
+    ("does not exist", "does not exist as named", "Create the database and the user, or correct --db"),
     ("no space left on device", "cannot grow: the disk is full", "Free some space on the server"),
 )
 
 
 @contextmanager
-def told(address: Address) -> Iterator[None]:
-    """Turn what a driver raises into a StoreError."""
+def as_store_error(address: Address) -> Iterator[None]:
+    """Raise errors of a database driver as StoreError."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -71,4 +71,4 @@ def _sentence(address: Address, why: str) -> str:
     for sign, state, remedy in _REMEDIES:
         if sign in why.lower():
             return f"The database {address.shown} {state} ({why}). {remedy}."
-    return f"The database {address.shown} failed: {why}. Try again, or name another one with --db."
+    return f"The database {address.shown} failed: {why}. Try again, or name another database with --db."

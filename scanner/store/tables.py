@@ -1,14 +1,16 @@
-"""The tables, as SQL sees them. `migrations/` builds the same, step by step; a test compares the two.
+"""The tables in SQL. `migrations/` creates the same tables step by step; a test compares the two.
 
-Texts that repeat (checks, kinds, verdicts) are stored once and named by number, so that a finding is one narrow row.
-That row is not one sighting but the whole time over which a finding looked the same: from the revision `since` up to,
-and without, the revision `until`. A revision is the place of a merged scan in its cluster's history. A scan that sees
-what the one before it saw therefore writes no finding at all, and every old scan can still be read off exactly.
+The columns of a finding are defined in `columns`. Texts that repeat (checks, kinds, verdicts) are stored once, and a finding is a
+narrow row that refers to them by id. The row stands for the whole time in which the finding did not change: from the revision
+`since` up to, but without, the revision `until`. A revision is the position of a merged scan in its cluster's history. A scan
+with the findings of the previous scan therefore writes no finding, and every old scan can still be read exactly.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
+from typing import Any, Final, get_args, get_type_hints
 
 from sqlalchemy import (
     BigInteger,
@@ -28,40 +30,52 @@ from sqlalchemy import (
     false,
     text,
 )
-from sqlalchemy.types import TypeDecorator
+from sqlalchemy.types import TypeDecorator, TypeEngine
+
+from scanner.store.columns import (
+    CheckColumns,
+    EvidenceColumns,
+    FindingColumns,
+    HistoryColumns,
+    KindColumns,
+    VerdictColumns,
+)
 
 OPEN = 2_147_483_647
-"""The `until` of a row that is in force: no revision reaches it."""
+"""The `until` of an open finding's row: no revision is that high."""
+
+PREVIEW: Final = "preview"
+"""The `event` of a row that belongs to one scan alone: a finding of a binding that `--assume-bound` added."""
 
 METADATA = MetaData()
 
-# Order must not depend on the locale of a server.
+# The order must not depend on the locale of a server.
 TEXT = String().with_variant(String(collation="C"), "postgresql")
 
 
 class UtcTime(TypeDecorator[datetime]):
-    """A moment: stored in UTC, and read as such from databases that forget the zone."""
+    """A moment, stored in UTC. A moment without a zone, as some databases return it, is UTC."""
 
     impl = DateTime(timezone=True)
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
-        """What is handed to the driver."""
+        """The value for the driver."""
         return None if value is None else value.astimezone(UTC)
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
-        """What the driver's answer means."""
+        """The value from the driver, in UTC."""
         if value is None or value.tzinfo is not None:
             return None if value is None else value.astimezone(UTC)
         return value.replace(tzinfo=UTC)
 
 
 MARK = Table("kube_assay", METADATA, Column("note", TEXT, nullable=False))
-"""Marks a database as Assay's by being there; it holds nothing."""
+"""An empty table that marks a database as Assay's."""
 
 
 def _id() -> Column[int]:
-    """A number that the writer gives out: only one transaction writes history at a time."""
+    """An id that the writer assigns: only one transaction writes history at a time."""
     return Column("id", Integer, primary_key=True, autoincrement=False)
 
 
@@ -74,7 +88,7 @@ def _text(name: str) -> Column[str]:
 
 
 def _added_text(name: str) -> Column[str]:
-    """A column that a migration added: what was there before has the empty text in it."""
+    """A column that a migration added: older rows have the empty text in it."""
     return Column(name, TEXT, nullable=False, server_default=text("''"))
 
 
@@ -86,13 +100,41 @@ def _flag(name: str) -> Column[bool]:
     return Column(name, Boolean, nullable=False, default=False)
 
 
-def _of(lines: str) -> Column[int]:
-    """The scan whose lines are this one's too, because nothing has changed; 0 where it has its own."""
-    return Column(f"{lines}_of", Integer, nullable=False, server_default=text("0"))
+def _shared(rows: str) -> Column[int]:
+    """The scan whose equal rows this scan shares; 0 for a scan with rows of its own."""
+    return Column(f"{rows}_of", Integer, nullable=False, server_default=text("0"))
 
 
 def _position() -> Column[int]:
     return Column("position", Integer, primary_key=True, autoincrement=False)
+
+
+def _digest() -> Column[bytes]:
+    return Column("digest", LargeBinary, nullable=False, unique=True)
+
+
+_REFERENCES = {
+    "cluster": "clusters.id",
+    "check": "checks.id",
+    "kind": "kinds.id",
+    "verdict": "verdicts.id",
+    "evidence": "evidence.id",
+}
+_TYPES: dict[object, TypeEngine[Any]] = {str: TEXT, int: Integer(), bool: Boolean(), bytes: LargeBinary()}
+
+
+def _columns(columns: type[tuple[Any, ...]]) -> Iterator[Column[Any]]:
+    """The columns of a definition in `columns`: the type of a field is the SQL type, a default makes it an added column."""
+    added: Mapping[str, Any] = columns._field_defaults  # type: ignore[attr-defined]
+    for name, hint in get_type_hints(columns).items():
+        [kind, *null] = get_args(hint) or (hint,)
+        if name == "id":
+            yield _id()
+        elif name in added:
+            yield _added_text(name)
+        else:
+            references = [ForeignKey(_REFERENCES[name])] if name in _REFERENCES and kind is int else []
+            yield Column(name, _TYPES[kind], *references, nullable=bool(null))
 
 
 CLUSTERS = Table(
@@ -131,7 +173,7 @@ SCANS = Table(
     Column("heartbeat", UtcTime, nullable=False),
     _added_text("requester"),
     _added_text("opinion"),
-    *(_of(lines) for lines in ("policies", "bindings", "health", "outside")),
+    *(_shared(rows) for rows in ("policies", "bindings", "health", "outside")),
     _added_text("matched"),
     UniqueConstraint("cluster", "revision"),
 )
@@ -140,7 +182,7 @@ POLICIES = Table(
     "policies",
     METADATA,
     _id(),
-    Column("digest", LargeBinary, nullable=False, unique=True),
+    _digest(),
     _text("language"),
     _text("name"),
     _text("spec_digest"),
@@ -151,7 +193,7 @@ BINDINGS = Table(
     "bindings",
     METADATA,
     _id(),
-    Column("digest", LargeBinary, nullable=False, unique=True),
+    _digest(),
     _text("language"),
     _text("name"),
     _text("policy_name"),
@@ -176,76 +218,14 @@ SCAN_BINDINGS = Table(
     Column("binding", Integer, ForeignKey("bindings.id"), nullable=False),
 )
 
-CHECKS = Table(
-    "checks",
-    METADATA,
-    _id(),
-    Column("digest", LargeBinary, nullable=False, unique=True),
-    _text("policy"),
-    _text("binding"),
-    _text("param_namespace"),
-    _text("param_name"),
-    _text("kind"),
-    _count("index"),
-    _text("expression"),
-    _added_text("language"),
-)
+CHECKS = Table("checks", METADATA, _id(), _digest(), *_columns(CheckColumns))
+KINDS = Table("kinds", METADATA, _id(), _digest(), *_columns(KindColumns))
+VERDICTS = Table("verdicts", METADATA, _id(), _digest(), *_columns(VerdictColumns))
+EVIDENCE = Table("evidence", METADATA, _id(), _digest(), *_columns(EvidenceColumns))
 
-KINDS = Table(
-    "kinds",
-    METADATA,
-    _id(),
-    Column("digest", LargeBinary, nullable=False, unique=True),
-    _text("api_version"),
-    _text("kind"),
-)
-
-VERDICTS = Table(
-    "verdicts",
-    METADATA,
-    _id(),
-    Column("digest", LargeBinary, nullable=False, unique=True),
-    _text("outcome"),
-    _text("message"),
-    _text("reason"),
-    Column("code", Integer, nullable=False),
-    _flag("would_deny"),
-    _flag("always"),
-    _text("operation"),
-    _text("actions"),
-    _flag("denies"),
-    _added_text("excepted_by"),
-)
-
-EVIDENCE = Table(
-    "evidence", METADATA, _id(), Column("digest", LargeBinary, nullable=False, unique=True), _text("reasons")
-)
-"""Why findings are. What an older version found has none."""
-
-FINDINGS = Table(
-    "findings",
-    METADATA,
-    _id(),
-    Column("cluster", Integer, ForeignKey("clusters.id"), nullable=False),
-    Column("fingerprint", LargeBinary, nullable=False),
-    Column("since", Integer, nullable=False),
-    Column("until", Integer, nullable=False),
-    Column("superseded", Integer),
-    Column("first", Integer, nullable=False),
-    _text("event"),
-    _count("reopened"),
-    Column("last_seen", Integer),
-    Column("check", Integer, ForeignKey("checks.id"), nullable=False),
-    Column("kind", Integer, ForeignKey("kinds.id"), nullable=False),
-    _text("namespace"),
-    _text("name"),
-    _text("uid"),
-    _text("resource_version"),
-    Column("verdict", Integer, ForeignKey("verdicts.id"), nullable=False),
-    Column("evidence", Integer, ForeignKey("evidence.id")),
-)
-# A row that is superseded by no other is its fingerprint's last word, open or resolved. Only such rows are ever looked
-# up by fingerprint, so this index does not grow with history. (It is partial in PostgreSQL as well; saying so here
+FINDINGS = Table("findings", METADATA, *_columns(HistoryColumns), *_columns(FindingColumns))
+# A row with `superseded` null is the latest row of its fingerprint, open or resolved. Only such rows are looked up by
+# fingerprint, so this index does not grow with history. (The index is partial in PostgreSQL as well; to declare that here
 # would import that dialect, and asyncio with it, into every run.)
 Index(
     "findings_last_word",
@@ -257,7 +237,7 @@ Index(
 Index("findings_until", FINDINGS.c.cluster, FINDINGS.c.until)
 
 UNCHECKED = Table("unchecked", METADATA, _scan(), Column("findings", LargeBinary, nullable=False))
-"""The findings that stayed open in a scan that did not look at them: a compressed set of row numbers per scan."""
+"""The findings that a scan left open without checking them: a compressed set of row ids per scan."""
 
 COVERAGE = Table(
     "coverage",
@@ -279,7 +259,7 @@ COVERAGE = Table(
 GAPS = Table("gaps", METADATA, _scan(), _position(), _text("kind"), _text("where"), _text("why"))
 
 OUTSIDE = Table("outside", METADATA, _scan(), _position(), _text("kind"), _text("name"), _text("why"))
-"""What decides about requests in the cluster, but is not what a scan evaluates."""
+"""Objects of the cluster that also decide about requests, but that a scan does not evaluate."""
 
 HEALTH = Table(
     "health",

@@ -1,6 +1,6 @@
-"""Writing a scan: begin, a page at a time into staging, and one closing transaction that makes it history.
+"""Writes a scan: begin, stage each page, and merge the pages into history in one closing transaction.
 
-Source of truth: the Protocol `Store` in `scanner.scan.run`. Each function is one transaction.
+Source of truth: the Protocol `Store` in `scanner.scan.edges`. Each function is one transaction.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from scanner.model.resource import UserInfo
 from scanner.model.scan import ClusterIdentity, PageResult, Scan, ScanEnd, ScanStart, ScanState, Scope
 from scanner.store import codec
 from scanner.store.engine import writing, writing_history
-from scanner.store.history import Asked, History, Place
+from scanner.store.history import History, ScanPosition, SimulatedRequest
 from scanner.store.interning import Interned
 from scanner.store.ledger import Ledger
 from scanner.store.owner import this_process
-from scanner.store.packing import Key, StagedPage, clean, pack, unpack
-from scanner.store.resolution import sight_of
+from scanner.store.packing import Key, StagedPage, pack, unpack
+from scanner.store.resolution import reach_of
 from scanner.store.scans import scan_of, select_scans
-from scanner.store.shared_rows import NOBODYS, Line, Lines, lines_of, share_lines
+from scanner.store.shared_rows import NO_OWNERS, Owners, Row, owners_of, share_rows
 from scanner.store.sightings import open_findings
 from scanner.store.tables import (
     BINDINGS,
@@ -40,23 +40,24 @@ from scanner.store.tables import (
     STAGED_PAGES,
     UNCHECKED,
 )
+from scanner.store.texts import clean
 
 _BEAT = timedelta(seconds=10)
-"""How long a scan that stages pages may go without a sign of life."""
+"""The longest time between two heartbeats of a scan that stages pages."""
 
 
 def begin(engine: Engine, start: ScanStart, now: datetime) -> None:
-    """Record that a scan runs, with the policies and bindings it uses."""
+    """Record that a scan runs, with its policies and bindings."""
     with writing_history(engine) as connection:
         number = _insert_scan(connection, start, now)
         policies = Interned(connection, POLICIES).ids([_policy(item) for item in start.policies])
         bindings = Interned(connection, BINDINGS).ids([_binding(item) for item in start.bindings])
         read = [codec.to_text(start.readings.get(item.key, UNKNOWN)) for item in start.policies]
-        used: list[Line] = [{"policy": item, "reading": text} for item, text in zip(policies, read, strict=True)]
-        earlier = _lines_before(connection, number)
+        used: list[Row] = [{"policy": item, "reading": text} for item, text in zip(policies, read, strict=True)]
+        earlier = _owners_before(connection, number)
         of = {
-            "policies_of": share_lines(connection, SCAN_POLICIES, number, used, earlier.policies),
-            "bindings_of": share_lines(
+            "policies_of": share_rows(connection, SCAN_POLICIES, number, used, earlier.policies),
+            "bindings_of": share_rows(
                 connection, SCAN_BINDINGS, number, [{"binding": item} for item in bindings], earlier.bindings
             ),
         }
@@ -64,16 +65,16 @@ def begin(engine: Engine, start: ScanStart, now: datetime) -> None:
             connection.execute(update(SCANS).where(SCANS.c.number == number).values(**of))
 
 
-def _lines_before(connection: Connection, number: int) -> Lines:
-    """Whose lines the newest scan had when this one began; of nobody's if there was none."""
+def _owners_before(connection: Connection, number: int) -> Owners:
+    """The owners of the shared rows of the newest scan when this scan began, or NO_OWNERS."""
     this = select(SCANS.c.cluster, SCANS.c.base).where(SCANS.c.number == number).subquery()
     before = select(SCANS.c.number).where(SCANS.c.cluster == this.c.cluster, SCANS.c.revision == this.c.base)
-    found = connection.execute(before).scalar()
-    return lines_of(connection, found) if found else NOBODYS
+    newest = connection.execute(before).scalar()
+    return owners_of(connection, newest) if newest else NO_OWNERS
 
 
 def stage(engine: Engine, scan_id: str, result: PageResult, now: datetime) -> None:
-    """Commit one page's outcomes and its completion together."""
+    """Commit the results of a page together with its completion."""
     content = pack(result)
     running = SCANS.c.id == scan_id, SCANS.c.state == ScanState.RUNNING.value
     with writing(engine) as connection:
@@ -90,8 +91,7 @@ def stage(engine: Engine, scan_id: str, result: PageResult, now: datetime) -> No
 def finish(engine: Engine, scan_id: str, end: ScanEnd) -> Scan:
     """Merge the pages into history and make the scan visible, in one transaction.
 
-    A scan that ends as failed keeps its counts, gaps and coverage, but adds nothing to the history of findings: what it
-    saw will be news to the next scan.
+    A failed scan keeps its counts, gaps and coverage, but adds no findings to history: they will be new in the next scan.
     """
     with writing_history(engine) as connection:
         running = _running(connection, scan_id)
@@ -124,18 +124,19 @@ def _running(connection: Connection, scan_id: str) -> _Running:
 def _merge(connection: Connection, running: _Running, end: ScanEnd) -> dict[str, int | str]:
     revision = _newest(connection, running.cluster) + 1
     bindings = _bindings(connection, running.number)
-    previews = frozenset(it.key for it in bindings if it.assumed)
-    history = History(connection, Place(running.cluster, revision, running.base), previews)
+    previews = frozenset(binding.key for binding in bindings if binding.assumed)
+    history = History(connection, ScanPosition(running.cluster, revision, running.base), previews)
     ledger = Ledger()
     for page in _staged(connection, running.number):
         checks, kinds = history.checks.ids(page.checks), history.kinds.ids(page.kinds)
         ledger.add(page, checks, kinds)
-        history.see(page, checks, kinds)
+        history.merge(page, checks, kinds)
     ledger.gaps.update(end.gaps)
     scope = codec.from_text(Scope, running.scope)
-    used = [it.key for it in bindings]
-    history.resolve(sight_of(scope, used, end, ledger.gaps), Asked(scope.operation, running.requester))
-    counted = ledger.write(connection, running.number, end, _lines_before(connection, running.number))
+    used = [binding.key for binding in bindings]
+    request = SimulatedRequest(scope.operation, running.requester)
+    history.resolve(reach_of(scope, used, end, ledger.gaps), request)
+    counted = ledger.write(connection, running.number, end, _owners_before(connection, running.number))
     if history.unchecked.count:
         unchecked = {"scan": running.number, "findings": history.unchecked.packed()}
         connection.execute(insert(UNCHECKED).values(unchecked))
@@ -148,7 +149,7 @@ def _fail(connection: Connection, running: _Running, end: ScanEnd) -> dict[str, 
     for page in _staged(connection, running.number):
         ledger.add(page, checks.ids(page.checks), kinds.ids(page.kinds))
     ledger.gaps.update(end.gaps)
-    counted = ledger.write(connection, running.number, end, NOBODYS)
+    counted = ledger.write(connection, running.number, end, NO_OWNERS)
     still_open = select(func.count()).select_from(open_findings(running.cluster).subquery())
     return {"unchecked": connection.execute(still_open).scalar_one(), **counted}
 
@@ -162,7 +163,7 @@ def _staged(connection: Connection, number: int) -> Iterator[StagedPage]:
 
 def _bindings(connection: Connection, number: int) -> list[Binding]:
     """The bindings that a scan used."""
-    whose = lines_of(connection, number).bindings
+    whose = owners_of(connection, number).bindings
     used = select(BINDINGS.c.document).join(SCAN_BINDINGS).where(SCAN_BINDINGS.c.scan == whose)
     return [codec.from_text(Binding, document) for document in connection.execute(used).scalars()]
 
@@ -193,21 +194,21 @@ def _insert_scan(connection: Connection, start: ScanStart, now: datetime) -> int
 
 
 def _requester(user: UserInfo) -> str:
-    """The requester as it may be kept: whatever else an authenticator tells of a user is nobody's business."""
+    """The user as the store keeps it: name and groups, but no UID and no extra info."""
     return codec.to_text(UserInfo(user.username, groups=user.groups))
 
 
 def _cluster(connection: Connection, cluster: ClusterIdentity) -> int:
-    """The number of a cluster: known by its UID, or else by its name. The name it is shown under is its latest."""
+    """The number of a cluster, by its UID, or else by its name. The stored name is the latest."""
     identity, name = clean(cluster.uid or cluster.name), clean(cluster.name)
-    known = connection.execute(select(CLUSTERS).where(CLUSTERS.c.identity == identity)).one_or_none()
-    if known is None:
+    stored = connection.execute(select(CLUSTERS).where(CLUSTERS.c.identity == identity)).one_or_none()
+    if stored is None:
         added = insert(CLUSTERS).values(identity=identity, name=name).returning(CLUSTERS.c.id)
         first: int = connection.execute(added).scalar_one()
         return first
-    if known.name != name:
-        connection.execute(update(CLUSTERS).where(CLUSTERS.c.id == known.id).values(name=name))
-    number: int = known.id
+    if stored.name != name:
+        connection.execute(update(CLUSTERS).where(CLUSTERS.c.id == stored.id).values(name=name))
+    number: int = stored.id
     return number
 
 
@@ -227,6 +228,6 @@ def _binding(binding: Binding) -> Key:
 
 def _not_running(scan_id: str) -> StoreError:
     return StoreError(
-        f"Scan {scan_id} is not running in this database: it has ended, or was silent so long that it was given up. "
-        "Start a new scan."
+        f"Scan {scan_id} is not running in this database: it has ended, or was marked as failed after a long time without a "
+        "heartbeat. Start a new scan."
     )

@@ -1,7 +1,7 @@
-"""Test suites of policy authors: policies, objects, and what should be said of each; judged without a cluster.
+"""Policy test suites: policies, objects and expected results, evaluated without a cluster.
 
-Two forms are read. `kyverno-test.yaml` is Kyverno's own (`cli.kyverno.io/v1alpha1`, kind Test) and is judged as its command line
-judges; `assay-test.yaml` says the same in fewer words and is judged as admission would.
+There are two formats. `kyverno-test.yaml` is Kyverno's (`cli.kyverno.io/v1alpha1`, kind Test), evaluated as the Kyverno CLI does;
+`assay-test.yaml` is shorter, and evaluated as admission does.
 """
 
 from scanner.suite.checking import Checked, check

@@ -1,4 +1,4 @@
-"""What a suite says, once its files have been read."""
+"""A suite and its expectations, with the contents of its files."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from scanner.model.resource import UserInfo
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """What is expected of a policy about some objects.
+    """The expected result of a policy for some objects.
 
-    Objects are named `name` or `namespace/name`, whatever their kind is; no name means all of them. `result` is pass, fail, warn,
-    error or skip, `message` a text that some failure must have. `operation` is the request that is simulated: an UPDATE changes
-    nothing, a DELETE (of Kyverno's policies alone) has no object but the old one.
+    `resources` are names or `namespace/name`s of objects of any kind; none means all objects. `result` is pass, fail, warn, error
+    or skip, `message` the expected message of a failure. `operation` is the simulated request: an UPDATE changes nothing, a DELETE
+    (for Kyverno's policies alone) has the old object only.
     """
 
     policy: str
@@ -28,10 +28,10 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """A suite. `policies` are policies and bindings of any language, `given` what expressions can read of the cluster.
+    """A suite. `policies` are policies and bindings of any language, `given` the objects that expressions can read.
 
-    `images` are what registries say, by reference, `answers` what servers do, by method and URL (without a method, to any), `entries`
-    what is in the global context, by name. With `as_command_line` the suite is judged as Kyverno's command line does it.
+    `images` are image data by reference, `answers` HTTP responses by method and URL (an empty method stands for all), `entries` the
+    global context by name. With `as_command_line` the suite is evaluated as the Kyverno CLI does.
     """
 
     name: str

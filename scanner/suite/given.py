@@ -1,6 +1,6 @@
-"""What a suite gives its policies to read, in place of a cluster and of registries.
+"""The objects, images and responses of a suite, in place of a cluster and registries.
 
-Mirrors the fake client of Kyverno's command line: what is not given does not exist, and labels select nothing.
+Mirrors the fake client of the Kyverno CLI: other objects do not exist, and label selectors have no effect.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _OK = 200
 
 @dataclass(frozen=True, slots=True)
 class Given(NoClusterData):
-    """The answers. `parse` reads YAML."""
+    """The cluster data of a suite. `parse` decodes YAML."""
 
     kinds: Mapping[tuple[str, str], Kind]
     objects: tuple[JsonObject, ...]
@@ -30,10 +30,13 @@ class Given(NoClusterData):
 
     def get(self, collection: Collection, namespace: str, name: str, /) -> Value:
         """The object of that name, or None."""
-        return next((one for one in self._of(collection, namespace) if dig(one, "metadata", "name") == name), None)
+        return next(
+            (document for document in self._of(collection, namespace) if dig(document, "metadata", "name") == name),
+            None,
+        )
 
     def list(self, collection: Collection, namespace: str, labels: Mapping[str, str], /) -> Value:
-        """All of them, whatever their labels are."""
+        """All objects of a collection, with any labels."""
         del labels
         items = [*self._of(collection, namespace)]
         if not items and all(_place(kind) != collection for kind in self.kinds.values()):
@@ -41,29 +44,29 @@ class Given(NoClusterData):
         return {"apiVersion": "v1", "kind": "List", "metadata": {}, "items": items}
 
     def collection(self, group: str, version: str, kind: str, /) -> Collection:
-        """Where the objects of a kind are found."""
+        """The collection of the objects of a kind."""
         name = f"{group}/{version}" if group else version
-        found = self.kinds.get((name, kind))
-        if found is None:
+        served = self.kinds.get((name, kind))
+        if served is None:
             raise EvaluationError(f'failed to map kind to resource: no matches for kind "{kind}" in version "{name}"')
-        return _place(found)
+        return _place(served)
 
     def image(self, reference: str, /) -> Value:
-        """What the suite says about an image."""
+        """The image data in the suite."""
         if reference not in self.images:
             raise EvaluationError(f"failed to get image data: the suite does not describe {reference}")
         return self.images[reference]
 
     def request(self, call: Call, /) -> Value:
-        """The answer that the suite describes, its body always under `body`."""
-        found = self.answers.get((call.method, call.url)) or self.answers.get(("", call.url))
-        if found is None:
+        """The response in the suite, with its body under `body`."""
+        answer = self.answers.get((call.method, call.url)) or self.answers.get(("", call.url))
+        if answer is None:
             raise EvaluationError(f"request failed: the suite describes no answer to {call.method} {call.url}")
-        status = found.get("statusCode")
-        return {"body": with_doubles(found.get("body")), "statusCode": status if isinstance(status, int) else _OK}
+        status = answer.get("statusCode")
+        return {"body": with_doubles(answer.get("body")), "statusCode": status if isinstance(status, int) else _OK}
 
     def entry(self, name: str, projection: str, /) -> Value:
-        """What the suite says of an entry of the global context; None when it says nothing."""
+        """An entry of the global context in the suite, or None."""
         data = self.entries.get(name)
         if not projection or data is None:
             return data
@@ -72,7 +75,7 @@ class Given(NoClusterData):
         return as_object(data)[projection]
 
     def parse_yaml(self, text: str, /) -> Value:
-        """See Surroundings."""
+        """See ClusterData."""
         if self.parse is None:
             raise EvaluationError("YAML is not read here")
         try:
@@ -97,14 +100,14 @@ def _place(kind: Kind) -> Collection:
 
 
 def with_unknown(kinds: Iterable[Kind], documents: Iterable[JsonObject]) -> tuple[Kind, ...]:
-    """The kinds, and those that only objects tell of: their plural is guessed, and they are where the objects are."""
-    known = {(kind.api_version, kind.kind): kind for kind in kinds}
-    plurals = {kind.kind: kind.plural for kind in known.values()}
+    """The kinds, and the kinds of objects that are not among them: with a guessed plural, and namespaced if the object is."""
+    served = {(kind.api_version, kind.kind): kind for kind in kinds}
+    plurals = {kind.kind: kind.plural for kind in served.values()}
     for document in documents:
         version, name = _key(document)
-        if (version, name) not in known and version and name:
+        if (version, name) not in served and version and name:
             group, _, short = version.rpartition("/")
             placed = dig(document, "metadata", "namespace") is not None
             plural = plurals.get(name, f"{name.lower()}s")
-            known[version, name] = Kind(group, short, name, plural, namespaced=placed)
-    return tuple(known.values())
+            served[version, name] = Kind(group, short, name, plural, namespaced=placed)
+    return tuple(served.values())

@@ -1,4 +1,4 @@
-"""Kyverno's own form of a suite, out of a Test document whose files have been read.
+"""Kyverno's format of a suite: a Test document with the contents of its files.
 
 Source of truth: `cli.kyverno.io/v1alpha1` of Kyverno 1.18: Test, Values, UserInfo, Context and ClusterResource.
 """
@@ -27,46 +27,53 @@ _ADMISSION = ("ValidatingAdmissionPolicy", "MutatingAdmissionPolicy")
 def suite_of(name: str, documents: Mapping[str, Json]) -> Suite:
     """The suite of a Test.
 
-    `documents` maps the fields that name files to what is in them (`policies`, `resources`, `exceptions`, `paramResources`,
+    `documents` maps the fields that name files to their contents (`policies`, `resources`, `exceptions`, `paramResources`,
     `clusterResources`, `values`, `userinfo`, `given` for the context), and has the `results`, `apiCallResponses` and
-    `globalContextEntries` as they are; `resourceFiles` of the last are in their `resources`.
+    `globalContextEntries` unchanged; the contents of `resourceFiles` are in the `resources` of the last.
     """
     context = _objects(documents.get("given"))
     cluster = _objects(documents.get("clusterResources"))
-    described = [one for document in (*context, *cluster) for one in _objects(dig(document, "spec", "resources"))]
+    described = [
+        resource for document in (*context, *cluster) for resource in _objects(dig(document, "spec", "resources"))
+    ]
     plain = [document for document in cluster if dig(document, "spec", "resources") is None]
     usual = _operation(_objects(documents.get("values")))
-    images = [one for document in context for one in _objects(dig(document, "spec", "images"))]
+    images = [image for document in context for image in _objects(dig(document, "spec", "images"))]
     return Suite(
         name=name,
-        policies=tuple(one for one in _objects(documents.get("policies")) if _is_judged(one)),
+        policies=tuple(document for document in _objects(documents.get("policies")) if _is_evaluated(document)),
         resources=_objects(documents.get("resources")),
-        expectations=tuple(_expectation(one, usual) for one in as_list(documents.get("results"))),
-        exceptions=tuple(one for one in _objects(documents.get("exceptions")) if is_exception(one)),
+        expectations=tuple(_expectation(result, usual) for result in as_list(documents.get("results"))),
+        exceptions=tuple(document for document in _objects(documents.get("exceptions")) if is_exception(document)),
         params=_objects(documents.get("paramResources")),
         namespaces=tuple(_namespaces(_objects(documents.get("values")))),
         given=(*described, *plain),
-        images={as_text(one.get("image")): one for one in images},
+        images={as_text(image.get("image")): image for image in images},
         answers={
-            (as_text(one.get("method")), as_text(one.get("url")) or as_text(one.get("urlPath"))): as_object(
-                one.get("response")
+            (as_text(call.get("method")), as_text(call.get("url")) or as_text(call.get("urlPath"))): as_object(
+                call.get("response")
             )
-            for one in _objects(documents.get("apiCallResponses"))
+            for call in _objects(documents.get("apiCallResponses"))
         },
-        entries={as_text(one.get("name")): _entry(one) for one in _objects(documents.get("globalContextEntries"))},
+        entries={
+            as_text(described.get("name")): _entry(described)
+            for described in _objects(documents.get("globalContextEntries"))
+        },
         user=_user(_objects(documents.get("userinfo"))),
         as_command_line=True,
     )
 
 
 def _entry(described: JsonObject) -> Json:
-    """What an entry of the global context holds: some data or objects, a part of it, or named projections of that."""
+    """The value of a global context entry: data or objects, a field of these, or named projections."""
     resources = described.get("resources")
     data = with_doubles(described.get("data") if resources is None else resources)
     if path := as_text(described.get("fieldPath")):
         data = _projected(data, path)
     named = _objects(described.get("projections"))
-    return {as_text(one.get("name")): _projected(data, as_text(one.get("path"))) for one in named} if named else data
+    if not named:
+        return data
+    return {as_text(field.get("name")): _projected(data, as_text(field.get("path"))) for field in named}
 
 
 def _projected(data: Json, path: str) -> Json:
@@ -77,35 +84,35 @@ def _projected(data: Json, path: str) -> Json:
 
 
 def _objects(value: Json) -> tuple[JsonObject, ...]:
-    return tuple(as_object(one) for one in as_list(value))
+    return tuple(as_object(item) for item in as_list(value))
 
 
-def _is_judged(document: JsonObject) -> bool:
+def _is_evaluated(document: JsonObject) -> bool:
     kind, group = as_text(document.get("kind")), as_text(document.get("apiVersion")).partition("/")[0]
     return is_policy(document) or (group == GROUP and kind.removesuffix("Binding") in _ADMISSION)
 
 
-def _expectation(entry: Json, usual: Operation) -> Expectation:
-    asked = as_text(dig(entry, "operation"))
+def _expectation(result: Json, usual: Operation) -> Expectation:
+    operation = as_text(dig(result, "operation"))
     return Expectation(
-        policy=as_text(dig(entry, "policy")),
-        result=as_text(dig(entry, "result")),
-        resources=texts(dig(entry, "resources")),
-        operation=_OPERATIONS.get(asked, usual),
+        policy=as_text(dig(result, "policy")),
+        result=as_text(dig(result, "result")),
+        resources=texts(dig(result, "resources")),
+        operation=_OPERATIONS.get(operation, usual),
     )
 
 
 def _operation(values: tuple[JsonObject, ...]) -> Operation:
-    """The operation that the values name for all expectations."""
+    """The operation in the values, which applies to all expectations."""
     named = (as_text(dig(document, "globalValues", "request.operation")) for document in values)
     return next((_OPERATIONS[name] for name in named if name in _OPERATIONS), "CREATE")
 
 
 def _namespaces(values: tuple[JsonObject, ...]) -> Iterator[JsonObject]:
-    """Namespaces as they are described, and those of which only the labels are."""
-    described = [one for document in values for one in _objects(document.get("namespaces"))]
+    """The namespaces in the values, and those of which the values have the labels alone."""
+    described = [namespace for document in values for namespace in _objects(document.get("namespaces"))]
     yield from described
-    names = {dig(one, "metadata", "name") for one in described}
+    names = {dig(namespace, "metadata", "name") for namespace in described}
     for document in values:
         for selector in _objects(document.get("namespaceSelector")):
             if selector.get("name") not in names:

@@ -1,7 +1,7 @@
-"""How Kyverno's command line loads what it judges.
+"""Loads policies and objects as the Kyverno CLI does.
 
-Source of truth: Kyverno 1.18's CLI. Objects without a namespace are in `default`, null maps are empty, and where a policy of the
-admission API has bindings, those limit it in place of its own constraints.
+Source of truth: Kyverno 1.18's CLI. Objects without a namespace are in `default`, null maps are empty, and the bindings of a
+policy of the admission API replace its own constraints.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _EVERYTHING: Json = {
 
 
 def placed(document: JsonObject, kinds: Mapping[tuple[str, str], Kind], *, unknown: bool) -> JsonObject:
-    """The object in a namespace, and without null maps; objects of an `unknown` kind are in one, too."""
+    """The object with a namespace and without null maps. With `unknown`, objects of unknown kinds get a namespace too."""
     metadata = dict(as_object(document.get("metadata")))
     kind = kinds.get((as_text(document.get("apiVersion")), as_text(document.get("kind"))))
     if unknown if kind is None else kind.namespaced:
@@ -31,10 +31,10 @@ def placed(document: JsonObject, kinds: Mapping[tuple[str, str], Kind], *, unkno
 
 
 def bound(policies: Iterable[JsonObject]) -> Iterator[JsonObject]:
-    """Policies and bindings: those without a binding get one, those with one are about everything that it matches."""
+    """Policies and bindings. A policy without a binding gets one; a policy with a binding loses its own constraints."""
     documents = tuple(policies)
-    bindings = [one for one in documents if as_text(one.get("kind")).endswith("Binding")]
-    named = {as_text(dig(one, "spec", "policyName")) for one in bindings}
+    bindings = [document for document in documents if as_text(document.get("kind")).endswith("Binding")]
+    named = {as_text(dig(binding, "spec", "policyName")) for binding in bindings}
     yield from bindings
     for document in documents:
         name = as_text(dig(document, "metadata", "name"))

@@ -1,4 +1,4 @@
-"""The short form of a suite: policies, bindings, params, objects, and what is expected; judged as admission would.
+"""The short format of a suite: policies, bindings, params, objects and expected results, evaluated as admission does.
 
 kind: PolicyTest
 policies: [policy.yaml, binding.yaml]
@@ -23,18 +23,18 @@ KIND = "PolicyTest"
 def suite_of(name: str, documents: Mapping[str, Json]) -> Suite:
     """The suite of a PolicyTest.
 
-    `documents` maps the fields that name files (`policies`, `params`, `resources`, `namespaces`) to what is in them, and has
-    `results` and `user` as they are. Exceptions stand among the policies; what policies read is among the resources.
+    `documents` maps the fields that name files (`policies`, `params`, `resources`, `namespaces`) to their contents, and has
+    `results` and `user` unchanged. `policies` include exceptions, `resources` the objects that policies read.
     """
     policies = _objects(documents.get("policies"))
     resources = _objects(documents.get("resources"))
     user = documents.get("user")
     return Suite(
         name=name,
-        policies=tuple(one for one in policies if not is_exception(one)),
+        policies=tuple(document for document in policies if not is_exception(document)),
         resources=resources,
-        expectations=tuple(_expectation(one) for one in as_list(documents.get("results"))),
-        exceptions=tuple(one for one in policies if is_exception(one)),
+        expectations=tuple(_expectation(result) for result in as_list(documents.get("results"))),
+        exceptions=tuple(document for document in policies if is_exception(document)),
         params=_objects(documents.get("params")),
         namespaces=_objects(documents.get("namespaces")),
         given=resources,
@@ -43,13 +43,13 @@ def suite_of(name: str, documents: Mapping[str, Json]) -> Suite:
 
 
 def _objects(value: Json) -> tuple[JsonObject, ...]:
-    return tuple(as_object(one) for one in as_list(value))
+    return tuple(as_object(item) for item in as_list(value))
 
 
-def _expectation(entry: Json) -> Expectation:
+def _expectation(result: Json) -> Expectation:
     return Expectation(
-        policy=as_text(dig(entry, "policy")),
-        result=as_text(dig(entry, "result")),
-        resources=texts(dig(entry, "resources")),
-        message=as_text(dig(entry, "message")),
+        policy=as_text(dig(result, "policy")),
+        result=as_text(dig(result, "result")),
+        resources=texts(dig(result, "resources")),
+        message=as_text(dig(result, "message")),
     )

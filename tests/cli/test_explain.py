@@ -36,7 +36,7 @@ def test_a_finding_has_no_python(assay: Assay, write: Write) -> None:
     ran = assay("explain", "abcdef012345", "--python")
 
     assert 2 == ran.code
-    assert "--python shows what a policy's expressions become" in ran.stderr
+    assert "--python needs the name of a policy" in ran.stderr
 
 
 def test_a_finding_says_why(assay: Assay, write: Write) -> None:
@@ -48,4 +48,4 @@ def test_a_finding_says_why(assay: Assay, write: Write) -> None:
     ran = assay("explain", found)
 
     lines = ran.stdout.decode().splitlines()
-    assert '    object.metadata.name is "one"' == lines[lines.index("Because:") + 1]
+    assert '    object.metadata.name is "one"' == lines[lines.index("Evidence:") + 1]

@@ -140,7 +140,7 @@ def test_a_signal_after_the_scan_ends_the_report_alone(api: FakeApi, home: Path,
         [scan] = store.scans()
 
     assert (0, ScanState.COMPLETE) == (process.returncode, scan.state)
-    assert err.decode().endswith(f"interrupted; the scan is recorded, see it with: assay report {scan.id}\n")
+    assert err.decode().endswith(f"interrupted; the scan is stored, print its report with: assay report {scan.id}\n")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -238,7 +238,7 @@ def test_a_signal_waits_for_what_is_being_recorded() -> None:
     with Interruption() as interruption:
         os.kill(os.getpid(), signal.SIGTERM)
         passed = True
-        with pytest.raises(KeyboardInterrupt), interruption.waiting():
+        with pytest.raises(KeyboardInterrupt), interruption.interruptible():
             pass
     assert passed
 
@@ -260,7 +260,7 @@ def test_once_the_scan_is_recorded_signals_are_heard_where_they_end_something() 
         os.kill(os.getpid(), signal.SIGINT)
         os.kill(os.getpid(), signal.SIGINT)
         passed = True
-        with pytest.raises(KeyboardInterrupt), interruption.waiting():
+        with pytest.raises(KeyboardInterrupt), interruption.interruptible():
             pass
     assert passed
 

@@ -55,5 +55,5 @@ def test_a_cluster_says_its_version_itself(assay: Assay) -> None:
     """The flag would only make the verdicts wrong."""
     ran = assay("scan", "--kubernetes-version", "1.33")
 
-    why = "assay: --kubernetes-version is for files: a cluster says its version itself; leave it out\n"
+    why = "assay: --kubernetes-version needs --from: a live cluster reports its own version\n"
     assert (2, why) == (ran.code, ran.stderr)

@@ -75,7 +75,7 @@ def test_a_config_map_among_the_files_is_read(assay: Assay, files: Path) -> None
     (files / "kyverno.yaml").write_text(CONFIG_MAP)
     scanned = assay("scan", "--from", files, "--html", files.parent / "site")
     again = assay("report", "last", "-o", "json")
-    counted = "1 check would not pass without a policy exception or a filter of Kyverno's configuration"
+    counted = "1 check would not pass without a policy exception or a filter in Kyverno's configuration"
     pages = "".join(page.read_text() for page in (files.parent / "site").rglob("*.html"))
     assert ([([FILTERED], False)], 1, 0) == (
         _exempted(again.report),
@@ -100,9 +100,9 @@ def test_where_no_configuration_is_known_the_report_says_so(assay: Assay, files:
         ("write default, none, filters", ["--kyverno-resource-filters", "[Pod]"]),
         ("write default, none, filters", ["--kyverno-resource-filters", "Pod,*,*"]),
         ("write default, none, filters", ["--kyverno-resource-filters", ""]),
-        ("given together", ["--kyverno-resource-filters", "none", "--kyverno-resource-filters", "default"]),
-        ("given together", ["--kyverno-resource-filters", "a/b", "--kyverno-resource-filters", "[Pod,*,*]"]),
-        ("contradict", ["--kyverno-resource-filters", "none", "--kyverno-compat", "cli"]),
+        ("combined", ["--kyverno-resource-filters", "none", "--kyverno-resource-filters", "default"]),
+        ("combined", ["--kyverno-resource-filters", "a/b", "--kyverno-resource-filters", "[Pod,*,*]"]),
+        ("cannot be combined", ["--kyverno-resource-filters", "none", "--kyverno-compat", "cli"]),
     ],
 )
 def test_what_means_nothing_is_refused(assay: Assay, files: Path, expected: str, flags: list[str]) -> None:

@@ -17,7 +17,7 @@ def test_no_policies(assay: Assay, write: Write) -> None:
 
     ran = assay("scan", "--from", "cluster")
 
-    assert "No policy was found: add some with --policies PATH" in ran.stdout.decode()
+    assert "No policies were found. Add some with --policies PATH" in ran.stdout.decode()
     assert "not available" in ran.stdout.decode()
 
 
@@ -27,7 +27,7 @@ def test_no_bindings(assay: Assay, write: Write) -> None:
 
     ran = assay("scan", "--from", "cluster")
 
-    assert "No policy is bound: preview one with --assume-bound POLICY." in ran.stdout.decode()
+    assert "No policy is bound. Preview a policy with --assume-bound POLICY." in ran.stdout.decode()
 
 
 def test_no_objects(assay: Assay, write: Write) -> None:
@@ -36,7 +36,7 @@ def test_no_objects(assay: Assay, write: Write) -> None:
 
     ran = assay("scan", "--from", "cluster")
 
-    assert "No object was matched by a bound policy" in ran.stdout.decode()
+    assert "No bound policy matched an object" in ran.stdout.decode()
     assert "not available" in ran.stdout.decode()
 
 
@@ -47,7 +47,7 @@ def test_an_empty_folder(assay: Assay, home: Path) -> None:
     ran = assay("scan", "--from", "cluster")
 
     assert 0 == ran.code
-    assert "No policy was found" in ran.stdout.decode()
+    assert "No policies were found" in ran.stdout.decode()
 
 
 def test_policies_of_a_scan_without_policies(assay: Assay, write: Write) -> None:
@@ -58,4 +58,4 @@ def test_policies_of_a_scan_without_policies(assay: Assay, write: Write) -> None
     ran = assay("policies")
 
     assert (0, b"") == (ran.code, ran.stdout)
-    assert ran.stderr.startswith("That scan found no policy. Scan with -f PATH to add some")
+    assert ran.stderr.startswith("The last scan found no policies. Add some with -f PATH")

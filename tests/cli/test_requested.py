@@ -56,7 +56,7 @@ def test_groups_uid_and_extra_belong_to_the_user(assay: Assay, home: Path, files
 @pytest.mark.parametrize(
     ("flags", "text"),
     [
-        (["--as-user-group", "dev"], "--as-user-group needs --as-user: name the user that it is about"),
+        (["--as-user-group", "dev"], "--as-user-group needs --as-user"),
         (["--as-user-uid", "1"], "--as-user-uid needs --as-user"),
         (["--as-user-extra", "a=b"], "--as-user-extra needs --as-user"),
         (["--as-user", "bob", "--as-user-extra", "a"], "--as-user-extra a: write KEY=VALUE"),
@@ -113,7 +113,7 @@ def test_a_previewed_finding_can_be_explained(assay: Assay, home: Path, files: P
     found = next(it for it in as_list(ran.report["findings"]) if dig(it, "policy") == "new")
     assay("scan", "--from", files)
     said = assay("explain", as_text(dig(found, "id"))).stdout.decode()
-    assert "nothing binds the policy, and the finding has no history." in said
+    assert "the policy is not bound, and the finding has no history." in said
 
 
 def test_policies_are_listed_with_their_auditability(assay: Assay, files: Path) -> None:
@@ -122,8 +122,8 @@ def test_policies_are_listed_with_their_auditability(assay: Assay, files: Path) 
     assert "only-bob  depends on requester" in assay("policies").stdout.decode()
     said = assay("explain", "only-bob").stdout.decode()
     assert "Auditability: depends on requester\n" in said
-    assert "validations[0]: It reads who makes the request, or how." in said
-    assert "2 of its outcomes hold for requests by assay and can be different for others." in said
+    assert "validations[0]: Reads the user or the options of the request." in said
+    assert "2 of its outcomes depend on the user: they hold for assay and may differ for other users." in said
 
 
 def test_a_finding_tells_when_it_depends_on_the_requester(assay: Assay, files: Path) -> None:
@@ -132,4 +132,4 @@ def test_a_finding_tells_when_it_depends_on_the_requester(assay: Assay, files: P
     found = as_list(ran.report["findings"])[0]
     said = assay("explain", as_text(dig(found, "id"))).stdout.decode()
     assert True is dig(found, "dependsOnRequester")
-    assert "The check depends on requester (here: assay): It reads who makes the request" in said
+    assert "The check depends on requester (here: assay): Reads the user" in said

@@ -207,4 +207,4 @@ def test_an_unbound_policy_is_named_with_what_to_do(assay: Assay, write: Write) 
     ran = assay("scan", "--from", "cluster")
 
     assert 0 == ran.code
-    assert "No policy is bound: preview one with --assume-bound POLICY." in ran.stdout.decode()
+    assert "No policy is bound. Preview a policy with --assume-bound POLICY." in ran.stdout.decode()

@@ -59,4 +59,4 @@ def test_a_sample_of_no_opinion_is_refused(assay: Assay, write: Write) -> None:
     ran = assay("scan", "--from", "all.yaml", "--second-opinion-sample", "5")
 
     assert 2 == ran.code
-    assert "add --second-opinion cel-python" in ran.stderr
+    assert "needs --second-opinion" in ran.stderr

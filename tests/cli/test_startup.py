@@ -22,7 +22,7 @@ HEAVY = (
     "yaml",
     "scanner.cel",
     "scanner.cluster",
-    "scanner.report",
+    "scanner.report.document",
     "scanner.scan.run",
     "scanner.store",
 )

@@ -128,12 +128,12 @@ def test_a_database_without_scans(assay: Assay) -> None:
 
     scans, report = assay("scans"), assay("report")
 
-    assert (0, b"", "No scan is recorded in this database. Make one: assay scan\n") == (
+    assert (0, b"", "The database has no scans. Run: assay scan\n") == (
         scans.code,
         scans.stdout,
         scans.stderr,
     )
-    assert (2, "assay: There is no scan 'last': this database holds no scan yet. Run: assay scan.\n") == (
+    assert (2, "assay: There is no scan 'last': the database has no scans. Run: assay scan.\n") == (
         report.code,
         report.stderr,
     )
@@ -153,19 +153,19 @@ def test_explain_says_what_a_policy_asks(examples: Assay) -> None:
     """What it looks at, with which variables, what it requires, how it is bound and what it found."""
     text = examples("explain", "replica-limits").stdout.decode()
 
-    assert "looks at deployments, statefulsets of apps/v1 on CREATE, UPDATE" in text
+    assert "matches deployments, statefulsets of apps/v1 for CREATE, UPDATE" in text
     assert "params are ConfigMap objects of v1" in text
     assert "variables.limit =\n    int(params.data.maxReplicas)\n" in text
     assert "validation 0 requires\n    variables.replicas <= variables.limit\n" in text
     assert "binding replica-limits-production: Deny, params: replica-limits-production in namespace platform" in text
-    assert re.search(r"it matched \d+ objects and has \d+ findings\.\n\Z", text)
+    assert re.search(r"it matched \d+ objects? and has \d+ findings?\.\n\Z", text)
 
 
 def test_explain_says_that_a_policy_is_not_in_force(examples: Assay) -> None:
     """An unbound policy is explained with the flag that previews it."""
     text = examples("explain", "egress-rules").stdout.decode()
 
-    assert "No binding puts it into force. Preview it: assay scan --assume-bound egress-rules" in text
+    assert "Not bound. Preview the policy with: assay scan --assume-bound egress-rules" in text
 
 
 def test_explain_says_what_is_wrong_with_a_policy(examples: Assay) -> None:
@@ -185,7 +185,7 @@ def test_explain_says_what_a_finding_means(examples: Assay, digits: int) -> None
 
     assert text.startswith(f"Finding {one['id']}: {one['object']['apiVersion']} {one['object']['kind']} ")
     assert f"Violated: {one['message']}  ({one['reason']}, {one['code']})" in text
-    assert "At a CREATE, admission would refuse this object (actions: Deny)." in text
+    assert "For CREATE, admission would deny this object (actions: Deny)." in text
     assert "now new." in text
 
 
@@ -196,7 +196,7 @@ def test_explain_tells_errors_apart(examples: Assay) -> None:
 
     text = examples("explain", one["id"]).stdout.decode()
 
-    assert "Error: expression 'int(object.data['max-connections']) <= 500' resulted in error: no such key" in text
+    assert "Errored: expression 'int(object.data['max-connections']) <= 500' resulted in error: no such key" in text
     assert "admission would admit this object" in text
 
 
@@ -215,7 +215,7 @@ def test_explain_does_not_know_everything(twice: Assay, what: str) -> None:
     """What is neither a policy nor an id is answered with the policies there are."""
     ran = twice("explain", what)
 
-    sentence = f"assay: {what} is no policy of the last scan (there are: strict) and no id of a finding\n"
+    sentence = f"assay: {what} is neither a policy of the last scan (policies: strict) nor the id of a finding\n"
     assert (2, sentence) == (ran.code, ran.stderr)
 
 
@@ -231,8 +231,8 @@ def test_upgrade_says_whether_there_was_something_to_do(assay: Assay) -> None:
     """The first run makes the database, the second finds it as it should be."""
     first, second = (assay("db", "upgrade", "--db", "assay.db") for _ in range(2))
 
-    assert (0, "The database assay.db has now the schema of this version.\n") == (first.code, first.stderr)
-    assert (0, "The database assay.db has already the schema of this version.\n") == (second.code, second.stderr)
+    assert (0, "The database assay.db was upgraded to the schema of this version.\n") == (first.code, first.stderr)
+    assert (0, "The database assay.db already has the schema of this version.\n") == (second.code, second.stderr)
 
 
 @pytest.mark.parametrize("arguments", [["version"], ["--version"]])

@@ -60,17 +60,20 @@ def closed_port() -> Iterator[int]:
         (["--from", "cluster", "-f", "missing.yaml"], "there is no file or folder missing.yaml: check the path"),
         (
             ["--from", "cluster", "--context", "x", "--as", "y"],
-            "--from and --context, --as contradict each other: files",
+            "--from cannot be combined with --context, --as: --from scans files",
         ),
-        (["--from", "cluster", "-A", "-n", "x"], "-A and -n contradict each other: leave one of them out"),
-        (["--from", "cluster", "--no-cluster-policies"], "--no-cluster-policies leaves no policy: name files with -f"),
-        (["--from", "-", "-f", "-"], "standard input (-) can be read once only: put one of the two into a file"),
+        (["--from", "cluster", "-A", "-n", "x"], "-A cannot be combined with -n: leave one of them out"),
+        (
+            ["--from", "cluster", "--no-cluster-policies"],
+            "--no-cluster-policies needs -f: without policy files there is no policy to evaluate",
+        ),
+        (["--from", "-", "-f", "-"], "standard input (-) can be read only once: write one of the inputs to a file"),
         (
             ["--from", "cluster", "-n", "elsewhere"],
-            "-n elsewhere: nothing in the files is in that namespace; there is: ",
+            "-n elsewhere: the files have no object in that namespace. Their namespaces: ",
         ),
-        (["--from", "cluster", "-n", ""], "-n is given an empty value: name something, or leave the flag out"),
-        (["--from", "cluster", "--kind", " "], "--kind is given an empty value"),
+        (["--from", "cluster", "-n", ""], "-n has an empty value: give a value, or leave the flag out"),
+        (["--from", "cluster", "--kind", " "], "--kind has an empty value"),
         (["--from", "cluster", "--kind", "Foo"], "--kind Foo matches nothing that the cluster serves"),
         (["--from", "cluster", "-l", "a in (b"], "a in (b"),
         (["--from", "cluster", "-l", "a=b=c"], "a=b=c"),
@@ -78,10 +81,10 @@ def closed_port() -> Iterator[int]:
         (["--from", "cluster", "--binding", "lax*"], "--binding lax* matches nothing; there is: strict"),
         (["--from", "cluster", "--assume-bound", "lax"], "--assume-bound names policy lax, which is neither in"),
         (["--from", "cluster", "--assume-bound", "strict=Ask"], "the action must be Deny, Warn or Audit"),
-        (["--request-timeout", "soon"], "--request-timeout soon: write seconds such as 30, or 30s, 2m, 1h"),
-        (["--request-timeout", "-1"], "--request-timeout -1: write seconds such as 30"),
-        (["--from", "cluster", "--db", "mysql://host/name"], "Assay cannot store into a database of type mysql"),
-        (["--from", "cluster", "--db", ":memory:"], "A database in memory would forget the scan"),
+        (["--request-timeout", "soon"], "--request-timeout soon: write a duration such as 30, 30s, 2m or 1h"),
+        (["--request-timeout", "-1"], "--request-timeout -1: write a duration such as 30"),
+        (["--from", "cluster", "--db", "mysql://host/name"], "Assay does not support databases of type mysql"),
+        (["--from", "cluster", "--db", ":memory:"], "A database in memory cannot keep a scan"),
         (["--as-group", "g", "--kubeconfig", "config"], "--as-group needs --as"),
     ],
 )
@@ -120,7 +123,7 @@ def test_no_command_shows_what_there_is(assay: Assay) -> None:
     ran = assay()
 
     assert 2 == ran.code
-    assert "Judge, record and report what there is." in ran.stdout.decode() + ran.stderr
+    assert "Scan a cluster or files, and report the results." in ran.stdout.decode() + ran.stderr
 
 
 def test_malformed_documents_are_gaps(assay: Assay, cluster: Path, write: Write) -> None:
@@ -231,7 +234,7 @@ def test_a_missing_kubeconfig(assay: Assay) -> None:
         ("folder", "cannot be created or written (Is a directory)"),
         ("garbage.db", "is not a database"),
         ("cluster/object.yaml", "is not a database"),
-        ("foreign.db", "holds tables that are not Assay's"),
+        ("foreign.db", "has tables of another program"),
         ("postgresql://nobody@127.0.0.1:{port}/none", "does not answer"),
     ],
 )
@@ -264,8 +267,9 @@ def test_reading_makes_no_database(assay: Assay, home: Path, command: str) -> No
     ran = assay(command, *(["x"] if command == "explain" else []), "--db", "mispelt.db")
 
     assert 2 == ran.code
-    assert "assay: There is no database mispelt.db yet: `assay scan` makes it, or name another one with --db.\n" == (
-        ran.stderr
+    assert (
+        "assay: The database mispelt.db does not exist. Create it with `assay scan`, or name another one with --db.\n"
+        == (ran.stderr)
     )
     assert not (home / "mispelt.db").exists()
 

@@ -30,7 +30,7 @@ def test_durations(text: str, expected: float | None) -> None:
 @pytest.mark.parametrize("text", ["", "soon", "-1", "1d", "1s2", "nan", "inf", "1e3", "s", " 1"])
 def test_what_is_no_duration(text: str) -> None:
     """Anything else is refused with an example."""
-    with pytest.raises(UsageError, match="write seconds such as 30, or 30s"):
+    with pytest.raises(UsageError, match="write a duration such as 30, 30s"):
         seconds(text)
 
 

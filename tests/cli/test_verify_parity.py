@@ -23,7 +23,7 @@ def test_an_empty_value_does_not_widen_the_scope(assay: Assay) -> None:
     ran = assay("verify-parity", "-n", "")
 
     assert (2, b"") == (ran.code, ran.stdout)
-    assert ran.stderr.startswith("assay: -n is given an empty value")
+    assert ran.stderr.startswith("assay: -n has an empty value")
 
 
 def test_no_cluster_to_write_to(assay: Assay) -> None:

@@ -70,19 +70,19 @@ def test_an_admitted_write_brings_the_object_and_warnings(api: FakeApi, dry_runs
     """A warning is unquoted, and its UTF-8 put together again."""
     text = '299 - "Validation failed: \\"na\u00efve\\" \\\\ no", 299 - "second"'.encode().decode("latin-1")
     api.says("/apis/apps/v1/namespaces/shop/deployments", Reply(WEB, 201, headers={"Warning": text}))
-    said = dry_runs.create(DEPLOYMENTS, WEB)
+    response = dry_runs.create(DEPLOYMENTS, WEB)
 
-    assert (201, WEB, "") == (said.status, said.body, said.message)
-    assert ('Validation failed: "na\u00efve" \\ no', "second") == said.warnings
+    assert (201, WEB, "") == (response.status, response.body, response.message)
+    assert ('Validation failed: "na\u00efve" \\ no', "second") == response.warnings
 
 
 def test_a_refusal_keeps_its_words(api: FakeApi, dry_runs: DryRuns) -> None:
     """Line ends are part of a message."""
     status: JsonObject = {"kind": "Status", "apiVersion": "v1", "reason": "Invalid", "message": "a\n b", "code": 422}
     api.says("/apis/apps/v1/namespaces/shop/deployments", Reply(status, 422))
-    said = dry_runs.create(DEPLOYMENTS, WEB)
+    response = dry_runs.create(DEPLOYMENTS, WEB)
 
-    assert (422, "Invalid", "a\n b", {}) == (said.status, said.reason, said.message, said.body)
+    assert (422, "Invalid", "a\n b", {}) == (response.status, response.reason, response.message, response.body)
 
 
 def test_an_object_is_read(api: FakeApi, dry_runs: DryRuns) -> None:
@@ -107,7 +107,7 @@ def test_a_server_that_does_not_answer(api: FakeApi, dry_runs: DryRuns) -> None:
     """A write whose answer is lost is no verdict."""
     api.says("/apis/apps/v1/namespaces/shop/deployments", Reply(WEB, 201, cut=True))
 
-    with pytest.raises(ListFailed, match=r"no answer about deployments\.apps web"):
+    with pytest.raises(ListFailed, match=r"no response about deployments\.apps web"):
         dry_runs.create(DEPLOYMENTS, WEB)
 
 

@@ -17,7 +17,7 @@ from scanner.cluster.session import AnswerTooLarge, Session, Unanswered
 from scanner.model.json import Json
 from tests.cluster.server import FakeApi, Reply
 
-LATE = "did not answer in time"
+LATE = "did not respond in time"
 SOON = 0.4
 LONG = 8.0
 

@@ -40,5 +40,5 @@ def test_a_selector_selects_as_on_a_server(selector: str, selected: bool) -> Non
 )  # fmt: skip
 def test_a_malformed_selector_is_a_usage_error(selector: str) -> None:
     """The message quotes the selector and shows how one is written."""
-    with pytest.raises(UsageError, match=r"cannot be read: .* Write it as for kubectl"):
+    with pytest.raises(UsageError, match=r"is invalid: .* Write it as for kubectl"):
         parse_selector(selector)

@@ -189,7 +189,7 @@ def test_an_answer_that_is_no_list_fails_the_list(api: FakeApi, cluster: LiveClu
     """A 200 proves nothing."""
     api.says("/api/v1/pods", Reply(body))
     _, failure = until_failure(cluster.pages(PODS))
-    assert failure.why.startswith("cannot list pods: the answer is not a list in JSON.")
+    assert failure.why.startswith("cannot list pods: the response is not a list in JSON.")
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,9 @@ def test_an_expired_list_goes_on_with_the_fresh_token(api: FakeApi, cluster: Liv
     api.says("/api/v1/pods", listing("Pod", "a", token="old"), RESUMED, listing("Pod", "b", version="9"))
     pages = list(cluster.pages(PODS))
     assert [["a"], ["b"]] == names(iter(pages))
-    assert ["", "the list expired after page 1 and went on at a later moment"] == [page.inconsistency for page in pages]
+    assert ["", "the list expired after page 1 and was continued at a later moment"] == [
+        page.inconsistency for page in pages
+    ]
     assert ["7", "9"] == [page.resource_version for page in pages]
     assert ["old", "fresh"] == [r.query["continue"] for r in api.asked_for("/api/v1/pods")[1:]]
 
@@ -221,7 +223,7 @@ def test_an_expired_list_without_a_token_begins_again(api: FakeApi, cluster: Liv
     )
     pages = list(cluster.pages(PODS))
     assert [(1, ["a"]), (2, ["a"]), (3, ["b"])] == list(zip([1, 2, 3], names(iter(pages)), strict=True))
-    assert ["", "the list expired after page 1 and was begun again", ""] == [page.inconsistency for page in pages]
+    assert ["", "the list expired after page 1 and was started again", ""] == [page.inconsistency for page in pages]
 
 
 def test_a_list_begins_again_once_only(api: FakeApi, cluster: LiveCluster) -> None:
@@ -267,7 +269,7 @@ def test_a_server_that_repeats_a_token_does_not_hold_the_scan(api: FakeApi, clus
     """A list without end is cut off."""
     api.says("/api/v1/pods", listing("Pod", "a", token="t"))
     count, failure = until_failure(cluster.pages(PODS))
-    assert (1, True) == (count, "the server repeats itself after page 1" in failure.why)
+    assert (1, True) == (count, "the server repeats pages after page 1" in failure.why)
 
 
 def test_a_list_that_ends_before_its_time_is_asked_for_again(api: FakeApi, cluster: LiveCluster) -> None:
@@ -298,7 +300,7 @@ def test_an_answer_that_is_late_is_asked_for_once_more(api: FakeApi, tmp_path: P
     api.says("/api/v1/pods", Reply({}, hang=30))
     _, failure = until_failure(cluster.pages(PODS))
     assert (1, 2) == (len(pauses), len(api.asked_for("/api/v1/pods")))
-    assert "did not answer in time; grant it more with --request-timeout" in failure.why
+    assert "did not respond in time; raise --request-timeout" in failure.why
 
 
 def test_a_body_that_drips_is_cut_off(api: FakeApi, tmp_path: Path, pauses: list[float]) -> None:
@@ -306,7 +308,7 @@ def test_a_body_that_drips_is_cut_off(api: FakeApi, tmp_path: Path, pauses: list
     cluster = LiveCluster(kubeconfig=api.kubeconfig(tmp_path), request_timeout=0.4, sleep=pauses.append)
     api.says("/api/v1/pods", Reply(listing("Pod", "a").body, drip=0.1))
     _, failure = until_failure(cluster.pages(PODS))
-    assert "did not answer in time" in failure.why
+    assert "did not respond in time" in failure.why
 
 
 def test_a_kind_has_its_time(api: FakeApi, tmp_path: Path) -> None:
@@ -316,11 +318,11 @@ def test_a_kind_has_its_time(api: FakeApi, tmp_path: Path) -> None:
     api.says("/api/v1/pods", *slow)
     count, failure = until_failure(cluster.pages(PODS))
     assert 1 <= count <= 2
-    assert "did not come to the end of it in 0.5 s; grant it more with --kind-timeout" in failure.why
+    assert "did not finish it within 0.5 s; raise --kind-timeout" in failure.why
 
 
 def test_a_kinds_time_does_not_run_while_its_pages_are_judged(api: FakeApi, tmp_path: Path) -> None:
-    """The watch is over the server, not over us."""
+    """The time_limit is over the server, not over us."""
     cluster = LiveCluster(kubeconfig=api.kubeconfig(tmp_path), kind_timeout=0.3)
     first = [listing("Pod", f"p{number}", token=f"t{number}") for number in range(3)]
     api.says("/api/v1/pods", *first, listing("Pod", "z"))
@@ -338,7 +340,7 @@ def test_announcements_begin_anew_where_the_list_goes_on_later(api: FakeApi, clu
         announcing("e"),
     )
     inconsistencies = [page.inconsistency for page in cluster.pages(PODS)]
-    assert ["", "the list expired after page 1 and went on at a later moment", ""] == inconsistencies
+    assert ["", "the list expired after page 1 and was continued at a later moment", ""] == inconsistencies
 
 
 def test_a_selector_leaves_out_what_is_counted(api: FakeApi, cluster: LiveCluster) -> None:
@@ -356,7 +358,9 @@ def test_a_page_may_be_smaller_where_nothing_is_announced(api: FakeApi, cluster:
 
 
 @pytest.mark.parametrize(
-    ("kind", "seams"), [(COMPUTED, [""]), (PODS, ["page 1 names no resource version"])], ids=["computed", "stored"]
+    ("kind", "inconsistencies"),
+    [(COMPUTED, [""]), (PODS, ["page 1 names no resource version"])],
+    ids=["computed", "stored"],
 )
 def test_lists_of_computed_objects_name_no_moment(
     api: FakeApi, cluster: LiveCluster, kind: Kind, inconsistencies: list[str]

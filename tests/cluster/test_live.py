@@ -69,7 +69,7 @@ def test_a_cluster_that_cannot_be_told_apart_is_not_scanned(api: FakeApi, cluste
     """A scan without the UID that the cluster has would look like one of another cluster."""
     api.says("/version", Reply({"gitVersion": "v1.36.0"}))
     api.says("/api/v1/namespaces/kube-system", reply)
-    with pytest.raises(ClusterError, match="cannot tell which cluster this is"):
+    with pytest.raises(ClusterError, match="cannot identify the cluster"):
         cluster.identity()
 
 
@@ -92,7 +92,7 @@ def test_requester_is_whom_the_server_sees(api: FakeApi, cluster: LiveCluster) -
 def test_a_requester_that_is_not_said_is_not_nobody(api: FakeApi, cluster: LiveCluster, reply: Reply) -> None:
     """Policies that read the user would be evaluated for another one."""
     api.says("/apis/authentication.k8s.io/v1/selfsubjectreviews", reply)
-    with pytest.raises(ClusterError, match="does not say who these credentials are"):
+    with pytest.raises(ClusterError, match="does not report the user of these credentials"):
         cluster.requester()
 
 
@@ -221,7 +221,7 @@ def test_a_web_page_is_no_cluster(api: FakeApi, cluster: LiveCluster) -> None:
 
 def test_a_server_without_any_api_is_no_cluster(cluster: LiveCluster) -> None:
     """A server that knows neither root is not a Kubernetes API server."""
-    with pytest.raises(ClusterError, match="does not answer like a Kubernetes API server"):
+    with pytest.raises(ClusterError, match="does not respond like a Kubernetes API server"):
         cluster.discover()
 
 

@@ -27,7 +27,7 @@ def compare_kyverno(data: Any) -> Iterator[Result]:
         for checked in check(suite, builtin_kinds(), schemas, _NOW):
             expected = checked.expectation
             subject = [case["name"], expected.policy, checked.resource]
-            actual = [(said.status, said.message) for said in checked.said]
+            actual = [(said.status, said.message) for said in checked.results]
             yield Result(checked.right, checked.right, expected.result, actual, subject)
         for entry in case["results"]:
             why = _out_of_scope(case, entry)

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from scanner.audit.evidence import MOST
 from scanner.audit.evidence.redaction import WITHHELD
-from scanner.audit.sensitive_fields import LAST_APPLIED, MASK
+from scanner.audit.sensitive_fields import MASK
 from scanner.model.evidence import Evidence, Reason
+from scanner.model.resource import LAST_APPLIED
 from tests.core.documents import (
     CONFIG_MAPS,
     DEPLOYMENTS,

@@ -28,7 +28,9 @@ def test_a_newer_server_is_judged_by_the_newest_rules_and_told_so() -> None:
     release = release_of("v1.99.1")
 
     assert (1, 37) == NEWEST == release.rules
-    note = "The server is Kubernetes 1.99, newer than the rules that Assay knows: judged by those of 1.37."
+    note = (
+        "The server is Kubernetes 1.99, which is newer than Assay supports. Assay applied the rules of Kubernetes 1.37."
+    )
     assert note == release.note
 
 
@@ -37,7 +39,9 @@ def test_an_older_server_is_judged_by_the_oldest_rules_and_told_so() -> None:
     release = release_of("v1.28.3")
 
     assert (1, 30) == OLDEST == release.rules
-    note = "The server is Kubernetes 1.28, older than the rules that Assay knows: judged by those of 1.30."
+    note = (
+        "The server is Kubernetes 1.28, which is older than Assay supports. Assay applied the rules of Kubernetes 1.30."
+    )
     assert note == release.note
 
 
@@ -47,4 +51,4 @@ def test_who_does_not_say_is_judged_by_the_newest_rules(version: str) -> None:
     release = ClusterIdentity("c", server_version=version).release
 
     assert NEWEST == release.rules
-    assert "The server does not say its version: judged by the rules of Kubernetes 1.37." == release.note
+    assert "The server reports no version. Assay applied the rules of Kubernetes 1.37." == release.note

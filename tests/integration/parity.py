@@ -36,7 +36,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """All that was said: failures that warn, and those that refuse whatever the binding's actions are."""
+    """All that was response: failures that warn, and those that refuse whatever the binding's actions are."""
 
     warned: Counter[Failure]
     refused: Counter[Failure]

@@ -167,7 +167,7 @@ def test_an_expired_list_goes_on(scan: Scan, proxy: Proxy) -> None:
     seen = scan()
 
     assert (3, "inconsistent", OBJECTS + 1, NAMES) == (*seen.ledger, seen.names)
-    assert "the list expired after page 2 and went on at a later moment" == seen.note
+    assert "the list expired after page 2 and was continued at a later moment" == seen.note
     assert "partial" == faults.status_of(seen.report)
 
 
@@ -178,7 +178,7 @@ def test_an_expired_list_without_a_token_is_begun_again(scan: Scan, proxy: Proxy
     seen = scan()
 
     assert (3, "inconsistent", OBJECTS + 1, NAMES) == (*seen.ledger, seen.names)
-    assert "the list expired after page 2 and was begun again" in seen.note
+    assert "the list expired after page 2 and was started again" in seen.note
 
 
 def test_a_list_that_keeps_expiring_is_partial(scan: Scan, proxy: Proxy) -> None:
@@ -220,7 +220,7 @@ def test_a_body_that_drips_for_ever_is_given_up(scan: Scan, proxy: Proxy) -> Non
     seen = scan("--kind-timeout", "1.5s")
 
     assert (3, "partial", PAGE) == seen.ledger
-    assert "grant it more with --kind-timeout" in seen.note
+    assert "raise --kind-timeout" in seen.note
 
 
 def test_rights_that_are_taken_away_in_mid_scan(scan: Scan, proxy: Proxy, home: Path) -> None:
@@ -269,7 +269,7 @@ def test_a_token_that_is_withdrawn_in_mid_scan_ends_what_is_left(scan: Scan, pro
     seen = scan(kubeconfig=config)
 
     assert (3, "partial", 2 * PAGE) == seen.ledger
-    assert "the server does not accept the credentials any more. Log in again" in seen.note
+    assert "the server no longer accepts the credentials. Log in" in seen.note
 
 
 def test_a_definition_that_is_deleted_in_mid_scan(scan: Scan, proxy: Proxy) -> None:
@@ -287,7 +287,7 @@ def test_a_definition_that_is_deleted_in_mid_scan(scan: Scan, proxy: Proxy) -> N
         delete(proxy.server, document)
 
     assert (3, "partial", 2 * PAGE) == seen.ledger
-    assert "the server does not serve it any more" in seen.note
+    assert "the server no longer serves this kind" in seen.note
     assert {*NAMES} == set(seen.names)
 
 

@@ -77,7 +77,7 @@ def reasons(ran: Ran) -> dict[str, Json]:
 
 
 def test_the_server_says_the_same(server: ApiServer, assay: Assay) -> None:
-    """Warnings, a refusal and the address of a service agree; what no client sees is counted by its reason."""
+    """Warnings, a denial and the address of a service agree; what no client sees is counted by its reason."""
     ran = verify(server, assay)
 
     print(ran.stdout.decode())  # noqa: T201 - what `pytest -s` is for
@@ -111,7 +111,7 @@ def test_the_table_says_it_in_sentences(server: ApiServer, assay: Assay) -> None
 
     first, second, *_ = ran.stdout.decode().splitlines()
     assert (0, "") == (ran.code, ran.stderr)
-    assert "as admin; nothing was changed" in first
+    assert "as admin; no object was changed" in first
     assert second.startswith("SAME: ")
     assert second.endswith(" comparable verdicts agree")
 

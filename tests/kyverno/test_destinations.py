@@ -44,7 +44,7 @@ NAMES = {
 KYVERNO = "is blocked|falls in blocked range"
 MACHINE = "this machine: name it with --allow-network-to"
 LINK_LOCAL = "link-local: name it with --allow-network-to"
-METADATA = "the metadata service of a cloud, which a scan never asks"
+METADATA = "the metadata service of a cloud, to which a scan sends no request"
 NOT_PUBLIC = "not public: name it with --allow-network-to"
 NO_HOST = "the address of no host"
 
@@ -321,7 +321,7 @@ def test_a_name_that_is_looked_up_for_ever_ends_in_time() -> None:
         return ["127.0.0.1"]
 
     started = time.monotonic()
-    with pytest.raises(EvaluationError, match=r"no answer within 0\.3 seconds"):
+    with pytest.raises(EvaluationError, match=r"no response within 0\.3 seconds"):
         HttpClient(HERE, ranges=(), seconds=0.3, lookup=slow).request(Call("GET", "http://api.example:1/"))
     over.set()
     assert time.monotonic() - started < 5
@@ -354,7 +354,7 @@ def test_a_request_has_so_many_seconds_in_all(answer: object) -> None:
     """Headers and redirects count."""
     assert callable(answer)
     started = time.monotonic()
-    with serving(answer) as host, pytest.raises(EvaluationError, match=r"no answer within 0\.5 seconds"):
+    with serving(answer) as host, pytest.raises(EvaluationError, match=r"no response within 0\.5 seconds"):
         HttpClient(HERE, ranges=(), seconds=0.5).request(Call("GET", f"http://{host}/"))
     assert time.monotonic() - started < 8
 
@@ -363,5 +363,5 @@ def test_a_handshake_that_never_ends_does() -> None:
     """A server that accepts connections and does not speak TLS."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"https://127.0.0.1:{silent.getsockname()[1]}/"
-        with pytest.raises(EvaluationError, match=r"no answer within 0\.3 seconds"):
+        with pytest.raises(EvaluationError, match=r"no response within 0\.3 seconds"):
             HttpClient(HERE, ranges=(), seconds=0.3).request(Call("GET", url))

@@ -133,7 +133,7 @@ def test_a_connection_that_fails_is_an_error(server: Heard) -> None:
 def test_a_large_answer_is_an_error(server: Heard) -> None:
     """Nobody's memory is filled by a server."""
     told = judged(policy(f"http.Get('{server.url}/large').allowed == true"), pod())
-    assert ["error: request failed: 127.0.0.1: the answer is larger than 4 MiB"] == [
+    assert ["error: request failed: 127.0.0.1: the response is larger than 4 MiB"] == [
         one.outcome.message for one in told.findings
     ]
 
@@ -150,7 +150,7 @@ def test_an_answer_that_drips_is_cut_off() -> None:
                 request.wfile.write(b" ")
                 time.sleep(0.02)
 
-    with serving(drip) as host, pytest.raises(EvaluationError, match=r"no answer within 0\.2 seconds"):
+    with serving(drip) as host, pytest.raises(EvaluationError, match=r"no response within 0\.2 seconds"):
         HttpClient(HERE, ranges=(), seconds=0.2).request(Call("GET", f"http://{host}/"))
 
 

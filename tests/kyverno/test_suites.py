@@ -182,8 +182,8 @@ def test_the_command_prints_differences(tmp_path: Path, capsys: pytest.CaptureFi
     with pytest.raises(SystemExit) as end:
         main(["test", str(tmp_path)])
     out = capsys.readouterr().out
-    expected = "replicas on team/web: expected pass; it is fail: too many; not matched"
-    assert (1, True, True) == (end.value.code, expected in out, "1 met, 1 not" in out)
+    expected = "replicas on team/web: expected pass; got fail: too many; not matched"
+    assert (1, True, True) == (end.value.code, expected in out, "1 as expected, 1 different" in out)
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_a_folder_without_a_suite_is_told(tmp_path: Path) -> None:
     """Nothing to run is not success."""
     with pytest.raises(UsageError) as caught:
         read_suites(tmp_path)
-    assert "holds no suite" in str(caught.value)
+    assert "has no suite" in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -282,7 +282,9 @@ def test_mock_answers_and_entries_of_a_suite(tmp_path: Path) -> None:
             },
         ],
     )
-    assert [("pass", "success")] * 2 == [(said.status, said.message) for one in _checked(tmp_path) for said in one.said]
+    assert [("pass", "success")] * 2 == [
+        (result.status, result.message) for checked in _checked(tmp_path) for result in checked.results
+    ]
 
 
 def test_an_answer_that_a_suite_does_not_describe_is_an_error(tmp_path: Path) -> None:
@@ -292,7 +294,7 @@ def test_an_answer_that_a_suite_does_not_describe_is_an_error(tmp_path: Path) ->
     _kyverno(tmp_path, _entry("asking", "error", "web"), policies=["../policies.yaml"], resources=["../pods.yaml"])
     (checked,) = _checked(tmp_path)
     assert checked.right
-    assert "the suite describes no answer to GET https://config.example.com/a" in checked.said[0].message
+    assert "the suite describes no answer to GET https://config.example.com/a" in checked.results[0].message
 
 
 def test_a_projection_that_is_none_is_told(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scanner.parity.answers import Refusal, Said, aside_of, refusal_of, speaker_of, unsendable, warning_of
+from scanner.parity.answers import Denial, Response, aside_of, denial_of, speaker_of, unsendable, warning_of
 
 DENIED = (
     "deployments.apps \"web\" is forbidden: ValidatingAdmissionPolicy 'limit' with binding 'limit-prod' denied request: "
@@ -18,44 +18,45 @@ RBAC = 'pods is forbidden: User "guest" cannot create resource "pods" in API gro
 
 def test_a_refusal_names_policy_binding_and_reason() -> None:
     """The reason is everything after the words, line ends included."""
-    assert Refusal("limit", "limit-prod", "failed expression: a\n&& b") == refusal_of(Said(422, "Invalid", DENIED))
+    assert Denial("limit", "limit-prod", "failed expression: a\n&& b") == denial_of(Response(422, "Invalid", DENIED))
 
 
 def test_a_policy_that_is_at_fault_itself_is_named_without_a_binding() -> None:
     """Its bindings are not looked at."""
-    assert Refusal("p", "", "failed to configure policy: no") == refusal_of(Said(422, "Invalid", MISCONFIGURED))
+    assert Denial("p", "", "failed to configure policy: no") == denial_of(Response(422, "Invalid", MISCONFIGURED))
 
 
 @pytest.mark.parametrize(
-    "said", [Said(200), Said(201), Said(409, "AlreadyExists", "exists"), Said(422, "Invalid", DENIED)]
+    "response",
+    [Response(200), Response(201), Response(409, "AlreadyExists", "exists"), Response(422, "Invalid", DENIED)],
 )
-def test_admission_was_asked(said: Said) -> None:
+def test_admission_was_asked(response: Response) -> None:
     """Admitted, refused by a policy, or there already: all of them tell what admission decided."""
-    assert aside_of(said, "CREATE", "pods") is None
+    assert aside_of(response, "CREATE", "pods") is None
 
 
 @pytest.mark.parametrize(
-    ("said", "operation", "why"),
+    ("response", "operation", "why"),
     [
-        (Said(409, "Conflict", "modified"), "UPDATE", "the object changed or went while it was replayed"),
-        (Said(404, "NotFound", "not found"), "UPDATE", "the object changed or went while it was replayed"),
-        (Said(405, "MethodNotAllowed", "no"), "CREATE", "the server takes no CREATE of pods"),
+        (Response(409, "Conflict", "modified"), "UPDATE", "the object changed or went while it was replayed"),
+        (Response(404, "NotFound", "not found"), "UPDATE", "the object changed or went while it was replayed"),
+        (Response(405, "MethodNotAllowed", "no"), "CREATE", "the server takes no CREATE of pods"),
         (
-            Said(422, "Invalid", "spec.x: Required value"),
+            Response(422, "Invalid", "spec.x: Required value"),
             "CREATE",
             "the server refuses the CREATE of pods for a reason of its own (422 Invalid)",
         ),
         (
-            Said(403, "Forbidden", 'admission webhook "w" denied the request'),
+            Response(403, "Forbidden", 'admission webhook "w" denied the request'),
             "UPDATE",
             "the server refuses the UPDATE of pods for a reason of its own (403 Forbidden)",
         ),
-        (Said(500), "UPDATE", "the server refuses the UPDATE of pods for a reason of its own (500)"),
+        (Response(500), "UPDATE", "the server refuses the UPDATE of pods for a reason of its own (500)"),
     ],
 )
-def test_admission_was_not_asked(said: Said, operation: str, why: str) -> None:
+def test_admission_was_not_asked(response: Response, operation: str, why: str) -> None:
     """What the server says then is no verdict."""
-    aside = aside_of(said, operation, "pods")  # type: ignore[arg-type]
+    aside = aside_of(response, operation, "pods")  # type: ignore[arg-type]
 
     assert aside is not None
     assert (why, "") == (aside.why, aside.permission)
@@ -63,7 +64,7 @@ def test_admission_was_not_asked(said: Said, operation: str, why: str) -> None:
 
 def test_a_missing_right_is_named() -> None:
     """So that somebody can grant it."""
-    aside = aside_of(Said(403, "Forbidden", RBAC), "CREATE", "pods")
+    aside = aside_of(Response(403, "Forbidden", RBAC), "CREATE", "pods")
 
     assert aside is not None
     assert ("create on pods", False) == (aside.permission, aside.stale)
@@ -71,7 +72,7 @@ def test_a_missing_right_is_named() -> None:
 
 def test_an_object_that_exists_answers_an_update_with_a_conflict() -> None:
     """Only a CREATE takes that for consent."""
-    assert aside_of(Said(409, "AlreadyExists", "exists"), "UPDATE", "pods") is not None
+    assert aside_of(Response(409, "AlreadyExists", "exists"), "UPDATE", "pods") is not None
 
 
 def test_a_warning_tells_who_speaks() -> None:

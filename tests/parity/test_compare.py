@@ -1,12 +1,12 @@
-"""Verdicts beside what a server said."""
+"""Verdicts beside what a server response."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from scanner.model.outcome import Check, CheckKind
-from scanner.parity.answers import Said, warning_of
-from scanner.parity.compare import DROPPED, OTHER_REFUSAL, SILENCE, UNSENDABLE, Difference, compared
+from scanner.parity.answers import Response, warning_of
+from scanner.parity.compare import DROPPED, OTHER_DENIAL, SILENCE, UNSENDABLE, Difference, compared
 from scanner.parity.verdicts import Verdict
 
 CHECK = Check(CheckKind.VALIDATION, 0, "e")
@@ -18,14 +18,14 @@ AUDITS = replace(PASSES, warns=False, unseen="audit")
 REFUSED = "pods \"w\" is forbidden: ValidatingAdmissionPolicy '{}' with binding '{}' denied request: {}"
 
 
-def warned(*texts: str, policy: str = "p", binding: str = "b") -> Said:
+def warned(*texts: str, policy: str = "p", binding: str = "b") -> Response:
     """An admitted write with warnings."""
-    return Said(201, warnings=tuple(warning_of(policy, binding, text) for text in texts))
+    return Response(201, warnings=tuple(warning_of(policy, binding, text) for text in texts))
 
 
-def refused(policy: str = "d", binding: str = "e", text: str = "never") -> Said:
+def refused(policy: str = "d", binding: str = "e", text: str = "never") -> Response:
     """A refused write."""
-    return Said(422, "Invalid", REFUSED.format(policy, binding, text))
+    return Response(422, "Invalid", REFUSED.format(policy, binding, text))
 
 
 def test_a_warning_agrees_with_a_failure() -> None:
@@ -35,13 +35,16 @@ def test_a_warning_agrees_with_a_failure() -> None:
 
 def test_silence_agrees_with_a_pass() -> None:
     """Both for a binding that would warn and for one that would deny."""
-    assert (2, []) == (compared([PASSES, LETS], Said(201)).agreed, compared([PASSES, LETS], Said(201)).differences)
+    assert (2, []) == (
+        compared([PASSES, LETS], Response(201)).agreed,
+        compared([PASSES, LETS], Response(201)).differences,
+    )
 
 
 def test_a_failure_that_the_server_does_not_see() -> None:
     """Admission was asked, and said nothing."""
-    assert [Difference("p", "b", "no", SILENCE)] == compared([FAILS], Said(201)).differences
-    assert [Difference("d", "e", "never", SILENCE)] == compared([DENIES], Said(409, "AlreadyExists")).differences
+    assert [Difference("p", "b", "no", SILENCE)] == compared([FAILS], Response(201)).differences
+    assert [Difference("d", "e", "never", SILENCE)] == compared([DENIES], Response(409, "AlreadyExists")).differences
 
 
 def test_a_failure_that_only_the_server_sees() -> None:
@@ -75,7 +78,7 @@ def test_a_refusal_hides_the_others() -> None:
     others = [replace(DENIES, binding="other"), replace(DENIES, text="never ever"), LETS]
     found = compared([DENIES, *others], refused())
 
-    assert (1, [], 3) == (found.agreed, found.differences, found.unseen[OTHER_REFUSAL])
+    assert (1, [], 3) == (found.agreed, found.differences, found.unseen[OTHER_DENIAL])
 
 
 def test_a_refusal_of_what_should_pass() -> None:
@@ -85,7 +88,7 @@ def test_a_refusal_of_what_should_pass() -> None:
 
 def test_what_no_client_sees_is_counted_by_its_reason() -> None:
     """And never as agreement."""
-    found = compared([AUDITS, AUDITS, PASSES], Said(201))
+    found = compared([AUDITS, AUDITS, PASSES], Response(201))
 
     assert (1, {"audit": 2}) == (found.agreed, dict(found.unseen))
 
@@ -99,7 +102,7 @@ def test_a_policy_with_a_check_that_cannot_be_compared_may_say_more() -> None:
 
 def test_a_message_that_no_header_can_hold() -> None:
     """The server drops the warning in silence."""
-    found = compared([replace(FAILS, text="a\nb")], Said(201))
+    found = compared([replace(FAILS, text="a\nb")], Response(201))
 
     assert (0, [], {UNSENDABLE: 1}) == (found.agreed, found.differences, dict(found.unseen))
 
@@ -108,8 +111,8 @@ def test_warnings_that_are_cut() -> None:
     """Past 4,096 characters each is cut to 256, which still tells them apart; what is dropped is not comparable."""
     texts = [f"{number} " + "x" * 300 for number in range(20)]
     verdicts = [replace(FAILS, text=text) for text in texts]
-    said = Said(201, warnings=tuple(warning_of("p", "b", text)[:256] for text in texts[:16]))
-    found = compared(verdicts, said)
+    response = Response(201, warnings=tuple(warning_of("p", "b", text)[:256] for text in texts[:16]))
+    found = compared(verdicts, response)
 
     assert (16, [], {DROPPED: 4}) == (found.agreed, found.differences, dict(found.unseen))
 
@@ -119,14 +122,14 @@ def test_warnings_that_fit_are_not_cut() -> None:
     long = "x" * 300
 
     assert 2 == len(
-        compared([replace(FAILS, text=long)], Said(201, warnings=(warning_of("p", "b", long)[:256],))).differences
+        compared([replace(FAILS, text=long)], Response(201, warnings=(warning_of("p", "b", long)[:256],))).differences
     )
 
 
 def test_warnings_of_others_count_for_the_total() -> None:
     """4,000 characters of deprecations leave no room for ours."""
-    said = Said(201, warnings=("d" * 256, *(f"{number}" + "d" * 255 for number in range(15))))
-    found = compared([replace(FAILS, text="x" * 100)], said)
+    response = Response(201, warnings=("d" * 256, *(f"{number}" + "d" * 255 for number in range(15))))
+    found = compared([replace(FAILS, text="x" * 100)], response)
 
     assert ([], {DROPPED: 1}) == (found.differences, dict(found.unseen))
 

@@ -6,7 +6,7 @@ import pytest
 
 from scanner.model.json import JsonObject
 from scanner.model.resource import Kind
-from scanner.parity.copies import changed_paths, copy_of, made_anew, reads_any
+from scanner.parity.copies import changed_paths, copy_of, reads_any, set_on_create
 from tests.core.documents import CONFIG_MAPS
 
 SERVICES = Kind("", "v1", "Service", "services", namespaced=True)
@@ -63,15 +63,15 @@ def test_a_second_job_gets_a_selector_of_its_own() -> None:
         (("params", "metadata", "uid"), False),
     ],
 )
-def test_what_reads_a_field_that_is_made_anew(read: tuple[str, ...], seen: bool) -> None:  # noqa: FBT001 - data
+def test_what_reads_a_field_that_is_set_on_create(read: tuple[str, ...], seen: bool) -> None:  # noqa: FBT001 - data
     """A path that leads there, beyond or to something around it; params are not copied."""
-    assert seen == reads_any([read], made_anew(CONFIG_MAPS, {}))
+    assert seen == reads_any([read], set_on_create(CONFIG_MAPS, {}))
 
 
 @pytest.mark.parametrize(("port", "seen"), [({"port": 80}, False), ({"port": 80, "nodePort": 30000}, True)])
-def test_only_what_was_allocated_is_made_anew(port: JsonObject, seen: bool) -> None:  # noqa: FBT001 - data
+def test_only_what_was_allocated_is_set_on_create(port: JsonObject, seen: bool) -> None:  # noqa: FBT001 - data
     """A service without node ports is sent with all of its ports."""
-    anew = made_anew(SERVICES, {"spec": {"ports": [port]}})
+    anew = set_on_create(SERVICES, {"spec": {"ports": [port]}})
 
     assert seen == reads_any([("object", "spec", "ports")], anew)
 

@@ -9,7 +9,7 @@ import pytest
 from scanner.errors import ListFailed
 from scanner.model.json import JsonObject
 from scanner.model.scan import Scope
-from scanner.parity import Parity, Said, verify
+from scanner.parity import Parity, Response, verify
 from scanner.scan.options import Options
 from scanner.scan.prepare import prepare
 from tests.core.documents import namespace
@@ -25,10 +25,10 @@ REFUSAL = (
 )
 
 
-def labelled(body: JsonObject, **labels: str) -> Said:
+def labelled(body: JsonObject, **labels: str) -> Response:
     """The answer of a server that sets labels, and counts."""
     metadata: Any = body["metadata"]
-    return Said(200, body={**body, "metadata": {**metadata, "labels": labels, "generation": 2}})
+    return Response(200, body={**body, "metadata": {**metadata, "labels": labels, "generation": 2}})
 
 
 def replayed(answer: Any, *rules: dict[str, Any]) -> Parity:
@@ -49,8 +49,8 @@ def test_a_server_that_makes_the_same_change_agrees() -> None:
     ("answer", "server"),
     [
         (lambda body: labelled(body, team="y"), '+ /metadata/labels: {"team": "y"}'),
-        (lambda body: Said(200, body=body), "(nothing)"),
-        (lambda _: Said(403, "Invalid", REFUSAL), REFUSAL),
+        (lambda body: Response(200, body=body), "(nothing)"),
+        (lambda _: Response(403, "Invalid", REFUSAL), REFUSAL),
     ],
 )
 def test_a_server_that_does_something_else_is_shown(answer: Any, server: str) -> None:
@@ -68,12 +68,12 @@ def test_a_server_that_does_something_else_is_shown(answer: Any, server: str) ->
 
 def test_the_same_refusal_agrees() -> None:
     """A mutation that fails refuses the request in the server's words."""
-    assert 1 == replayed(lambda _: Said(403, "Invalid", REFUSAL), REFUSES, binding("refuses")).agreed
+    assert 1 == replayed(lambda _: Response(403, "Invalid", REFUSAL), REFUSES, binding("refuses")).agreed
 
 
 def test_a_refusal_that_does_not_come_is_a_difference() -> None:
     """The server admits what Assay says it refuses."""
-    (found,) = replayed(lambda body: Said(200, body=body), REFUSES, binding("refuses")).differences
+    (found,) = replayed(lambda body: Response(200, body=body), REFUSES, binding("refuses")).differences
 
     assert (REFUSAL, "(nothing)") == (found.difference.assay, found.difference.server)
 
@@ -85,33 +85,33 @@ ENDS = policy("ends", '[JSONPatch{op: "add", path: "/data", value: {"a": Object.
 
 def test_an_internal_error_that_a_mutation_causes_agrees_when_it_was_predicted() -> None:
     """It ends the request without naming the policy."""
-    assert 1 == replayed(lambda _: Said(500, "InternalError", UNREADABLE), MISTYPES, binding("mistypes")).agreed
+    assert 1 == replayed(lambda _: Response(500, "InternalError", UNREADABLE), MISTYPES, binding("mistypes")).agreed
 
 
 @pytest.mark.parametrize("rules", [(LABEL, binding("label")), (REFUSES, binding("refuses"))])
 def test_an_internal_error_that_was_not_predicted_is_a_difference(rules: tuple[dict[str, Any], ...]) -> None:
-    """Whatever was: a change, or another refusal."""
-    (found,) = replayed(lambda _: Said(500, "InternalError", UNREADABLE), *rules).differences
+    """Whatever was: a change, or another denial."""
+    (found,) = replayed(lambda _: Response(500, "InternalError", UNREADABLE), *rules).differences
 
     assert UNREADABLE == found.difference.server
 
 
 def test_an_internal_error_that_does_not_come_is_a_difference() -> None:
     """The server takes what Assay says it cannot read."""
-    (found,) = replayed(lambda body: Said(200, body=body), MISTYPES, binding("mistypes")).differences
+    (found,) = replayed(lambda body: Response(200, body=body), MISTYPES, binding("mistypes")).differences
 
     assert (UNREADABLE, "(nothing)") == (found.difference.assay, found.difference.server)
 
 
 def test_a_webhook_that_does_not_answer_tells_nothing_about_mutations() -> None:
     """Its internal error is no policy's."""
-    broken = Said(500, "InternalError", 'Internal error occurred: failed calling webhook "w": no route to host')
+    broken = Response(500, "InternalError", 'Internal error occurred: failed calling webhook "w": no route to host')
     parity = replayed(lambda _: broken, LABEL, binding("label"))
 
     assert ([], 1) == (parity.differences, parity.unseen.total())
 
 
-def unanswered(_: JsonObject) -> Said:
+def unanswered(_: JsonObject) -> Response:
     """A connection that breaks."""
     raise ListFailed("failed", "no answer")
 
@@ -138,10 +138,12 @@ def test_a_refusal_that_only_some_orders_end_in_agrees() -> None:
     )
     rules = (adds, binding("adds"), fails, binding("fails"))
 
-    assert 1 == replayed(lambda _: Said(403, "Invalid", text), *rules).agreed
+    assert 1 == replayed(lambda _: Response(403, "Invalid", text), *rules).agreed
     assert (
         []
-        == replayed(lambda body: Said(200, body={**body, "data": {"a": "1", "x": "1", "y": "1"}}), *rules).differences
+        == replayed(
+            lambda body: Response(200, body={**body, "data": {"a": "1", "x": "1", "y": "1"}}), *rules
+        ).differences
     )
 
 
@@ -149,10 +151,10 @@ def test_policies_that_fight_cannot_be_compared() -> None:
     """Which of them has the last word is random on a server."""
     one, two = policy("one", 'Object{data: {"a": "one"}}'), policy("two", 'Object{data: {"a": "two"}}')
     parity = replayed(
-        lambda body: Said(200, body={**body, "data": {"a": "one"}}), one, binding("one"), two, binding("two")
+        lambda body: Response(200, body={**body, "data": {"a": "one"}}), one, binding("one"), two, binding("two")
     )
 
     assert [] == parity.differences
-    assert ["mutating policies fight over the object, and a server runs them in an order of its own"] == [
+    assert ["the result depends on the order of mutating policies, which an API server does not define"] == [
         *parity.unseen
     ]

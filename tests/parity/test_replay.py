@@ -13,7 +13,7 @@ from scanner.model.json import JsonObject
 from scanner.model.outcome import GapKind
 from scanner.model.resource import Kind
 from scanner.model.scan import Scope
-from scanner.parity import Parity, Said, verify
+from scanner.parity import Parity, Response, verify
 from scanner.parity.answers import warning_of
 from scanner.scan.options import Options
 from scanner.scan.prepare import prepare
@@ -22,9 +22,9 @@ from tests.core.documents import CONFIG_MAPS, SECRETS, binding, namespace, pod, 
 from tests.scan.fakes import NOON, FakeCluster, forbidden
 
 WARNED = warning_of("p", "b", "no")
-STALE = Said(409, "Conflict", "the object has been modified")
+STALE = Response(409, "Conflict", "the object has been modified")
 SECRET = "c2VjcmV0LXZhbHVl"
-ANSWERS = Callable[[str, JsonObject], Said]
+ANSWERS = Callable[[str, JsonObject], Response]
 
 
 @dataclass
@@ -32,7 +32,7 @@ class FakeWriter:
     """Reads from documents, and says the same to every write or what `answer` makes of it."""
 
     documents: list[documents.Document]
-    answer: ANSWERS = lambda operation, body: Said(201 if operation == "CREATE" else 200, body=body)
+    answer: ANSWERS = lambda operation, body: Response(201 if operation == "CREATE" else 200, body=body)
     elsewhere: frozenset[str] = frozenset()
     refused: ListFailed | None = None
     written: list[tuple[str, str, JsonObject]] = field(default_factory=list)
@@ -48,11 +48,11 @@ class FakeWriter:
                 return document
         return None
 
-    def create(self, kind: Kind, body: JsonObject) -> Said:
+    def create(self, kind: Kind, body: JsonObject) -> Response:
         self.written.append(("CREATE", kind.resource, body))
         return self.answer("CREATE", body)
 
-    def update(self, kind: Kind, body: JsonObject) -> Said:
+    def update(self, kind: Kind, body: JsonObject) -> Response:
         self.written.append(("UPDATE", kind.resource, body))
         return self.answer("UPDATE", body)
 
@@ -109,7 +109,7 @@ def test_agreement_is_counted() -> None:
 def test_a_difference_is_shown_with_the_write_that_showed_it() -> None:
     """It is looked at twice before it is believed."""
     writer = FakeWriter(
-        objects("web"), lambda operation, body: Said(201, warnings=(WARNED,) if operation == "CREATE" else ())
+        objects("web"), lambda operation, body: Response(201, warnings=(WARNED,) if operation == "CREATE" else ())
     )
     parity = replayed(writer, policy("p", "true"), binding("b", "p", "Warn"))
 
@@ -132,7 +132,7 @@ def test_a_difference_is_shown_with_the_write_that_showed_it() -> None:
 
 def test_what_changes_meanwhile_is_tried_again() -> None:
     """A conflict once is no difference."""
-    answers = [STALE, Said(200)]
+    answers = [STALE, Response(200)]
     writer = FakeWriter(objects("web"), lambda *_: answers.pop(0))
     parity = replayed(writer, policy("p", "true"), binding("b", "p", "Warn"), scope=Scope(operation="update"))
 
@@ -154,11 +154,11 @@ def test_what_is_gone_is_passed_over() -> None:
 def test_a_missing_right_makes_it_incomplete() -> None:
     """It is named once, with the writes that it cost."""
     message = 'pods is forbidden: User "me" cannot create resource "pods" in API group ""'
-    writer = FakeWriter(objects("web", "db"), lambda *_: Said(403, "Forbidden", message))
+    writer = FakeWriter(objects("web", "db"), lambda *_: Response(403, "Forbidden", message))
     parity = replayed(writer, policy("p", "true"), binding("b", "p", "Warn"), scope=Scope(operation="create"))
 
     assert ({"create on pods": 2}, 0, False) == (dict(parity.missing), parity.agreed, parity.complete)
-    assert {"the right to create on pods is missing": 2} == dict(parity.unseen)
+    assert {"permission to create on pods is missing": 2} == dict(parity.unseen)
 
 
 def test_an_object_that_cannot_be_read_is_a_gap() -> None:
@@ -185,11 +185,11 @@ def test_a_kind_that_cannot_be_listed_is_a_gap() -> None:
 
 
 def test_kinds_of_other_servers_are_never_written() -> None:
-    """Their servers may not know dry runs; it is said which they are."""
+    """Their servers may not know dry runs; it is response which they are."""
     writer = FakeWriter(objects("web"), elsewhere=frozenset({"pods"}))
     parity = replayed(writer, policy("p", "true"), binding("b", "p", "Warn"))
 
-    why = ["another server behind the API server serves pods, or may, and it may not know dry runs"]
+    why = ["pods: an aggregated API server serves it, or may, and it may ignore dryRun"]
     assert ([], why) == (writer.written, parity.left_out)
 
 
@@ -220,8 +220,8 @@ def test_a_seed_chooses_the_sample() -> None:
 def test_what_admission_changed_is_not_comparable() -> None:
     """The policy saw another label than the one that is stored."""
 
-    def mutated(_: str, body: JsonObject) -> Said:
-        return Said(200, warnings=(WARNED,), body={**body, "metadata": {"name": "web", "labels": {"set": "here"}}})
+    def mutated(_: str, body: JsonObject) -> Response:
+        return Response(200, warnings=(WARNED,), body={**body, "metadata": {"name": "web", "labels": {"set": "here"}}})
 
     writer = FakeWriter(objects("web"), mutated)
     rules = policy("p", "!has(object.metadata.labels)"), binding("b", "p", "Warn")
@@ -236,10 +236,10 @@ def test_what_admission_changed_is_not_comparable() -> None:
 def test_what_admission_would_change_in_a_copy_is_looked_up_with_an_update() -> None:
     """That an object exists already does not show what admission made of it."""
 
-    def mutated(operation: str, body: JsonObject) -> Said:
+    def mutated(operation: str, body: JsonObject) -> Response:
         if operation == "CREATE":
-            return Said(409, "AlreadyExists", "exists", (WARNED,))
-        return Said(200, body={**body, "metadata": {"name": "web", "labels": {"set": "here"}}})
+            return Response(409, "AlreadyExists", "exists", (WARNED,))
+        return Response(200, body={**body, "metadata": {"name": "web", "labels": {"set": "here"}}})
 
     writer = FakeWriter(objects("web"), mutated)
     rules = policy("p", "!has(object.metadata.labels)"), binding("b", "p", "Warn")
@@ -248,11 +248,11 @@ def test_what_admission_would_change_in_a_copy_is_looked_up_with_an_update() -> 
     assert ([], 1) == (parity.differences, parity.unseen.total())
 
 
-@pytest.mark.parametrize("said", [SECRET, "secret-value"])
-def test_a_secret_is_in_no_difference(said: str) -> None:
+@pytest.mark.parametrize("response", [SECRET, "secret-value"])
+def test_a_secret_is_in_no_difference(response: str) -> None:
     """Neither what Assay would say nor what the server did say."""
     secret = {**thing(SECRETS, "s", "default"), "data": {"password": SECRET}}
-    writer = FakeWriter([secret], lambda *_: Said(200, warnings=(warning_of("p", "b", f"it is {said}"),)))
+    writer = FakeWriter([secret], lambda *_: Response(200, warnings=(warning_of("p", "b", f"it is {response}"),)))
     about = {"resourceRules": [documents.rule("secrets")]}
     parity = replayed(
         writer,
@@ -265,13 +265,13 @@ def test_a_secret_is_in_no_difference(said: str) -> None:
     )
 
     assert parity.differences
-    assert said not in str(parity.differences)
+    assert response not in str(parity.differences)
     assert SECRET not in str(parity.differences)
 
 
 def test_a_policy_that_could_not_be_evaluated_makes_no_difference() -> None:
     """Its params could not be listed: the gap says so."""
-    writer = FakeWriter(objects("web"), lambda *_: Said(201, warnings=(WARNED,)))
+    writer = FakeWriter(objects("web"), lambda *_: Response(201, warnings=(WARNED,)))
     param_kind = {"apiVersion": "v1", "kind": "ConfigMap"}
     reference = {"name": "c", "namespace": "default", "parameterNotFoundAction": "Allow"}
     parity = replayed(

@@ -14,8 +14,9 @@ from scanner.model.policy import Policy
 from scanner.model.reading import Auditability, CheckReading, Reading
 from scanner.model.resource import UserInfo
 from scanner.model.scan import HealthKind, OutcomeName, OutOfScope, PolicyRecord, ScanRecord, Scope, TallyKey
-from scanner.report import FORMATS, document_of
+from scanner.report import FORMATS
 from scanner.report.counts import Counts
+from scanner.report.document import document_of
 from scanner.report.score import score_of
 from scanner.report.table import render as render_table
 from scanner.report.words import AUDITABILITY, AUDITABILITY_MEANINGS, HEALTH_MEANINGS, HEALTH_TITLES
@@ -84,8 +85,8 @@ def test_the_table_says_it() -> None:
     """In a line of its own, and beside the policy."""
     said = in_table(record_of())
     assert (
-        "10 outcomes of 20 (9 passed, 1 violated) hold for requests by system:serviceaccount:audit:assay "
-        "and can be different for others"
+        "10 of 20 outcomes (9 passed, 1 violated) depend on the user: they hold for system:serviceaccount:audit:assay "
+        "and may differ for other users"
     ) in " ".join(said.split())
     assert "depends on requester" in said
     assert "Requester" not in in_table(record_of(requester=False))
@@ -94,9 +95,9 @@ def test_the_table_says_it() -> None:
 def test_html_says_it(tmp_path: Path) -> None:
     """On the summary and on the page of the policy."""
     FORMATS["html"].render(document_of(record_of()), tmp_path / "report")
-    assert "10 outcomes of 20" in (tmp_path / "report" / "index.html").read_text("utf-8")
+    assert "10 of 20 outcomes" in (tmp_path / "report" / "index.html").read_text("utf-8")
     page = (tmp_path / "report" / "policies" / "a.html").read_text("utf-8")
-    assert "9 passed, 1 violated, 0 errors of its checks hold for the requester that this scan supposed" in page
+    assert "9 passed, 1 violated, 0 errored checks depend on the user, and may differ for other users." in page
     assert '<h3>validations[0] <span class="tag">depends on requester</span></h3>' in page
 
 
@@ -152,9 +153,9 @@ def test_an_older_scan_is_read_by_its_words() -> None:
 @pytest.mark.parametrize(
     ("operation", "words"),
     [
-        ("auto", "bob created it, or updated it without a change where no rule names CREATE, at the time of the scan"),
-        ("create", "bob created it at the time of the scan"),
-        ("update", "bob updated it without a change at the time of the scan"),
+        ("auto", "CREATE requests by bob (as no-op UPDATEs where no rule matches CREATE)."),
+        ("create", "CREATE requests by bob."),
+        ("update", "no-op UPDATE requests by bob."),
     ],
 )
 def test_the_simulated_request_is_said(operation: str, words: str) -> None:
@@ -172,7 +173,9 @@ def test_what_is_out_of_scope_is_named(tmp_path: Path) -> None:
     hook = OutOfScope("ValidatingWebhookConfiguration", "guard", "its 2 webhooks are programs")
     record = replace(small_record(), outside=(hook,))
     assert [{"kind": hook.kind, "name": hook.name, "why": hook.why}] == in_json(record)["outside"]
-    assert "ValidatingWebhookConfiguration 1: they decide about requests too, and are not evaluated" in in_table(record)
+    assert "ValidatingWebhookConfiguration 1: these also decide about requests, but are not evaluated" in in_table(
+        record
+    )
     FORMATS["html"].render(document_of(record), tmp_path / "report")
     assert "its 2 webhooks are programs" in (tmp_path / "report" / "gaps.html").read_text("utf-8")
     assert "ValidatingWebhookConfiguration 1" in (tmp_path / "report" / "index.html").read_text("utf-8")

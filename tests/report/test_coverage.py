@@ -23,7 +23,7 @@ from tests.report.records import small_record
     ],
 )
 def test_the_share_of_kinds_that_were_listed(states: tuple[str, ...], percent: float) -> None:
-    """What was left out on request does not count; what was not listed to its end, at one moment, counts as missing."""
+    """What was excluded on request does not count; what was not listed to its end, at one moment, counts as missing."""
     coverage = tuple(Coverage("v1", f"Kind{number}", CoverageState(state)) for number, state in enumerate(states))
     assert percent == percent_listed(replace(small_record(), coverage=coverage))
 
@@ -40,4 +40,4 @@ def test_an_inconsistent_list_is_named_first() -> None:
     """It is no complete one, and the report says what it lacks."""
     line = Coverage("v1", "Pod", CoverageState.INCONSISTENT, 7, note="the list expired")
     section = coverage_of(replace(small_record(), coverage=(line,)))
-    assert ("Pod (v1): listed, but not as of one moment, the list expired",) == section.unseen
+    assert ("Pod (v1): listed, but its pages show different moments, the list expired",) == section.unseen

@@ -9,8 +9,8 @@ import pytest
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.policy import Validation
 from scanner.model.scan import Coverage, CoverageState, PolicyRecord, ScanState, Scope
-from scanner.report import document_of
 from scanner.report.counts import Counts, FindingCounts
+from scanner.report.document import document_of
 
 from .records import binding, finding, hostile_record, partial_record, policy, scan, small_record
 
@@ -24,7 +24,7 @@ def test_outcomes_add_up() -> None:
 
 
 def test_findings_are_counted_by_status() -> None:
-    """Findings are counted once, by status and by whether admission would refuse."""
+    """Findings are counted once, by status and by whether admission would deny."""
     document = document_of(small_record())
     assert FindingCounts(total=6, new=2, open=3, reopened=1, would_deny=3) == document.findings_total
     assert document.findings_total.total == sum(it.findings.total for it in document.policies)
@@ -42,7 +42,7 @@ def test_params_are_counted_apart() -> None:
     assert [("shop", "limits", Counts(violated=1, errored_would_deny=1))] == [
         (param.namespace, param.name, param.counts) for param in it.params
     ]
-    assert it.param_ref == "limits in namespace shop; when missing: Deny"
+    assert it.param_ref == "limits in namespace shop; if missing: Deny"
 
 
 def test_cluster_scoped_objects_stand_apart() -> None:
@@ -85,9 +85,9 @@ def test_holes_are_named() -> None:
     record = partial_record()
     record = replace(record, gaps=(*record.gaps, Gap(GapKind.LIST, "v1/Pod", "forbidden")))
     assert (
-        "Job (batch/v1): listed only in part, the server went away after 1 page",
-        "Pod (v1): forbidden to list, system:serviceaccount:audit/assay may not list pods",
-        "a document was not read: broken.yaml, document 3: line 7: found a tab where a space is expected",
+        "Job (batch/v1): listed only partly, the server went away after 1 page",
+        "Pod (v1): no permission to list, system:serviceaccount:audit/assay may not list pods",
+        "a document could not be read: broken.yaml, document 3: line 7: found a tab where a space is expected",
     ) == tuple(it for it in document_of(record).coverage.unseen if "v1 Pod" not in it)
 
 
@@ -95,7 +95,7 @@ def test_many_gaps_are_counted() -> None:
     """Of many gaps of one kind only the number is said."""
     gaps = tuple(Gap(GapKind.DOCUMENT, f"file-{number}.yaml", "not YAML") for number in range(1_200))
     document = document_of(replace(small_record(), gaps=gaps))
-    assert ("1,200 documents were not read",) == document.coverage.unseen
+    assert ("1,200 documents could not be read",) == document.coverage.unseen
     assert len(document.gaps) == 1_200
 
 
@@ -156,7 +156,7 @@ def test_an_unfinished_scan_has_no_end() -> None:
     record = replace(small_record(), scan=replace(scan(ScanState.FAILED), finished_at=None))
     document = document_of(record)
     assert document.provenance.finished_at is None
-    assert ("the scan broke off before its end",) == document.coverage.unseen
+    assert ("the scan failed before its end",) == document.coverage.unseen
 
 
 def test_first_scan_has_no_predecessor() -> None:

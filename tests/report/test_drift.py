@@ -10,7 +10,8 @@ from typing import Any
 
 from scanner.model.outcome import Change, Check, CheckKind, WouldChange
 from scanner.model.scan import OutcomeName, ScanRecord, TallyKey
-from scanner.report import FORMATS, document_of
+from scanner.report import FORMATS
+from scanner.report.document import document_of
 
 from .records import finding, small_record
 
@@ -53,7 +54,7 @@ def test_the_pages_show_a_diff(tmp_path: Path) -> None:
         assert "~ /spec/replicas: 1 → 3" in page
         assert "+ /metadata/labels/&lt;b&gt;: &#34;x&#34;" in page
         assert "would change it" in page
-    assert "applied a second time" in told
+    assert "not idempotent" in told
     assert "depends on their order" in told
 
 
@@ -89,7 +90,7 @@ def test_the_table_counts_drift_apart() -> None:
     out = StringIO()
     FORMATS["table"].render(document_of(drifting()), out)
 
-    assert "Drift     1 mutation would change an object that is written today" in out.getvalue()
+    assert "Drift     1 mutation would change an object" in out.getvalue()
 
 
 def test_a_mutation_without_an_answer_leaves_the_score_alone() -> None:

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from scanner.errors import UsageError
-from scanner.report import FORMATS, document_of
+from scanner.report import FORMATS
+from scanner.report.document import document_of
 from scanner.report.folder import MARKER, replaced
 
 from .records import small_record
@@ -70,7 +71,7 @@ def test_a_foreign_file_in_a_report(report: Path, place: str) -> None:
 def test_a_page_that_a_person_changed(report: Path) -> None:
     """Notes written into a page are not lost."""
     (report / "index.html").write_text("my notes")
-    with pytest.raises(UsageError, match=r"index\.html in it was changed since"), replaced(report):
+    with pytest.raises(UsageError, match=r"index\.html in it was changed"), replaced(report):
         pass
     assert "my notes" == (report / "index.html").read_text()
 
@@ -96,7 +97,7 @@ def test_a_marker_that_came_with_a_copy(report: Path, tmp_path: Path) -> None:
     """A marker is good for the folder in which Assay wrote it, not for a copy or a clone."""
     copied = tmp_path / "copied"
     shutil.copytree(report, copied)
-    with pytest.raises(UsageError, match="was copied there and not written by Assay"), replaced(copied):
+    with pytest.raises(UsageError, match="is a copy that Assay did not write there"), replaced(copied):
         pass
     assert (copied / "index.html").exists()
 

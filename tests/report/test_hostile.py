@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from scanner.report import FORMATS, document_of
+from scanner.report import FORMATS
+from scanner.report.document import document_of
 from scanner.report.slugs import slugs_of
 from scanner.report.words import visible
 

@@ -12,7 +12,8 @@ from syrupy.assertion import SnapshotAssertion
 
 from scanner.model.outcome import Gap, GapKind, Violated
 from scanner.model.scan import ScanRecord, StoredFinding
-from scanner.report import FORMATS, document_of
+from scanner.report import FORMATS
+from scanner.report.document import document_of
 
 from .pages import main_of, read
 from .records import finding, hostile_record, large_record, partial_record, small_record
@@ -55,7 +56,7 @@ def test_pages_of_a_complete_scan(render: Render, page: str, snapshot: SnapshotA
 def test_the_state_comes_first(render: Render) -> None:
     """An incomplete scan says loudly, before any number, what was not looked at."""
     text = main_of(render(partial_record()) / "index.html")
-    assert text.index("Incomplete") < text.index("forbidden to list") < text.index("Violated")
+    assert text.index("Incomplete") < text.index("no permission to list") < text.index("Violated")
 
 
 @pytest.mark.parametrize(
@@ -152,7 +153,7 @@ def test_namespaces_have_their_findings(render: Render) -> None:
 def test_first_scan_does_not_repeat_everything_as_new(render: Render) -> None:
     """Without a scan before, the page of new findings says that all are, and lists none."""
     text = main_of(render(replace(small_record(), previous=None)) / "new.html")
-    assert "first recorded scan" in text
+    assert "first stored scan" in text
     assert "<table" not in text
 
 
@@ -186,7 +187,7 @@ def test_findings_out_of_order_are_refused(render: Render) -> None:
         found = list(small_record().findings())
         return [found[0], found[2], found[1]]
 
-    with pytest.raises(ValueError, match="max-replicas come in two places"):
+    with pytest.raises(ValueError, match="max-replicas are not in one sequence"):
         render(replace(small_record(), findings=lambda: iter(shuffled())))
 
 
@@ -194,5 +195,5 @@ def test_an_empty_scan_has_pages(render: Render) -> None:
     """A scan without policies says so and what to do."""
     empty = replace(small_record(), policies=(), tallies={}, coverage=(), health=(), findings=lambda: iter(()))
     text = read(render(empty) / "index.html").text
-    assert "No policy was found" in text
+    assert "No policies were found" in text
     assert "no check was decided" in text

@@ -15,7 +15,8 @@ from jsonschema import Draft202012Validator
 from syrupy.assertion import SnapshotAssertion
 
 from scanner.model.scan import ScanRecord, StoredFinding
-from scanner.report import FORMATS, document_of
+from scanner.report import FORMATS
+from scanner.report.document import document_of
 from scanner.report.json import SCHEMA_VERSION
 
 from .records import HOSTILE, finding, hostile_record, large_record, partial_record, small_record

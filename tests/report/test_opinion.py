@@ -10,7 +10,8 @@ from pathlib import Path
 from jsonschema import Draft202012Validator
 
 from scanner.model.opinion import Disagreement, Limited, Opinion
-from scanner.report import FORMATS, document_of
+from scanner.report import FORMATS
+from scanner.report.document import document_of
 from scanner.report.table import render
 
 from .records import HOSTILE, small_record
@@ -47,7 +48,7 @@ def test_the_table_says_it_last() -> None:
     out = StringIO()
     render(document_of(RECORD), out, environ={"COLUMNS": "200"})
     shown = out.getvalue()
-    line = "cel-python 0.5.0 agrees in 10 of 20 evaluations of 3 expressions (1 % of the objects, 8 objects), cannot do 7, and"
+    line = "cel-python 0.5.0 agrees in 10 of 20 evaluations of 3 expressions (sample: 1 %, 8 objects), does not support 7, and"
     assert line in shown
     assert "Its grammar has no optional selection." in shown
     assert "\x1b" not in shown
@@ -57,7 +58,7 @@ def test_a_sample_of_nothing_says_so() -> None:
     """Silence is no agreement."""
     out = StringIO()
     render(document_of(replace(RECORD, opinion=Opinion("cel-python 0.5.0", 1.0))), out, environ={"COLUMNS": "200"})
-    assert "cel-python 0.5.0 was asked nothing: 1 % of the objects, 0 objects, is too small a sample" in out.getvalue()
+    assert "cel-python 0.5.0 evaluated nothing: the sample (1 %, 0 objects) is too small" in out.getvalue()
 
 
 def test_a_page_of_its_own(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ DIFFERENT = Replayed("CREATE", "apps/v1", "Deployment", "shop", "web", Differenc
 
 
 def parity(**fields: object) -> Parity:
-    """A replay in which everything agrees, but for what is said."""
+    """A replay in which everything agrees, but for what is response."""
     same = Parity(ClusterIdentity("prod", "u-1", "v1.36.0"), "admin", objects=2, writes=4, agreed=1234)
     return replace(same, **fields)  # type: ignore[arg-type]
 
@@ -23,7 +23,7 @@ def parity(**fields: object) -> Parity:
 def test_agreement() -> None:
     """Two lines, and nothing else where there is nothing else."""
     assert [
-        "Parity with prod (v1.36.0): 2 objects in 4 dry-run writes as admin; nothing was changed",
+        "Parity with prod (v1.36.0): 2 objects in 4 dry-run writes as admin; no object was changed",
         "SAME: 1,234 of 1,234 comparable verdicts agree",
     ] == list(lines_of(parity()))
 
@@ -42,7 +42,7 @@ def test_many_differences_are_cut_for_people() -> None:
     """The JSON document has them all."""
     many = parity(differences=[DIFFERENT] * 60)
 
-    assert "  50 of 60 differences shown; -o json has them all" == list(lines_of(many))[-1]
+    assert "  50 of 60 differences shown; -o json shows all" == list(lines_of(many))[-1]
     assert 60 == len(json_of(many)["differences"])  # type: ignore[arg-type]
 
 
@@ -63,9 +63,9 @@ def test_what_is_missing_comes_before_the_verdict() -> None:
 
     assert [
         "INCOMPLETE: 1,234 of 1,234 comparable verdicts agree",
-        "Left out: another server serves x",
-        "Missing right: create on pods (1 write)",
-        "Not seen: v1/Pod: forbidden",
+        "Excluded: another server serves x",
+        "Missing permission: create on pods (1 write)",
+        "Gap: v1/Pod: forbidden",
     ] == list(lines_of(incomplete))[1:]
 
 
@@ -76,7 +76,7 @@ def test_nothing_compared_is_not_agreement() -> None:
 
 def test_the_json_document() -> None:
     """Every fact of the lines, under a name that stays."""
-    said = json_of(parity(differences=[DIFFERENT], unseen=Counter({"why": 2}), missing=Counter({"create on pods": 1})))
+    text = json_of(parity(differences=[DIFFERENT], unseen=Counter({"why": 2}), missing=Counter({"create on pods": 1})))
 
     assert {
         "schemaVersion": "1.0",
@@ -101,4 +101,4 @@ def test_the_json_document() -> None:
         "leftOut": [],
         "missingRights": [{"right": "create on pods", "writes": 1}],
         "gaps": [],
-    } == said
+    } == text

@@ -12,7 +12,8 @@ from jsonschema import Draft202012Validator
 
 from scanner.model.outcome import Errored
 from scanner.model.scan import PolicyRecord, ScanRecord
-from scanner.report import FORMATS, document_of
+from scanner.report import FORMATS
+from scanner.report.document import document_of
 
 from .records import STARTED, finding, hostile_record, partial_record, policy, small_record, tally
 

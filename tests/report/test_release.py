@@ -10,14 +10,15 @@ import orjson
 import pytest
 
 from scanner.model.scan import ScanRecord
-from scanner.report import FORMATS, document_of
+from scanner.report import FORMATS
+from scanner.report.document import document_of
 from scanner.report.json import render as render_json
 from scanner.report.table import render as render_table
 
 from .pages import read
 from .records import scan, small_record
 
-NOTE = "The server is Kubernetes 1.41, newer than the rules that Assay knows: judged by those of 1.37."
+NOTE = "The server is Kubernetes 1.41, which is newer than Assay supports. Assay applied the rules of Kubernetes 1.37."
 
 
 def seen_on(version: str) -> ScanRecord:

@@ -38,7 +38,7 @@ def record_of(*counted: tuple[OutcomeName, int], asked: Check | None = None, of:
 
 
 def test_share_of_decided_checks() -> None:
-    """The score is what passed, of what passed, was violated, or errors that would refuse."""
+    """The score is what passed, of what passed, was violated, or errors that would deny."""
     score = score_of(
         record_of((OutcomeName.PASSED, 6), (OutcomeName.VIOLATED, 1), (OutcomeName.ERRORED_DENY, 1)),
     )
@@ -102,7 +102,7 @@ def test_no_score_without_a_population(state: CoverageState) -> None:
 def test_no_score_with_a_gap_of_unknown_size(gap: Gap) -> None:
     """There is no score when a gap may hide any number of objects or checks."""
     score = score_of(replace(record_of((OutcomeName.PASSED, 3)), gaps=(gap,)))
-    assert f"the number of objects missed is unknown: 1 gap, first {gap.where}" == score.why_not
+    assert f"the number of missed objects is unknown: 1 gap, first {gap.where}" == score.why_not
 
 
 def test_no_score_for_a_failed_scan() -> None:

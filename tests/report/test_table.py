@@ -9,7 +9,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from scanner.model.scan import ScanRecord, ScanState
-from scanner.report import document_of
+from scanner.report.document import document_of
 from scanner.report.table import render
 
 from .records import hostile_record, large_record, partial_record, scan, small_record
@@ -99,8 +99,8 @@ def test_long_lists_say_what_they_leave_out() -> None:
 @pytest.mark.parametrize(
     ("change", "advice"),
     [
-        ({"policies": ()}, "No policy was found"),
-        ({"coverage": ()}, "No object was matched by a bound policy"),
+        ({"policies": ()}, "No policies were found"),
+        ({"coverage": ()}, "No bound policy matched an object"),
     ],
 )
 def test_nothing_to_do_is_said(change: dict[str, object], advice: str) -> None:

@@ -170,7 +170,7 @@ def test_params_that_vanish_are_a_gap_of_their_policy() -> None:
     asking = policy("p", "true", paramKind={"apiVersion": "example.com/v1", "kind": "Limit"})
     bound = binding("b", "p", paramRef={"selector": {}, "parameterNotFoundAction": "Deny"})
     cluster = FakeCluster([namespace("default"), pod("web"), thing(LIMITS, "x"), asking, bound])
-    gone = ListFailed("failed", "cannot list limits.example.com: the server does not serve it any more")
+    gone = ListFailed("failed", "cannot list limits.example.com: the server no longer serves this kind")
     for trouble in ({"refused": {"limits.example.com": gone}}, {"broken": {"limits.example.com": gone}}):
         told = scanned(changed(cluster, **trouble))
         assert (["policy p"], ()) == ([gap.where for gap in told.gaps], told.findings)

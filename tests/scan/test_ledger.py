@@ -21,7 +21,7 @@ RULES = (
     policy("no-host-network", "!has(object.spec.hostNetwork)"),
     binding("no-host-network", "no-host-network"),
 )
-AGAIN = "the list expired after page 1 and was begun again"
+AGAIN = "the list expired after page 1 and was started again"
 
 
 @dataclass
@@ -51,7 +51,7 @@ def showing(*pages: tuple[str, list[dict[str, object]]], end: ListFailed | None 
 
 def test_a_list_that_went_on_later_is_inconsistent() -> None:
     """Everything was seen, but not at one moment: the ledger and a gap say so, and the scan is not complete."""
-    inconsistency = "the list expired after page 1 and went on at a later moment"
+    inconsistency = "the list expired after page 1 and was continued at a later moment"
     told = scanned(showing(("", [WEB]), (inconsistency, [API])))
     line = told.coverage("Pod")
     assert (CoverageState.INCONSISTENT, 2, 2, "101", inconsistency) == (

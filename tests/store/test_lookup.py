@@ -62,7 +62,7 @@ def test_a_scan_is_found(several: SqlStore, typed: str, meant: str) -> None:
 @pytest.mark.parametrize(
     ("typed", "said"),
     [
-        ("3f", r"Scan '3f' could be 3f9b, 3f2a\. Give more of its id\."),
+        ("3f", r"Scan '3f' is ambiguous: 3f9b, 3f2a\. Give more characters of the id\."),
         ("zzz", r"There is no scan 'zzz': the newest are dead, c001, 3f9b, 3f2a\..*assay scans"),
         ("last~9", r"There is no scan 'last~9': the newest are"),
         ("", r"There is no scan ''"),
@@ -87,7 +87,7 @@ def test_a_whole_id_wins_over_longer_ones(store: SqlStore) -> None:
 
 def test_without_any_scan_the_message_tells_how_to_make_one(store: SqlStore) -> None:
     """An empty database says so."""
-    with pytest.raises(UsageError, match=r"holds no scan yet\. Run: assay scan\."):
+    with pytest.raises(UsageError, match=r"has no scans\. Run: assay scan\."):
         store.find_scan("last")
 
 
@@ -162,7 +162,7 @@ def test_an_ambiguous_finding_is_asked_back(store: SqlStore) -> None:
     twins = [replace(finding(name), fingerprint="ab" * 5 + f"{digit}" * 54) for name, digit in (("a", 1), ("b", 2))]
     Round(tuple(twins)).record(store, 1)
 
-    with pytest.raises(UsageError, match=r"Finding 'ab' could be ababababab11, ababababab22\. Give more digits"):
+    with pytest.raises(UsageError, match=r"Finding 'ab' is ambiguous: ababababab11, ababababab22\. Give more digits"):
         store.finding("ab")
     assert twins[0] == store.finding("ABABABABAB1").stored.finding
 

@@ -76,7 +76,7 @@ def test_a_document_that_stays_unreadable_goes_on_hiding_what_was_seen_before(st
 @pytest.mark.parametrize(
     "sighted",
     [
-        pytest.param(Round(), id="everything was looked at"),
+        pytest.param(Round(), id="everything was scanned"),
         pytest.param(Round(state=ScanState.PARTIAL), id="the scan is incomplete elsewhere"),
         pytest.param(Round(scope=Scope(namespaces=("bank", "shop"))), id="its namespace was asked for"),
         pytest.param(Round(scope=Scope(exclude_namespaces=("kube-*",))), id="other namespaces were left out"),

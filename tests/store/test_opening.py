@@ -62,12 +62,12 @@ def test_what_was_stored_is_there_when_it_is_opened_again(fresh: str) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ("", "The database is empty text"),
+        ("", "The database address is empty"),
         ("sqlite://", "in memory"),
         (":memory:", "in memory"),
         ("mysql://root@localhost/x", "of type mysql"),
-        ("://", "cannot be read"),
-        (f"postgresql://u:{SECRET}@host:port/x", "cannot be read"),
+        ("://", "is invalid"),
+        (f"postgresql://u:{SECRET}@host:port/x", "is invalid"),
         (f"postgresql:/u:{SECRET}@host/x", "lacks the two slashes"),
         (f"postgres:u:{SECRET}@host/x", "lacks the two slashes"),
         (f"host=db user=u password={SECRET}", "keywords and values"),
@@ -128,7 +128,7 @@ def test_a_database_of_something_else_is_left_alone(fresh: str, change: object) 
     """Tables that are not Assay's are no place for Assay's."""
     execute(fresh, "CREATE TABLE invoices (id INTEGER)")
 
-    with pytest.raises(StoreError, match="holds tables that are not Assay's"):
+    with pytest.raises(StoreError, match="has tables of another program"):
         change(fresh)  # type: ignore[operator]
 
     assert 0 == count(fresh, "invoices")
@@ -183,7 +183,7 @@ def test_a_newer_database_is_refused(fresh: str) -> None:
     execute(fresh, "UPDATE alembic_version SET version_num = '9999'")
 
     for change in (open_store, upgrade):
-        with pytest.raises(StoreError, match="made by a newer version of Assay"):
+        with pytest.raises(StoreError, match="created by a newer version of Assay"):
             change(fresh)
 
 
@@ -197,7 +197,7 @@ def test_a_database_of_another_program_that_uses_alembic_is_left_alone(fresh: st
         execute(fresh, "INSERT INTO alembic_version VALUES (:version)", version=version)
 
     for change in (open_store, open_reader, upgrade):
-        with pytest.raises(StoreError, match="holds tables that are not Assay's"):
+        with pytest.raises(StoreError, match="has tables of another program"):
             change(fresh)
     assert len(versions) == count(fresh, "alembic_version")
 
@@ -205,8 +205,8 @@ def test_a_database_of_another_program_that_uses_alembic_is_left_alone(fresh: st
 @pytest.mark.parametrize(
     ("version", "said"),
     [
-        ("*", "made by a newer version of Assay"),
-        ("0003", r"made by an older version of Assay.*run: assay db upgrade\."),
+        ("*", "created by a newer version of Assay"),
+        ("0003", r"created by an older version of Assay.*run: assay db upgrade\."),
     ],
 )
 def test_a_version_is_known_by_its_whole_name(fresh: str, version: str, said: str) -> None:
@@ -224,7 +224,7 @@ def test_a_database_without_its_version_is_refused(fresh: str) -> None:
     open_store(fresh).close()
     execute(fresh, "DELETE FROM alembic_version")
 
-    with pytest.raises(StoreError, match="holds tables that are not Assay's"):
+    with pytest.raises(StoreError, match="has tables of another program"):
         open_store(fresh)
 
 

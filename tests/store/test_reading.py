@@ -93,7 +93,7 @@ def test_changes_that_are_not_merged_yet_are_not_left_out(tmp_path: Path) -> Non
         (place / "copied.db-shm").unlink()
         subprocess.run(["mount", "-o", "remount,ro", place], check=True)
 
-        with pytest.raises(StoreError, match=r"copied\.db-wal holds changes .*Copy both files to another place"):
+        with pytest.raises(StoreError, match=r"copied\.db-wal has changes .*Copy both files to another place"):
             read(place / "copied.db")
 
 
@@ -111,5 +111,5 @@ def test_a_reader_changes_nothing(fresh: str) -> None:
 
 def test_an_empty_database_is_not_set_up_by_a_reader(fresh: str) -> None:
     """A misspelt path makes no database."""
-    with pytest.raises((UsageError, StoreError), match=r"holds no scan yet|cannot be opened"):
+    with pytest.raises((UsageError, StoreError), match=r"has no scans|cannot be opened"):
         open_reader(fresh)

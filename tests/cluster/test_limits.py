@@ -1,4 +1,4 @@
-"""Facts about pace, patience and the watch over a kind."""
+"""Facts about the request rate, retries and the time limit of a kind."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scanner.cluster.limits import ATTEMPTS, Deadline, RateLimiter, Watch, another, patience, pause_before
+from scanner.cluster.limits import ATTEMPTS, Deadline, RateLimiter, TimeLimit, after_failure, pause_before, retries
 
 
 class Clock:
@@ -62,8 +62,8 @@ def test_without_a_rate_nobody_waits() -> None:
 
 def test_pauses_grow_and_end() -> None:
     """At once, then after growing pauses with a little chance in them, and a bounded number of times."""
-    retry, pauses = patience(), []
-    while (more := another(retry)) is not None:
+    retry, pauses = retries(), []
+    while (more := after_failure(retry)) is not None:
         retry = more
         pauses.append(pause_before(retry))
     assert ATTEMPTS - 1 == len(pauses)
@@ -74,19 +74,19 @@ def test_pauses_grow_and_end() -> None:
 
 def test_jitter_keeps_many_clients_apart() -> None:
     """Two that fail at the same moment do not come again at the same moment."""
-    retry = another(patience())
+    retry = after_failure(retries())
     assert retry is not None
-    retry = another(retry)
+    retry = after_failure(retry)
     assert retry is not None
     assert len({pause_before(retry) for _ in range(20)}) > 15
 
 
 def test_a_late_answer_costs_more_patience() -> None:
     """Two in all: each may take as long as the user grants."""
-    retry = another(patience(), late=True)
+    retry = after_failure(retries(), late=True)
     assert retry is not None
-    assert another(retry, late=True) is None
-    assert another(retry) is not None
+    assert after_failure(retry, late=True) is None
+    assert after_failure(retry) is not None
 
 
 JUNK = [
@@ -109,7 +109,7 @@ JUNK = [
 )
 def test_the_server_may_say_how_long(header: str, low: float, high: float) -> None:
     """Within reason; what it does not say in numbers is as if it had said nothing."""
-    retry = another(patience())
+    retry = after_failure(retries())
     assert retry is not None
     assert low <= pause_before(retry, header) <= high
 
@@ -127,22 +127,22 @@ def test_a_deadline_does_not_wait() -> None:
 def test_a_watch_only_runs_while_somebody_waits() -> None:
     """What happens between two requests costs nothing."""
     clock = Clock()
-    watch = Watch(10, clock=clock)
-    with watch.running():
+    time_limit = TimeLimit(10, clock=clock)
+    with time_limit.running():
         clock.sleep(4)
-        assert 6 == watch.left
+        assert 6 == time_limit.left
     clock.sleep(100)
-    assert 6 == watch.left
-    with watch.running():
+    assert 6 == time_limit.left
+    with time_limit.running():
         clock.sleep(100)
-        assert 0 == watch.left
-    assert 0 == watch.left
+        assert 0 == time_limit.left
+    assert 0 == time_limit.left
 
 
 def test_a_watch_without_limit_never_ends() -> None:
     """--kind-timeout 0."""
     clock = Clock()
-    watch = Watch(clock=clock)
-    with watch.running():
+    time_limit = TimeLimit(clock=clock)
+    with time_limit.running():
         clock.sleep(1e9)
-    assert math.inf == watch.left
+    assert math.inf == time_limit.left
