@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from operator import itemgetter
+from typing import Final, TypeAlias, TypeVar
 
 from scanner.model.resource import Kind
 
@@ -67,6 +68,8 @@ class Examined:
     template_hash: str = ""
 
 
+_Value = TypeVar("_Value")
+_KEY: Final = itemgetter(0)
 _NAMES: Final = frozenset({"team", "owner", "app"})
 _PREFIXES: Final = ("app.kubernetes.io/",)
 
@@ -83,9 +86,11 @@ class KeptKeys:
         """The same keys and others: the values of `--keep-label` and `--keep-annotation`."""
         return KeptKeys(self.labels.union(labels), self.prefixes, self.annotations.union(annotations))
 
-    def of_labels(self, labels: Mapping[str, object]) -> list[str]:
-        """The keys of an object's labels that are kept, sorted."""
-        return sorted(key for key in labels if key in self.labels or key.startswith(self.prefixes))
+    def of_labels(self, labels: Mapping[str, _Value]) -> list[tuple[str, _Value]]:
+        """The labels of an object that are kept, sorted by key."""
+        names, prefixes = self.labels, self.prefixes
+        kept = [pair for pair in labels.items() if pair[0] in names or pair[0].startswith(prefixes)]
+        return sorted(kept, key=_KEY)
 
 
 DEFAULT_KEYS: Final = KeptKeys()

@@ -49,7 +49,7 @@ def intermediates(controllers: Iterable[Controller | None], listed: Iterable[Kin
 
 
 class Workloads:
-    """Resolves workloads. Holds the objects of intermediate kinds, about 300 bytes for each, and no other object."""
+    """Resolves workloads. Holds the objects of intermediate kinds, about 400 bytes for each, and no other object."""
 
     def __init__(self, namespaced: Mapping[GroupKind, bool]) -> None:
         """Begin without objects. `namespaced` has the scope of every served kind, from discovery."""

@@ -10,7 +10,7 @@ from scanner.model.population import DEFAULT_KEYS, Controller
 @pytest.mark.parametrize("key", ["team", "owner", "app", "app.kubernetes.io/name", "app.kubernetes.io/part-of"])
 def test_the_labels_that_name_teams_and_applications_are_kept(key: str) -> None:
     """Without any flag."""
-    assert [key] == DEFAULT_KEYS.of_labels({key: "value"})
+    assert [(key, "value")] == DEFAULT_KEYS.of_labels({key: "value"})
 
 
 @pytest.mark.parametrize("key", ["pod-template-hash", "application", "app.kubernetes.io", "example.com/team", "Team"])
@@ -22,7 +22,9 @@ def test_other_labels_are_not_kept(key: str) -> None:
 def test_flags_add_keys() -> None:
     """The keys that are kept without flags are kept with them, too; the order is that of the keys."""
     keys = DEFAULT_KEYS.with_keys(("example.com/team",), ("example.com/ticket",))
-    assert ["example.com/team", "team"] == keys.of_labels({"team": "a", "example.com/team": "b", "tier": "c"})
+    assert [("example.com/team", "b"), ("team", "a")] == keys.of_labels(
+        {"team": "a", "example.com/team": "b", "tier": "c"}
+    )
     assert frozenset({"example.com/ticket"}) == keys.annotations
 
 
