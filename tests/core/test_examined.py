@@ -112,7 +112,10 @@ def test_the_value_of_any_variable_is_masked_in_annotations() -> None:
 def test_the_data_of_a_secret_is_masked_in_its_labels(withheld: bool) -> None:  # noqa: FBT001 -- a row of the table
     """As it stands, decoded, and where the data is withheld from evaluation."""
     data = base64.b64encode(b"hunter22").decode()
-    body = {"metadata": {"name": "a", "labels": {"app": "hunter22", "team": data}}, "data": {"password": data}}
+    body: dict[str, Any] = {
+        "metadata": {"name": "a", "labels": {"app": "hunter22", "team": data}},
+        "data": {"password": data},
+    }
     secret = resource_of(SECRETS, body)
     kept = examined(without_data(secret) if withheld else secret, DEFAULT_KEYS)
     assert (("app", MASK), ("team", MASK)) == kept.labels

@@ -32,7 +32,7 @@ def thing(kind: Kind, name: str, above: Examined | None = None, *, uid: str | No
         namespace=namespace if kind.namespaced else "",
         name=name,
         uid=name if uid is None else uid,
-        controller=above and reference(above),
+        controller=reference(above) if above else None,
         template_hash=HASH if HASH in name or (above and HASH in above.name) else "",
     )
 
