@@ -43,9 +43,10 @@ def examined(resource: Resource, keys: KeptKeys) -> Examined:
 
 
 def _controller(references: Json) -> Controller | None:
+    """The reference that controls. One without kind or name, as only files can have, refers to nothing."""
     for reference in map(as_object, as_list(references)):
         get = reference.get
-        if get("controller") is True:
+        if get("controller") is True and as_text(get("kind")) and as_text(get("name")):
             return Controller(
                 as_text(get("apiVersion")), as_text(get("kind")), as_text(get("name")), as_text(get("uid"))
             )

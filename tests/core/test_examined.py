@@ -148,6 +148,7 @@ def test_a_long_value_is_cut_after_it_was_masked() -> None:
         {"labels": [], "annotations": "text", "ownerReferences": {"controller": True}},
         {"labels": {"app": 3, "pod-template-hash": 3}, "annotations": {"example.com/contact": {}}},
         {"labels": "app", "ownerReferences": ["text", None, {"controller": 1}]},
+        {"ownerReferences": [{"controller": True, "name": "a"}, {"controller": True, "kind": "A", "name": 3}]},
     ],
 )
 def test_a_malformed_object_keeps_its_identity(metadata: dict[str, Any]) -> None:
