@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 TESTS ?=
 CASES ?=
 ONLY ?=
-OBJECTS ?= 20000,100000
+OBJECTS ?=
 ROUNDS ?= 5
 
 # uv trusts the certificates of the system, as pip does: a proxy that inspects TLS has its own certificate there.

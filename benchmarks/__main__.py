@@ -5,7 +5,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from benchmarks import compiling, expressions, kyverno, live_memory, live_rescan, live_time, mutating, pages
+from benchmarks import (
+    bulk,
+    compiling,
+    expressions,
+    kyverno,
+    live_memory,
+    live_rescan,
+    live_time,
+    million,
+    mutating,
+    pages,
+)
 
 ROWS: dict[str, Callable[[], None]] = {
     "1": expressions.against_go,
@@ -14,6 +25,8 @@ ROWS: dict[str, Callable[[], None]] = {
     "4": live_time.main,
     "5": live_memory.main,
     "6": live_rescan.main,
+    "10": bulk.main,
+    "11": million.main,
     "compile": compiling.ready,
     "kyverno": kyverno.against_admission,
     "mutating": mutating.beside_validating,

@@ -39,9 +39,9 @@ _FILLED: dict[int, Live] = {}
 atexit.register(_OPEN.close)
 
 
-def sizes() -> list[int]:
+def sizes(default: str = "20000,100000") -> list[int]:
     """How many objects to measure with: OBJECTS, such as 20000,100000."""
-    return [int(size) for size in os.environ.get("OBJECTS", "20000,100000").split(",")]
+    return [int(size) for size in (os.environ.get("OBJECTS") or default).split(",")]
 
 
 def rounds() -> int:

@@ -1,0 +1,179 @@
+"""Which objects of a page, and then of a kind, a policy matched, and which of them it did not evaluate, by reason.
+
+A set is an int with one bit per object, in the order of the list: bit 0 is the first object. Whatever holds for all
+objects of a namespace is marked once per page. Sets that are equal are built, packed and kept once, however many policies
+have them.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
+
+import orjson
+
+_BLOCK: Final = 64
+"""Pages that are kept apart until they are joined: what they hold is small, and joining two takes as long as joining many."""
+_LEVEL: Final = 1
+
+Reason: TypeAlias = str
+"""Why a matched object was not evaluated; empty in the keys of matched objects."""
+
+_Key = TypeVar("_Key", bound=Hashable)
+
+
+class SetKey(NamedTuple):
+    """What a set is about: an invocation, as a place in the list of invocations that a scan has prepared, and a reason.
+
+    `check` is the place of a check among those of the policy where its set differs from that of the invocation, else -1.
+    """
+
+    invocation: int
+    check: int = -1
+    reason: Reason = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectSets(Generic[_Key]):
+    """The sets of so many objects. A key without a set has the empty set."""
+
+    count: int
+    sets: Mapping[_Key, int] = field(repr=False)  # Python writes no int of so many digits
+
+    def shared(self) -> dict[int, list[_Key]]:
+        """The keys of each different set that is not empty."""
+        keys: defaultdict[int, list[_Key]] = defaultdict(list)
+        for key, bits in self.sets.items():
+            if bits:
+                keys[bits].append(key)
+        return dict(keys)
+
+
+class PageSets:
+    """The sets of a page, while its objects are evaluated."""
+
+    def __init__(self) -> None:
+        """Begin with no object."""
+        self._count = 0
+        self._namespaces: defaultdict[str, int] = defaultdict(int)
+        self._whole: defaultdict[str, list[Sequence[SetKey]]] = defaultdict(list)
+        self._left_out: defaultdict[SetKey, int] = defaultdict(int)
+        self._marked: defaultdict[SetKey, int] = defaultdict(int)
+
+    def add(self, namespace: str) -> int:
+        """Count an object; its place, for `mark` and `leave_out`."""
+        place = self._count
+        self._namespaces[namespace] |= 1 << place
+        self._count += 1
+        return place
+
+    def mark(self, key: SetKey, place: int) -> None:
+        """Put an object into a set."""
+        self._marked[key] |= 1 << place
+
+    def mark_namespace(self, keys: Sequence[SetKey], namespace: str) -> None:
+        """Put all objects of a namespace into several sets, those included that the page has later.
+
+        This takes as long for many keys as for few. Pass the same object for namespaces that have the same keys.
+        """
+        self._whole[namespace].append(keys)
+
+    def leave_out(self, key: SetKey, place: int) -> None:
+        """Keep an object out of a set into which its namespace is put. If it is marked, too, it is in the set."""
+        self._left_out[key] |= 1 << place
+
+    def finished(self) -> ObjectSets[SetKey]:
+        """The sets of all objects that were counted."""
+        sets: defaultdict[SetKey, int] = defaultdict(int)
+        for keys, bits in self._wholes():
+            for key in keys:
+                sets[key] |= bits
+        for key, bits in self._left_out.items():
+            sets[key] &= ~bits
+        for key, bits in self._marked.items():
+            sets[key] |= bits
+        return ObjectSets(self._count, dict(sets))
+
+    def _wholes(self) -> Iterable[tuple[Sequence[SetKey], int]]:
+        """Each sequence of keys once, with the objects of its namespaces."""
+        sequences: dict[int, Sequence[SetKey]] = {}
+        bits: defaultdict[int, int] = defaultdict(int)
+        for namespace, own in self._whole.items():
+            for keys in own:
+                sequences[id(keys)] = keys
+                bits[id(keys)] |= self._namespaces.get(namespace, 0)
+        return ((keys, bits[number]) for number, keys in sequences.items())
+
+
+class KindSets(Generic[_Key]):
+    """The sets of a kind, from those of its pages. Holds one set for all keys whose sets are equal."""
+
+    def __init__(self) -> None:
+        """Begin with no page."""
+        self._blocks: list[ObjectSets[_Key]] = []
+        self._pages: list[ObjectSets[_Key]] = []
+
+    def add(self, page: ObjectSets[_Key]) -> None:
+        """Add the next page of the list."""
+        self._pages.append(page)
+        if len(self._pages) == _BLOCK:
+            self._blocks.append(concatenate(self._pages))
+            self._pages.clear()
+
+    def finished(self) -> ObjectSets[_Key]:
+        """The sets of all objects of the kind."""
+        return concatenate([*self._blocks, *self._pages])
+
+
+def concatenate(parts: Sequence[ObjectSets[_Key]]) -> ObjectSets[_Key]:
+    """The sets of the objects of all parts, one part after another. Equal sets are one int."""
+    pieces: defaultdict[_Key, list[tuple[int, int]]] = defaultdict(list)
+    offset = 0
+    for part in parts:
+        for bits, keys in part.shared().items():
+            piece = offset, bits
+            for key in keys:
+                pieces[key].append(piece)
+        offset += part.count
+    joined: dict[tuple[int, ...], int] = {}
+    sets: dict[_Key, int] = {}
+    for key, own in pieces.items():
+        history = tuple(map(id, own))
+        if history not in joined:
+            joined[history] = _joined(own)
+        sets[key] = joined[history]
+    return ObjectSets(offset, sets)
+
+
+def _joined(pieces: Sequence[tuple[int, int]]) -> int:
+    """Pieces at their offsets, in ascending order. Neighbours are joined first, so that few long ints are made."""
+    level = list(pieces)
+    while len(level) > 1:
+        pairs = zip(level[::2], level[1::2], strict=False)
+        last = level[-1:] if len(level) % 2 else []
+        level = [(start, low | high << (end - start)) for (start, low), (end, high) in pairs] + last
+    return level[0][1] << level[0][0]
+
+
+def packed(sets: ObjectSets[SetKey]) -> bytes:
+    """The bytes of sets, for staging. Equal sets are written once."""
+    rows = [[f"{bits:x}", [tuple(key) for key in keys]] for bits, keys in sets.shared().items()]
+    return zlib.compress(orjson.dumps([sets.count, rows]), _LEVEL)
+
+
+def unpacked(data: bytes) -> ObjectSets[SetKey]:
+    """The sets that `packed` wrote."""
+    count, rows = orjson.loads(zlib.decompress(data))
+    return ObjectSets(count, {SetKey(*key): bits for text, keys in rows for bits in (int(text, 16),) for key in keys})
+
+
+def places(bits: int) -> Iterable[int]:
+    """The places of the objects of a set, ascending."""
+    text = f"{bits:b}"[::-1]
+    place = text.find("1")
+    while place >= 0:
+        yield place
+        place = text.find("1", place + 1)

@@ -1,0 +1,96 @@
+"""The population of a scan: every object that it examined, the workload of each, and the labels that are kept.
+
+Upstream: `metav1.OwnerReference` and `metav1.GetControllerOf` (apimachinery/pkg/apis/meta/v1) for controllers; the
+recommended labels `app.kubernetes.io/*` of the Kubernetes documentation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Final, TypeAlias, TypeVar
+
+from scanner.model.resource import Kind
+
+Pairs: TypeAlias = tuple[tuple[str, str], ...]
+"""Labels or annotations, sorted by key."""
+
+GroupKind: TypeAlias = tuple[str, str]
+"""Group and kind. The objects of a group are the same in each of its versions."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Workload:
+    """The top of the `controller: true` owner references of an object, or the object itself.
+
+    `namespace` is empty for a cluster-scoped workload. `derived` is True where an object on the way up was not read, so
+    that the workload comes from a name or from a reference alone.
+    """
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    derived: bool = False
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Controller:
+    """The owner reference with `controller: true`. It names no namespace: see `posture.workloads`."""
+
+    api_version: str
+    kind: str
+    name: str
+    uid: str
+
+    @property
+    def group_kind(self) -> GroupKind:
+        """Group and kind of the controller."""
+        return self.api_version.rpartition("/")[0], self.kind
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """An object that a scan examined. None of its content is kept but labels and annotations, which are redacted.
+
+    `uid` is empty for objects from files that have none. `template_hash` is the value of the label `pod-template-hash`
+    where the name of the object or of its controller ends with that hash, else empty.
+    """
+
+    kind: Kind
+    namespace: str
+    name: str
+    uid: str
+    controller: Controller | None = None
+    labels: Pairs = ()
+    annotations: Pairs = ()
+    template_hash: str = ""
+
+
+_Value = TypeVar("_Value")
+_KEY: Final = itemgetter(0)
+_NAMES: Final = frozenset({"team", "owner", "app"})
+_PREFIXES: Final = ("app.kubernetes.io/",)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptKeys:
+    """Which labels and annotations are kept: exact keys, and prefixes of label keys. A Namespace keeps all its labels."""
+
+    labels: frozenset[str] = _NAMES
+    prefixes: tuple[str, ...] = _PREFIXES
+    annotations: frozenset[str] = frozenset()
+
+    def with_keys(self, labels: tuple[str, ...], annotations: tuple[str, ...]) -> KeptKeys:
+        """The same keys and others: the values of `--keep-label` and `--keep-annotation`."""
+        return KeptKeys(self.labels.union(labels), self.prefixes, self.annotations.union(annotations))
+
+    def of_labels(self, labels: Mapping[str, _Value]) -> list[tuple[str, _Value]]:
+        """The labels of an object that are kept, sorted by key."""
+        names, prefixes = self.labels, self.prefixes
+        kept = [pair for pair in labels.items() if pair[0] in names or pair[0].startswith(prefixes)]
+        return sorted(kept, key=_KEY)
+
+
+DEFAULT_KEYS: Final = KeptKeys()

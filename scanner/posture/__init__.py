@@ -1,0 +1,1 @@
+"""What findings mean for the people who own the objects: pure functions over nouns."""

@@ -1,0 +1,139 @@
+"""The workload of every object: the top of its `controller: true` owner references.
+
+Upstream: the garbage collector of kube-controller-manager (pkg/controller/garbagecollector) for which references are
+legal: an owner is cluster-scoped or in the namespace of its dependent, and has the UID of the reference; the controllers
+of Deployments (pkg/controller/deployment) for the label `pod-template-hash` and the names `<deployment>-<hash>` of
+ReplicaSets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias, assert_never
+
+from scanner.model.population import Controller, Examined, GroupKind, Workload
+from scanner.model.resource import Kind
+
+LONGEST_CHAIN: Final = 16
+"""Controllers above one object that are followed: Kubernetes sets no limit, operators use four at most."""
+
+_REPLICA_SETS: Final = ("apps", "ReplicaSet")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Link:
+    """An object of a chain of references. Two links are the same only if they are the same Python object."""
+
+    kind: Kind
+    namespace: str
+    name: str
+    controller: Controller | None
+    template_hash: str
+
+
+_Above: TypeAlias = _Link | Controller | None
+"""The controller of an object as it was read; its reference where it was not read; None above the top of a chain."""
+
+_MemoKey: TypeAlias = tuple[str, Controller, str]
+
+
+def intermediates(controllers: Iterable[Controller | None], listed: Iterable[Kind]) -> tuple[GroupKind, ...]:
+    """The kinds whose metadata must be listed before the workloads of some objects can be resolved.
+
+    `controllers` are the references of the objects, `listed` the kinds that were listed or whose list was tried. Objects of
+    an intermediate kind may have controllers of other kinds: call again with those, until no kind is left.
+    """
+    referenced = {controller.group_kind for controller in controllers if controller is not None}
+    return tuple(sorted(referenced.difference((kind.group, kind.kind) for kind in listed)))
+
+
+class Workloads:
+    """Resolves workloads. Holds the objects of intermediate kinds, about 400 bytes for each, and no other object."""
+
+    def __init__(self, namespaced: Mapping[GroupKind, bool]) -> None:
+        """Begin without objects. `namespaced` has the scope of every served kind, from discovery."""
+        self._namespaced = namespaced
+        self._by_uid: dict[GroupKind, dict[str, _Link]] = {}
+        self._by_name: dict[GroupKind, dict[tuple[str, str], _Link]] = {}
+        self._controllers: dict[Controller, Controller] = {}
+        self._memo: dict[_MemoKey, Workload | None] = {}
+
+    def add(self, examined: Examined) -> None:
+        """Add an object of an intermediate kind, before any workload is asked for."""
+        group_kind = examined.kind.group, examined.kind.kind
+        link = self._link(examined)
+        if examined.uid:
+            self._by_uid.setdefault(group_kind, {})[examined.uid] = link
+        else:
+            self._by_name.setdefault(group_kind, {})[examined.namespace, examined.name] = link
+
+    def of(self, examined: Examined) -> Workload:
+        """The workload of an object, which need not have been added. An object without controller is its own workload."""
+        if examined.controller is None:
+            return _workload(examined)
+        key = examined.namespace, examined.controller, examined.template_hash
+        if key not in self._memo:
+            self._memo[key] = self._resolved(self._link(examined))
+        return self._memo[key] or _workload(examined)
+
+    def _link(self, examined: Examined) -> _Link:
+        """The link of an object; equal references are kept once."""
+        controller = examined.controller
+        if controller is not None:
+            controller = self._controllers.setdefault(controller, controller)
+        return _Link(examined.kind, examined.namespace, examined.name, controller, examined.template_hash)
+
+    def _resolved(self, first: _Link) -> Workload | None:
+        """The workload of an object with a controller; None for the object itself."""
+        chain = [first]
+        while len(chain) <= LONGEST_CHAIN:
+            above = self._above(chain[-1])
+            match above:
+                case None:
+                    return _workload(chain[-1]) if len(chain) > 1 else None
+                case Controller():
+                    return self._unread(above, chain[-1])
+                case _Link():
+                    if above in chain:
+                        return _least(chain[chain.index(above) :])
+                    chain.append(above)
+                case _ as never:
+                    assert_never(never)
+        return replace(_workload(chain[-1]), derived=True)
+
+    def _above(self, link: _Link) -> _Above:
+        controller = link.controller
+        if controller is None:
+            return None
+        read = self._by_uid.get(controller.group_kind, {}).get(controller.uid) or self._without_uid(controller, link)
+        if read is None:
+            return None if self._crosses_scopes(controller, link) else controller
+        legal = read.name == controller.name and read.namespace in ("", link.namespace)
+        return read if legal else None
+
+    def _without_uid(self, controller: Controller, link: _Link) -> _Link | None:
+        """A controller from a file that has no UID."""
+        named = self._by_name.get(controller.group_kind, {})
+        return named.get((link.namespace, controller.name)) or named.get(("", controller.name))
+
+    def _crosses_scopes(self, controller: Controller, link: _Link) -> bool:
+        """Whether a cluster-scoped object names a namespaced controller, which is not legal."""
+        return not link.kind.namespaced and self._namespaced.get(controller.group_kind, False)
+
+    def _unread(self, controller: Controller, link: _Link) -> Workload:
+        """The workload above a controller that was not read: not listed, gone, or created again with another UID."""
+        namespace = link.namespace if self._namespaced.get(controller.group_kind, True) else ""
+        deployment = controller.name.removesuffix(f"-{link.template_hash}") if link.template_hash else ""
+        if controller.group_kind == _REPLICA_SETS and deployment not in ("", controller.name):
+            return Workload("apps/v1", "Deployment", namespace, deployment, derived=True)
+        return Workload(controller.api_version, controller.kind, namespace, controller.name, derived=True)
+
+
+def _least(cycle: Iterable[_Link]) -> Workload:
+    """The workload of a cycle: the same for each of its objects."""
+    return replace(min(map(_workload, cycle)), derived=True)
+
+
+def _workload(link: _Link | Examined) -> Workload:
+    return Workload(link.kind.api_version, link.kind.kind, link.namespace, link.name)

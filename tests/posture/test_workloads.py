@@ -1,0 +1,243 @@
+"""Facts about the workload of an object."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scanner.model.population import Controller, Examined, Workload
+from scanner.model.resource import Kind
+from scanner.posture.workloads import LONGEST_CHAIN, Workloads, intermediates
+
+PODS = Kind("", "v1", "Pod", "pods", namespaced=True)
+NODES = Kind("", "v1", "Node", "nodes", namespaced=False)
+REPLICA_SETS = Kind("apps", "v1", "ReplicaSet", "replicasets", namespaced=True)
+DEPLOYMENTS = Kind("apps", "v1", "Deployment", "deployments", namespaced=True)
+JOBS = Kind("batch", "v1", "Job", "jobs", namespaced=True)
+CRON_JOBS = Kind("batch", "v1", "CronJob", "cronjobs", namespaced=True)
+DATABASES = Kind("db.example.com", "v1", "Database", "databases", namespaced=True)
+FLEETS = Kind("db.example.com", "v1", "Fleet", "fleets", namespaced=False)
+KINDS = (PODS, NODES, REPLICA_SETS, DEPLOYMENTS, JOBS, CRON_JOBS, DATABASES, FLEETS)
+SCOPES = {(kind.group, kind.kind): kind.namespaced for kind in KINDS}
+HASH = "6b7f9c"
+
+
+def thing(kind: Kind, name: str, above: Examined | None = None, *, uid: str | None = None, namespace: str = "shop") -> Examined:  # fmt: skip
+    """An object whose UID is its name unless told, below another object."""
+    return Examined(
+        kind=kind,
+        namespace=namespace if kind.namespaced else "",
+        name=name,
+        uid=name if uid is None else uid,
+        controller=reference(above) if above else None,
+        template_hash=HASH if HASH in name or (above and HASH in above.name) else "",
+    )
+
+
+def reference(above: Examined) -> Controller:
+    """The reference to an object."""
+    return Controller(above.kind.api_version, above.kind.kind, above.name, above.uid)
+
+
+def resolved(examined: Examined, *others: Examined) -> Workload:
+    """The workload of an object, with the others known."""
+    workloads = Workloads(SCOPES)
+    for other in others:
+        workloads.add(other)
+    return workloads.of(examined)
+
+
+DEPLOYMENT = thing(DEPLOYMENTS, "web")
+REPLICA_SET = thing(REPLICA_SETS, f"web-{HASH}", DEPLOYMENT)
+POD = thing(PODS, f"web-{HASH}-x2x4z", REPLICA_SET)
+WEB = Workload("apps/v1", "Deployment", "shop", "web")
+DERIVED_WEB = Workload("apps/v1", "Deployment", "shop", "web", derived=True)
+
+
+def test_an_object_without_controller_is_its_own_workload() -> None:
+    """Whatever else is known."""
+    assert Workload("v1", "Pod", "shop", "bare") == resolved(thing(PODS, "bare"), DEPLOYMENT)
+
+
+def test_a_pod_belongs_to_the_deployment_above_its_replica_set() -> None:
+    """Both were read."""
+    assert WEB == resolved(POD, REPLICA_SET, DEPLOYMENT)
+
+
+def test_a_pod_belongs_to_the_cron_job_above_its_job() -> None:
+    """The same rule for other kinds."""
+    cron_job = thing(CRON_JOBS, "nightly")
+    job = thing(JOBS, "nightly-29340", cron_job)
+    pod = thing(PODS, "nightly-29340-abcde", job)
+    assert Workload("batch/v1", "CronJob", "shop", "nightly") == resolved(pod, job, cron_job)
+
+
+def test_a_deployment_of_an_operator_belongs_to_the_resource_of_the_operator() -> None:
+    """The chain does not end at kinds of Kubernetes."""
+    database = thing(DATABASES, "orders")
+    deployment = thing(DEPLOYMENTS, "web", database)
+    expected = Workload("db.example.com/v1", "Database", "shop", "orders")
+    assert expected == resolved(POD, REPLICA_SET, deployment, database)
+
+
+def test_a_cluster_scoped_controller_is_legal() -> None:
+    """As upstream: cluster-scoped owners may have namespaced dependents."""
+    fleet = thing(FLEETS, "all")
+    assert Workload("db.example.com/v1", "Fleet", "", "all") == resolved(thing(DATABASES, "orders", fleet), fleet)
+
+
+@pytest.mark.parametrize("others", [(), (DEPLOYMENT,)])
+def test_the_deployment_is_derived_when_the_replica_set_was_not_read(others: tuple[Examined, ...]) -> None:
+    """The name of a ReplicaSet is that of its Deployment and the hash of the template."""
+    assert DERIVED_WEB == resolved(POD, *others)
+
+
+def test_a_hash_that_does_not_end_the_name_derives_nothing() -> None:
+    """Then the reference alone names the workload."""
+    pod = thing(PODS, f"odd-{HASH}", thing(REPLICA_SETS, "odd"))
+    assert Workload("apps/v1", "ReplicaSet", "shop", "odd", derived=True) == resolved(pod)
+
+
+@pytest.mark.parametrize("name", [f"-{HASH}", HASH])
+def test_a_name_that_is_only_a_hash_derives_nothing(name: str) -> None:
+    """A Deployment has a name."""
+    pod = thing(PODS, "odd", thing(REPLICA_SETS, name))
+    assert Workload("apps/v1", "ReplicaSet", "shop", name, derived=True) == resolved(pod)
+
+
+def test_a_controller_that_was_not_read_is_the_workload_by_its_reference() -> None:
+    """A right is missing: that Deployment may have a controller of its own."""
+    assert DERIVED_WEB == resolved(POD, REPLICA_SET)
+
+
+def test_a_cluster_scoped_controller_that_was_not_read_has_no_namespace() -> None:
+    """Mirror pods are controlled by their node."""
+    assert Workload("v1", "Node", "", "node-1", derived=True) == resolved(thing(PODS, "etcd", thing(NODES, "node-1")))
+
+
+def test_a_controller_of_a_kind_that_is_not_served_is_in_the_namespace_of_its_object() -> None:
+    """Its definition was deleted, so its scope is not known."""
+    gone = Kind("gone.example.com", "v1", "Gone", "gones", namespaced=True)
+    assert Workload("gone.example.com/v1", "Gone", "shop", "x", derived=True) == resolved(
+        thing(PODS, "a", thing(gone, "x"))
+    )
+
+
+def test_a_controller_in_another_namespace_is_none() -> None:
+    """The garbage collector treats such a reference as one to an absent owner."""
+    elsewhere = thing(DEPLOYMENTS, "web", namespace="other")
+    replica_set = thing(REPLICA_SETS, "web-rs", elsewhere)
+    assert Workload("apps/v1", "ReplicaSet", "shop", "web-rs") == resolved(replica_set, elsewhere)
+
+
+def test_a_namespaced_controller_of_a_cluster_scoped_object_is_none() -> None:
+    """Read or not."""
+    database = thing(DATABASES, "orders")
+    node = thing(NODES, "node-1", database)
+    expected = Workload("v1", "Node", "", "node-1")
+    assert (expected, expected) == (resolved(node), resolved(node, database))
+
+
+def test_a_controller_that_was_created_again_is_not_followed() -> None:
+    """Its namesake has another UID, and perhaps another controller: the reference alone names the workload."""
+    database = thing(DATABASES, "orders")
+    again = thing(DEPLOYMENTS, "web", database, uid="another")
+    assert DERIVED_WEB == resolved(REPLICA_SET, again, database)
+
+
+def test_a_reference_with_a_false_name_is_no_controller() -> None:
+    """A UID stands for the object of one name only."""
+    pod = thing(PODS, "a", thing(DEPLOYMENTS, "false", uid="web"))
+    assert Workload("v1", "Pod", "shop", "a") == resolved(pod, DEPLOYMENT)
+
+
+def test_a_uid_stands_for_objects_of_one_kind_only() -> None:
+    """A reference to a kind finds no object of another kind."""
+    pod = thing(PODS, "a", thing(DATABASES, "web"))
+    assert Workload("db.example.com/v1", "Database", "shop", "web", derived=True) == resolved(pod, DEPLOYMENT)
+
+
+def test_a_reference_in_another_version_finds_its_controller() -> None:
+    """The workload is in the version in which it was listed."""
+    old = Examined(PODS, "shop", "a", "a", Controller("apps/v1beta2", "Deployment", "web", "web"))
+    assert WEB == resolved(old, DEPLOYMENT)
+
+
+def test_controllers_without_uid_are_found_by_name() -> None:
+    """Objects in files may have lost theirs."""
+    deployment = thing(DEPLOYMENTS, "web", uid="")
+    fleet = thing(FLEETS, "all", uid="")
+    assert WEB == resolved(REPLICA_SET, deployment)
+    assert Workload("db.example.com/v1", "Fleet", "", "all") == resolved(thing(PODS, "a", thing(FLEETS, "all")), fleet)
+
+
+@pytest.mark.parametrize("start", ["b", "c", "d"])
+def test_a_cycle_has_one_workload(start: str) -> None:
+    """Whichever of its objects the chain enters first; objects below the cycle have the same."""
+    names = {"b": "c", "c": "d", "d": "b"}
+    cycle = [thing(DATABASES, name, thing(DATABASES, above)) for name, above in names.items()]
+    below = thing(PODS, "pod", thing(DATABASES, start))
+    inside = next(link for link in cycle if link.name == start)
+    expected = Workload("db.example.com/v1", "Database", "shop", "b", derived=True)
+    assert (expected, expected) == (resolved(below, *cycle), resolved(inside, *cycle))
+
+
+def test_an_object_that_controls_itself_is_its_own_workload() -> None:
+    """The shortest cycle."""
+    itself = thing(DATABASES, "orders", thing(DATABASES, "orders"))
+    expected = Workload("db.example.com/v1", "Database", "shop", "orders", derived=True)
+    assert expected == resolved(itself, itself)
+
+
+@pytest.mark.parametrize(
+    ("length", "top", "derived"), [(LONGEST_CHAIN - 1, "0", False), (LONGEST_CHAIN + 3, "3", True)]
+)
+def test_a_chain_has_an_end(length: int, top: str, derived: bool) -> None:  # noqa: FBT001 -- a row of the table
+    """Beyond the longest chain, the last controller that was followed is the workload."""
+    chain = [thing(DATABASES, "0")]
+    for number in range(1, length + 1):
+        chain.append(thing(DATABASES, str(number), chain[-1]))
+    expected = Workload("db.example.com/v1", "Database", "shop", top, derived)
+    assert expected == resolved(chain[-1], *chain)
+
+
+def test_objects_of_one_controller_that_is_none_are_their_own_workloads() -> None:
+    """What is remembered about a reference is not the workload of its first object."""
+    elsewhere = thing(DEPLOYMENTS, "web", namespace="other")
+    workloads = Workloads(SCOPES)
+    workloads.add(elsewhere)
+    names = [workloads.of(thing(REPLICA_SETS, name, elsewhere)).name for name in ("a", "b")]
+    assert ["a", "b"] == names
+
+
+def test_the_kinds_that_must_be_listed_are_those_that_were_not() -> None:
+    """Objects without controller ask for none; a kind that was tried is not asked for again."""
+    references = [None, reference(REPLICA_SET), reference(DEPLOYMENT), reference(REPLICA_SET)]
+    assert (("apps", "Deployment"), ("apps", "ReplicaSet")) == intermediates(references, [PODS])
+    assert (("apps", "Deployment"),) == intermediates(references, [PODS, REPLICA_SETS])
+
+
+@given(st.integers(0, 2**32), st.integers(1, 30))
+def test_the_order_of_objects_changes_no_workload(seed: int, count: int) -> None:
+    """Chains, missing controllers and cycles, in any order of the lists."""
+    dice = random.Random(seed)
+    names = [str(number) for number in range(count)]
+    objects = [thing(DATABASES, name, dice.choice([None, thing(DATABASES, dice.choice([*names, "gone"]))])) for name in names]  # fmt: skip
+    shuffled = dice.sample(objects, len(objects))
+    assert [resolved(each, *objects) for each in objects] == [resolved(each, *shuffled) for each in objects]
+
+
+@given(st.integers(0, 2**32), st.integers(1, 12))
+def test_an_object_and_its_controller_have_one_workload(seed: int, count: int) -> None:
+    """Wherever the controller was read and the chain is not longer than it may be."""
+    dice = random.Random(seed)
+    names = [str(number) for number in range(count)]
+    objects = [thing(DATABASES, name, dice.choice([None, thing(DATABASES, dice.choice(names))])) for name in names]
+    by_name = {each.name: each for each in objects}
+    for each in objects:
+        if each.controller is not None:
+            above = by_name[each.controller.name]
+            assert resolved(above, *objects) == resolved(each, *objects)

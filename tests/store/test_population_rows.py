@@ -1,0 +1,61 @@
+"""Facts about examined objects on their way into the store."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scanner.model.population import Controller, Examined, Workload
+from scanner.model.resource import Kind
+from scanner.store.population_rows import digest_of, packed, unpacked
+
+PODS = Kind("", "v1", "Pod", "pods", namespaced=True)
+WORKLOAD = Workload("apps/v1", "Deployment", "shop", "web")
+texts = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=4)
+pairs = st.dictionaries(texts, texts, max_size=3).map(lambda both: tuple(sorted(both.items())))
+controllers = st.none() | st.builds(Controller, texts, texts, texts, texts)
+objects = st.builds(Examined, st.just(PODS), texts, texts, texts, controllers, pairs, pairs, texts)
+
+
+@given(st.lists(objects, max_size=8))
+def test_staged_objects_come_back(page: list[Examined]) -> None:
+    """In their order."""
+    assert page == [*unpacked(PODS, packed(page))]
+
+
+def test_a_text_that_no_database_takes_is_made_fit() -> None:
+    """NUL and lone surrogates, wherever they stand."""
+    bad = "a\0\ud800"
+    page = [Examined(PODS, bad, bad, bad, Controller(bad, bad, bad, bad), ((bad, bad),), ((bad, bad),), bad)]
+    fit = "a\ufffd\ufffd"
+    expected = Examined(PODS, fit, fit, fit, Controller(fit, fit, fit, fit), ((fit, fit),), ((fit, fit),), fit)
+    assert [expected] == [*unpacked(PODS, packed(page))]
+
+
+def test_labels_and_annotations_have_digests_of_their_own() -> None:
+    """So have the parts of a workload, and whether it is derived."""
+    pair = (("team", "red"),)
+    contents = [
+        (WORKLOAD, (), ()),
+        (WORKLOAD, pair, ()),
+        (WORKLOAD, (), pair),
+        (WORKLOAD, pair, pair),
+        (replace(WORKLOAD, derived=True), (), ()),
+        (replace(WORKLOAD, namespace="", name="shop"), (), ()),
+    ]
+    assert len(contents) == len({digest_of(*content) for content in contents})
+
+
+def test_a_page_of_pods_is_small() -> None:
+    """Less than 80 bytes for each object, of which 16 are those of its UID."""
+    page = [
+        Examined(
+            PODS, f"team-{number % 60}", f"checkout-6b7f9c-{number * 7919 % 99991:05x}", f"{number * 2654435761 % 2**32:08x}-aaaa-4bbb-8ccc-{number * 40503 % 2**48:012x}",
+            Controller("apps/v1", "ReplicaSet", f"checkout-6b7f9c{number // 10}", f"{number // 10 * 2654435761 % 2**32:08x}-aaaa-4bbb-8ccc-000000000000"),
+            (("app.kubernetes.io/name", "checkout"), ("team", f"team-{number % 60}")), (), "6b7f9c",
+        )
+        for number in range(500)
+    ]  # fmt: skip
+    assert 80 * len(page) > len(packed(page))
