@@ -14,10 +14,10 @@ from collections.abc import Iterable, Mapping
 from typing import Final, TypeGuard
 
 from scanner.audit.secret_values import HIDDEN, hidden_values, is_secret, secret_variables, without
-from scanner.audit.sensitive_fields import LAST_APPLIED, MASK, says_secret, without_spelled_out
+from scanner.audit.sensitive_fields import MASK, says_secret, without_spelled_out
 from scanner.model.json import Json, as_list, as_object, as_text
 from scanner.model.population import Controller, Examined, KeptKeys, Pairs
-from scanner.model.resource import Kind, Resource
+from scanner.model.resource import LAST_APPLIED, Kind, Resource
 
 LONGEST_VALUE: Final = 256
 """Characters of a kept value. Labels have 63 at most, where an API server has validated them."""

@@ -179,7 +179,9 @@ class _Replay:
         bounds = {bound.policy.key: bound for plan in prepared.plans for bound, _ in plan.policies}
         self._bounds = tuple(bound for bound in bounds.values() if bound.policy.language == LANGUAGE)
         self._compiled = {bound.policy.name: bound.compiled for bound in self._bounds}
-        self._mutators = tuple(found[key] for key in sorted(found) if found[key].policy.language == mutating.LANGUAGE)
+        self._mutators = tuple(
+            bounds[key] for key in sorted(bounds) if bounds[key].policy.language == mutating.LANGUAGE
+        )
 
     def object(self, subject: _Subject) -> None:
         """Replay every verdict on an object."""
