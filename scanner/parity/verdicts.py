@@ -1,7 +1,9 @@
 """Rulings as what they should make a server say: the warning, the refusal, or the silence of each judgement.
 
-Source of truth: E5 of the admission semantics. Errors that failurePolicy Ignore passes over are silence; configuration and
+Source of truth: `validating.dispatcher` of kube-apiserver 1.36. Errors that failurePolicy Ignore passes over are silence; configuration and
 audit annotation errors refuse whatever the actions are; of Audit alone no client hears anything.
+
+Rules: `docs/semantics/evaluation.md#actions`.
 """
 
 from __future__ import annotations

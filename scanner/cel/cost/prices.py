@@ -1,8 +1,10 @@
 """What calls cost at run time, in CEL's unit of cost.
 
 Mirrors cel-go's `CostTracker.costCall` with the `CostEstimator` of `k8s.io/apiserver/pkg/cel/library` and the trackers of cel-go's
-list and set extensions (F3 and F4 of the admission semantics). Upstream looks for a rule by overload, then by the function's
+list and set extensions. Upstream looks for a rule by overload, then by the function's
 name, then by overload again; what has none costs 1. An overload is only known where the checker left a single candidate.
+
+Rules: `docs/semantics/cost.md#language`, `docs/semantics/cost.md#functions`.
 """
 
 from __future__ import annotations

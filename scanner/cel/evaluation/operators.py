@@ -1,6 +1,8 @@
 """Closures of operators, calls and literals.
 
 Errors are exceptions; only the logical operators hold one back, because another operand may absorb it.
+
+Rules: `docs/semantics/cel-evaluation.md#errors`, `docs/semantics/cel-evaluation.md#logic`.
 """
 
 from __future__ import annotations

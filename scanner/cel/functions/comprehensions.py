@@ -1,6 +1,8 @@
-"""The function behind transformMap and transformMapEntry (K7 of the admission semantics).
+"""The function behind transformMap and transformMapEntry.
 
 Expressions cannot name it, but checker and evaluator see it inside the macros.
+
+Rules: `docs/semantics/cel-libraries.md#two-variables`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""Resource quantities (K11 of the admission semantics, apimachinery's resource.Quantity).
+"""Resource quantities (apimachinery's resource.Quantity).
 
 A quantity is `unscaled * 10 ** exponent`. Upstream keeps small ones as an int64 with a scale and others as big decimals, and
 only the former with a scale of zero or more count as integers, so the form is part of the value. Results of arithmetic are
 of a pointer type, which `==` refuses on its right.
+
+Rules: `docs/semantics/cel-libraries.md#quantities`.
 """
 
 from __future__ import annotations

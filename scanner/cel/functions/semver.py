@@ -1,7 +1,9 @@
-"""Semantic versions (K14 of the admission semantics; upstream parses with blang/semver).
+"""Semantic versions (upstream parses with blang/semver).
 
 Build metadata plays no part in comparisons, equality included. The numbers are unsigned 64 bit integers, which `major()` and its
 siblings reinterpret as signed ones.
+
+Rules: `docs/semantics/cel-libraries.md#semantic-versions`.
 """
 
 from __future__ import annotations

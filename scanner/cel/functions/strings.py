@@ -1,4 +1,7 @@
-"""Strings (K2 of the admission semantics, cel-go's strings extension version 2); offsets count code points."""
+"""Strings (cel-go's strings extension version 2); offsets count code points.
+
+Rules: `docs/semantics/cel-libraries.md#strings`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""CEL's type conversions (J7 of the admission semantics): Go's strconv and time grammars, not Python's."""
+"""CEL's type conversions: Go's strconv and time grammars, not Python's.
+
+Rules: `docs/semantics/cel-evaluation.md#conversions`.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,9 @@
-"""What operators, selections and indexes mean at run time (part J of the admission semantics, cel-go's common/types).
+"""What operators, selections and indexes mean at run time (cel-go's common/types).
 
 Every function takes values and returns a value or raises `EvaluationError` with upstream's text.
+
+Rules: `docs/semantics/cel-evaluation.md#selection`, `docs/semantics/cel-evaluation.md#equality`,
+`docs/semantics/cel-evaluation.md#arithmetic`.
 """
 
 from __future__ import annotations

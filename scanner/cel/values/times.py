@@ -1,4 +1,7 @@
-"""Timestamps and durations: parsing, printing and parts (J7 and J9 of the admission semantics, Go's time package)."""
+"""Timestamps and durations: parsing, printing and parts (Go's time package).
+
+Rules: `docs/semantics/cel-evaluation.md#conversions`, `docs/semantics/cel-evaluation.md#times`.
+"""
 
 from __future__ import annotations
 

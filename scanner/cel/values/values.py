@@ -12,6 +12,8 @@
 | | | | made by `Name{field: value}` | `Struct`, `Message` |
 
 Classes are compared with `type(x) is …`, never `isinstance`: Python's bool is an int, CEL's is not.
+
+Rules: `docs/semantics/cel-evaluation.md#values`.
 """
 
 from __future__ import annotations

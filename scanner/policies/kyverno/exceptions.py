@@ -3,6 +3,8 @@
 Source of truth: the type in `policies.kyverno.io` and `vpol` of Kyverno 1.18. References are literal: name and kind, whatever
 namespace the exception is in. An exception with images or allowed values exempts nothing by itself: it offers them to the
 policy's expressions.
+
+Rules: `docs/semantics/kyverno.md#exceptions`.
 """
 
 from __future__ import annotations
