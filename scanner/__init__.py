@@ -1,3 +1,3 @@
-"""Assay: what a cluster's admission policies say about the objects it already has."""
+"""Assay: audits the objects of a cluster against its admission policies."""
 
 __version__ = "0.1.0"

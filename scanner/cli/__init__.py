@@ -1,4 +1,4 @@
-"""The door: commands and flags. The only place that wires edges to the line."""
+"""Commands, flags and exit codes. The only place that wires edges to the run."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""One file per policy language."""
+"""What a policy language is, and one folder for each."""
