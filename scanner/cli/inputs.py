@@ -46,7 +46,7 @@ def policies_among(cluster: SnapshotCluster) -> tuple[Manifest, ...]:
 
 
 def reject_stdin_twice(paths: Sequence[Path]) -> None:
-    """Standard input can be read once."""
+    """Standard input can be read once. Raises UsageError if it is named twice."""
     if paths.count(_STDIN) > 1:
         raise UsageError("standard input (-) can be read once only: put one of the two into a file")
 

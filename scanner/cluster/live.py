@@ -98,7 +98,10 @@ class LiveCluster:
         )
 
     def requester(self) -> UserInfo:
-        """Whom the server takes us for; empty where it does not tell."""
+        """Whom the server takes us for; empty where it does not tell.
+
+        Raises ClusterError if the server does not answer, or does not name the user.
+        """
         if self._requester is None:
             answer = self._answer(lambda: self._session.review(_REVIEWS, _REVIEW))
             info = dig(answer.body() if answer.status == _CREATED else {}, "status", "userInfo")

@@ -39,7 +39,7 @@ def migrations() -> Path:
 
 
 def prepare(engine: Engine, address: Address) -> None:
-    """Make a fresh database usable; refuse one that this code cannot use with a StoreError."""
+    """Make a fresh database usable. Raises StoreError for one that this code cannot use."""
     with engine.connect() as connection:
         state = _state(connection)
     match state:
@@ -56,7 +56,10 @@ def prepare(engine: Engine, address: Address) -> None:
 
 
 def check(engine: Engine, address: Address) -> None:
-    """Refuse a database that cannot be read as it is: with a UsageError one that holds nothing yet, else with a StoreError."""
+    """Refuse a database that cannot be read as it is.
+
+    Raises UsageError for one that holds nothing yet, and StoreError for one that cannot be read.
+    """
     with engine.connect() as connection:
         state = _state(connection)
     match state:

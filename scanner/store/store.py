@@ -94,13 +94,16 @@ class SqlStore(SqlReader):
     """Satisfies the Protocol `Store` of `scanner.scan.run`, and reads back what was stored."""
 
     def begin(self, start: ScanStart) -> None:
-        """Record that a scan runs, with the policies and bindings it uses; mark the scans failed that have died."""
+        """Record that a scan runs, with the policies and bindings it uses; mark the scans failed that have died.
+
+        Raises StoreError.
+        """
         with told(self._address):
             self._give_up_the_dead()
             writer.begin(self._engine, start, self._clock())
 
     def page(self, scan_id: str, result: PageResult) -> None:
-        """Commit one page's outcomes and its completion together."""
+        """Commit one page's outcomes and its completion together. Raises StoreError, also if the scan does not run."""
         with told(self._address):
             writer.stage(self._engine, scan_id, result, self._clock())
 
@@ -108,6 +111,8 @@ class SqlStore(SqlReader):
         """Merge the pages into history and make the scan visible, in one transaction.
 
         The scan's `new` counts findings that were not open before, those that came back included.
+
+        Raises StoreError, also if the scan does not run.
         """
         with told(self._address):
             return writer.finish(self._engine, scan_id, end)

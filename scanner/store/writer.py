@@ -73,7 +73,7 @@ def _lines_before(connection: Connection, number: int) -> Lines:
 
 
 def stage(engine: Engine, scan_id: str, result: PageResult, now: datetime) -> None:
-    """Commit one page's outcomes and its completion together."""
+    """Commit one page's outcomes and its completion together. Raises StoreError if the scan does not run."""
     content = pack(result)
     running = SCANS.c.id == scan_id, SCANS.c.state == ScanState.RUNNING.value
     with writing(engine) as connection:

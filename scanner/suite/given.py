@@ -33,7 +33,7 @@ class Given(NoClusterData):
         return next((one for one in self._of(collection, namespace) if dig(one, "metadata", "name") == name), None)
 
     def list(self, collection: Collection, namespace: str, labels: Mapping[str, str], /) -> Value:
-        """All of them, whatever their labels are."""
+        """All of them, whatever their labels are. Raises EvaluationError for a kind that the suite does not know."""
         del labels
         items = [*self._of(collection, namespace)]
         if not items and all(_place(kind) != collection for kind in self.kinds.values()):
@@ -41,7 +41,7 @@ class Given(NoClusterData):
         return {"apiVersion": "v1", "kind": "List", "metadata": {}, "items": items}
 
     def collection(self, group: str, version: str, kind: str, /) -> Collection:
-        """Where the objects of a kind are found."""
+        """Where the objects of a kind are found. Raises EvaluationError for a kind that the suite does not know."""
         name = f"{group}/{version}" if group else version
         found = self.kinds.get((name, kind))
         if found is None:
@@ -49,13 +49,16 @@ class Given(NoClusterData):
         return _place(found)
 
     def image(self, reference: str, /) -> Value:
-        """What the suite says about an image."""
+        """What the suite says about an image. Raises EvaluationError for an image that the suite does not describe."""
         if reference not in self.images:
             raise EvaluationError(f"failed to get image data: the suite does not describe {reference}")
         return self.images[reference]
 
     def request(self, call: Call, /) -> Value:
-        """The answer that the suite describes, its body always under `body`."""
+        """The answer that the suite describes, its body always under `body`.
+
+        Raises EvaluationError for a request that the suite does not describe.
+        """
         found = self.answers.get((call.method, call.url)) or self.answers.get(("", call.url))
         if found is None:
             raise EvaluationError(f"request failed: the suite describes no answer to {call.method} {call.url}")
@@ -63,7 +66,10 @@ class Given(NoClusterData):
         return {"body": with_doubles(found.get("body")), "statusCode": status if isinstance(status, int) else _OK}
 
     def entry(self, name: str, projection: str, /) -> Value:
-        """What the suite says of an entry of the global context; None when it says nothing."""
+        """What the suite says of an entry of the global context; None when it says nothing.
+
+        Raises EvaluationError for an unknown projection.
+        """
         data = self.entries.get(name)
         if not projection or data is None:
             return data
@@ -72,7 +78,7 @@ class Given(NoClusterData):
         return as_object(data)[projection]
 
     def parse_yaml(self, text: str, /) -> Value:
-        """See Surroundings."""
+        """See ClusterData. Raises EvaluationError for a text that is no YAML."""
         if self.parse is None:
             raise EvaluationError("YAML is not read here")
         try:

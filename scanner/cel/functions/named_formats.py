@@ -60,7 +60,7 @@ class NamedFormat(Opaque):
         return isinstance(other, NamedFormat) and self.name == other.name
 
     def map_key(self) -> Hashable:
-        """Refuse to be a key: Go cannot hash the function inside."""
+        """Refuse to be a key: Go cannot hash the function inside. Raises EvaluationStopped."""
         raise unhashable(self.GO_TYPE)
 
 

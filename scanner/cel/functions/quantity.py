@@ -70,7 +70,7 @@ class Quantity(Opaque):
         return f"*{self.GO_TYPE}" if self.computed else self.GO_TYPE
 
     def equals(self, other: Opaque) -> bool:
-        """Compare by value; a computed right side is refused."""
+        """Compare by value. Raises EvaluationError for another type, and for a computed right side."""
         if not isinstance(other, Quantity) or other.computed:
             raise no_overload()
         return compare(self, other) == 0

@@ -138,7 +138,10 @@ def _dynamic(pattern: str) -> Pattern:
 
 
 def matches(text: Value, pattern: Value) -> Value:
-    """Return whether a pattern matches anywhere in a text."""
+    """Return whether a pattern matches anywhere in a text.
+
+    Raises EvaluationError if one of both is no string, or the pattern is malformed.
+    """
     if type(text) is str and type(pattern) is str:
         return compiled(pattern).search(text)
     raise no_overload()
@@ -153,7 +156,10 @@ def _find_all(text: str, pattern: str, limit: int = -1) -> Value:
 
 
 def searching(name: str, pattern: Pattern, arguments: tuple[Value, ...]) -> Value:
-    """Return what a search with a constant pattern finds; such a call accepts any overload and complains without its name."""
+    """Return what a search with a constant pattern finds; such a call accepts any overload and complains without its name.
+
+    Raises EvaluationError for arguments of other types.
+    """
     text = arguments[0]
     if type(text) is not str:
         raise no_overload()

@@ -50,7 +50,7 @@ class Semver(Opaque):
         return isinstance(other, Semver) and self.order == other.order
 
     def map_key(self) -> Hashable:
-        """Refuse to be a key: Go cannot hash the slices inside."""
+        """Refuse to be a key: Go cannot hash the slices inside. Raises EvaluationStopped."""
         raise unhashable(self.GO_TYPE)
 
 

@@ -489,7 +489,7 @@ class Parser:
         return Call(number, offset, function, arguments, target, depth + counted)
 
     def new_id(self) -> int:
-        """Return a number no node of this tree has."""
+        """Return a number no node of this tree has. Raises TooLarge if the tree has too many nodes."""
         self.last_id += 1
         if self.last_id > LARGEST:
             raise TooLarge(f"an expression expands to more than {LARGEST:,} nodes")

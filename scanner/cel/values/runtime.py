@@ -226,7 +226,7 @@ def equal_numbers(left: Operand, right: Operand) -> bool:
 
 
 def order(left: Operand, right: Operand) -> int:
-    """Return -1, 0 or 1; raise when the values have no order."""
+    """Return -1, 0 or 1. Raises EvaluationError if the values have no order."""
     kind = type(left)
     if kind is type(right):
         if kind is int or kind is str or kind is bool or kind is bytes or kind is UInt:
@@ -266,7 +266,10 @@ def _order_double(double: float, integer: Operand) -> int:
 
 
 def contains(container: Value, element: Value) -> bool:
-    """Return `element in container`: a key of a map, or equal to an element of a list."""
+    """Return `element in container`: a key of a map, or equal to an element of a list.
+
+    Raises EvaluationError if the container is neither a list nor a map.
+    """
     if type(container) is dict:
         return element in container if type(element) is str else _has_no_key(container, element)
     if type(container) is list:
@@ -302,28 +305,31 @@ def _surely_equal(left: Value, right: Value) -> bool:
 
 
 def checked(number: int) -> int:
-    """Return a number that fits 64 bits, or raise."""
+    """Return a number that fits 64 bits. Raises EvaluationError if it does not fit."""
     if INT_MIN <= number <= INT_MAX:
         return number
     raise EvaluationError("integer overflow")
 
 
 def checked_unsigned(number: int) -> UInt:
-    """Return a number that fits 64 bits without a sign, or raise."""
+    """Return a number that fits 64 bits without a sign. Raises EvaluationError if it does not fit."""
     if 0 <= number <= UINT_MAX:
         return UInt(number)
     raise EvaluationError("unsigned integer overflow")
 
 
 def moment(nanoseconds: int, offset: int) -> Timestamp:
-    """Return a timestamp between the years 1 and 9999, or raise."""
+    """Return a timestamp between the years 1 and 9999. Raises EvaluationError for another year."""
     if FIRST_SECOND <= nanoseconds // SECOND <= LAST_SECOND:
         return Timestamp(nanoseconds, offset)
     raise EvaluationError("timestamp overflow")
 
 
 def add(left: Operand, right: Operand) -> Value:
-    """Return `left + right`."""
+    """Return `left + right`.
+
+    Raises EvaluationError for operands of other types, and if the result does not fit its type.
+    """
     kind = type(left)
     if kind is type(right):
         if kind is int:
@@ -344,7 +350,10 @@ def add(left: Operand, right: Operand) -> Value:
 
 
 def subtract(left: Operand, right: Operand) -> Value:
-    """Return `left - right`."""
+    """Return `left - right`.
+
+    Raises EvaluationError for operands of other types, and if the result does not fit its type.
+    """
     kind = type(left)
     if kind is type(right):
         if kind is int:
@@ -361,7 +370,10 @@ def subtract(left: Operand, right: Operand) -> Value:
 
 
 def multiply(left: Operand, right: Operand) -> Value:
-    """Return `left * right`."""
+    """Return `left * right`.
+
+    Raises EvaluationError for operands of other types, and if the result does not fit its type.
+    """
     kind = type(left)
     if kind is type(right):
         if kind is int:
@@ -374,7 +386,10 @@ def multiply(left: Operand, right: Operand) -> Value:
 
 
 def divide(left: Operand, right: Operand) -> Value:
-    """Return `left / right`, truncated towards zero for integers."""
+    """Return `left / right`, truncated towards zero for integers.
+
+    Raises EvaluationError for operands of other types, a divisor of 0, and a result that does not fit.
+    """
     if type(left) is float and type(right) is float:
         return _divide_doubles(left, right)
     if type(left) is not type(right) or type(left) not in (int, UInt):
@@ -396,7 +411,10 @@ def _divide_doubles(left: float, right: float) -> float:
 
 
 def remainder(left: Operand, right: Operand) -> Value:
-    """Return `left % right`, with the sign of the dividend."""
+    """Return `left % right`, with the sign of the dividend.
+
+    Raises EvaluationError for operands of other types, a divisor of 0, and a result that does not fit.
+    """
     if type(left) is not type(right) or type(left) not in (int, UInt):
         raise no_overload()
     if right == 0:
@@ -410,7 +428,10 @@ def remainder(left: Operand, right: Operand) -> Value:
 
 
 def negate(operand: Operand) -> Value:
-    """Return `-operand`."""
+    """Return `-operand`.
+
+    Raises EvaluationError for an operand of another type, and if the result does not fit its type.
+    """
     if type(operand) is int:
         return checked(-operand)
     if type(operand) is float:
@@ -424,7 +445,10 @@ def negate(operand: Operand) -> Value:
 
 
 def select(container: Value, field: str) -> Value:
-    """Return `container.field`, or the element under a constant string index."""
+    """Return `container.field`, or the element under a constant string index.
+
+    Raises EvaluationError if there is none, and for an impossible index.
+    """
     if type(container) is dict:
         try:
             return container[field]
@@ -434,7 +458,7 @@ def select(container: Value, field: str) -> Value:
 
 
 def index(container: Value, key: Value) -> Value:
-    """Return `container[key]`."""
+    """Return `container[key]`. Raises EvaluationError if there is none, and for an impossible index."""
     found = look_up(container, key)
     if found is not None:
         return found[0]
@@ -444,7 +468,10 @@ def index(container: Value, key: Value) -> Value:
 
 
 def look_up(container: Value, key: Value) -> tuple[Value] | None:
-    """Return what is under a key or index, wrapped, or None where there is nothing; raise for an impossible index."""
+    """Return what is under a key or index, wrapped, or None where there is nothing.
+
+    Raises EvaluationError for an impossible index.
+    """
     require_key(key)
     if type(container) is list:
         at = list_index(key)
@@ -480,13 +507,13 @@ _KEYS = frozenset({str, int, UInt, bool, float})
 
 
 def require_key(key: Value) -> None:
-    """Raise for a value that can be neither the key of a map nor the index of a list in an index."""
+    """Raise EvaluationError for a value that can be neither the key of a map nor the index of a list in an index."""
     if type(key) not in _KEYS:
         raise EvaluationError(f"invalid qualifier type: {go_type(key)}")
 
 
 def list_index(key: Value) -> int:
-    """Return what a value is as the index of a list."""
+    """Return what a value is as the index of a list. Raises EvaluationError for what is no whole number."""
     if type(key) is int:
         return key
     if type(key) is float:
@@ -551,7 +578,10 @@ def go_type(value: Value) -> str:
 
 
 def elements(container: Value) -> list[Value]:
-    """Return what a comprehension of one variable runs over."""
+    """Return what a comprehension of one variable runs over.
+
+    Raises EvaluationError if it is neither a list nor a map.
+    """
     if type(container) is list:
         return container
     if type(container) is dict or type(container) is KeyedMap:
@@ -570,7 +600,10 @@ def _found_or_failed(variables: Lazy, name: Value) -> Value:
 
 
 def pairs(container: Value) -> list[tuple[Value, Value]]:
-    """Return what a comprehension of two variables runs over."""
+    """Return what a comprehension of two variables runs over.
+
+    Raises EvaluationError if it is neither a list nor a map.
+    """
     if type(container) is list:
         return list(enumerate(container))
     if type(container) is dict or type(container) is KeyedMap:

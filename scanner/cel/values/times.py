@@ -138,7 +138,7 @@ def _zone_text(offset: int) -> str:
 
 
 def part(moment: Value, name: str, zone: Value) -> int:
-    """Return one part of a timestamp in a zone; raise when there is no such zone."""
+    """Return one part of a timestamp in a zone. Raises EvaluationError if there is no such zone."""
     if not isinstance(moment, Timestamp) or not isinstance(zone, str):
         raise EvaluationError("no such overload")
     if name == "milliseconds":
@@ -226,7 +226,7 @@ def _zone(name: str) -> datetime.tzinfo:
 
 
 def whole_units(span: Value, unit: int) -> int:
-    """Return a duration in whole units, truncated towards zero."""
+    """Return a duration in whole units, truncated towards zero. Raises EvaluationError for what is no duration."""
     if not isinstance(span, Duration):
         raise EvaluationError("no such overload")
     units = abs(span.nanoseconds) // unit

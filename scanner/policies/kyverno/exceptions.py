@@ -74,7 +74,7 @@ def is_exception(document: JsonObject) -> bool:
 
 
 def read_exception(document: JsonObject, *, source: str = "cluster") -> PolicyException:
-    """The exception of a manifest. From a file, InvalidManifest when the API would refuse it."""
+    """The exception of a manifest. Raises InvalidManifest for one from a file that the API would refuse."""
     spec, metadata = dig(document, "spec"), dig(document, "metadata")
     faults = () if source == "cluster" else tuple(_faults(spec))
     if faults:

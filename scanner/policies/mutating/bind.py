@@ -45,7 +45,10 @@ class NoSchemas:
 
 
 def read_policy(document: JsonObject, *, source: str = "cluster", rules: Minor = NEWEST) -> Policy:
-    """The policy of a manifest. From a file (`source` is not `cluster`), InvalidManifest when the API would refuse it."""
+    """The policy of a manifest.
+
+    Raises InvalidManifest for one from a file (`source` is not `cluster`) that the API would refuse.
+    """
     if source == "cluster":
         return manifest.read_policy(document, language=LANGUAGE, source=source)
     taken = api_validation.decoded(document)
@@ -55,7 +58,7 @@ def read_policy(document: JsonObject, *, source: str = "cluster", rules: Minor =
 
 
 def read_binding(document: JsonObject, *, source: str = "cluster") -> Binding:
-    """The binding of a manifest, with the same promise as `read_policy`."""
+    """The binding of a manifest. Raises InvalidManifest as `read_policy` does."""
     if source == "cluster":
         return manifest.read_binding(document, language=LANGUAGE, source=source)
     taken = api_validation.decoded(document)
