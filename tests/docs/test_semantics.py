@@ -39,7 +39,8 @@ def _activation() -> dict[str, object]:
     text = (PAGES / "README.md").read_text().split("```yaml\n")[1].split("```")[0]
     decider = Authorizer(Refusing(), Subject("jane", ()))
     check = decider.request_resource(group="apps", resource="deployments", namespace="team-1")
-    return yaml.safe_load(text) | {"oldObject": None, "authorizer": decider, "authorizer.requestResource": check}
+    documents: dict[str, object] = yaml.safe_load(text)
+    return documents | {"oldObject": None, "authorizer": decider, "authorizer.requestResource": check}
 
 
 ACTIVATION = _activation()
@@ -58,7 +59,7 @@ def result(example: Example) -> object:
         measured = cel.compile(example.text, MODES[example.mode]).measure(ACTIVATION)
     except CompileError as error:
         lines = re.findall(r"^ERROR: <input>:[-\d]+:\d+: (.*)$", str(error), re.MULTILINE)
-        return f"refused: {lines[0] if lines else error.detail}"
+        return f"compile error: {lines[0] if lines else error.detail}"
     if example.expected.startswith("cost "):
         return f"cost {measured.cost}"
     if isinstance(measured.outcome, EvaluationError):
@@ -69,7 +70,7 @@ def result(example: Example) -> object:
 @pytest.mark.parametrize("example", _examples(), ids=lambda example: f"{example.page}: {example.text}")
 def test_an_example_has_the_result_that_the_page_states(example: Example) -> None:
     """Evaluate the expression, and compare its value, cost or error with the comment."""
-    if re.match(r"(error|refused|cost)\b", example.expected):
+    if re.match(r"(error|compile error|cost)\b", example.expected):
         assert example.expected == result(example)
         return
     expected = cel.compile(example.expected, ENVIRONMENT).evaluate(ACTIVATION)
