@@ -10,7 +10,17 @@ import pytest
 import yaml
 
 from scanner import cel
-from scanner.cel import AUTHORIZATION, Authorizer, CompileError, Environment, EvaluationError, Subject, for_patches
+from scanner.cel import (
+    AUTHORIZATION,
+    Authorizer,
+    CompileError,
+    Environment,
+    EvaluationError,
+    Subject,
+    Timestamp,
+    for_patches,
+)
+from scanner.policies.kyverno import libraries as kyverno
 from tests.cel.measuring import Refusing
 
 PAGES = Path(__file__).parents[2] / "docs" / "semantics"
@@ -18,7 +28,7 @@ _FENCE = re.compile(r"^```cel(?: (?P<mode>\S+))?\n(?P<lines>.*?)^```$", re.MULTI
 
 
 class Example(NamedTuple):
-    """One line of an example: `mode` is a release such as `1.37`, `patch` for mutations, or nothing."""
+    """One line of an example: `mode` is a release such as `1.37`, `patch` for mutations, `kyverno`, or nothing."""
 
     page: str
     mode: str
@@ -40,7 +50,8 @@ def _activation() -> dict[str, object]:
     decider = Authorizer(Refusing(), Subject("jane", ()))
     check = decider.request_resource(group="apps", resource="deployments", namespace="team-1")
     documents: dict[str, object] = yaml.safe_load(text)
-    return documents | {"oldObject": None, "authorizer": decider, "authorizer.requestResource": check}
+    values = kyverno.library_values(kyverno.NoClusterData(), Timestamp(0))
+    return documents | values | {"oldObject": None, "authorizer": decider, "authorizer.requestResource": check}
 
 
 ACTIVATION = _activation()
@@ -50,6 +61,7 @@ MODES = {
     "1.37": Environment(version=(1, 37)).extend(AUTHORIZATION),
     "1.31": Environment(version=(1, 31)).extend(AUTHORIZATION),
     "patch": for_patches(ENVIRONMENT),
+    "kyverno": kyverno.environment(namespaced=False),
 }
 
 

@@ -2,6 +2,8 @@
 
 Mirrors Kyverno's resource library: a namespaced policy reads its own namespace only, and its functions have one argument
 less. Resources are named by their plural; an object that is not there is null. `resource.Post` writes, so it is refused.
+
+Rules: `docs/semantics/kyverno.md#kyvernos-functions`.
 """
 
 from __future__ import annotations
