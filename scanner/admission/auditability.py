@@ -4,8 +4,10 @@ Static: the access paths of the expressions that decide outcomes, and the operat
 short of a field (`object == oldObject`, `dyn(request)`) reads everything below it: a class too many warns, one too few
 would let a policy that exempts whoever scans look clean.
 
-Source of truth: the Kubernetes API conventions for what a server sets in metadata and status, and part D2 of the
-admission semantics for what is in a request.
+Source of truth: the Kubernetes API conventions for what a server sets in metadata and status, and
+`AdmissionRequest` of `admission.k8s.io/v1` for what is in a request.
+
+Rules: `docs/semantics/cel-environment.md#request`.
 """
 
 from __future__ import annotations

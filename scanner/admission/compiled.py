@@ -1,6 +1,8 @@
 """A policy with its expressions compiled, each in the environment that kube-apiserver gives it.
 
 Source of truth: `cel.CompositedCompiler` of kube-apiserver 1.36.
+
+Rules: `docs/semantics/cel-environment.md#policy-variables`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Match conditions: whether they let a policy evaluate a request.
 
 Source of truth: `matchconditions.Matcher` of kube-apiserver 1.36.
+
+Rules: `docs/semantics/evaluation.md#match-conditions`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
 """What the expressions of an invocation may cost together, and evaluating them within that.
 
-Source of truth: `evaluationActivation.Evaluate` and the limits in `apiserver/pkg/apis/cel` of kube-apiserver 1.36 (part F of the
-admission semantics). Nearly always a bound proves beforehand that the limits are far away; then nothing is counted.
+Source of truth: `evaluationActivation.Evaluate` and the limits in `apiserver/pkg/apis/cel` of kube-apiserver 1.36.
+Nearly always a bound proves beforehand that the limits are far away; then nothing is counted.
+
+Rules: `docs/semantics/cost.md#limits`.
 """
 
 from __future__ import annotations

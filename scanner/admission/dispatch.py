@@ -2,6 +2,8 @@
 
 Source of truth: `generic.PolicySource` and `validating.dispatcher` of kube-apiserver 1.36: nothing short-circuits,
 every policy, binding, param and check is evaluated, and configuration errors deny whatever the actions are.
+
+Rules: `docs/semantics/evaluation.md#order`, `docs/semantics/evaluation.md#configuration-errors`.
 """
 
 from __future__ import annotations

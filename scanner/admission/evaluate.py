@@ -3,6 +3,8 @@
 Source of truth: `validating.Validator.Validate`, `matchconditions.Matcher` and `cel.CompositedCompiler` of
 kube-apiserver 1.36. An invocation ends in exactly one judgement per check: its validations and audit annotations, or
 one for its match conditions when those erred, or one for its configuration, or for its budget when that ran out.
+
+Rules: `docs/semantics/evaluation.md#order`, `docs/semantics/evaluation.md#validations`.
 """
 
 from __future__ import annotations

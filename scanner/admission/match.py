@@ -3,6 +3,9 @@
 Source of truth: `matching.Matcher`, `rules.Matcher` and the selector predicates of kube-apiserver 1.36's admission
 plugins, in their order: namespaceSelector, objectSelector, excludeResourceRules, resourceRules; a selector's error
 counts only when the rules match.
+
+Rules: `docs/semantics/matching.md#order`, `docs/semantics/matching.md#rules`,
+`docs/semantics/matching.md#equivalent-resources`.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Source of truth: `generic.CollectParams` of kube-apiserver 1.36. Every param is one separate evaluation; an empty
 answer means that the binding evaluates nothing.
+
+Rules: `docs/semantics/params.md#when-there-are-params`, `docs/semantics/params.md#lookup`.
 """
 
 from __future__ import annotations

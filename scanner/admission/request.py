@@ -1,6 +1,9 @@
 """The simulated admission request, and the documents that expressions read: `request`, `object`, `namespaceObject`, `params`.
 
 Source of truth: `admission.k8s.io/v1 AdmissionRequest` and `cel.CreateAdmissionRequest` of kube-apiserver 1.36.
+
+Rules: `docs/semantics/cel-environment.md#request`, `docs/semantics/cel-environment.md#namespace`,
+`docs/semantics/cel-environment.md#objects`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """From the value of an expression to the result of a check: messages, reasons, and failure policy.
 
 Source of truth: `validating.Validator.Validate` of kube-apiserver 1.36.
+
+Rules: `docs/semantics/evaluation.md#messages-of-denials`, `docs/semantics/evaluation.md#audit-annotations`.
 """
 
 from __future__ import annotations

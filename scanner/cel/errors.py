@@ -1,6 +1,8 @@
 """What compiling and evaluating CEL raises, in kube-apiserver's words.
 
-The texts end up in findings, so they are data: `semantics` of E7 and J2 of the admission documents, not prose of ours.
+The texts end up in findings, so they are data, not prose of ours.
+
+Rules: `docs/semantics/messages.md#errors-of-expressions`, `docs/semantics/messages.md#run-time-errors`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""From text to something that can be evaluated: the passes in their order, and their errors in upstream's words (E7)."""
+"""From text to something that can be evaluated: the passes in their order, and their errors in upstream's words.
+
+Rules: `docs/semantics/messages.md#errors-of-expressions`.
+"""
 
 from __future__ import annotations
 

@@ -4,6 +4,8 @@ Source of truth: the release's `k8s.io/apiserver/pkg/cel`, the cel-go that it ve
 0.23.2, and 0.26.0 from 1.34 on) and, for the last group, its admission plugins. Beside each row stands the upstream
 name. Where the code follows a row, it asks for the row by its name here; what replaces a function's overload is in
 `scanner.cel.functions.amended`.
+
+Rules: `docs/semantics/releases.md#libraries-by-release`, `docs/semantics/releases.md#changes-in-137`.
 """
 
 from __future__ import annotations

@@ -15,7 +15,10 @@ _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 
 
 def seconds(text: str, flag: str = "--request-timeout") -> float | None:
-    """A duration as kubectl's --request-timeout reads it: `30`, `30s`, `1m30s`; None for 0, which means no limit."""
+    """A duration as kubectl's --request-timeout reads it: `30`, `30s`, `1m30s`; None for 0, which means no limit.
+
+    Raises UsageError for another text.
+    """
     if _NUMBER.fullmatch(text):
         return float(text) or None
     if not _DURATION.fullmatch(text):
@@ -30,21 +33,30 @@ def assumption(text: str) -> tuple[str, str]:
 
 
 def kubernetes_version(text: str) -> str:
-    """The version of `--kubernetes-version`, such as `1.36` or `v1.36.2`; empty when it is not given."""
+    """The version of `--kubernetes-version`, such as `1.36` or `v1.36.2`; empty when it is not given.
+
+    Raises UsageError for another text.
+    """
     if text and minor_of(text) is None:
         raise UsageError(f"--kubernetes-version {text}: write a version such as {shown(NEWEST)}")
     return text
 
 
 def reject_empty(flags: Mapping[str, Sequence[str]]) -> None:
-    """Raise UsageError for empty values: an unset variable in a script must not widen a scan to everything."""
+    """Raise UsageError for empty values: an unset variable in a script must not widen a scan to everything.
+
+    Raises UsageError for an empty value.
+    """
     for flag, values in flags.items():
         if any(not value.strip() for value in values):
             raise UsageError(f"{flag} has an empty value: give a value, or leave the flag out")
 
 
 def reject_together(flag: str, others: Mapping[str, object], why: str) -> None:
-    """Raise UsageError for `flag` together with others; `others` maps flags to their values, empty if not given."""
+    """Raise UsageError for `flag` together with others; `others` maps flags to their values, empty if not given.
+
+    Raises UsageError if two are given.
+    """
     given = [other for other, value in others.items() if value]
     if given:
         raise UsageError(f"{flag} cannot be combined with {', '.join(given)}: {why}")

@@ -51,7 +51,7 @@ class DryRuns:
         return frozenset(f"{group}/{version}" if group else version for group, version in remote)
 
     def read(self, kind: Kind, namespace: str, name: str) -> JsonObject | None:
-        """See Writer."""
+        """See Writer. Raises ListFailed and ClusterError."""
         answer = self._asked(lambda: self._session.get(_path(kind, namespace, name)), f"{kind.resource} {name}")
         if answer.status == _NOT_FOUND:
             return None

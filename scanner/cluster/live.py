@@ -98,7 +98,10 @@ class LiveCluster:
         )
 
     def requester(self) -> UserInfo:
-        """The user of the credentials; empty if the server does not report it."""
+        """The user of the credentials; empty if the server does not report it.
+
+        Raises ClusterError if the server does not answer, or does not name the user.
+        """
         if self._requester is None:
             answer = self._answer(lambda: self._session.review(_REVIEWS, _REVIEW))
             info = dig(answer.body() if answer.status == _CREATED else {}, "status", "userInfo")

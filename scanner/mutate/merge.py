@@ -2,6 +2,8 @@
 
 Mirrors `typed.Merge` of structured-merge-diff v6 with the order of merged lists: what only the object has keeps its relative
 place, what both have follows the patch.
+
+Rules: `docs/semantics/mutation.md#merge`.
 """
 
 from __future__ import annotations

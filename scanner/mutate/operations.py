@@ -2,6 +2,8 @@
 
 It differs from the RFC where that library does: negative indexes count from the end, `replace` adds a member that is not
 there, `copy` of one copies null, and what stands before the first slash of a path is dropped.
+
+Rules: `docs/semantics/mutation.md#json-patch`.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Mirrors the two patchers of apiserver 1.36 (`policy/mutating/patch`). PatchFault is what failurePolicy decides about;
 RequestFault ends the request whatever the policy says.
+
+Rules: `docs/semantics/mutation.md#apply-configuration`, `docs/semantics/mutation.md#json-patch`.
 """
 
 from __future__ import annotations

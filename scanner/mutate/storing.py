@@ -4,6 +4,8 @@ Source of truth: `dispatchOne` of apiserver 1.36, which converts and defaults th
 and from one policy to the next; `dispatchInvocations`, which takes it through its internal type before admission runs once more;
 and the update strategies of the registries, which run once, when all of admission is over.
 So a mutation sees what the one before wrote, `status` included, and the difference with the stored object does not have it.
+
+Rules: `docs/semantics/mutation.md#defaults`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Whether a value suits its schema, and whether a patch touches what may only be replaced whole.
 
 Mirrors `typed.validate` of structured-merge-diff v6 and `validatePatch` of apiserver 1.36's ApplyConfiguration patcher.
+
+Rules: `docs/semantics/mutation.md#apply-configuration`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
 """The expected response for each check result: a warning, a denial, or neither.
 
-Source of truth: E5 of the admission semantics. An error that failurePolicy ignores causes neither; configuration and
+Source of truth: `validating.dispatcher` of kube-apiserver 1.36. An error that failurePolicy ignores causes neither; configuration and
 audit annotation errors deny with any actions; the action Audit alone has no effect that a client can observe.
+
+Rules: `docs/semantics/evaluation.md#actions`.
 """
 
 from __future__ import annotations

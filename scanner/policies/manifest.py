@@ -2,6 +2,8 @@
 
 Source of truth: `admissionregistration.k8s.io` v1, v1beta1 and v1alpha1 with `SetDefaults_*` of Kubernetes 1.36. All
 three versions convert to one shape; only v1alpha1 defaults `parameterNotFoundAction`.
+
+Rules: `docs/semantics/api-validation.md#defaults-of-policies`.
 """
 
 from __future__ import annotations

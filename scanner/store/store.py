@@ -94,13 +94,16 @@ class SqlStore(SqlReader):
     """Satisfies the Protocol `Store` of `scanner.scan.edges`, and reads stored scans."""
 
     def begin(self, start: ScanStart) -> None:
-        """Record that a scan runs, with its policies and bindings; mark dead scans as failed."""
+        """Record that a scan runs, with its policies and bindings; mark dead scans as failed. Raises StoreError."""
         with as_store_error(self._address):
             self._give_up_the_dead()
             writer.begin(self._engine, start, self._clock())
 
     def page(self, scan_id: str, result: PageResult) -> None:
-        """Commit the results of a page together with its completion."""
+        """Commit the results of a page together with its completion.
+
+        Raises StoreError, also if the scan does not run.
+        """
         with as_store_error(self._address):
             writer.stage(self._engine, scan_id, result, self._clock())
 
@@ -108,6 +111,8 @@ class SqlStore(SqlReader):
         """Merge the pages into history and make the scan visible, in one transaction.
 
         The scan's `new` counts findings that were not open before, including reopened ones.
+
+        Raises StoreError, also if the scan does not run.
         """
         with as_store_error(self._address):
             return writer.finish(self._engine, scan_id, end)

@@ -74,7 +74,7 @@ def _owners_before(connection: Connection, number: int) -> Owners:
 
 
 def stage(engine: Engine, scan_id: str, result: PageResult, now: datetime) -> None:
-    """Commit the results of a page together with its completion."""
+    """Commit the results of a page together with its completion. Raises StoreError if the scan does not run."""
     content = pack(result)
     running = SCANS.c.id == scan_id, SCANS.c.state == ScanState.RUNNING.value
     with writing(engine) as connection:

@@ -36,7 +36,10 @@ class Given(NoClusterData):
         )
 
     def list(self, collection: Collection, namespace: str, labels: Mapping[str, str], /) -> Value:
-        """All objects of a collection, with any labels."""
+        """All objects of a collection, with any labels.
+
+        Raises EvaluationError for a kind that the suite does not know.
+        """
         del labels
         items = [*self._of(collection, namespace)]
         if not items and all(_place(kind) != collection for kind in self.kinds.values()):
@@ -44,7 +47,7 @@ class Given(NoClusterData):
         return {"apiVersion": "v1", "kind": "List", "metadata": {}, "items": items}
 
     def collection(self, group: str, version: str, kind: str, /) -> Collection:
-        """The collection of the objects of a kind."""
+        """The collection of the objects of a kind. Raises EvaluationError for a kind that the suite does not know."""
         name = f"{group}/{version}" if group else version
         served = self.kinds.get((name, kind))
         if served is None:
@@ -52,13 +55,16 @@ class Given(NoClusterData):
         return _place(served)
 
     def image(self, reference: str, /) -> Value:
-        """The image data in the suite."""
+        """The image data in the suite. Raises EvaluationError for an image that the suite does not describe."""
         if reference not in self.images:
             raise EvaluationError(f"failed to get image data: the suite does not describe {reference}")
         return self.images[reference]
 
     def request(self, call: Call, /) -> Value:
-        """The response in the suite, with its body under `body`."""
+        """The response in the suite, with its body under `body`.
+
+        Raises EvaluationError for a request that the suite does not describe.
+        """
         answer = self.answers.get((call.method, call.url)) or self.answers.get(("", call.url))
         if answer is None:
             raise EvaluationError(f"request failed: the suite describes no answer to {call.method} {call.url}")
@@ -66,7 +72,7 @@ class Given(NoClusterData):
         return {"body": with_doubles(answer.get("body")), "statusCode": status if isinstance(status, int) else _OK}
 
     def entry(self, name: str, projection: str, /) -> Value:
-        """An entry of the global context in the suite, or None."""
+        """An entry of the global context in the suite, or None. Raises EvaluationError for an unknown projection."""
         data = self.entries.get(name)
         if not projection or data is None:
             return data
@@ -75,7 +81,7 @@ class Given(NoClusterData):
         return as_object(data)[projection]
 
     def parse_yaml(self, text: str, /) -> Value:
-        """See ClusterData."""
+        """See ClusterData. Raises EvaluationError for a text that is no YAML."""
         if self.parse is None:
             raise EvaluationError("YAML is not read here")
         try:

@@ -30,6 +30,8 @@ def suite_of(name: str, documents: Mapping[str, Json]) -> Suite:
     `documents` maps the fields that name files to their contents (`policies`, `resources`, `exceptions`, `paramResources`,
     `clusterResources`, `values`, `userinfo`, `given` for the context), and has the `results`, `apiCallResponses` and
     `globalContextEntries` unchanged; the contents of `resourceFiles` are in the `resources` of the last.
+
+    Raises UsageError for a test that cannot be read.
     """
     context = _objects(documents.get("given"))
     cluster = _objects(documents.get("clusterResources"))

@@ -1,4 +1,8 @@
-"""What the expressions of an invocation may cost together, and what happens beyond (part F and E1-E6 of the admission semantics)."""
+"""What the expressions of an invocation may cost together, and what happens beyond.
+
+Rules: `docs/semantics/cost.md#limits`, `docs/semantics/evaluation.md#match-conditions`,
+`docs/semantics/evaluation.md#audit-annotations`.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What one policy says about one object: conditions, variables, validations, messages, annotations, failure policy.
 
-Parts B5 and E of the admission semantics, sentence by sentence.
+Rules: `docs/semantics/evaluation.md#configuration-errors`, `docs/semantics/evaluation.md#order`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The request that a policy sees when a stored object is judged (D2 of the admission semantics)."""
+"""The request that a policy sees when a stored object is judged.
+
+Rules: `docs/semantics/cel-environment.md#request`.
+"""
 
 from __future__ import annotations
 

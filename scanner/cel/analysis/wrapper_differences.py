@@ -4,6 +4,8 @@ Mirrors `common.SchemalessTypedToVal` of apiserver 1.37: objects of compiled-in 
 longer plain maps and lists but wrappers of Go values. They show the same data, and differ where an expression compares them with
 values of another kind, looks something up under a key of another type, compares two of them, or asks whether one is empty.
 With their types declared, the checker's types tell where that is. What is not typed (`dyn`) is given the benefit of the doubt.
+
+Rules: `docs/semantics/releases.md#native-values-in-137`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""Types for every node, overloads for every call, and what is wrong with them (part I of the admission semantics).
+"""Types for every node, overloads for every call, and what is wrong with them.
 
 One walk over the tree, in upstream's order, because the order decides what free type parameters come to stand for and how
 errors line up.
+
+Rules: `docs/semantics/cel-types.md#rules-of-the-checker`.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 A policy may declare thousands, and each expression sees those above it: all share one table, in which every view counts how many
 of the declarations are its own.
+
+Rules: `docs/semantics/cel-environment.md#policy-variables`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
 """What an expression may name: variables, object types and their fields, functions and type names.
 
-The tables are the declarations of kube-apiserver's admission plugins (D1-D5 of the admission semantics). Field names are the
+The tables are the declarations of kube-apiserver's admission plugins. Field names are the
 declared ones even where the run-time value has others: `namespaceObject.metadata.UID` compiles and then finds no such key.
+
+Rules: `docs/semantics/cel-environment.md#variables`.
 """
 
 from __future__ import annotations

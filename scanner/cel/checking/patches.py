@@ -2,6 +2,8 @@
 
 Mirrors `pkg/cel/mutation` of apiserver 1.36: an object type has any field, of any type; whether its name suits the place
 where it stands is asked after the evaluation.
+
+Rules: `docs/semantics/mutation.md#apply-configuration`, `docs/semantics/mutation.md#json-patch`.
 """
 
 from __future__ import annotations

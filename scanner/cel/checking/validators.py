@@ -1,6 +1,8 @@
-"""Checks of a well-typed tree: constant arguments, mixed literals and format strings (part I of the admission semantics).
+"""Checks of a well-typed tree: constant arguments, mixed literals and format strings.
 
 Mirrors the AST validators that Kubernetes adds to its environment; all of them run, and their findings add up.
+
+Rules: `docs/semantics/cel-types.md#checks-of-literals`.
 """
 
 from __future__ import annotations

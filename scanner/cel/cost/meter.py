@@ -41,13 +41,13 @@ class Meter:
         self.stopped: EvaluationStopped | None = None
 
     def spend(self, amount: int) -> None:
-        """Add to the cost."""
+        """Add to the cost. Raises CostExceeded if the limit is exceeded."""
         self.cost = (self.cost + amount) % WRAP
         if self.cost > self.limit:
             raise CostExceeded
 
     def add_work(self, amount: int) -> None:
-        """Add to the work."""
+        """Add to the work. Raises Interrupted if the limit of work is reached."""
         self.work += amount
         if self.work >= MOST_WORK:
             raise Interrupted

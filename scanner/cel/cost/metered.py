@@ -1,4 +1,4 @@
-"""A checked tree to nested closures that count what an evaluation costs (F3 of the admission semantics).
+"""A checked tree to nested closures that count what an evaluation costs.
 
 Mirrors cel-go's planner and what its `CostTracker` observes, step by step, because the cost is part of the semantics: it ends
 evaluations. An error is a value here, as upstream: most calls evaluate all their operands and are paid for whether they fail or
@@ -7,6 +7,8 @@ not. Folds run as their macros spell them out, because their bookkeeping has a p
 What an evaluation gives is the business of `exact`; here its values only lead to the right steps.
 
 A closure takes the frame and the meter. The frame is a list: the declared variables first, then a slot per variable of a comprehension.
+
+Rules: `docs/semantics/cost.md#language`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Closures of comprehensions. Of errors, only `all` and `exists` hold one back, because another element may decide."""
+"""Closures of comprehensions. Of errors, only `all` and `exists` hold one back, because another element may decide.
+
+Rules: `docs/semantics/cel-evaluation.md#logic`.
+"""
 
 from __future__ import annotations
 

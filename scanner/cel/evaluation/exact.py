@@ -1,7 +1,9 @@
-"""A checked tree to nested closures that evaluate exactly as kube-apiserver does (part J of the admission semantics).
+"""A checked tree to nested closures that evaluate exactly as kube-apiserver does.
 
 A closure takes the frame, a list: the declared variables first, then a slot per comprehension variable in scope. Errors are
 exceptions; only the logical operators, `all` and `exists` hold one back, because another operand may absorb it.
+
+Rules: `docs/semantics/cel-evaluation.md#selection`, `docs/semantics/cel-evaluation.md#logic`.
 """
 
 from __future__ import annotations

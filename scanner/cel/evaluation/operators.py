@@ -1,6 +1,8 @@
 """Closures of operators, calls and literals.
 
 Errors are exceptions; only the logical operators hold one back, because another operand may absorb it.
+
+Rules: `docs/semantics/cel-evaluation.md#errors`, `docs/semantics/cel-evaluation.md#logic`.
 """
 
 from __future__ import annotations
@@ -44,7 +46,10 @@ def membership(element: Evaluate, members: frozenset[Key]) -> Evaluate:
 
 
 def is_member(value: Value, members: frozenset[Key]) -> bool:
-    """Return whether a value is in a constant list of plain values; bytes cannot be looked up."""
+    """Return whether a value is in a constant list of plain values; bytes cannot be looked up.
+
+    Raises EvaluationStopped for bytes.
+    """
     if type(value) is bytes:
         raise unhashable("types.Bytes")
     return type(value) in _PLAIN and (type(value), value) in members

@@ -1,4 +1,7 @@
-"""Closures that read: variables, and chains of fields, indexes and optional steps from them."""
+"""Closures that read: variables, and chains of fields, indexes and optional steps from them.
+
+Rules: `docs/semantics/cel-evaluation.md#selection`.
+"""
 
 from __future__ import annotations
 

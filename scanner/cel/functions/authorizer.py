@@ -1,8 +1,10 @@
-"""Questions to the authorizer (K16 of the admission semantics).
+"""Questions to the authorizer.
 
 An expression puts a question together (`authorizer.group('apps').resource('deployments').check('get')`); who may do what is for a
 `Decider` to say, whom the activation's `authorizer` carries. Selectors go to it as they were written: one that does not parse is
 no error here.
+
+Rules: `docs/semantics/cel-libraries.md#authorizer`.
 """
 
 from __future__ import annotations

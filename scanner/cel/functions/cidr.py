@@ -1,4 +1,7 @@
-"""CIDR prefixes (K13 of the admission semantics); bits of the host part are kept."""
+"""CIDR prefixes; bits of the host part are kept.
+
+Rules: `docs/semantics/cel-libraries.md#cidr`.
+"""
 
 from __future__ import annotations
 

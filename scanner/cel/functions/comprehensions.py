@@ -1,6 +1,8 @@
-"""The function behind transformMap and transformMapEntry (K7 of the admission semantics).
+"""The function behind transformMap and transformMapEntry.
 
 Expressions cannot name it, but checker and evaluator see it inside the macros.
+
+Rules: `docs/semantics/cel-libraries.md#two-variables`.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ _MAP = map_of(A, B)
 
 
 def insert(target: KeyedMap, key: Value, value: Value) -> None:
-    """Add an entry; raise when its key is taken."""
+    """Add an entry. Raises EvaluationError if its key is taken."""
     if not target.insert(key, value):
         raise EvaluationError(f"insert failed: key {printed(key)} already exists")
 

@@ -1,6 +1,8 @@
-"""`string.format` (K3 of the admission semantics, cel-go's strings extension version 2).
+"""`string.format` (cel-go's strings extension version 2).
 
 The same scanner runs an evaluation and the checks of constant calls at compile time; the two differ in what a clause does.
+
+Rules: `docs/semantics/cel-libraries.md#format`.
 """
 
 from __future__ import annotations

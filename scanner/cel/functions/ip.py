@@ -1,4 +1,7 @@
-"""IP addresses (K12 of the admission semantics): Go's netip parser with its messages, without zones and IPv4-mapped forms."""
+"""IP addresses: Go's netip parser with its messages, without zones and IPv4-mapped forms.
+
+Rules: `docs/semantics/cel-libraries.md#ip-addresses`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""JSON patch paths (K17 of the admission semantics): for the expressions of mutations only, see `Environment.extras`."""
+"""JSON patch paths: for the expressions of mutations only, see `Environment.extras`.
+
+Rules: `docs/semantics/cel-libraries.md#json-patch-keys`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What cel-go's list extension charges for its functions (`ext/lists.go`, `track…` and `estimate…`; F4 of the admission semantics)."""
+"""What cel-go's list extension charges for its functions.
+
+Rules: `docs/semantics/cost.md#functions`.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""Lists: Kubernetes' own functions and cel-go's lists extension version 3 (K4 and K5 of the admission semantics).
+"""Lists: Kubernetes' own functions and cel-go's lists extension version 3.
 
 Overloads exist per element type; on lists of dyn the first element picks one.
+
+Rules: `docs/semantics/cel-libraries.md#lists`.
 """
 
 from __future__ import annotations

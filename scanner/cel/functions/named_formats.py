@@ -1,7 +1,9 @@
-"""Named formats (K15 of the admission semantics): what Kubernetes calls a label, a name, a date.
+"""Named formats: what Kubernetes calls a label, a name, a date.
 
 Source of truth: apimachinery's validation, kube-openapi's strfmt and Go's ParseRequestURI, whose messages are kept word for word.
 Lengths count bytes of UTF-8; names are said to be too long in characters, keys and values of labels in bytes.
+
+Rules: `docs/semantics/cel-libraries.md#named-formats`.
 """
 
 from __future__ import annotations
@@ -63,7 +65,7 @@ class NamedFormat(Opaque):
         return isinstance(other, NamedFormat) and self.name == other.name
 
     def map_key(self) -> Hashable:
-        """Refuse to be a key: Go cannot hash the function inside."""
+        """Refuse to be a key: Go cannot hash the function inside. Raises EvaluationStopped."""
         raise unhashable(self.GO_TYPE)
 
 

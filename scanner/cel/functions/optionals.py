@@ -1,7 +1,9 @@
-"""Optional values: their constructors and accessors (K8 of the admission semantics, cel-go's optional library version 2).
+"""Optional values: their constructors and accessors (cel-go's optional library version 2).
 
 `or` and `orValue` decide whether their argument is evaluated at all, so the evaluator handles them; indexes and selections
 are the evaluator's too.
+
+Rules: `docs/semantics/cel-libraries.md#optional-values`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
 """The vocabulary of the prices of functions: what a call costs exactly at run time, and at most beforehand.
 
 Mirrors cel-go's `CostTracker.costCall` with the `CostEstimator` of `k8s.io/apiserver/pkg/cel/library` and the trackers of cel-go's
-list and set extensions (F3 and F4 of the admission semantics). A library declares a `Cost` for each function, and a `Price` for an
+list and set extensions. A library declares a `Cost` for each function, and a `Price` for an
 overload whose price differs. `scanner.cel.cost` interprets both. Bounds are those rules with every rounding up done generously, plus
 the work that upstream does not charge for.
+
+Rules: `docs/semantics/cost.md#functions`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""Resource quantities (K11 of the admission semantics, apimachinery's resource.Quantity).
+"""Resource quantities (apimachinery's resource.Quantity).
 
 A quantity is `unscaled * 10 ** exponent`. Upstream keeps small ones as an int64 with a scale and others as big decimals, and
 only the former with a scale of zero or more count as integers, so the form is part of the value. Results of arithmetic are
 of a pointer type, which `==` refuses on its right.
+
+Rules: `docs/semantics/cel-libraries.md#quantities`.
 """
 
 from __future__ import annotations
@@ -71,7 +73,7 @@ class Quantity(Opaque):
         return f"*{self.GO_TYPE}" if self.computed else self.GO_TYPE
 
     def equals(self, other: Opaque) -> bool:
-        """Compare by value; a computed right side is refused."""
+        """Compare by value. Raises EvaluationError for another type, and for a computed right side."""
         if not isinstance(other, Quantity) or other.computed:
             raise no_overload()
         return compare(self, other) == 0

@@ -1,7 +1,9 @@
-"""Regular expressions: `find` and `findAll`, and the search behind `matches` (K9 of the admission semantics).
+"""Regular expressions: `find` and `findAll`, and the search behind `matches`.
 
 RE2 decides what is a pattern and matches in linear time; its complaints are told in the words of Go's regexp/syntax, which
 upstream uses. Answers are remembered per pattern, because names and images repeat heavily in a cluster.
+
+Rules: `docs/semantics/cel-libraries.md#regular-expressions`.
 """
 
 from __future__ import annotations
@@ -138,7 +140,10 @@ def _dynamic(pattern: str) -> Pattern:
 
 
 def matches(text: Value, pattern: Value) -> Value:
-    """Return whether a pattern matches anywhere in a text."""
+    """Return whether a pattern matches anywhere in a text.
+
+    Raises EvaluationError if one of both is no string, or the pattern is malformed.
+    """
     if type(text) is str and type(pattern) is str:
         return compiled(pattern).search(text)
     raise no_overload()

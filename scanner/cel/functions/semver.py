@@ -1,7 +1,9 @@
-"""Semantic versions (K14 of the admission semantics; upstream parses with blang/semver).
+"""Semantic versions (upstream parses with blang/semver).
 
 Build metadata plays no part in comparisons, equality included. The numbers are unsigned 64 bit integers, which `major()` and its
 siblings reinterpret as signed ones.
+
+Rules: `docs/semantics/cel-libraries.md#semantic-versions`.
 """
 
 from __future__ import annotations
@@ -51,7 +53,7 @@ class Semver(Opaque):
         return isinstance(other, Semver) and self.order == other.order
 
     def map_key(self) -> Hashable:
-        """Refuse to be a key: Go cannot hash the slices inside."""
+        """Refuse to be a key: Go cannot hash the slices inside. Raises EvaluationStopped."""
         raise unhashable(self.GO_TYPE)
 
 

@@ -1,4 +1,7 @@
-"""Lists as sets (K6 of the admission semantics, cel-go's sets extension)."""
+"""Lists as sets (cel-go's sets extension).
+
+Rules: `docs/semantics/cel-libraries.md#sets`.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,9 @@
-"""CEL's standard functions and operators (K1, J6, J7 and J9 of the admission semantics).
+"""CEL's standard functions and operators.
 
 Operators check their operands themselves and therefore have no run per overload; conversions and time functions have.
+
+Rules: `docs/semantics/cel-libraries.md#standard-functions`, `docs/semantics/cel-evaluation.md#arithmetic`,
+`docs/semantics/cel-evaluation.md#conversions`, `docs/semantics/cel-evaluation.md#times`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Strings (K2 of the admission semantics, cel-go's strings extension version 2); offsets count code points."""
+"""Strings (cel-go's strings extension version 2); offsets count code points.
+
+Rules: `docs/semantics/cel-libraries.md#strings`.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +63,10 @@ def _char_at(text: str, position: int) -> str:
 
 
 def index_of(text: str, part: str, offset: int = 0) -> int:
-    """Return where a part begins, looking from an offset; the offset itself for an empty part, -1 without any."""
+    """Return where a part begins, looking from an offset; the offset itself for an empty part, -1 without any.
+
+    Raises EvaluationError for a negative offset.
+    """
     if not part:
         return offset
     if offset < 0:
@@ -78,7 +84,10 @@ def last_index_of(text: str, part: str) -> int:
 
 
 def last_index_before(text: str, part: str, offset: int) -> int:
-    """Return where the last such part begins that does so at an offset or before, or -1."""
+    """Return where the last such part begins that does so at an offset or before, or -1.
+
+    Raises EvaluationError for a negative offset.
+    """
     if not part:
         return offset
     if offset < 0:

@@ -1,6 +1,8 @@
-"""URLs (K10 of the admission semantics): Go's net/url, its grammar and its messages.
+"""URLs: Go's net/url, its grammar and its messages.
 
 Works on text; percent escapes that decode to bytes which are not UTF-8 come out with replacement characters.
+
+Rules: `docs/semantics/cel-libraries.md#urls`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""CEL's grammar as data, for explaining what does not follow it (part H2 of the admission semantics).
+"""CEL's grammar as data, for explaining what does not follow it.
 
 The rules are cel-go's, with left recursion written as repetition. Every part knows which tokens can come first in it and which can
 follow it inside its rule: that is all that upstream's parser generator asks when it complains and recovers.
+
+Rules: `docs/semantics/cel-syntax.md#grammar`.
 """
 
 from __future__ import annotations

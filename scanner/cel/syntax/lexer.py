@@ -1,7 +1,9 @@
-"""Text to tokens: cel-go's lexical grammar (part H1 of the admission semantics).
+"""Text to tokens: cel-go's lexical grammar.
 
 The longest match wins, and among equally long ones the earlier rule; one regular expression with its alternatives in that
 order does both. Comments and white space vanish here.
+
+Rules: `docs/semantics/cel-syntax.md#tokens`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Tokens to constants: numbers, and strings and bytes with their escapes (part H1 of the admission semantics)."""
+"""Tokens to constants: numbers, and strings and bytes with their escapes.
+
+Rules: `docs/semantics/cel-syntax.md#tokens`.
+"""
 
 from __future__ import annotations
 

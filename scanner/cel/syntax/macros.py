@@ -1,7 +1,10 @@
-"""Calls that are really syntax: has, the comprehensions, optMap, sortBy (H4, K4, K7 and K8 of the admission semantics).
+"""Calls that are really syntax: has, the comprehensions, optMap, sortBy.
 
 A macro is recognised by name, number of arguments and whether there is a receiver, before types are known. Everything that a
 macro writes has the place of its parenthesis.
+
+Rules: `docs/semantics/cel-syntax.md#macros`, `docs/semantics/cel-libraries.md#lists`,
+`docs/semantics/cel-libraries.md#two-variables`, `docs/semantics/cel-libraries.md#optional-values`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""Tokens to a tree: recursive descent over cel-go's grammar (part H2 of the admission semantics).
+"""Tokens to a tree: recursive descent over cel-go's grammar.
 
 The grammar's limits are counted as upstream counts them: 250 levels of each rule that can nest, chains of operators and
 selections included. What is not in the grammar is explained by `scanner.cel.syntax.syntax_errors`.
+
+Rules: `docs/semantics/cel-syntax.md#grammar`, `docs/semantics/cel-syntax.md#limits-of-the-parser`.
 """
 
 from __future__ import annotations
@@ -487,7 +489,7 @@ class Parser:
         return Call(number, offset, function, arguments, target, depth + counted)
 
     def new_id(self) -> int:
-        """Return a number no node of this tree has."""
+        """Return a number no node of this tree has. Raises TooLarge if the tree has too many nodes."""
         self.last_id += 1
         if self.last_id > LARGEST:
             raise TooLarge(f"an expression expands to more than {LARGEST:,} nodes")

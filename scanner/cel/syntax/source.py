@@ -2,6 +2,8 @@
 
 Mirrors cel-go's error display: one-based columns in code points, tabs shown as one space, full-width dots under characters
 that are not ASCII, no excerpt for lines of more than 16,384 bytes.
+
+Rules: `docs/semantics/cel-syntax.md#display-of-errors`.
 """
 
 from __future__ import annotations

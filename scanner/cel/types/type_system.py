@@ -1,7 +1,9 @@
 """CEL's types: what the checker reasons about and what `type()` returns.
 
 A type prints in two ways upstream: the checker's (`null`, `timestamp`, `list(string)`) and the run-time name (`null_type`,
-`google.protobuf.Timestamp`, `list`), see part I and E7 of the admission semantics.
+`google.protobuf.Timestamp`, `list`).
+
+Rules: `docs/semantics/cel-types.md#types`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Selection, indexes, presence tests, and the elements that comprehensions run over (part J of the admission semantics, cel-go's common/types)."""
+"""Selection, indexes, presence tests, and the elements that comprehensions run over.
+
+Rules: `docs/semantics/cel-evaluation.md#selection`.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,10 @@ _KEYS = frozenset({str, int, UInt, bool, float})
 
 
 def select(container: Value, field: str) -> Value:
-    """Return `container.field`, or the element under a constant string index."""
+    """Return `container.field`, or the element under a constant string index.
+
+    Raises EvaluationError if there is none, and for an impossible index.
+    """
     if type(container) is dict:
         try:
             return container[field]
@@ -32,7 +38,7 @@ def select(container: Value, field: str) -> Value:
 
 
 def index(container: Value, key: Value) -> Value:
-    """Return `container[key]`."""
+    """Return `container[key]`. Raises EvaluationError if there is none, and for an impossible index."""
     item = look_up(container, key)
     if item is not None:
         return item[0]
@@ -42,7 +48,10 @@ def index(container: Value, key: Value) -> Value:
 
 
 def look_up(container: Value, key: Value) -> tuple[Value] | None:
-    """Return what is under a key or index, wrapped, or None where there is nothing; raise for an impossible index."""
+    """Return what is under a key or index, wrapped, or None where there is nothing.
+
+    Raises EvaluationError for an impossible index.
+    """
     require_key(key)
     if type(container) is list:
         at = list_index(key)
@@ -75,13 +84,13 @@ def _entry(variables: Lazy, key: Value) -> tuple[Value] | None:
 
 
 def require_key(key: Value) -> None:
-    """Raise for a value that can be neither the key of a map nor the index of a list in an index."""
+    """Raise EvaluationError for a value that can be neither the key of a map nor the index of a list in an index."""
     if type(key) not in _KEYS:
         raise EvaluationError(f"invalid qualifier type: {go_type(key)}")
 
 
 def list_index(key: Value) -> int:
-    """Return what a value is as the index of a list."""
+    """Return what a value is as the index of a list. Raises EvaluationError for what is no whole number."""
     if type(key) is int:
         return key
     if type(key) is float:
@@ -105,7 +114,10 @@ def has(container: Value, field: str) -> bool:
 
 
 def elements(container: Value) -> list[Value]:
-    """Return what a comprehension of one variable runs over."""
+    """Return what a comprehension of one variable runs over.
+
+    Raises EvaluationError if it is neither a list nor a map.
+    """
     if type(container) is list:
         return container
     if type(container) is dict or type(container) is KeyedMap:
@@ -124,7 +136,10 @@ def _found_or_failed(variables: Lazy, name: Value) -> Value:
 
 
 def pairs(container: Value) -> list[tuple[Value, Value]]:
-    """Return what a comprehension of two variables runs over."""
+    """Return what a comprehension of two variables runs over.
+
+    Raises EvaluationError if it is neither a list nor a map.
+    """
     if type(container) is list:
         return list(enumerate(container))
     if type(container) is dict or type(container) is KeyedMap:

@@ -1,4 +1,7 @@
-"""Arithmetic (part J of the admission semantics, cel-go's common/types)."""
+"""Arithmetic.
+
+Rules: `docs/semantics/cel-evaluation.md#arithmetic`.
+"""
 
 from __future__ import annotations
 
@@ -19,28 +22,31 @@ from scanner.cel.values.values import (
 
 
 def checked(number: int) -> int:
-    """Return a number that fits 64 bits, or raise."""
+    """Return a number that fits 64 bits. Raises EvaluationError if it does not fit."""
     if INT_MIN <= number <= INT_MAX:
         return number
     raise EvaluationError("integer overflow")
 
 
 def checked_unsigned(number: int) -> UInt:
-    """Return a number that fits 64 bits without a sign, or raise."""
+    """Return a number that fits 64 bits without a sign. Raises EvaluationError if it does not fit."""
     if 0 <= number <= UINT_MAX:
         return UInt(number)
     raise EvaluationError("unsigned integer overflow")
 
 
 def moment(nanoseconds: int, offset: int) -> Timestamp:
-    """Return a timestamp between the years 1 and 9999, or raise."""
+    """Return a timestamp between the years 1 and 9999. Raises EvaluationError for another year."""
     if FIRST_SECOND <= nanoseconds // SECOND <= LAST_SECOND:
         return Timestamp(nanoseconds, offset)
     raise EvaluationError("timestamp overflow")
 
 
 def add(left: Operand, right: Operand) -> Value:
-    """Return `left + right`."""
+    """Return `left + right`.
+
+    Raises EvaluationError for operands of other types, and if the result does not fit its type.
+    """
     kind = type(left)
     if kind is type(right):
         if kind is int:
@@ -61,7 +67,10 @@ def add(left: Operand, right: Operand) -> Value:
 
 
 def subtract(left: Operand, right: Operand) -> Value:
-    """Return `left - right`."""
+    """Return `left - right`.
+
+    Raises EvaluationError for operands of other types, and if the result does not fit its type.
+    """
     kind = type(left)
     if kind is type(right):
         if kind is int:
@@ -78,7 +87,10 @@ def subtract(left: Operand, right: Operand) -> Value:
 
 
 def multiply(left: Operand, right: Operand) -> Value:
-    """Return `left * right`."""
+    """Return `left * right`.
+
+    Raises EvaluationError for operands of other types, and if the result does not fit its type.
+    """
     kind = type(left)
     if kind is type(right):
         if kind is int:
@@ -91,7 +103,10 @@ def multiply(left: Operand, right: Operand) -> Value:
 
 
 def divide(left: Operand, right: Operand) -> Value:
-    """Return `left / right`, truncated towards zero for integers."""
+    """Return `left / right`, truncated towards zero for integers.
+
+    Raises EvaluationError for operands of other types, a divisor of 0, and a result that does not fit.
+    """
     if type(left) is float and type(right) is float:
         return _divide_doubles(left, right)
     if type(left) is not type(right) or type(left) not in (int, UInt):
@@ -113,7 +128,10 @@ def _divide_doubles(left: float, right: float) -> float:
 
 
 def remainder(left: Operand, right: Operand) -> Value:
-    """Return `left % right`, with the sign of the dividend."""
+    """Return `left % right`, with the sign of the dividend.
+
+    Raises EvaluationError for operands of other types, a divisor of 0, and a result that does not fit.
+    """
     if type(left) is not type(right) or type(left) not in (int, UInt):
         raise no_overload()
     if right == 0:
@@ -127,7 +145,10 @@ def remainder(left: Operand, right: Operand) -> Value:
 
 
 def negate(operand: Operand) -> Value:
-    """Return `-operand`."""
+    """Return `-operand`.
+
+    Raises EvaluationError for an operand of another type, and if the result does not fit its type.
+    """
     if type(operand) is int:
         return checked(-operand)
     if type(operand) is float:

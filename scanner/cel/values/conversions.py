@@ -1,4 +1,7 @@
-"""CEL's type conversions (J7 of the admission semantics): Go's strconv and time grammars, not Python's."""
+"""CEL's type conversions: Go's strconv and time grammars, not Python's.
+
+Rules: `docs/semantics/cel-evaluation.md#conversions`.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ def failed(value: Value, target: Type) -> EvaluationError:
 
 
 def to_bool(value: Value) -> Value:
-    """Convert a bool or a string."""
+    """Convert a bool or a string. Raises EvaluationError if it cannot be converted."""
     if type(value) is bool:
         return value
     if value in _TRUE:
@@ -45,7 +48,10 @@ def to_bytes(value: Value) -> Value:
 
 
 def to_int(value: Value) -> Value:
-    """Convert a number, a string, a timestamp (seconds) or a duration (nanoseconds)."""
+    """Convert a number, a string, a timestamp (seconds) or a duration (nanoseconds).
+
+    Raises EvaluationError if it cannot be converted, or does not fit 64 bits.
+    """
     if type(value) is int:
         return value
     if type(value) is UInt:
@@ -69,7 +75,10 @@ def _int_of_double(value: float) -> int:
 
 
 def to_uint(value: Value) -> Value:
-    """Convert a number or a string."""
+    """Convert a number or a string.
+
+    Raises EvaluationError if it cannot be converted, or does not fit 64 bits without a sign.
+    """
     if type(value) is UInt:
         return value
     if type(value) is int:
@@ -91,7 +100,7 @@ def _whole(digits: str) -> int:
 
 
 def to_double(value: Value) -> Value:
-    """Convert a number or a string in Go's syntax of floats."""
+    """Convert a number or a string in Go's syntax of floats. Raises EvaluationError if it cannot be converted."""
     if type(value) is float:
         return value
     if type(value) is int or type(value) is UInt:
@@ -123,7 +132,7 @@ def _hexadecimal(text: str) -> float | None:
 
 
 def to_string(value: Value) -> Value:
-    """Convert a plain value, a timestamp or a duration."""
+    """Convert a plain value, a timestamp or a duration. Raises EvaluationError if it cannot be converted."""
     if type(value) is str:
         return value
     if type(value) is bool:
@@ -156,7 +165,7 @@ def duration_text(value: Duration) -> str:
 
 
 def to_duration(value: Value) -> Value:
-    """Convert a duration or a string in Go's syntax."""
+    """Convert a duration or a string in Go's syntax. Raises EvaluationError if it cannot be converted."""
     if type(value) is Duration:
         return value
     nanoseconds = times.parse_duration(value) if type(value) is str else None
@@ -166,7 +175,10 @@ def to_duration(value: Value) -> Value:
 
 
 def to_timestamp(value: Value) -> Value:
-    """Convert a timestamp, seconds since 1970 or RFC 3339 text."""
+    """Convert a timestamp, seconds since 1970 or RFC 3339 text.
+
+    Raises EvaluationError if it cannot be converted, or is not between the years 1 and 9999.
+    """
     if type(value) is Timestamp:
         return value
     if type(value) is int:

@@ -1,4 +1,7 @@
-"""Equality, order and membership (part J of the admission semantics, cel-go's common/types)."""
+"""Equality, order and membership.
+
+Rules: `docs/semantics/cel-evaluation.md#equality`.
+"""
 
 from __future__ import annotations
 
@@ -173,7 +176,7 @@ def equal_numbers(left: Operand, right: Operand) -> bool:
 
 
 def order(left: Operand, right: Operand) -> int:
-    """Return -1, 0 or 1; raise when the values have no order."""
+    """Return -1, 0 or 1. Raises EvaluationError if the values have no order."""
     kind = type(left)
     if kind is type(right):
         if kind is int or kind is str or kind is bool or kind is bytes or kind is UInt:
@@ -213,7 +216,10 @@ def _order_double(double: float, integer: Operand) -> int:
 
 
 def contains(container: Value, element: Value) -> bool:
-    """Return `element in container`: a key of a map, or equal to an element of a list."""
+    """Return `element in container`: a key of a map, or equal to an element of a list.
+
+    Raises EvaluationError if the container is neither a list nor a map.
+    """
     if type(container) is dict:
         return element in container if type(element) is str else has_no_key(container, element)
     if type(container) is list:
@@ -231,7 +237,7 @@ def is_key(key: Value, container: Value) -> bool:
 
 
 def has_no_key(container: Value, key: Value) -> bool:
-    """Return False for a key that is no text; a wrapped map refuses it."""
+    """Return False for a key that is no text. Raises EvaluationError for a wrapped map, which accepts no such key."""
     if wrapped(container):
         raise EvaluationError(f"unsupported map key type: {go_type(key)}")
     return False

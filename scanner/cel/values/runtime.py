@@ -1,6 +1,9 @@
-"""The text, the Go type and the errors of values (part J of the admission semantics, cel-go's common/types).
+"""The text, the Go type and the errors of values (cel-go's common/types).
 
 Every function takes values and returns a value or raises `EvaluationError` with upstream's text.
+
+Rules: `docs/semantics/cel-evaluation.md#selection`, `docs/semantics/cel-evaluation.md#equality`,
+`docs/semantics/cel-evaluation.md#arithmetic`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Timestamps and durations: parsing, printing and parts (J7 and J9 of the admission semantics, Go's time package)."""
+"""Timestamps and durations: parsing, printing and parts (Go's time package).
+
+Rules: `docs/semantics/cel-evaluation.md#conversions`, `docs/semantics/cel-evaluation.md#times`.
+"""
 
 from __future__ import annotations
 
@@ -135,7 +138,7 @@ def _zone_text(offset: int) -> str:
 
 
 def part(moment: Value, name: str, zone: Value) -> int:
-    """Return one part of a timestamp in a zone; raise when there is no such zone."""
+    """Return one part of a timestamp in a zone. Raises EvaluationError if there is no such zone."""
     if not isinstance(moment, Timestamp) or not isinstance(zone, str):
         raise EvaluationError("no such overload")
     if name == "milliseconds":
@@ -223,7 +226,7 @@ def _zone(name: str) -> datetime.tzinfo:
 
 
 def whole_units(span: Value, unit: int) -> int:
-    """Return a duration in whole units, truncated towards zero."""
+    """Return a duration in whole units, truncated towards zero. Raises EvaluationError for what is no duration."""
     if not isinstance(span, Duration):
         raise EvaluationError("no such overload")
     units = abs(span.nanoseconds) // unit

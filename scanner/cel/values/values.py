@@ -12,6 +12,8 @@
 | | | | made by `Name{field: value}` | `Struct`, `Message` |
 
 Classes are compared with `type(x) is …`, never `isinstance`: Python's bool is an int, CEL's is not.
+
+Rules: `docs/semantics/cel-evaluation.md#values`.
 """
 
 from __future__ import annotations
@@ -96,7 +98,7 @@ class Optional:
         return f"Optional({self.value!r})" if self.present else "NONE"
 
     def unwrapped(self) -> Value:
-        """Return the value; raise when there is none, or when it is an error itself."""
+        """Return the value. Raises EvaluationError if there is none, or if it is an error itself."""
         if not self.present:
             raise EvaluationError("optional.none() dereference")
         if isinstance(self.value, EvaluationError):

@@ -4,6 +4,8 @@ Here they are plain lists and dicts; who evaluates says which of them are wrappe
 the difference ask: equality with something of another kind, keys and indexes of other types than theirs.
 
 Source of truth: `common.SchemalessTypedToVal` of apiserver 1.37.
+
+Rules: `docs/semantics/releases.md#native-values-in-137`.
 """
 
 from __future__ import annotations

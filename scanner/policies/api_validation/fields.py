@@ -1,4 +1,7 @@
-"""Field errors in the API's own words (N5 of the admission semantics)."""
+"""Field errors in the API's own words.
+
+Rules: `docs/semantics/api-validation.md#field-errors`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""MutatingAdmissionPolicy and its bindings (N4 of the admission semantics)."""
+"""MutatingAdmissionPolicy and its bindings.
+
+Rules: `docs/semantics/api-validation.md#mutating-policies`.
+"""
 
 from __future__ import annotations
 

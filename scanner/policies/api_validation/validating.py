@@ -1,4 +1,7 @@
-"""ValidatingAdmissionPolicy and its bindings."""
+"""ValidatingAdmissionPolicy and its bindings.
+
+Rules: `docs/semantics/api-validation.md#validating-policies`.
+"""
 
 from __future__ import annotations
 

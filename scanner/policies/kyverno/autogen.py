@@ -2,6 +2,8 @@
 
 Source of truth: `pkg/cel/autogen` of Kyverno 1.18. The rewriting replaces text in the whole spec as JSON, messages, names and
 literals included, because Kyverno does: a tree would be rewritten better, and judge differently.
+
+Rules: `docs/semantics/kyverno.md#autogen`.
 """
 
 from __future__ import annotations

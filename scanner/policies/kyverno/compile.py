@@ -3,6 +3,8 @@
 Source of truth: `pkg/cel/policies/vpol/compiler` of Kyverno 1.18. A policy's match conditions see no variables, a variable sees those
 before it with their exact types, and an expression whose type is dyn is refused. One fault, an exception's included, makes the whole
 policy unusable.
+
+Rules: `docs/semantics/kyverno.md#evaluation-by-kyverno`.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Source of truth: `pkg/cel/policies/vpol` of Kyverno 1.18 and its webhook, which refuses failures and errors alike. Exceptions
 come first; failurePolicy is about errors in conditions alone. An answer that cannot be had here decides nothing.
+
+Rules: `docs/semantics/kyverno.md#evaluation-by-kyverno`, `docs/semantics/kyverno.md#messages-by-kyverno`.
 """
 
 from __future__ import annotations

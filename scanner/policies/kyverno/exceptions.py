@@ -3,6 +3,8 @@
 Source of truth: the type in `policies.kyverno.io` and `vpol` of Kyverno 1.18. References are literal: name and kind, whatever
 namespace the exception is in. An exception with images or allowed values exempts nothing by itself: it offers them to the
 policy's expressions.
+
+Rules: `docs/semantics/kyverno.md#exceptions`.
 """
 
 from __future__ import annotations
@@ -72,7 +74,7 @@ def is_exception(document: JsonObject) -> bool:
 
 
 def read_exception(document: JsonObject, *, source: str = "cluster") -> PolicyException:
-    """The exception of a manifest. From a file, InvalidManifest when the API would refuse it."""
+    """The exception of a manifest. Raises InvalidManifest for one from a file that the API would refuse."""
     spec, metadata = dig(document, "spec"), dig(document, "metadata")
     faults = () if source == "cluster" else tuple(_faults(spec))
     if faults:

@@ -87,7 +87,7 @@ class Inventory(NoClusterData):
             yield kind, namespace or _EVERYWHERE
 
     def get(self, collection: Collection, namespace: str, name: str, /) -> Value:
-        """See Surroundings."""
+        """See ClusterData. Raises Unavailable for objects that were not listed."""
         kind = self._kinds.get(collection)
         if kind is None:
             return None
@@ -95,7 +95,10 @@ class Inventory(NoClusterData):
         return self._objects[kind].get((namespace, name))
 
     def list(self, collection: Collection, namespace: str, labels: Mapping[str, str], /) -> Value:
-        """See Surroundings."""
+        """See ClusterData.
+
+        Raises EvaluationError for a kind that is not served, and Unavailable for one that was not listed.
+        """
         kind = self._kinds.get(collection)
         if kind is None:
             raise EvaluationError("failed to list resource: the server could not find the requested resource")
@@ -104,7 +107,7 @@ class Inventory(NoClusterData):
         return {"apiVersion": kind.api_version, "kind": f"{kind.kind}List", "metadata": {}, "items": items}
 
     def collection(self, group: str, version: str, kind: str, /) -> Collection:
-        """See Surroundings."""
+        """See ClusterData. Raises EvaluationError for a kind that is not served."""
         found = self._named.get((group, version, kind))
         if found is None:
             name = f"{group}/{version}" if group else version
@@ -112,7 +115,10 @@ class Inventory(NoClusterData):
         return found
 
     def entry(self, name: str, projection: str, /) -> Value:
-        """See Surroundings."""
+        """See ClusterData.
+
+        Raises EvaluationError for an unknown projection, and Unavailable for data that were not listed.
+        """
         entry = self._entries.get(name)
         if entry is None:
             return None
@@ -123,7 +129,7 @@ class Inventory(NoClusterData):
         return projected(data, paths[projection]) if projection else data
 
     def request(self, call: Call, /) -> Value:
-        """See Surroundings."""
+        """See ClusterData. Raises Unavailable where no request is made."""
         if self._network is None:
             return super().request(call)
         if any((kind.group, kind.plural) == ("", "secrets") for kind in self._listed):
@@ -131,7 +137,7 @@ class Inventory(NoClusterData):
         return answer_of(*self._network.request(call))
 
     def image(self, reference: str, /) -> Value:
-        """See Surroundings."""
+        """See ClusterData. Raises Unavailable where no registry is asked."""
         return super().image(reference) if self._network is None else self._network.image(reference)
 
     def _data(self, name: str, entry: JsonObject) -> Value:
@@ -183,7 +189,7 @@ class Inventory(NoClusterData):
         return _decoded(text)
 
     def parse_yaml(self, text: str, /) -> Value:
-        """See Surroundings."""
+        """See ClusterData. Raises EvaluationError for a text that is no YAML."""
         if self._parse is None:
             return super().parse_yaml(text)
         try:

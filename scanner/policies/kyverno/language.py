@@ -85,7 +85,7 @@ class Kyverno:
         return ReadDocument(Supporting(language, _ENTRY, as_text(dig(document, "metadata", "name")), document))
 
     def assume_bound(self, policy: Policy, action: Action) -> Binding:
-        """See Language."""
+        """Raises UsageError: the policy is in force already."""
         del action
         raise UsageError(f"--assume-bound {policy.name}: a {policy.language} needs no binding, and is in force already")
 

@@ -3,6 +3,8 @@
 Kyverno's scan and its command line are not what its webhook enforces: they stop at the first failure, know no end of an
 exception, and read a negative object selector as if it selected everything; its scan asks the policies of all namespaces about
 what is in none. Assay judges as admission does unless told.
+
+Rules: `docs/semantics/kyverno.md#kyvernos-reports`.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Source of truth: `prepareK8sData` and the request map of Kyverno 1.18. The old object of a CREATE is an empty map, not null;
 user data are absent rather than empty; a field that is empty is no key.
+
+Rules: `docs/semantics/kyverno.md#what-kyvernos-expressions-read`.
 """
 
 from __future__ import annotations

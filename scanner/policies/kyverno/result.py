@@ -2,6 +2,8 @@
 
 Source of truth: `reportutils` of Kyverno 1.18. The first validation that does not pass speaks for all; audit annotations are
 properties, some of which replace the message; of an unscored policy a failure is a warning.
+
+Rules: `docs/semantics/kyverno.md#kyvernos-reports`.
 """
 
 from __future__ import annotations

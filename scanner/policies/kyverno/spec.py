@@ -156,7 +156,7 @@ def in_group(document: JsonObject) -> bool:
 def read_policy(document: JsonObject, *, source: str = "cluster", namespace: str = "default") -> KyvernoPolicy:
     """The policy of a manifest; `namespace` is where a namespaced one is applied that does not say so.
 
-    From a file (`source` is not `cluster`), InvalidManifest when the API or Kyverno's webhook would refuse it.
+    Raises InvalidManifest for one from a file (`source` is not `cluster`) that the API or Kyverno's webhook would refuse.
     """
     spec = dig(document, "spec")
     kind = as_text(document.get("kind"))

@@ -3,6 +3,8 @@
 Source of truth: `mutating.dispatcher` of kube-apiserver 1.36. A failing mutation does not stop the next one. Once anything was
 patched, the server goes through all of admission once more: match conditions are evaluated again, and with `IfNeeded` so are
 the mutations of what ran the first time.
+
+Rules: `docs/semantics/mutation.md#errors-of-mutations`, `docs/semantics/mutation.md#reinvocation`.
 """
 
 from __future__ import annotations

@@ -8,6 +8,8 @@ is evaluated again. One error of a policy with `Fail` refuses the request.
 A server runs policies in an order of its own, and so it does with the bindings of a policy and the params of a binding. All orders
 are tried where there are few; else that of their names, its reverse, every policy first and last, and all orders of those policies
 that did anything in one of these.
+
+Rules: `docs/semantics/mutation.md#invocations`, `docs/semantics/mutation.md#reinvocation`.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Mirrors Kyverno's x509 library: keys are Go's field names, bytes are base64, every number is a double, an empty list is null,
 and only RSA keys are taken. Signatures are not checked, and nothing is asked of anybody.
+
+Rules: `docs/semantics/kyverno.md#kyvernos-functions`.
 """
 
 from __future__ import annotations

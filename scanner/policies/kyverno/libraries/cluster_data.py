@@ -96,31 +96,31 @@ class NoClusterData:
         return False
 
     def get(self, collection: Collection, _namespace: str, _name: str, /) -> Value:
-        """See Surroundings."""
+        """See ClusterData. Raises Unavailable."""
         raise Unavailable(f"it reads {collection.plural}, which are not listed here")
 
     def list(self, collection: Collection, _namespace: str, _labels: Mapping[str, str], /) -> Value:
-        """See Surroundings."""
+        """See ClusterData. Raises Unavailable."""
         raise Unavailable(f"it lists {collection.plural}, which are not listed here")
 
     def collection(self, _group: str, _version: str, kind: str, /) -> Collection:
-        """See Surroundings."""
+        """See ClusterData. Raises Unavailable."""
         raise Unavailable(f"it asks for the resource of kind {kind}, and discovery is not available here")
 
     def entry(self, name: str, _projection: str, /) -> Value:
-        """See Surroundings."""
+        """See ClusterData. Raises Unavailable."""
         raise Unavailable(f"it reads the global context entry {name}, which is not available here")
 
     def image(self, _reference: str, /) -> Value:
-        """See Surroundings."""
+        """See ClusterData. Raises Unavailable."""
         raise Unavailable("it asks a registry about an image, and a scan asks none without --allow-network")
 
     def request(self, call: Call, /) -> Value:
-        """See Surroundings."""
+        """See ClusterData. Raises Unavailable."""
         raise Unavailable(f"it makes an HTTP {call.method}, and a scan makes none without --allow-network")
 
     def parse_yaml(self, _text: str, /) -> Value:
-        """See Surroundings."""
+        """See ClusterData. Raises Unavailable."""
         raise Unavailable("it parses YAML, which is not available here")
 
 
@@ -128,9 +128,9 @@ class SecretSafe(NoClusterData):
     """Surroundings of a Secret: nobody outside hears of it."""
 
     def image(self, _reference: str, /) -> Value:
-        """See Surroundings."""
+        """See ClusterData. Raises Unavailable."""
         raise Unavailable("it asks a registry about a Secret, whose values stay in this process")
 
     def request(self, call: Call, /) -> Value:
-        """See Surroundings."""
+        """See ClusterData. Raises Unavailable."""
         raise Unavailable(f"it makes an HTTP {call.method} about a Secret, whose values stay in this process")

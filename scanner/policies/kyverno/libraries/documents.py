@@ -2,6 +2,8 @@
 
 Mirrors Kyverno's json and yaml libraries, which go through Go's encoding/json: every number read is a double, keys are written
 in order, `<`, `>` and `&` are escaped.
+
+Rules: `docs/semantics/kyverno.md#kyvernos-functions`.
 """
 
 from __future__ import annotations

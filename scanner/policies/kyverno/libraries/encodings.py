@@ -2,6 +2,8 @@
 
 Mirrors cel-go's encoders extension and Kyverno's hash and gzip libraries. Compression is Kyverno's in content, not byte for
 byte: another compressor may write other bytes for the same text.
+
+Rules: `docs/semantics/kyverno.md#kyvernos-functions`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """`globalContext.Get`: data that GlobalContextEntry objects hold ready.
 
 Mirrors Kyverno's globalcontext library: an entry that nobody declared is null.
+
+Rules: `docs/semantics/kyverno.md#kyvernos-functions`.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Mirrors Kyverno's image library over go-containerregistry's weak parsing: Docker Hub is `index.docker.io`, its official images
 are in `library/`, a digest hides the tag, and the first component is a registry when it looks like a host.
+
+Rules: `docs/semantics/kyverno.md#kyvernos-functions`.
 """
 
 from __future__ import annotations

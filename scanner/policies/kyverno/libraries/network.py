@@ -2,6 +2,8 @@
 
 Mirrors Kyverno's http, imagedata and random libraries. Who answers is the surroundings' affair; random texts would make two
 scans of the same cluster differ: what depends on them is not auditable. In a namespaced policy Kyverno refuses requests.
+
+Rules: `docs/semantics/kyverno.md#kyvernos-functions`.
 """
 
 from __future__ import annotations

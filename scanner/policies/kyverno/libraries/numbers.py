@@ -1,6 +1,8 @@
 """cel-go's math extension, which Kubernetes does not have, and Kyverno's rounding to decimals.
 
 Source of truth: ext.Math of cel-go 0.31. Doubles are rounded half away from zero, as Go's math.Round does.
+
+Rules: `docs/semantics/kyverno.md#kyvernos-functions`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 r"""`regex.replace`, `regex.extract`, `regex.extractAll`: cel-go's regex extension, which Kubernetes does not have.
 
 Source of truth: ext.Regex version 1 of cel-go 0.31. In a replacement `\1` is a group and `\0` the whole match.
+
+Rules: `docs/semantics/kyverno.md#kyvernos-functions`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """`parseServiceAccount` and `listObjToMap`: small data taken apart and put together.
 
 Mirrors Kyverno's user and transform libraries.
+
+Rules: `docs/semantics/kyverno.md#kyvernos-functions`.
 """
 
 from __future__ import annotations

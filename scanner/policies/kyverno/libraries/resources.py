@@ -2,6 +2,8 @@
 
 Mirrors Kyverno's resource library: a namespaced policy reads its own namespace only, and its functions have one argument
 less. Resources are named by their plural; an object that is not there is null. `resource.Post` writes, so it is refused.
+
+Rules: `docs/semantics/kyverno.md#kyvernos-functions`.
 """
 
 from __future__ import annotations
@@ -54,7 +56,10 @@ def _collection(api_version: str, plural: str, verb: str) -> Collection:
 
 
 def group_version(api_version: str, failure: str) -> tuple[str, str]:
-    """Return group and version of `apps/v1` or `v1`; raise as Go's parser complains, after `failure`."""
+    """Return group and version of `apps/v1` or `v1`.
+
+    Raises EvaluationError for another text, with Go's message after `failure`.
+    """
     if api_version.count("/") > 1:
         raise EvaluationError(f"{failure}: unexpected GroupVersion string: {api_version}")
     group, _, version = api_version.rpartition("/")

@@ -2,6 +2,8 @@
 
 Mirrors Kyverno's time library: cron fields without padding, in UTC, Sunday is 0; truncation counts from
 the first second of year 1.
+
+Rules: `docs/semantics/kyverno.md#kyvernos-functions`.
 """
 
 from __future__ import annotations
