@@ -1,4 +1,4 @@
-"""How Alembic runs here: always on a connection, and inside the transaction, that Assay hands over."""
+"""Runs Alembic on the connection, and inside the transaction, that Assay passes."""
 
 from alembic import context
 

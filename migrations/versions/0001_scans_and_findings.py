@@ -1,4 +1,4 @@
-"""Scans, what they used and counted, and findings with their history."""
+"""Creates scans with their policies and counts, and findings with their history."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def position() -> sa.Column[int]:
 
 
 def create_texts() -> None:
-    """Content-addressed: what repeats is stored once."""
+    """The content-addressed tables, which store equal rows once."""
     op.create_table("policies", key(given_out=True), digest(), *texts("language", "name", "spec_digest", "document"))
     op.create_table(
         "bindings",
@@ -161,7 +161,7 @@ def create_findings() -> None:
 
 
 def create_ledger() -> None:
-    """What a scan listed, missed and counted, line by line."""
+    """The coverage, gaps, health and tallies of a scan."""
     op.create_table(
         "coverage",
         to("scans", "scan", primary_key=True),

@@ -1,4 +1,4 @@
-"""Who made the requests, what the policies read, what stands outside of a scan."""
+"""Adds the user of the requests, the auditability of policies, and objects that are out of scope."""
 
 from __future__ import annotations
 

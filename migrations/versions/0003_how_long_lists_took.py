@@ -1,4 +1,4 @@
-"""How long the lists of a kind took to come."""
+"""Adds the duration of the list requests of a kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which policy exceptions take the effect of a verdict away."""
+"""Adds the policy exceptions that exempt the object of a verdict."""
 
 from __future__ import annotations
 

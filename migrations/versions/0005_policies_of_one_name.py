@@ -1,4 +1,4 @@
-"""Of which language a policy is: policies of two languages may have one name.
+"""Adds the language of a policy, because policies of two languages may have one name.
 
 What is there already belongs to the policy of its name. Where two languages had one, a mutation is of the mutating policy, and
 whatever else is of the other.
@@ -39,7 +39,7 @@ def upgrade() -> None:
 
 
 def _checks(connection: sa.Connection, languages: dict[str, list[str]]) -> None:
-    """A check is found again by the digest of what it is; its language is a part of that from now on."""
+    """Update the digests of checks, which now include the language."""
     columns: list[sa.ColumnClause[str]] = [sa.column("id"), *(sa.column(name) for name in KEY)]
     changed = sa.text("UPDATE checks SET language = :language, digest = :digest WHERE id = :id")
     for number, *key in connection.execute(sa.select(*columns).select_from(sa.table("checks"))).all():

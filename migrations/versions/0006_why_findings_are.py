@@ -1,4 +1,4 @@
-"""Why findings are: the values that decided. What was found before has none."""
+"""Adds evidence to findings. Older findings have none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What another engine made of the expressions of a scan."""
+"""Adds the second opinion of a scan."""
 
 from __future__ import annotations
 

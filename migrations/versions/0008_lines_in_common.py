@@ -1,4 +1,4 @@
-"""What scans have in common is written once: policies, bindings, health and webhooks that are as they were."""
+"""Shares equal rows between scans: policies, bindings, health and webhooks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A database says that it is Assay's: its version table alone may be any program's."""
+"""Adds the table that marks a database as Assay's: other programs have a version table too."""
 
 from __future__ import annotations
 

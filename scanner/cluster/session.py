@@ -76,8 +76,8 @@ class Answer:
 
     def message(self) -> str:
         """The message of an error response, in one line."""
-        said = as_text(self.body().get("message")) or self.data[:_QUOTED].decode(errors="replace")
-        return " ".join(said.split())[:_LONGEST] or "without a word"
+        message = as_text(self.body().get("message")) or self.data[:_QUOTED].decode(errors="replace")
+        return " ".join(message.split())[:_LONGEST] or "without a message"
 
 
 @dataclass(frozen=True, slots=True)

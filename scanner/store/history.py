@@ -183,14 +183,14 @@ class History:
             if key not in before:
                 rows.append((self._row(key, "new"), columns))
                 continue
-            latest, known = before[key]
+            latest, stored = before[key]
             if latest.id in self._seen:
                 continue
             if latest.until != OPEN:
                 reopened.append(latest.id)
                 row = self._row(key, "reopened", first=latest.first, reopened=latest.reopened + 1)
                 rows.append((row, columns))
-            elif known != columns:
+            elif stored != columns:
                 changed.append(latest.id)
                 row = self._row(key, "changed", first=latest.first, reopened=latest.reopened)
                 rows.append((row, columns))

@@ -155,7 +155,7 @@ def test_generated_roles_are_enough(server: ApiServer, ran: Scan) -> None:
         delete(server, document)
 
     assert (3, 0) == (before.code, after.code)
-    assert b"A scan will miss nothing" in after.stdout
+    assert b"All required permissions are granted" in after.stdout
     assert (0, 0, []) == (admin.code, auditor.code, auditor.report["gaps"])
     assert found(admin) == found(auditor)
     assert ["other/key", "other/range", "team/key", "team/range"] == found(auditor)

@@ -84,9 +84,9 @@ def test_the_server_says_the_same(server: ApiServer, assay: Assay) -> None:
     assert (0, True, []) == (ran.code, ran.report["complete"], ran.report["differences"])
     assert (18, 41, 41) == tuple(ran.report[key] for key in ("writes", "comparable", "agreed"))
     assert {
-        "only the audit log tells what a binding without Deny and Warn decides": 2,
-        "the check reads what the server sets anew in a copy, such as metadata.uid or status": 1,
-        "the warnings of the request pass 4,096 characters: the server cuts them and drops some": 2 * (20 - 16),
+        "only the audit log has the verdict of a binding without Deny and Warn": 2,
+        "the check reads a field that the server sets in a copy, such as metadata.uid or status": 1,
+        "the warnings of the request exceed 4,096 characters, so the server cuts and drops some": 2 * (20 - 16),
     } == reasons(ran)
 
 

@@ -182,7 +182,7 @@ def test_the_command_prints_differences(tmp_path: Path, capsys: pytest.CaptureFi
     with pytest.raises(SystemExit) as end:
         main(["test", str(tmp_path)])
     out = capsys.readouterr().out
-    expected = "replicas on team/web: expected pass; got fail: too many; not matched"
+    expected = "replicas on team/web: expected pass, got fail: too many; not matched"
     assert (1, True, True) == (end.value.code, expected in out, "1 as expected, 1 different" in out)
 
 

@@ -38,20 +38,20 @@ def test_admission_was_asked(response: Response) -> None:
 @pytest.mark.parametrize(
     ("response", "operation", "why"),
     [
-        (Response(409, "Conflict", "modified"), "UPDATE", "the object changed or went while it was replayed"),
-        (Response(404, "NotFound", "not found"), "UPDATE", "the object changed or went while it was replayed"),
-        (Response(405, "MethodNotAllowed", "no"), "CREATE", "the server takes no CREATE of pods"),
+        (Response(409, "Conflict", "modified"), "UPDATE", "the object was changed or deleted during the replay"),
+        (Response(404, "NotFound", "not found"), "UPDATE", "the object was changed or deleted during the replay"),
+        (Response(405, "MethodNotAllowed", "no"), "CREATE", "the server does not support CREATE of pods"),
         (
             Response(422, "Invalid", "spec.x: Required value"),
             "CREATE",
-            "the server refuses the CREATE of pods for a reason of its own (422 Invalid)",
+            "the server rejects the CREATE of pods for another reason (422 Invalid)",
         ),
         (
             Response(403, "Forbidden", 'admission webhook "w" denied the request'),
             "UPDATE",
-            "the server refuses the UPDATE of pods for a reason of its own (403 Forbidden)",
+            "the server rejects the UPDATE of pods for another reason (403 Forbidden)",
         ),
-        (Response(500), "UPDATE", "the server refuses the UPDATE of pods for a reason of its own (500)"),
+        (Response(500), "UPDATE", "the server rejects the UPDATE of pods for another reason (500)"),
     ],
 )
 def test_admission_was_not_asked(response: Response, operation: str, why: str) -> None:

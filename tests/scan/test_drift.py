@@ -300,7 +300,7 @@ def test_an_object_that_nests_deeply_is_judged_as_any_other(levels: int) -> None
     ]
     told = on_gadgets(*texts, levels=levels)
     assert ([], {"deep": 2, "flat": 2}) == ([*told.gaps], Counter(one.name for one in told.findings))
-    assert all("other policies or bindings act on this object too" in one.outcome.message for one in told.findings)
+    assert all("other policies or bindings also change this object" in one.outcome.message for one in told.findings)
 
 
 def test_a_patch_that_nests_deeply_is_not_recorded_and_said() -> None:
