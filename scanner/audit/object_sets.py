@@ -7,13 +7,12 @@ have them.
 
 from __future__ import annotations
 
+import json
 import zlib
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
-
-import orjson
 
 _BLOCK: Final = 64
 """Pages that are kept apart until they are joined: what they hold is small, and joining two takes as long as joining many."""
@@ -25,13 +24,23 @@ Reason: TypeAlias = str
 _Key = TypeVar("_Key", bound=Hashable)
 
 
+class InvocationKey(NamedTuple):
+    """Policy, binding and param, by name: workers that meet params in another order have the same keys."""
+
+    language: str
+    policy: str
+    binding: str
+    param_namespace: str = ""
+    param_name: str = ""
+
+
 class SetKey(NamedTuple):
-    """What a set is about: an invocation, as a place in the list of invocations that a scan has prepared, and a reason.
+    """What a set is about: an invocation, and a reason.
 
     `check` is the place of a check among those of the policy where its set differs from that of the invocation, else -1.
     """
 
-    invocation: int
+    invocation: InvocationKey
     check: int = -1
     reason: Reason = ""
 
@@ -159,15 +168,25 @@ def _joined(pieces: Sequence[tuple[int, int]]) -> int:
 
 
 def packed(sets: ObjectSets[SetKey]) -> bytes:
-    """The bytes of sets, for staging. Equal sets are written once."""
-    rows = [[f"{bits:x}", [tuple(key) for key in keys]] for bits, keys in sets.shared().items()]
-    return zlib.compress(orjson.dumps([sets.count, rows]), _LEVEL)
+    """The bytes of sets, for staging. Equal sets are written once, and so is every invocation."""
+    invocations: dict[InvocationKey, int] = {}
+    rows = [
+        [f"{bits:x}", [(invocations.setdefault(key[0], len(invocations)), *key[1:]) for key in keys]]
+        for bits, keys in sets.shared().items()
+    ]
+    return zlib.compress(json.dumps([sets.count, [*invocations], rows], separators=(",", ":")).encode(), _LEVEL)
 
 
 def unpacked(data: bytes) -> ObjectSets[SetKey]:
     """The sets that `packed` wrote."""
-    count, rows = orjson.loads(zlib.decompress(data))
-    return ObjectSets(count, {SetKey(*key): bits for text, keys in rows for bits in (int(text, 16),) for key in keys})
+    count, names, rows = json.loads(zlib.decompress(data))
+    invocations = [InvocationKey(*each) for each in names]
+    sets: dict[SetKey, int] = {}
+    for text, keys in rows:
+        bits = int(text, 16)
+        for place, check, reason in keys:
+            sets[SetKey(invocations[place], check, reason)] = bits
+    return ObjectSets(count, sets)
 
 
 def places(bits: int) -> Iterable[int]:

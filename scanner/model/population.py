@@ -89,7 +89,7 @@ class KeptKeys:
     def of_labels(self, labels: Mapping[str, _Value]) -> list[tuple[str, _Value]]:
         """The labels of an object that are kept, sorted by key."""
         names, prefixes = self.labels, self.prefixes
-        kept = [pair for pair in labels.items() if pair[0] in names or pair[0].startswith(prefixes)]
+        kept = [(key, value) for key, value in labels.items() if key in names or key.startswith(prefixes)]
         return sorted(kept, key=_KEY)
 
 

@@ -8,9 +8,20 @@ from collections.abc import Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scanner.audit.object_sets import KindSets, ObjectSets, PageSets, SetKey, concatenate, packed, places, unpacked
+from scanner.audit.object_sets import (
+    InvocationKey,
+    KindSets,
+    ObjectSets,
+    PageSets,
+    SetKey,
+    concatenate,
+    packed,
+    places,
+    unpacked,
+)
 
-KEYS = [SetKey(0), SetKey(1), SetKey(1, 2), SetKey(1, 2, "condition"), SetKey(7, -1, "no param")]
+A, B, C = (InvocationKey("validating", name, f"bind-{name}", "", "\ud800") for name in "abc")
+KEYS = [SetKey(A), SetKey(B), SetKey(B, 2), SetKey(B, 2, "condition"), SetKey(C, -1, "no param")]
 keys = st.sampled_from(KEYS)
 namespaces = st.sampled_from(["", "a", "b"])
 marks = st.lists(st.tuples(keys, st.integers(0, 30)), max_size=20)
@@ -20,6 +31,11 @@ parts = st.integers(0, 90).flatmap(
         ObjectSets, st.just(count), st.dictionaries(keys, st.integers(0, (1 << count) - 1), max_size=5)
     )
 )
+
+
+def invocation(number: int) -> SetKey:
+    """The key of one of many policies."""
+    return SetKey(InvocationKey("validating", f"policy-{number}", f"policy-{number}"))
 
 
 def bits_of(members: frozenset[int] | set[int]) -> int:
@@ -87,7 +103,7 @@ def test_equal_sets_are_one_int() -> None:
     """A kind whose policies all match everything holds one set."""
     kind: KindSets[SetKey] = KindSets()
     for _ in range(200):
-        kind.add(ObjectSets(500, {SetKey(number): (1 << 500) - 1 for number in range(50)}))
+        kind.add(ObjectSets(500, {invocation(number): (1 << 500) - 1 for number in range(50)}))
     assert 1 == len({id(bits) for bits in kind.finished().sets.values()})
 
 
@@ -101,7 +117,7 @@ def test_staged_sets_come_back(sets: ObjectSets[SetKey]) -> None:
 def test_staged_sets_are_small() -> None:
     """500 policies that match 100,000 objects, all but a few: less than 10 bytes for each policy."""
     everything = (1 << 100_000) - 1
-    sets = {SetKey(number): everything ^ (1 << number // 100) for number in range(500)}
+    sets = {invocation(number): everything ^ (1 << number // 100) for number in range(500)}
     assert 5_000 > len(packed(ObjectSets(100_000, sets)))
 
 
