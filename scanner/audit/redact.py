@@ -278,12 +278,18 @@ def _prefix(message: str, check: Check) -> str:
     return said or ("" if check.kind is CheckKind.CONDITIONS else own)
 
 
-def _reads_other_secrets(reads: Iterable[tuple[str, ...]], compiled: CompiledPolicy) -> bool:
+def _reads_other_secrets(reads: frozenset[tuple[str, ...]], compiled: CompiledPolicy) -> bool:
     """Whether an expression may read Secrets beside the object: as Kyverno's can, by name or through the global context."""
-    roots = {path[0] for path in reads}
+    roots = _roots(reads)
     if "globalContext" in roots:
         return True
     return "resource" in roots and lists_secrets(tuple(expression.text for _, expression in compiled.expressions()))
+
+
+@lru_cache(maxsize=4096)
+def _roots(reads: frozenset[tuple[str, ...]]) -> frozenset[str]:
+    """The variables with which access paths begin."""
+    return frozenset(path[0] for path in reads)
 
 
 @lru_cache(maxsize=1024)
@@ -294,10 +300,9 @@ def lists_secrets(texts: tuple[str, ...]) -> bool:
     return bool(named & {("", "secrets"), ("", "Secret"), ("", ANY)})
 
 
-def _reads_secret(reads: Iterable[tuple[str, ...]], invocation_result: InvocationResult) -> bool:
-    paths = tuple(reads)
-    return (is_secret(invocation_result.resource) and reads_data(paths, "object")) or (
-        is_secret(invocation_result.invocation.param) and reads_data(paths, "params")
+def _reads_secret(reads: frozenset[tuple[str, ...]], invocation_result: InvocationResult) -> bool:
+    return (is_secret(invocation_result.resource) and reads_data(reads, "object")) or (
+        is_secret(invocation_result.invocation.param) and reads_data(reads, "params")
     )
 
 
