@@ -102,7 +102,9 @@ def _safe_change(
     outcome: WouldChange, check: Check, invocation_result: InvocationResult, compiled: CompiledPolicy
 ) -> WouldChange:
     """The change without values of Secrets and of the environment; in a Secret, only metadata is shown at all."""
-    hidden = _hidden(invocation_result)
+    changes = (*outcome.patch, *outcome.together)
+    has_text = any(_has_text(value) for change in changes for value in (change.value, change.was))
+    hidden = _hidden(invocation_result) if has_text else frozenset()
     shown = tuple(_safe_operation(change, invocation_result, hidden) for change in outcome.patch)
     return replace(
         outcome,
@@ -214,6 +216,19 @@ def _safe_operation(change: Change, invocation_result: InvocationResult, hidden:
     if hides or LAST_APPLIED.replace("/", "~1") in change.path:
         return replace(change, value=_withheld(change.value), was=_withheld(change.was))
     return replace(change, value=_masked_value(change.value, hidden), was=_masked_value(change.was, hidden))
+
+
+def _has_text(value: Json) -> bool:
+    """Whether there is anything to mask in a value."""
+    match value:
+        case str():
+            return True
+        case bool() | int() | float() | None:
+            return False
+        case Mapping():
+            return any(map(_has_text, value.values()))
+        case _:
+            return any(map(_has_text, value))
 
 
 def _shortened(value: Json) -> Json:
