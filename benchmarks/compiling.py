@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import gc
-import gzip
-import json
-import os
-import sys
 import time
 import tracemalloc
-from pathlib import Path
 from statistics import median
 from typing import Any
 
+from benchmarks import recordings
 from benchmarks.corpus import forget
 from benchmarks.measured import ROUNDS, say
 from scanner.admission.compiled import CompiledPolicy, compile_policy
@@ -70,12 +66,7 @@ def _compiled_in(count: int) -> float:
 
 
 def _policies() -> list[Policy]:
-    folder = Path(os.environ.get("ASSAY_CONFORMANCE", "../shared/conformance"))
-    path = folder / "expressions.json.gz"
-    if not path.is_file():
-        sys.exit(f"skipped: {path} is not there; name the folder of the recorded verdicts with ASSAY_CONFORMANCE")
-    with gzip.open(path) as file:
-        cases = json.load(file)["cases"]
+    cases = recordings.load("expressions")["cases"]
     texts = dict.fromkeys(case["expr"] for case in cases if not case.get("rejected") and len(case["expr"]) >= _SHORTEST)
     return [_policy(text) for text in list(texts)[:: len(texts) // _POLICIES][:_POLICIES]]
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
-import json
-import os
-import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
+from benchmarks import recordings
 from scanner import cel
 from scanner.admission.compiled import CompiledPolicy, compile_policy
 from scanner.admission.request import Request, request_map
@@ -38,15 +34,9 @@ class Case:
     policy: CompiledPolicy
 
 
-@cache
 def recorded() -> Any:
-    """The recorded file. Ends the benchmark, saying why, where it is not there."""
-    folder = Path(os.environ.get("ASSAY_CONFORMANCE", "../shared/conformance"))
-    path = folder / "costs.json.gz"
-    if not path.is_file():
-        sys.exit(f"skipped: {path} is not there; name the folder of the recorded verdicts with ASSAY_CONFORMANCE")
-    with gzip.open(path) as file:
-        return json.load(file)
+    """The expressions and the objects."""
+    return recordings.load("costs")
 
 
 @cache

@@ -67,6 +67,11 @@ COPIED_TARGETS = Change(
 
 # --- the checker and the validators
 
+NAMED_TYPES = Change(
+    "named types",
+    "The name of a type that Kubernetes declares is that type, before a value of it: DeclTypeProvider.FindStructType.",
+    since=(1, 32),
+)
 TYPED_PAIRS = Change(
     "typed pairs", "Two variables over what has no static type are of type dyn: checkComprehension.", since=(1, 33)
 )
@@ -101,6 +106,9 @@ OVERLAPPING_CIDR = Change(
 )
 PLAIN_POWERS = Change(
     "plain powers", "`%e` has no spaces around its sign: ext/formatting.go, scientificFormatCallback.", since=(1, 33)
+)
+TYPED_LISTS = Change(
+    "typed lists", "The run-time type of a list or map is of dyn, before of nothing: types.ListType.", since=(1, 34)
 )
 LABEL_KEYS = Change("label keys", "`qualifiedName` calls what it wants a label key: content.IsLabelKey.", since=(1, 35))
 ONE_COLON = Change(

@@ -10,19 +10,16 @@ import pytest
 from scanner import cel
 from scanner.admission.cost_budget import Variables
 from scanner.cel.values.values import Optional
-from tests.conformance.cases import folder, load
+from tests.conformance.cases import RECORDED, load, parameters
 from tests.conformance.expressions import activation_for, compiled
 
 _FEW = 20
 
 
-@pytest.fixture(scope="module", params=["probes", "random", "costs"])
+@pytest.fixture(scope="module", params=parameters("probes", "random", "costs"))
 def explained(request: pytest.FixtureRequest) -> list[tuple[str, Mapping[str, object], object, cel.Explanation]]:
     """Each expression, what it saw, what it came to, and why."""
-    path = folder() / f"{request.param}.json.gz"
-    if not path.exists():
-        pytest.skip(f"no {path.name} in {folder()}; name the folder of recorded verdicts with ASSAY_CONFORMANCE")
-    return list(_explained(load(path)))
+    return list(_explained(load(request.param)))
 
 
 def _explained(data: Any) -> Iterator[tuple[str, Mapping[str, object], object, cel.Explanation]]:
@@ -71,10 +68,7 @@ def test_paths_lead_to_the_values(explained: Explained) -> None:
 
 def test_what_a_value_was_computed_from_is_known() -> None:
     """Of an object in which each text is unique, no text turns up in a reason that does not say it was read there."""
-    path = folder() / "random.json.gz"
-    if not path.exists():
-        pytest.skip(f"no {path.name} in {folder()}; name the folder of recorded verdicts with ASSAY_CONFORMANCE")
-    data = load(path)
+    data = load(RECORDED / "random.json.gz")
     texts: dict[str, tuple[str | int, ...]] = {}
     data["objects"] = [_with_unique_texts(document, ("object",), texts) for document in data["objects"]]
     wrong = [

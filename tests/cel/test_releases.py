@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -81,6 +82,9 @@ class Example:
 
 _LOOSE = "a:b:80"
 _PORT = 'URL parse error during conversion from string: parse "http://a:b:80/": invalid port ":b:80" after host'
+NO_STRUCT = "unsupported field type for google.protobuf.Struct.fields: "
+NO_LIST = "unsupported field type for google.protobuf.ListValue.values: "
+UNEXPECTED = "unexpected compilation error: missing type conversion to proto: "
 NO_OVERLOAD = "found no matching overload for "
 EXAMPLES = (
     Example(releases.ADDRESSES, "isIP('::1')", (undeclared("isIP"), True), written),
@@ -174,6 +178,68 @@ EXAMPLES = (
         first=32,
     ),
     Example(releases.TYPED_PAIRS, "dyn([0]).exists(i, v, i == 0)", (True, True), first=32),
+    Example(releases.TYPED_PAIRS, "dyn([1]).transformList(i, v, [v]).size()", (UNEXPECTED, 1), first=32),
+    Example(releases.TYPED_PAIRS, "dyn([1]).transformMapEntry(i, v, {v: i}).size()", (UNEXPECTED, 1), first=32),
+    Example(
+        releases.TYPED_PAIRS,
+        "(1 + 'a').transformList(i, v, v)",
+        (f"{NO_OVERLOAD}'_+_' applied to '(int, string)'",) * 2,
+        first=32,
+    ),
+    Example(
+        releases.TYPED_PAIRS,
+        "dyn([1]).all(i, v, [v, 1] == [])",
+        (UNEXPECTED, "expected type 'dyn' but found 'int'"),
+        first=32,
+    ),
+    Example(
+        releases.TYPED_PAIRS,
+        "dyn([1]).all(i, v, [1, v] == [])",
+        ("expected type 'int' but found ''", "expected type 'int' but found 'dyn'"),
+        first=32,
+    ),
+    Example(
+        releases.TYPED_PAIRS,
+        "dyn([1]).all(i, v, {v: 1, v: 2} == {})",
+        ("expected type '' but found ''", False),
+        first=32,
+    ),
+    Example(
+        releases.TYPED_PAIRS,
+        "dyn([1]).all(i, v, {1: v} == 3)",
+        (
+            f"{NO_OVERLOAD}'_==_' applied to '(map(int, ), int)'",
+            f"{NO_OVERLOAD}'_==_' applied to '(map(int, dyn), int)'",
+        ),
+        first=32,
+    ),
+    Example(
+        releases.NAMED_TYPES,
+        "duration{seconds: 1}",
+        ("'google.protobuf.Duration' is not a type", "unknown type 'duration'"),
+    ),
+    Example(
+        releases.NAMED_TYPES,
+        "duration == duration('1s')",
+        ("no such attribute(s): duration", f"{NO_OVERLOAD}'_==_' applied to '(type(duration), duration)'"),
+    ),
+    Example(
+        releases.NAMED_TYPES,
+        "kubernetes.Namespace",
+        (
+            "no such attribute(s): kubernetes.Namespace",
+            "program instantiation failed: reference to undefined type: kubernetes.Namespace",
+        ),
+    ),
+    Example(
+        releases.NAMED_TYPES,
+        "has(kubernetes.Namespace.spec)",
+        (
+            "no such attribute(s): kubernetes.Namespace",
+            "type 'type(kubernetes.Namespace)' does not support field selection",
+        ),
+    ),
+    Example(releases.NAMED_TYPES, "type(google.protobuf.Duration{}) == google.protobuf.Duration", (True, True)),
     Example(releases.STRICT_NAMES, "[1].all(x, .x == 1)", (True, undeclared(".x"))),
     Example(releases.STRICT_NAMES, "[{'IP': 1}].all(net, dyn(net.IP) == 1)", (False, True)),
     Example(
@@ -211,6 +277,16 @@ EXAMPLES = (
         releases.PLAIN_POWERS,
         "'%e'.format([2.5])",
         ("2.500000\u202f\u00d7\u202f10\u2070\u2070", "2.500000\u00d710\u2070\u2070"),
+    ),
+    Example(
+        releases.TYPED_LISTS,
+        "google.protobuf.Struct{fields: dyn([1])}",
+        (f"{NO_STRUCT}list()", f"{NO_STRUCT}list(dyn)"),
+    ),
+    Example(
+        releases.TYPED_LISTS,
+        "google.protobuf.ListValue{values: dyn({1: 2})}",
+        (f"{NO_LIST}map(, )", f"{NO_LIST}map(dyn, dyn)"),
     ),
     Example(
         releases.LABEL_KEYS,
@@ -285,6 +361,17 @@ def test_every_change_has_a_name_of_its_own_and_a_sentence() -> None:
     """So that a stranger finds and understands it."""
     assert len(CHANGES) == len({change.name for change in CHANGES})
     assert all(change.what.endswith(".") for change in CHANGES)
+
+
+@pytest.mark.parametrize(("minor", "columns"), [(31, (45, 45)), (32, (45, 59))])
+def test_the_entries_of_a_copied_target_stand_where_the_macro_does(minor: int, columns: tuple[int, int]) -> None:
+    """A target that is not copied is checked twice instead, and its entries are where they were written."""
+    text = "optional.of(google.protobuf.Int32Value{value: 'a'}).optMap(x, x)"
+
+    with pytest.raises(cel.CompileError) as refusal:
+        cel.compile(text, cel.Environment(version=(1, minor)))
+
+    assert columns == tuple(int(column) for column in re.findall(r"<input>:1:(\d+): expected type", str(refusal.value)))
 
 
 def test_what_comes_with_the_interpreter_is_written_at_once() -> None:

@@ -1,4 +1,4 @@
-"""Where the recorded cases are, and what comparing one of them yields."""
+"""Where the recorded cases are, in which parts they are compared, and what comparing one of them yields."""
 
 from __future__ import annotations
 
@@ -10,18 +10,68 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+RECORDED = Path(__file__).parent / "recorded"
+"""The verdicts that the repository holds."""
 DEFAULT = Path(__file__).resolve().parents[3] / "shared" / "conformance"
+PARTS = 4
+"""How many parts each file is divided into, so that workers of pytest-xdist share its cases evenly."""
 
 
 def folder() -> Path:
-    """The folder of recorded verdicts: ASSAY_CONFORMANCE, else `../shared/conformance` beside the checkout."""
+    """The folder of further verdicts: ASSAY_CONFORMANCE, else `../shared/conformance` beside the checkout."""
     return Path(os.environ.get("ASSAY_CONFORMANCE", DEFAULT))
+
+
+def absent(names: str, where: Path) -> str:
+    """The reason why further verdicts are skipped."""
+    return f"no further verdicts ({names}) in {where}; name their folder with ASSAY_CONFORMANCE"
+
+
+def files(*names: str) -> list[Path]:
+    """The files with these names: those of the repository, then those of the other folder that differ from them."""
+    ours = [RECORDED / f"{name}.json.gz" for name in names]
+    theirs = [folder() / path.name for path in ours]
+    return [
+        *(path for path in ours if path.exists()),
+        *(path for path, own in zip(theirs, ours, strict=True) if path.exists() and not is_copy(path, own)),
+    ]
+
+
+def parameters(*names: str) -> list[Any]:
+    """The parameters of a test of these files; what the other folder does not have is a skipped one, with its reason."""
+    missing = [name for name in names if not (folder() / f"{name}.json.gz").exists()]
+    skipped = [pytest.param(folder(), id="further", marks=pytest.mark.skip(absent(", ".join(missing), folder())))]
+    return [*(pytest.param(path, id=label(path)) for path in files(*names)), *(skipped if missing else [])]
+
+
+def is_copy(path: Path, own: Path) -> bool:
+    """Whether a file is the same as one of the repository."""
+    return own.exists() and path.read_bytes() == own.read_bytes()
+
+
+def label(path: Path) -> str:
+    """The name of a file, with `recorded/` before it when the repository holds it."""
+    name = path.name.removesuffix(".json.gz")
+    return f"recorded/{name}" if path.parent == RECORDED else name
 
 
 def load(path: Path) -> Any:
     """A gzipped JSON file."""
     with gzip.open(path) as stream:
         return json.load(stream)
+
+
+def part_of(data: Any, number: int) -> Any:
+    """The part of a file with this number, from 0: every fourth case, with the results that belong to it."""
+    if isinstance(data, list):
+        return data[number::PARTS]
+    part = {**data, "cases": data["cases"][number::PARTS]}
+    if "results" in data:
+        names = {case["name"] for case in part["cases"]}
+        part["results"] = [result for result in data["results"] if result["case"] in names]
+    return part
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import os
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from typing import Any, cast
 
 from scanner.api import Auditor, InvalidManifest, InvocationResult
 from scanner.cluster.definitions import builtin_kinds
-from scanner.cluster.schemas import KnownSchemas, builtin_schemas
+from scanner.cluster.schemas import KnownSchemas, builtin_schemas, custom_schemas
 from scanner.model.outcome import Errored, WouldChange
 from scanner.model.resource import Kind
-from scanner.mutate.openapi import schemas_of
 from scanner.mutate.operations import Node, Operation, apply, same
 from scanner.policies.mutating.bind import refusal
-from tests.conformance.cases import Result, folder, load
+from tests.conformance.cases import RECORDED, Result
 from tests.conformance.policies import ADMIN, AllowAdmin
 
 DELTA_ADMIN = replace(ADMIN, uid="admin")
@@ -25,20 +23,15 @@ SPROCKET = Kind("mu.example.com", "v1", "Sprocket", "sprockets", namespaced=True
 
 
 @cache
-def schemas(recordings: Path) -> KnownSchemas:
-    """The shipped schemas, and that of Sprocket out of its OpenAPI document."""
-    documents = load(recordings / "openapi.json.gz")["documents"]
-    return KnownSchemas({**builtin_schemas(), **schemas_of(documents["apis/mu.example.com/v1"], builtin=False)})
-
-
-def recordings() -> Path:
-    """The folder of recorded answers, beside that of the verdicts."""
-    return Path(os.environ.get("ASSAY_RECORDINGS", folder().parent / "recordings"))
+def schemas() -> KnownSchemas:
+    """The shipped schemas, and those of the custom kind of the cases."""
+    definition = json.loads((RECORDED / "sprocket.json").read_text(encoding="utf-8"))
+    return KnownSchemas({**builtin_schemas(), **custom_schemas(definition)})
 
 
 def compare_mutations(data: Any) -> Iterator[Result]:
     """Every policy on every object, as a CREATE."""
-    known = schemas(recordings())
+    known = schemas()
     for case in data["cases"]:
         name = case["policy"]["metadata"]["name"]
         try:
@@ -118,7 +111,7 @@ def _partners(elements: list[Any], before: list[Any]) -> list[Any]:
 
 def mutation_result(case: Any, data: Any, release: str, recorded: Any, subject: object) -> Result:
     """A mutation of the file `delta-1.37` by the rules of one release."""
-    known = schemas(recordings())
+    known = schemas()
     before = data["objects"][case["object"]]
     auditor = Auditor(
         policies=[_delta_policy(case)],

@@ -8,7 +8,7 @@ from typing import Any
 
 from scanner.api import Auditor, InvalidManifest, InvocationResult
 from scanner.cel import Answer, Question
-from scanner.cluster.definitions import builtin_kinds
+from scanner.cluster.definitions import builtin_kinds, definition_of
 from scanner.model.json import JsonObject
 from scanner.model.outcome import CheckKind, Errored, Passed, Violated
 from scanner.model.resource import Kind, UserInfo
@@ -38,14 +38,18 @@ class AllowAdmin:
 
 def compare_policies(data: Any) -> Iterator[Result]:
     """Every failure of every policy for a CREATE of each object."""
+    definitions = [definition_of(document) for document in data.get("definitions", ())]
+    kinds = [kind for definition in definitions for kind in definition.kinds]
     auditor = Auditor(
         policies=data["policies"],
         bindings=data["bindings"],
         params=data["params"],
         namespaces=data["namespaces"],
-        kinds=(*builtin_kinds(), *CUSTOM),
+        kinds=(*builtin_kinds(), *CUSTOM, *kinds),
         user=ADMIN,
         kubernetes_version=RECORDED,
+        authorizer=AllowAdmin(),
+        relabelled=[kind.group for kind in kinds],
     )
     for case in data["cases"]:
         expected = {(f["policy"], f["binding"], f["expressionIndex"], f["message"]) for f in case["failures"]}

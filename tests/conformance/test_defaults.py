@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from scanner.cluster.schemas import builtin_schemas
 from scanner.model.json import JsonObject, as_text, dig
 from scanner.mutate.defaulting import defaulted
 from scanner.mutate.schema import Schema
-from tests.conformance.cases import folder, load
+from tests.conformance.cases import load, parameters
 
 AT_LEAST = 50
 
@@ -28,12 +29,9 @@ def stored_objects(data: Any) -> Iterator[tuple[Schema, JsonObject]]:
         yield from stored_objects(one)
 
 
-@pytest.mark.parametrize("name", ["costs", "matching", "mutations", "policies"])
-def test_recorded_objects_have_their_defaults(name: str) -> None:
+@pytest.mark.parametrize("path", parameters("costs", "matching", "mutations", "policies"))
+def test_recorded_objects_have_their_defaults(path: Path) -> None:
     """Setting the defaults of an object that a server stored gives back the very same object."""
-    path = folder() / f"{name}.json.gz"
-    if not path.exists():
-        pytest.skip(f"no {path.name} in {folder()}; name the folder of recorded verdicts with ASSAY_CONFORMANCE")
     found = [(document, defaulted(schema, document)) for schema, document in stored_objects(load(path))]
     assert AT_LEAST < len(found)
     assert [] == [document for document, after in found if after is not document]

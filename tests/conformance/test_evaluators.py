@@ -1,9 +1,13 @@
-"""The generated functions, the closures and the counting closures mean the same, in every recorded case."""
+"""The generated functions, the closures and the counting closures mean the same, in every recorded case.
+
+Each class compares one part of every file: `--dist loadscope` gives a class to one worker.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
 
@@ -13,7 +17,7 @@ from scanner.admission.request import Request, filtered_namespace, request_map
 from scanner.model.json import JsonObject, as_object, as_text, dig
 from scanner.model.resource import Kind, resource_of
 from scanner.policies.manifest import read_policy
-from tests.conformance.cases import folder, load
+from tests.conformance.cases import load, parameters, part_of
 from tests.conformance.expressions import activation_for, compiled
 from tests.conformance.policies import ADMIN, policy_of, validation_of
 from tests.oracle.agreement import Agreement, differences
@@ -71,24 +75,43 @@ def seen_of(document: JsonObject, namespace: JsonObject) -> dict[str, object]:
     return {"object": document, "oldObject": None, "request": request_map(request), "namespaceObject": filtered}
 
 
-@pytest.mark.parametrize(
-    ("name", "found"),
-    [
-        ("costs", evaluations),
-        ("probes", evaluations),
-        ("random", evaluations),
-        ("expressions", of_expressions),
-        ("policies", of_policies),
-        ("matching", of_matching),
-    ],
-)
-def test_every_recorded_case_comes_out_the_same_in_every_way(name: str, found: Any) -> None:
-    """Values, error texts, and what is reached: variables of the policy and questions to the authorizer."""
-    path = folder() / f"{name}.json.gz"
-    if not path.exists():
-        pytest.skip(f"no {path.name} in {folder()}; name the folder of recorded verdicts with ASSAY_CONFORMANCE")
-    agreement = Agreement()
-    for program, policy, base in found(load(path)):
-        agreement.differences += differences(program, policy.activation, base, agreement)
-    assert [] == agreement.differences
-    assert agreement.pairs > 0
+EVALUATIONS: dict[str, Callable[[Any], Iterator[Evaluation]]] = {
+    "costs": evaluations,
+    "probes": evaluations,
+    "random": evaluations,
+    "expressions": of_expressions,
+    "policies": of_policies,
+    "matching": of_matching,
+}
+
+
+class Part:
+    """One part of every file."""
+
+    number: ClassVar[int]
+
+    @pytest.mark.parametrize("path", parameters(*EVALUATIONS))
+    def test_every_recorded_case_comes_out_the_same_in_every_way(self, path: Path) -> None:
+        """Values, error texts, and what is reached: variables of the policy and questions to the authorizer."""
+        agreement = Agreement()
+        data = part_of(load(path), self.number)
+        for program, policy, base in EVALUATIONS[path.name.removesuffix(".json.gz")](data):
+            agreement.differences += differences(program, policy.activation, base, agreement)
+        assert [] == agreement.differences
+        assert agreement.pairs > 0
+
+
+class TestFirstPart(Part):
+    number = 0
+
+
+class TestSecondPart(Part):
+    number = 1
+
+
+class TestThirdPart(Part):
+    number = 2
+
+
+class TestFourthPart(Part):
+    number = 3

@@ -1,32 +1,73 @@
-"""What was once right stays right: the committed floors may only rise."""
+"""What was once right stays right: the committed floors may only rise.
+
+Each class compares one part of every file: `--dist loadscope` gives a class to one worker.
+"""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
-from tests.conformance.__main__ import COMPARISONS, score
-from tests.conformance.cases import folder, load
-
-FLOORS: dict[str, Any] = json.loads((Path(__file__).parents[1] / "conformance-floors.json").read_text())
+from tests.conformance.cases import PARTS, RECORDED, folder, load, parameters, part_of
+from tests.conformance.scores import COMPARISONS, floors, score
 
 
-@pytest.mark.parametrize("name", sorted(FLOORS))
-def test_no_recorded_verdict_is_lost(name: str, tmp_path: Path) -> None:
-    """As many recorded verdicts come out right as ever did."""
-    path = folder() / f"{name}.json.gz"
-    if not path.exists():
-        pytest.skip(f"no {path.name} in {folder()}; name the folder of recorded verdicts with ASSAY_CONFORMANCE")
-    comparison = COMPARISONS[name]
-    assert comparison is not None
-    found = score(comparison(load(path)), tmp_path / "differences.json")
+class Part:
+    """One part of every file."""
 
-    actual = {"cases": found.cases, "class": found.right, "text": found.text}
-    floor = FLOORS[name]
-    assert floor["cases"] == actual["cases"]
-    assert floor["class"] <= actual["class"]
-    assert floor["text"] <= actual["text"]
-    assert floor.get("cost", 0) <= (found.cost or 0)
+    number: ClassVar[int]
+
+    @pytest.mark.parametrize("path", parameters(*COMPARISONS))
+    def test_no_recorded_verdict_is_lost(self, path: Path, tmp_path: Path) -> None:
+        """As many recorded verdicts come out right as ever did."""
+        name = path.name.removesuffix(".json.gz")
+        results = COMPARISONS[name](part_of(load(path), self.number))
+        actual = score(results, tmp_path / "differences.json").figures()
+
+        floor = floors(path.parent)[name]["parts"][self.number]
+        assert floor["cases"] == actual["cases"]
+        assert [] == [figure for figure, least in floor.items() if actual[figure] < least]
+
+
+class TestFirstPart(Part):
+    number = 0
+
+
+class TestSecondPart(Part):
+    number = 1
+
+
+class TestThirdPart(Part):
+    number = 2
+
+
+class TestFourthPart(Part):
+    number = 3
+
+
+@pytest.mark.parametrize("parent", [RECORDED, folder()], ids=["recorded", "further"])
+def test_the_parts_are_the_whole(parent: Path) -> None:
+    """The floors of a file's parts add up to its floor."""
+    committed = floors(parent)
+    sums = {
+        name: [sum(part[figure] for part in floor["parts"]) for figure in _figures(floor)]
+        for name, floor in committed.items()
+    }
+    assert {name: [floor[figure] for figure in _figures(floor)] for name, floor in committed.items()} == sums
+    assert {PARTS} == {len(floor["parts"]) for floor in committed.values()}
+
+
+def test_every_file_of_the_repository_has_a_floor_and_every_shortfall_a_reason() -> None:
+    """A verdict that does not come out right is explained beside the floor of its file."""
+    committed = floors(RECORDED)
+    unexplained = [
+        name for name, floor in committed.items() if len({*_figures(floor).values()}) > 1 and "why" not in floor
+    ]
+    assert {path.name.removesuffix(".json.gz") for path in RECORDED.glob("*.json.gz")} == committed.keys()
+    assert [] == unexplained
+
+
+def _figures(floor: dict[str, Any]) -> dict[str, int]:
+    return {figure: number for figure, number in floor.items() if figure not in ("parts", "why")}

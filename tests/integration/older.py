@@ -111,6 +111,50 @@ TABLE = (
         "duration(1)",
         "timestamp(1)",
     ),
+    # types by their names, parts without a type, and messages of protobuf
+    *(
+        "duration",
+        "duration == duration('1s')",
+        "duration{seconds: 1}",
+        "timestamp{}",
+        "type(timestamp)",
+        "[duration, 1]",
+    ),
+    *("kubernetes.Namespace", "kubernetes.Namespace{}", "kubernetes.Namespace{metadata: 1}", "kubernetes.UserInfo.uid"),
+    *(
+        "kubernetes.Namespace.metadata.name == 'x'",
+        "has(kubernetes.Namespace.spec)",
+        "kubernetes.variables",
+        "list{a: 1}",
+    ),
+    *("[1].all(duration, duration == 1)", "google.protobuf.Duration", "google.protobuf.Duration{seconds: 1}", "map{}"),
+    *("google.protobuf.Struct{fields: dyn([1])}", "google.protobuf.ListValue{values: dyn({1: 2})}", "[[1], list, map]"),
+    *(
+        "dyn([1]).transformList(i, v, [v])",
+        "dyn([1]).transformMapEntry(i, v, {v: i})",
+        "dyn([1]).transformMap(i, v, [v])",
+    ),
+    *("dyn([1]).all(i, v, [1, v] == [])", "dyn([1]).all(i, v, [v, 1] == [])", "dyn([1]).all(i, v, [v, v, 1, v] == [])"),
+    *(
+        "dyn([1]).all(i, v, {v: 1, v: 2} == {})",
+        "dyn([1]).all(i, v, {1: v, 2: v} == {})",
+        "dyn([1]).all(i, v, {1: v} == 3)",
+    ),
+    *(
+        "(1 + 'a').transformList(i, v, v)",
+        "dyn([1]).all(i, v, [v].size() == 1)",
+        "dyn([1]).all(i, v, {v: v}.size() == 1)",
+    ),
+    *(
+        "optional.of(google.protobuf.Int32Value{value: 'a'}).optMap(x, x)",
+        "optional.of({'a': 1 + 'b', true: 2}).optFlatMap(x, x)",
+        "optional.of([1 + 'b', {?'a': 1}]).optMap(x, x)",
+        "[1][dyn([1])]",
+        "{1: 2}[dyn([1])]",
+        "dyn({1: 2})[dyn({})]",
+        "string(dyn([1]))",
+        "int(dyn({}))",
+    ),
     # functions
     *(
         "'%e'.format([1234.5])",

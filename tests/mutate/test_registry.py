@@ -106,6 +106,7 @@ def left_of(given: tuple[Schema, JsonObject], *operations: Operation) -> tuple[C
         (live("v1", "PersistentVolumeClaim", spec={"dataSource": {"kind": "PersistentVolumeClaim", "name": "o"}, "dataSourceRef": {"kind": "PersistentVolumeClaim", "name": "o"}}), [Operation("remove", "/spec/dataSource")]),
         (live("v1", "PersistentVolumeClaim", spec={}), [Operation("add", "/spec/dataSource", {"kind": "Pod", "name": "o"})]),
         (live("autoscaling/v1", "HorizontalPodAutoscaler", spec={"maxReplicas": 2, "targetCPUUtilizationPercentage": 80}), [Operation("remove", "/spec/targetCPUUtilizationPercentage")]),
+        (live("autoscaling/v1", "HorizontalPodAutoscaler", spec={"maxReplicas": 2, "targetCPUUtilizationPercentage": 70}), [Operation("remove", "/spec/targetCPUUtilizationPercentage")]),
         (live("autoscaling/v2", "HorizontalPodAutoscaler", spec={"maxReplicas": 2}), [Operation("add", "/metadata/annotations", {"autoscaling.alpha.kubernetes.io/behavior": "{}"})]),
         (live("policy/v1", "PodDisruptionBudget", spec={"selector": {"matchLabels": {"a": "b"}}}), [Operation("add", "/spec/selector/matchExpressions", [{"key": "pdb.kubernetes.io/deprecated-v1beta1-empty-selector-match", "operator": "Exists"}])]),
         (live("certificates.k8s.io/v1", "CertificateSigningRequest", spec={"request": "", "signerName": "example.org/s"}), [Operation("replace", "/spec/signerName", "example.org/t")]),

@@ -15,10 +15,10 @@ from scanner.opinion.engine import Answer, Ours
 from scanner.opinion.limits import limit_of
 from scanner.opinion.process import Process
 from scanner.opinion.traits import traits_of
-from tests.conformance.cases import folder, load
+from tests.conformance.cases import RECORDED, load
 from tests.conformance.expressions import activation_for, compiled
 
-PROBES = folder() / "probes.json.gz"
+PROBES = RECORDED / "probes.json.gz"
 DISAGREE = "disagree"
 LIMITS = {
     "agree": 198,
@@ -45,8 +45,6 @@ WRONG = (
 @pytest.fixture(scope="module")
 def answers() -> list[tuple[str, Answer, Answer]]:
     """Each expression, what it comes to here and there."""
-    if not PROBES.exists():
-        pytest.skip(f"no {PROBES.name} in {folder()}; name the folder of recorded verdicts with ASSAY_CONFORMANCE")
     return list(_answers(load(PROBES)))
 
 

@@ -294,21 +294,22 @@ class _Checker:
             type_ = self.check(element)
             if position in node.optional:
                 type_ = self._optional_entry(element, type_)
-            joined = self._join(element, joined, type_)
+            joined = self._join(joined, type_)
         return list_of(joined or self._fresh())
 
     def _map(self, node: MapLiteral) -> Type:
         keys: Type | None = None
         values: Type | None = None
         for entry in node.entries:
-            keys = self._join(entry.key, keys, self.check(entry.key))
+            keys = self._join(keys, self.check(entry.key))
             type_ = self.check(entry.value)
             if entry.optional:
                 type_ = self._optional_entry(entry.value, type_)
-            values = self._join(entry.value, values, type_)
-        if keys is None or values is None:
-            keys, values = self._fresh(), self._fresh()
-        return map_of(keys, values)
+            values = self._join(values, type_)
+        return self._fresh_map() if keys is None else map_of(keys, values or UNTYPED)
+
+    def _fresh_map(self) -> Type:
+        return map_of(self._fresh(), self._fresh())
 
     def _optional_entry(self, node: Node, type_: Type) -> Type:
         inner, was_optional = _unwrap(type_)
@@ -316,10 +317,10 @@ class _Checker:
             self._mismatch(node.offset, optional_of(inner), inner)
         return inner
 
-    def _join(self, node: Node, previous: Type | None, current: Type) -> Type:
-        del node
+    def _join(self, previous: Type | None, current: Type) -> Type | None:
+        """Return a type that takes both; upstream does not tell a part without a type from there being no part."""
         if previous is None:
-            return current
+            return None if current == UNTYPED else current
         return most_general(previous, current) if self._assign(previous, current) else DYN
 
     def _struct(self, node: StructLiteral) -> Type:

@@ -16,6 +16,7 @@ from scanner.cel.functions import functions_of, macros_of, types_of
 from scanner.cel.functions.authorizer import AUTHORIZER, RESOURCE_CHECK
 from scanner.cel.protobuf import unwrapping
 from scanner.cel.protobuf.messages import ENUMS, MESSAGES
+from scanner.cel.releases import NAMED_TYPES
 from scanner.cel.stack import with_room
 from scanner.cel.types.type_system import (
     ANY,
@@ -199,6 +200,14 @@ class Environment:
         """Return whether a name is a declared variable."""
         return any(name == declared for declared, _ in self.variables)
 
+    @property
+    def roots(self) -> frozenset[str]:
+        """Return the names that an activation is asked for: variables, and types that pass for variables without a value."""
+        declared = frozenset(name for name, _ in self.variables)
+        return (
+            declared if NAMED_TYPES.holds(self.version) else declared | _DECLARED_SCALARS.keys() | self._objects.keys()
+        )
+
     def identifier(self, name: str) -> Type | None:
         """Return the type of a variable, or of a type's name; None when nothing has this name."""
         found = _identifiers(self.version, self.features, self.objects, self.variables).get(name)
@@ -237,7 +246,7 @@ class Environment:
     def maker(self, type_name: str) -> Callable[[dict[str, Value]], Value] | None:
         """Return what makes values of a type out of fields, which raises EvaluationError; None for what is no such type."""
         if type_name in MESSAGES:
-            return unwrapping.maker(MESSAGES[type_name])
+            return unwrapping.maker(MESSAGES[type_name], self.version)
         made = None if self.structs is None else self.structs.type_named(type_name)
         if self.structs is not None and made is not None:
             return self.structs.maker(made)
@@ -288,9 +297,9 @@ def _identifiers(
     version: Version, features: Version, objects: tuple[tuple[str, Fields], ...], variables: Fields
 ) -> dict[str, Type]:
     has_variables = any(name == "variables" for name, _ in variables)
-    names = {name: type_of_type(denoted) for name, denoted in _type_values(version, features).items()}
-    names |= {name: type_of_type(type_) for name, type_ in _DECLARED_SCALARS.items()} | _GENERIC_NAMES
-    names |= {name: type_of_type(object_type(name)) for name in _objects(objects, has_variables=has_variables)}
+    declared = _DECLARED_SCALARS | {name: object_type(name) for name in _objects(objects, has_variables=has_variables)}
+    names = {name: type_of_type(type_) if NAMED_TYPES.holds(version) else type_ for name, type_ in declared.items()}
+    names |= {name: type_of_type(denoted) for name, denoted in _type_values(version, features).items()} | _GENERIC_NAMES
     names |= {name: type_of_type(message.type) for name, message in MESSAGES.items()} | dict.fromkeys(ENUMS, INT)
     return names | dict(variables)
 

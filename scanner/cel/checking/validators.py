@@ -14,7 +14,7 @@ from scanner.cel.functions.format import BadFormat
 from scanner.cel.releases import CHECKED_FORMATS, EXEMPT_ANYWHERE, OPTIONAL_TYPE
 from scanner.cel.syntax.source import Issue
 from scanner.cel.syntax.tree import Call, ListLiteral, Literal, MapLiteral, Node, children, walk
-from scanner.cel.types.type_system import as_first_named
+from scanner.cel.types.type_system import UNTYPED, as_first_named, is_untyped
 from scanner.cel.values import conversions
 
 if TYPE_CHECKING:
@@ -120,10 +120,10 @@ def _list_issues(node: ListLiteral, checked: Checked) -> Iterator[tuple[Node, Ty
     expected: Type | None = None
     for position, element in enumerate(node.elements):
         actual = _entry_type(checked.types[element.id], optional=position in node.optional)
-        if expected is not None and actual != expected:
+        if expected is not None and _differ(expected, actual):
             yield element, expected, actual
             return
-        expected = expected or actual
+        expected = expected or _typed(actual)
 
 
 def _map_issues(node: MapLiteral, checked: Checked) -> Iterator[tuple[Node, Type, Type]]:
@@ -132,13 +132,23 @@ def _map_issues(node: MapLiteral, checked: Checked) -> Iterator[tuple[Node, Type
     for entry in node.entries:
         key = checked.types[entry.key.id]
         value = _entry_type(checked.types[entry.value.id], optional=entry.optional)
-        if keys is None or values is None:
-            keys, values = key, value
+        if keys is None and values is None:
+            keys, values = _typed(key), _typed(value)
             continue
-        if key != keys:
-            yield entry.key, keys, key
-        if value != values:
-            yield entry.value, values, value
+        if keys is None or _differ(keys, key):
+            yield entry.key, keys or UNTYPED, key
+        if values is None or _differ(values, value):
+            yield entry.value, values or UNTYPED, value
+
+
+def _typed(type_: Type) -> Type | None:
+    """Return a type, or None for what has none, which upstream takes for not having seen a part yet."""
+    return None if type_ == UNTYPED else type_
+
+
+def _differ(expected: Type, actual: Type) -> bool:
+    """Return whether two types are not the same; what has no type is not the same as itself."""
+    return actual != expected or is_untyped(expected)
 
 
 def _entry_type(type_: Type, *, optional: bool) -> Type:

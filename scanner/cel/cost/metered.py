@@ -84,7 +84,7 @@ class _Planner:
         self._kept = OPTIONALS_KEPT.holds(environment.version)
         self._again = as_it_is if self._kept else runtime.rewrapped
         self._environment = environment
-        names = sorted(set(checked.names.values()) & {name for name, _ in environment.variables})
+        names = sorted(environment.roots & set(checked.names.values()))
         self.roots = tuple(names)
         self._scope: dict[str, int] = {}
         self._growing = ""

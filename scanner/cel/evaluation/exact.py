@@ -71,7 +71,7 @@ class _Planner:
         self._again = selections.as_it_is if OPTIONALS_KEPT.holds(environment.version) else runtime.rewrapped
         self._strict = OPTIONALS_KEPT.holds(environment.version)
         self._environment = environment
-        names = sorted(set(checked.names.values()) & {name for name, _ in environment.variables})
+        names = sorted(environment.roots & set(checked.names.values()))
         self.roots = tuple(names)
         self._scope: dict[str, int] = {}
         self._slots = {name: slot for slot, name in enumerate(names)}

@@ -21,7 +21,8 @@ from scanner.cel.functions.quantity import Quantity
 from scanner.cel.functions.semver import Semver
 from scanner.cel.functions.url import Url
 from scanner.cel.protobuf.prototext import PREFIX
-from scanner.cel.types.type_system import Type
+from scanner.cel.releases import TYPED_LISTS
+from scanner.cel.types.type_system import Type, of_nothing
 from scanner.cel.values.conversions import to_string
 from scanner.cel.values.values import (
     Duration,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from scanner.cel.protobuf.messages import Field, Kind, MessageType
+    from scanner.cel.releases import Version
 
 Target: TypeAlias = "Kind | Choice['uint8']"
 
@@ -71,13 +73,11 @@ _TEXTUAL: dict[type, str] = {Quantity: "Quantity", Address: "IP", Prefix: "CIDR"
 """Kubernetes' types that may stand for a text, and their names in its errors."""
 
 
-def assigned(message: MessageType, name: str, value: Value) -> Value:
+def assigned(message: MessageType, name: str, value: Value, version: Version) -> Value:
     """Return what a field of a message holds when a value is assigned to it; raise EvaluationError for one that does not suit."""
     field = message.fields[name]
-    if field.is_list and type(value) is not list:
-        raise _unsupported(message, name, value)
-    if field.is_map and not _is_map(value):
-        raise _unsupported(message, name, value)
+    if (field.is_list and type(value) is not list) or (field.is_map and not _is_map(value)):
+        raise _unsupported(f"{message.name}.{name}", value, version)
     _reject_objects(message, name, value)
     try:
         return _converted(field, value)
@@ -88,8 +88,9 @@ def assigned(message: MessageType, name: str, value: Value) -> Value:
         raise EvaluationError(why) from None
 
 
-def _unsupported(message: MessageType, name: str, value: Value) -> EvaluationError:
-    return EvaluationError(f"unsupported field type for {message.name}.{name}: {type_of(value).full_name()}")
+def _unsupported(place: str, value: Value, version: Version) -> EvaluationError:
+    type_ = type_of(value) if TYPED_LISTS.holds(version) else of_nothing(type_of(value))
+    return EvaluationError(f"unsupported field type for {place}: {type_.full_name()}")
 
 
 def _reject_objects(message: MessageType, name: str, value: Value) -> None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from scanner.cel.protobuf.messages import MessageType
+    from scanner.cel.releases import Version
 
 Fields: TypeAlias = "dict[str, Value]"
 
@@ -39,13 +40,13 @@ _ZEROS: Mapping[str, Value] = {
 }
 
 
-def maker(message: MessageType) -> Callable[[Fields], Value]:
+def maker(message: MessageType, version: Version) -> Callable[[Fields], Value]:
     """Return what makes the value of a literal out of its fields; it raises EvaluationError for a value that does not suit."""
-    return partial(_make, message)
+    return partial(_make, message, version)
 
 
-def _make(message: MessageType, fields: Fields) -> Value:
-    found = {name: assigned(message, name, value) for name, value in fields.items()}
+def _make(message: MessageType, version: Version, fields: Fields) -> Value:
+    found = {name: assigned(message, name, value, version) for name, value in fields.items()}
     return list_kinds.of_message(_unwrapped(message, found, b""))
 
 

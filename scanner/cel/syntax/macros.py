@@ -101,7 +101,7 @@ class Writer:
         )
 
     def duplicate(self, node: Node) -> Node:
-        """Copy a tree, with new ids, at its own places."""
+        """Copy a tree, with new ids, at its own places; entries of real copies stand where the macro does."""
         other = copy.copy(node)
         other.id = self._new_id()
         match other:
@@ -124,10 +124,15 @@ class Writer:
 
     def _duplicate_entry(self, entry: Entry) -> Entry:
         key, value = self.duplicate(entry.key), self.duplicate(entry.value)
-        return Entry(self._new_id(), self._offset, key, value, entry.optional)
+        return Entry(self._new_id(), self._copied_from(entry), key, value, entry.optional)
 
     def _duplicate_field(self, entry: FieldEntry) -> FieldEntry:
-        return FieldEntry(self._new_id(), self._offset, entry.name, self.duplicate(entry.value), entry.optional)
+        value = self.duplicate(entry.value)
+        return FieldEntry(self._new_id(), self._copied_from(entry), entry.name, value, entry.optional)
+
+    def _copied_from(self, entry: Entry | FieldEntry) -> int:
+        """Return the offset of a copied entry."""
+        return self._offset if self.copies else entry.offset
 
     def _duplicate_fold(self, fold: Comprehension) -> None:
         """Copy the parts of a fold, and find the copies of the predicate and the body inside the copied step."""

@@ -112,6 +112,11 @@ def is_untyped(type_: Type) -> bool:
     return type_ == UNTYPED or any(map(is_untyped, type_.parameters))
 
 
+def of_nothing(type_: Type) -> Type:
+    """Return a type whose parameters are none, as releases had it for lists and maps first."""
+    return replace(type_, parameters=(UNTYPED,) * len(type_.parameters))
+
+
 def as_first_named(type_: Type) -> Type:
     """Return a type in which those of optionals have the name that they had first."""
     if not type_.parameters:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from scanner.model.json import JsonObject
 from scanner.mutate.defaulting import defaulted
 from scanner.mutate.operations import same
-from scanner.mutate.registry.conversion import round_tripped
+from scanner.mutate.registry.conversion import converted_into, round_tripped
 from scanner.mutate.registry.features import without_disabled
 from scanner.mutate.registry.metadata import kept_metadata, with_status
 from scanner.mutate.registry.plugins import after_plugins
@@ -50,6 +50,7 @@ class _Update:
 
     def _stored(self, after: JsonObject) -> JsonObject:
         schema, before, start = self.schema, self.before, self._start
+        after = converted_into(schema, before, after)
         if start is before or same(start, before):
             found = _updated(schema, self._old, _decoded(schema, after))
         else:
@@ -75,7 +76,8 @@ _LATEST = _Latest()
 
 def between_passes(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
     """The object that the second pass of admission gets: through its internal type, and from the plugins that run earlier."""
-    return after_plugins(schema.resolve(schema.root).name, before, round_tripped(schema, after))
+    converted = round_tripped(schema, converted_into(schema, before, after))
+    return after_plugins(schema.resolve(schema.root).name, before, converted)
 
 
 def _decoded(schema: Schema, document: JsonObject) -> JsonObject:

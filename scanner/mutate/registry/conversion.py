@@ -29,7 +29,7 @@ _AUTOSCALING = "autoscaling.alpha.kubernetes.io/"
 _METRICS, _BEHAVIOR = f"{_AUTOSCALING}metrics", f"{_AUTOSCALING}behavior"
 _TOLERANCES = (f"{_AUTOSCALING}scale-down-tolerance", f"{_AUTOSCALING}scale-up-tolerance")
 _STATUSES = (f"{_AUTOSCALING}current-metrics", f"{_AUTOSCALING}conditions")
-_BUSY = 80
+_CPU, _BUSY = "targetCPUUtilizationPercentage", 80
 _EMPTY_SELECTOR = "pdb.kubernetes.io/deprecated-v1beta1-empty-selector-match"
 _NONE_SELECTED: JsonObject = {"matchExpressions": [{"key": _EMPTY_SELECTOR, "operator": "Exists"}]}
 
@@ -37,6 +37,25 @@ _NONE_SELECTED: JsonObject = {"matchExpressions": [{"key": _EMPTY_SELECTOR, "ope
 def round_tripped(schema: Schema, document: JsonObject) -> JsonObject:
     """A document of a built-in kind as its internal type gives it back."""
     return _ROUND_TRIP.applied(schema, document)
+
+
+def converted_into(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
+    """What admission left, converted into the request's own object, which keeps what a conversion does not write.
+
+    `Convert_v1_HorizontalPodAutoscalerSpec_To_autoscaling_HorizontalPodAutoscalerSpec` writes no metrics for none.
+    """
+    if schema.resolve(schema.root).name != "io.k8s.api.autoscaling.v1.HorizontalPodAutoscaler":
+        return after
+    busy, spec = dig(before, "spec", _CPU), as_object(after.get("spec"))
+    has_metrics = any(dig(one, "metadata", "annotations", _METRICS) is not None for one in (before, after))
+    return (
+        after if busy is None or has_metrics or spec.get(_CPU) is not None else with_spec(after, {**spec, _CPU: busy})
+    )
+
+
+def with_spec(document: JsonObject, spec: JsonObject) -> JsonObject:
+    """A document with another spec."""
+    return {**document, "spec": spec}
 
 
 def reject_unconvertible(document: JsonObject) -> None:
@@ -127,9 +146,9 @@ def _first_autoscaler(autoscaler: JsonObject) -> JsonObject:
     autoscaler = _annotations(_readable(_BEHAVIOR, dict))(autoscaler)
     autoscaler = _annotations(_dropping(*_TOLERANCES))(autoscaler)
     spec, metadata = as_object(autoscaler.get("spec")), as_object(autoscaler.get("metadata"))
-    if _METRICS in as_object(metadata.get("annotations")) or spec.get("targetCPUUtilizationPercentage") is not None:
+    if _METRICS in as_object(metadata.get("annotations")) or spec.get(_CPU) is not None:
         return autoscaler
-    return {**autoscaler, "spec": {**spec, "targetCPUUtilizationPercentage": _BUSY}}
+    return with_spec(autoscaler, {**spec, _CPU: _BUSY})
 
 
 def _readable(name: str, shape: type[list[Json] | dict[str, Json]]) -> Rule:

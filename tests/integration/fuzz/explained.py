@@ -63,7 +63,7 @@ EXPLAINED: tuple[Refusal | Content, ...] = (
     Refusal(
         "a null that is dropped when a custom resource is read is refused before that",
         422,
-        r"\S+ \".*\" is invalid: .* in body must be of type \w+: \"null\"",
+        r"\S+ \".*\" is invalid: .* in body must be of type [\w,]+: \"null\"",
         always=True,
     ),
     Refusal(
@@ -76,6 +76,12 @@ EXPLAINED: tuple[Refusal | Content, ...] = (
         "an empty map, which is not stored, is compared with none by the validation of an immutable ConfigMap",
         422,
         r"ConfigMap \".*\" is invalid: (binaryData|data): Forbidden: field is immutable when `immutable` is set",
+        always=True,
+    ),
+    Refusal(
+        "an empty list of policies, which is not stored and so read as the default, is validated before that",
+        422,
+        r"HorizontalPodAutoscaler\S* \".*\" is invalid: spec\.behavior\.scale(Up|Down)\.policies: Required value: ",
         always=True,
     ),
     Refusal("the validation of the kind refuses the mutated object", 422, r"\S+ \".*\" is invalid: "),
@@ -101,7 +107,7 @@ EXPLAINED: tuple[Refusal | Content, ...] = (
     Refusal(
         "an empty map, which is not stored, is refused where no map may be",
         422,
-        r"CustomResourceDefinition\S* .* is not supported$",
+        r"CustomResourceDefinition\S* .* is not supported\]?$",
         always=True,
     ),
     Refusal(
@@ -138,7 +144,8 @@ EXPLAINED: tuple[Refusal | Content, ...] = (
         "a created Job gets a selector and labels of its own",
         "Job",
         "CREATE",
-        r"/spec/(selector|template/metadata/labels|template/metadata)(/.*)?",
+        r"/spec/(selector|template/metadata/labels|template/metadata)(/.*)?"
+        r"|/metadata/labels(/(batch\.kubernetes\.io/)?(controller-uid|job-name))?",
     ),
     Content(
         "the server allocates a free port or address",
