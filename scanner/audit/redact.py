@@ -99,7 +99,9 @@ def _safe_change(
     outcome: WouldChange, check: Check, invocation_result: InvocationResult, compiled: CompiledPolicy
 ) -> WouldChange:
     """The change without values of Secrets and of the environment; in a Secret, only metadata is shown at all."""
-    hidden = _hidden(invocation_result)
+    changes = (*outcome.patch, *outcome.together)
+    has_text = any(_has_text(value) for change in changes for value in (change.value, change.was))
+    hidden = _hidden(invocation_result) if has_text else frozenset()
     shown = tuple(_safe_operation(change, invocation_result, hidden) for change in outcome.patch)
     return replace(
         outcome,
@@ -213,6 +215,19 @@ def _safe_operation(change: Change, invocation_result: InvocationResult, hidden:
     return replace(change, value=_masked_value(change.value, hidden), was=_masked_value(change.was, hidden))
 
 
+def _has_text(value: Json) -> bool:
+    """Whether there is anything to mask in a value."""
+    match value:
+        case str():
+            return True
+        case bool() | int() | float() | None:
+            return False
+        case Mapping():
+            return any(map(_has_text, value.values()))
+        case _:
+            return any(map(_has_text, value))
+
+
 def _shortened(value: Json) -> Json:
     """What stood there before, for readers alone: nobody reads a megabyte, and no database should keep it."""
     if isinstance(value, bool | int | float | None):
@@ -280,10 +295,9 @@ def _reads_other_secrets(reads: Iterable[tuple[str, ...]], compiled: CompiledPol
     return any(path[0] in compiled.secret_roots for path in reads)
 
 
-def _reads_secret(reads: Iterable[tuple[str, ...]], invocation_result: InvocationResult) -> bool:
-    paths = tuple(reads)
-    return (is_secret(invocation_result.resource) and reads_data(paths, "object")) or (
-        is_secret(invocation_result.invocation.param) and reads_data(paths, "params")
+def _reads_secret(reads: frozenset[tuple[str, ...]], invocation_result: InvocationResult) -> bool:
+    return (is_secret(invocation_result.resource) and reads_data(reads, "object")) or (
+        is_secret(invocation_result.invocation.param) and reads_data(reads, "params")
     )
 
 

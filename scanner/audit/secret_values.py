@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Iterable, Iterator, Mapping
+from operator import is_
 
 from scanner.audit.sensitive_fields import MASK, says_secret
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig
@@ -35,6 +36,8 @@ def hidden_values(*resources: Resource | None) -> frozenset[str]:
 def without(text: str, values: Iterable[str]) -> str:
     """The text without any of the values; where values overlap, all of them are masked."""
     hidden = sorted(span for value in values for span in _occurrences(value, text))
+    if not hidden:
+        return text
     shown: list[str] = []
     position = 0
     for start, end in hidden:
@@ -125,14 +128,18 @@ class Hidden:
 
     def __init__(self) -> None:
         """Begin with none."""
-        self._of: tuple[Resource | None, ...] = ()
+        self._resource: Resource | None = None
+        self._params: tuple[Resource | None, ...] = ()
         self._values: frozenset[str] = frozenset()
 
-    def of(self, *resources: Resource | None) -> frozenset[str]:
+    def of(self, resource: Resource | None, *params: Resource | None) -> frozenset[str]:
         """See `hidden_values`."""
-        if len(self._of) != len(resources) or any(a is not b for a, b in zip(self._of, resources, strict=True)):
-            self._values = hidden_values(*resources)
-            self._of = resources
+        is_latest = (
+            resource is self._resource and len(params) == len(self._params) and all(map(is_, params, self._params))
+        )
+        if not is_latest:
+            self._values = hidden_values(resource, *params)
+            self._resource, self._params = resource, params
         return self._values
 
 

@@ -33,8 +33,9 @@ _TELLING = frozenset({LAST_APPLIED, *_DATA, "value"})
 _VARIABLES = ("env", "httpHeaders")
 _MOST_LOOKED_AT = 100_000
 _NAMES = 4096
-# A dict is found to be one faster than it is found to be a mapping.
-_MAPPINGS = (dict, Mapping)
+MAPPINGS = (dict, Mapping)
+"""Python finds a dict among these faster than it finds that a dict is a Mapping."""
+_SCALARS = (str, int, float, type(None))
 
 
 def is_sensitive(container: object, key: object, trail: Trail | None) -> bool:
@@ -42,7 +43,7 @@ def is_sensitive(container: object, key: object, trail: Trail | None) -> bool:
 
     Without a trail it is not known where the list or map stands: then its shape must do.
     """
-    if not is_telling(key) or not isinstance(container, _MAPPINGS) or not isinstance(key, str):
+    if not is_telling(key) or not isinstance(container, MAPPINGS) or not isinstance(key, str):
         return False
     if key == LAST_APPLIED or key == "stringData":  # noqa: PLR1714 - two reasons
         return True
@@ -81,6 +82,8 @@ def without_spelled_out(text: str) -> str:
 
 def anything_sensitive(value: Json, trail: Trail) -> bool:
     """Whether something sensitive is below; of what is too large to be looked through, it may be."""
+    if isinstance(value, _SCALARS):
+        return False
     waiting: list[tuple[Json, Trail]] = [(value, trail)]
     for _ in range(_MOST_LOOKED_AT):
         if not waiting:
@@ -89,13 +92,13 @@ def anything_sensitive(value: Json, trail: Trail) -> bool:
         for key, item in items(one):
             if is_sensitive(one, key, way):
                 return True
-            if not isinstance(item, str | int | float | None):
+            if not isinstance(item, _SCALARS):
                 waiting.append((item, (*way, key)))
     return True
 
 
 def items(value: Json) -> Iterable[tuple[str | int, Json]]:
     """The parts of a list or map by index or key; of anything else none."""
-    if isinstance(value, _MAPPINGS):
+    if isinstance(value, MAPPINGS):
         return value.items()
     return enumerate(value) if isinstance(value, Sequence) and not isinstance(value, str) else ()

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from scanner import cel
 from scanner.admission.compiled import CompiledPolicy, Expression
 from scanner.admission.dispatch import InvocationResult
-from scanner.audit.sensitive_fields import Trail, anything_sensitive, is_sensitive, is_telling, items
+from scanner.audit.sensitive_fields import MAPPINGS, Trail, anything_sensitive, is_sensitive, is_telling, items
 from scanner.model.json import Json
 
 Documents: TypeAlias = "Mapping[str, Json]"
@@ -42,23 +42,40 @@ class Taint:
 CLEAN = Taint(carries=False, computes=False)
 
 
+class _Places(NamedTuple):
+    """Where an expression finds what it hands on, and what it computes from: a document's name and the steps in it."""
+
+    carried: tuple[tuple[str, _Path], ...]
+    computed: tuple[tuple[str, _Path], ...]
+
+
 class _Flows:
     """What expressions of policies do with their inputs, found once."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[int, int], tuple[CompiledPolicy, Expression, cel.Flow]] = {}
+        self._known: dict[tuple[int, int], tuple[CompiledPolicy, Expression, _Places]] = {}
 
-    def of(self, compiled: CompiledPolicy, expression: Expression) -> cel.Flow:
+    def of(self, compiled: CompiledPolicy, expression: Expression) -> _Places:
         key = (id(compiled), id(expression))
         if key not in self._known:
             if len(self._known) >= _REMEMBERED:
                 self._known.clear()
             # Both are kept as well: as long as they are there, no others have their numbers.
-            self._known[key] = (compiled, expression, _followed(compiled, expression))
+            self._known[key] = (compiled, expression, _places(_followed(compiled, expression)))
         return self._known[key][2]
 
 
 _FLOWS = _Flows()
+
+
+def _places(flow: cel.Flow) -> _Places:
+    return _Places(tuple(map(_place, flow.carried)), tuple(map(_place, flow.computed)))
+
+
+def _place(path: _Path) -> tuple[str, _Path]:
+    """Kyverno's request has the object in it."""
+    root, *steps = (path[1:] or ("object",)) if path[0] == "request" else path
+    return root, tuple(steps)
 
 
 def _followed(compiled: CompiledPolicy, expression: Expression) -> cel.Flow:
@@ -98,13 +115,8 @@ def taint(compiled: CompiledPolicy, expression: Expression | None, documents: Do
     return Taint(carries=_any_secret(found.carried, documents), computes=_any_secret(found.computed, documents))
 
 
-def _any_secret(paths: Iterable[_Path], documents: Documents) -> bool:
-    return any(_leads_to_secret(documents.get(path[0]), path[1:], ()) for path in map(_rooted, paths))
-
-
-def _rooted(path: _Path) -> _Path:
-    """Kyverno's request has the object in it."""
-    return (path[1:] or ("object",)) if path[0] == "request" else path
+def _any_secret(places: Iterable[tuple[str, _Path]], documents: Documents) -> bool:
+    return any(_leads_to_secret(documents.get(root), steps, ()) for root, steps in places)
 
 
 def _leads_to_secret(value: Json, steps: _Path, trail: Trail) -> bool:
@@ -119,7 +131,7 @@ def _leads_to_secret(value: Json, steps: _Path, trail: Trail) -> bool:
             )
         if isinstance(value, list):
             return anything_sensitive(value, trail)
-        if not isinstance(value, Mapping):
+        if not isinstance(value, MAPPINGS):
             return False
         if is_sensitive(value, step, trail):
             return True

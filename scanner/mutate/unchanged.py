@@ -1,6 +1,6 @@
 """The ordinary mutation, which changes nothing: an object that holds already what a patch says.
 
-WrappedEvaluator that takes no copy and no merge. These answers may only be yes where the whole way (`patch.configured`, `patch.patched`)
+It takes no copy and no merge. These answers may only be yes where the whole way (`patch.configured`, `patch.patched`)
 would leave the object as it is, without a fault; no says only that it has to be gone.
 """
 
@@ -17,7 +17,7 @@ from scanner.mutate.typed import scalar_fault
 
 Holds: TypeAlias = Callable[[object], bool]
 _Key: TypeAlias = "str | tuple[object, ...]"
-_ROOT = "Object"
+ROOT = "Object"
 _SETTING = ("add", "replace")
 _SCALARS = frozenset({str, int, bool})
 _LARGEST = 2**53 - 1
@@ -26,22 +26,22 @@ _LARGEST = 2**53 - 1
 def is_configured(schema: Schema, live: JsonObject, value: cel.Value) -> bool:
     """Whether an object of a built-in kind holds all that an apply configuration says."""
     return (
-        schema.builtin and isinstance(value, cel.Struct) and _holds(schema, schema.root, live, value=value, path=_ROOT)
+        schema.builtin and isinstance(value, cel.Struct) and _holds(schema, schema.root, live, value=value, path=ROOT)
     )
 
 
 def holds(schema: Schema, value: cel.Value) -> Holds:
     """The same for an apply configuration that is always the same: what can be known of it is found out once."""
-    leaves: list[_Leaf] = []
-    suits = schema.builtin and isinstance(value, cel.Struct) and _gather(schema, schema.root, value, (_ROOT,), leaves)
-    return partial(_holds_leaves, tuple(leaves)) if suits else _never
+    leaves: list[Leaf] = []
+    suits = schema.builtin and isinstance(value, cel.Struct) and gather(schema, schema.root, value, (ROOT,), leaves)
+    return partial(holds_leaves, tuple(leaves)) if suits else _never
 
 
 def _never(_live: object) -> bool:
     return False
 
 
-class _Leaf(NamedTuple):
+class Leaf(NamedTuple):
     """A part of a configuration: where it is, and the scalar that has to be there, or a test of what is there."""
 
     path: tuple[str, ...]
@@ -50,25 +50,25 @@ class _Leaf(NamedTuple):
     test: Holds | None = None
 
 
-def _gather(schema: Schema, ref: Json, value: object, path: tuple[str, ...], leaves: list[_Leaf]) -> bool:
+def gather(schema: Schema, ref: Json, value: object, path: tuple[str, ...], leaves: list[Leaf]) -> bool:
     """Collect the parts of a configuration; False when it can never be told quickly that an object holds it."""
     if not isinstance(value, cel.Struct):
         texts = _texts_of(schema, ref, value)
         if texts:
-            leaves.extend(_Leaf((*path[1:], name), one, str) for name, one in texts.items())
+            leaves.extend(Leaf((*path[1:], name), one, str) for name, one in texts.items())
         elif type(value) in _SCALARS and _is_scalar(schema, ref, value):
-            leaves.append(_Leaf(path[1:], value, type(value)))
+            leaves.append(Leaf(path[1:], value, type(value)))
         else:
             test = partial(_holds, schema, ref, value=value, path=".".join(path))
-            leaves.append(_Leaf(path[1:], None, None, test))
+            leaves.append(Leaf(path[1:], None, None, test))
         return True
     of = schema.resolve(ref).map
     if value.type.name != ".".join(path) or of is None or of.atomic:
         return False
     if not value.fields:
-        leaves.append(_Leaf(path[1:], None, None, _is_map))
+        leaves.append(Leaf(path[1:], None, None, _is_map))
     below = [(name, of.of(name), one) for name, one in value.fields.items()]
-    return all(ref is not None and _gather(schema, ref, one, (*path, name), leaves) for name, ref, one in below)
+    return all(ref is not None and gather(schema, ref, one, (*path, name), leaves) for name, ref, one in below)
 
 
 def _texts_of(schema: Schema, ref: Json, value: object) -> dict[str, object]:
@@ -83,7 +83,8 @@ def _is_map(live: object) -> bool:
     return isinstance(live, dict)
 
 
-def _holds_leaves(leaves: tuple[_Leaf, ...], live: Any) -> bool:
+def holds_leaves(leaves: tuple[Leaf, ...], live: Any) -> bool:
+    """Whether an object, or a part of it, has all parts of a configuration."""
     try:
         for path, expected, kind, test in leaves:
             found = live

@@ -19,6 +19,7 @@ Rules: TypeAlias = Mapping[str, Rule]
 
 
 _REMEMBERED = 1024
+_CONTAINERS = (dict, list)
 
 
 class _Type(NamedTuple):
@@ -113,10 +114,10 @@ class _Walk:
         self._known, self._parts = known, known.parts
 
     def value(self, ref: Json, value: Json) -> Json:
-        if not isinstance(value, dict | list):
+        if not isinstance(value, _CONTAINERS):
             return value
         of = self._known.type_of(ref)
-        if isinstance(value, list):
+        if not isinstance(value, dict):
             return value if of.element is None else self._list(of.element, value)
         if of.rule is None and of.others is None and of.fields.keys().isdisjoint(value):
             return value
@@ -137,13 +138,12 @@ class _Walk:
     def _object(self, of: _Type, value: JsonObject) -> JsonObject:
         rule, fields, others, _ = of
         found = rule(value) if rule else value
-        visited = fields if others is None else {**dict.fromkeys(found, others), **fields}
         changed: dict[str, Json] = {}
-        for name, ref in visited.items():
-            if ref is not None and name in found:
-                one = found[name]
-                after = self.value(ref, one)
-                if after is not one:
+        for name, member in found.items():
+            ref = fields.get(name, others) if isinstance(member, _CONTAINERS) else None
+            if ref is not None:
+                after = self.value(ref, member)
+                if after is not member:
                     changed[name] = after
         return {**found, **changed} if changed else found
 

@@ -18,7 +18,7 @@ from scanner.scan.edges import Cluster, Comparison, Progress, Store
 from scanner.scan.options import Options
 from scanner.scan.prepare import PreparedScan, prepare
 from scanner.scan.record import ScanRecorder
-from scanner.scan.workers import Workers
+from scanner.scan.workers import Workers, rare_collections
 
 
 def run(
@@ -47,14 +47,17 @@ def run(
     course = ScanRecorder(store, scan_id, progress, comparison)
     course.gaps = [*seen.gaps]
     alone = any(language.single_process for language in options.languages)
-    with Workers(
-        seen.setting.judge,
-        seen.setting.plans,
-        seen.listing.relay,
-        cluster.paused,
-        count=1 if alone else workers,
-        fork_after_bytes=fork_after_bytes,
-    ) as processes:
+    with (
+        rare_collections(),
+        Workers(
+            seen.setting.judge,
+            seen.setting.plans,
+            seen.listing.relay,
+            cluster.paused,
+            count=1 if alone else workers,
+            fork_after_bytes=fork_after_bytes,
+        ) as processes,
+    ):
         course.judge(seen.setting, seen.listing, processes)
     return store.finish(scan_id, course.end(seen.setting, clock()))
 

@@ -46,7 +46,7 @@ MACHINE = "this machine: name it with --allow-network-to"
 LINK_LOCAL = "link-local: name it with --allow-network-to"
 METADATA = "the metadata service of a cloud, to which a scan sends no request"
 NOT_PUBLIC = "not public: name it with --allow-network-to"
-NO_HOST = "the address of no host"
+NO_HOST = "not the address of a host"
 
 
 class Names:

@@ -154,6 +154,16 @@ ON_PODS = {
     [
         "object.spec.containers.map(c, Object.spec.containers{name: c.name, image: 'x:1'})",
         "object.spec.containers.map(c, Object.spec.containers{name: c.name, image: c.image})",
+        "object.spec.containers.map(c, Object.spec.containers{name: c.name, image: 'x:1', ports: [Object.spec.containers.ports{containerPort: 80, protocol: 'TCP'}]})",
+        "object.spec.containers.map(c, Object.spec.containers{name: c.name, securityContext: Object.spec.containers.securityContext{}})",
+        "object.spec.containers.map(c, c.name == 'a', Object.spec.containers{name: c.name, image: 'x:1'})",
+        "object.spec.containers.map(c, Object.spec.containers{image: 'x:1', name: c.image})",
+        "object.spec.containers.map(c, Object.spec.containers{image: c.image, stdin: false})",
+        "object.spec.containers.map(c, Object.spec.containers{?name: c.?name, image: 'x:1'})",
+        "object.spec.containers.map(c, Object.spec.wrong{name: c.name, image: 'x:1'})",
+        "object.spec.containers.map(c, Object.spec.containers{name: c.name, image: 'x:1', args: ['x']})",
+        "object.spec.containers.map(c, Object.spec.containers{name: c.name, image: string(1 / 0)})",
+        "object.spec.initContainers.map(c, Object.spec.containers{name: c.name, image: 'x:1'})",
         "object.spec.containers.reverse().map(c, Object.spec.containers{name: c.name})",
         "[Object.spec.containers{name: 'b', stdin: false}]",
         "[Object.spec.containers{name: 'a'}, Object.spec.containers{name: 'a'}]",
@@ -166,10 +176,15 @@ ON_PODS = {
         "object.spec.containers",
     ],
 )
-@pytest.mark.parametrize("names", ["ab", "ba", "aa", "a"])
+@pytest.mark.parametrize("names", ["ab", "ba", "aa", "a", "", "a?", "ay"])
 def test_lists_are_compared_as_they_are_merged(text: str, names: str) -> None:
-    """Order, duplicates, missing and defaulted keys, atomic lists."""
+    """Order, duplicates, missing and defaulted keys, atomic lists, elements that do not hold what others hold."""
     ports = [{"containerPort": 80, "protocol": "TCP"}]
-    containers = [{"name": name, "image": "x:1", "ports": ports, "args": ["x"]} for name in names]
+    containers: list[dict[str, Any]] = [
+        {"name": name, "image": f"{'y' if name == 'y' else 'x'}:1", "ports": ports, "args": ["x"]} for name in names
+    ]
+    for container in containers:
+        if container["name"] == "?":
+            del container["name"]
     pod = {"metadata": {"name": "p", "namespace": "shop"}, "spec": {"containers": containers}}
     agree([policy("p", CONTAINERS.format(text), matchConstraints=ON_PODS)], [pod], PODS)

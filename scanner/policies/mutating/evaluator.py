@@ -5,11 +5,10 @@ Source of truth: `mutating.dispatcher` of kube-apiserver 1.36.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import cast
 
-from scanner import cel
 from scanner.admission.compiled import CompiledPolicy, Expression
 from scanner.admission.dispatch import BoundPolicy
 from scanner.admission.evaluate import inputs_of
@@ -22,6 +21,7 @@ from scanner.model.outcome import Check, CheckResult
 from scanner.model.policy import Invocation, Mutation
 from scanner.model.release import Minor
 from scanner.model.resource import Kind, Resource
+from scanner.mutate.copied import copied_lists, holds_copied
 from scanner.mutate.schema import Schema, Schemas
 from scanner.mutate.unchanged import Holds, holds, is_configured, is_patched
 from scanner.policies.mutating.mutation import predict
@@ -69,22 +69,24 @@ def _leaves(mutation: Mutation, expression: Expression, schema: Schema) -> Objec
         raise TypeError
     evaluate = program.evaluate
     if not program.reads and mutation.patch_type == "ApplyConfiguration":
-        return _Constant(schema, program)
+        return _Once(lambda: holds(schema, evaluate({})))
     if mutation.patch_type == "JSONPatch":
         return lambda given: is_patched(cast("JsonObject", given["object"]), evaluate(given))
+    if lists := copied_lists(program.analysis.root):
+        return _Once(lambda: holds_copied(schema, program, lists))
     return lambda given: is_configured(schema, cast("JsonObject", given["object"]), evaluate(given))
 
 
-class _Constant:
-    """A mutation that says the same of every object."""
+class _Once:
+    """The test of a mutation that writes the same into every object, or into every element of a list: it is made once."""
 
-    def __init__(self, schema: Schema, program: cel.Program) -> None:
-        self._schema, self._program = schema, program
+    def __init__(self, make: Callable[[], Holds]) -> None:
+        self._make = make
         self._holds: Holds | None = None
 
     def __call__(self, given: Mapping[str, object]) -> bool:
         if self._holds is None:
-            self._holds = holds(self._schema, self._program.evaluate(given))
+            self._holds = self._make()
         return self._holds(given["object"])
 
 

@@ -135,7 +135,7 @@ class _Request:
         self._active: set[int] = set()
 
     def together(self) -> Together | None:
-        alone = [self.answer((index,)) for index in range(len(self._runs))]
+        alone = [self.answer((index,)) for index in range(len(self._runs)) if not self._rests(index)]
         changing = [one for one in alone if not one.refused and not same(one.after, self._stored)]
         if not changing:
             return None
@@ -147,6 +147,10 @@ class _Request:
         refused = next((one.refused for one in found if one.refused), "")
         joint = Together(patch, order_matters, undone=not patch and not found[0].refused, refused=refused)
         return None if is_deep(patch) else joint
+
+    def _rests(self, index: int) -> bool:
+        """Whether an invocation is known to leave the stored object as it is."""
+        return self._at_rest(self._invocation_results[index][0], self._stored)
 
     def answers(self) -> tuple[Answer, ...]:
         tree = self._tree()

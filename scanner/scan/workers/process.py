@@ -6,9 +6,9 @@ import ctypes
 import gc
 import os
 import signal
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from scanner.audit.page import PageEvaluator
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 INTERRUPTS: Final = (signal.SIGINT, signal.SIGTERM)
 _GARBAGE: Final = 20_000
-"""Containers among which a worker looks for cycles: what decoding makes is gone by itself, soon."""
+"""Containers among which a process looks for cycles: what decoding makes is gone by itself, soon."""
 
 _SET_DEATH_SIGNAL: Final = 1
 
@@ -76,6 +76,17 @@ def settle() -> None:
     """Leave what is there now as it is, and shared with the parent: nobody looks through it for garbage."""
     gc.freeze()
     gc.set_threshold(_GARBAGE)
+
+
+@contextmanager
+def rare_collections() -> Iterator[None]:
+    """A block in which this process looks for garbage as seldom as a worker; afterwards as before."""
+    before = gc.get_threshold()
+    gc.set_threshold(before[0] and max(before[0], _GARBAGE), *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 def _die_with_parent() -> None:
