@@ -45,9 +45,7 @@ class Auditor:
 
     `policies` and `bindings` are manifests of any policy language and served version (UsageError for other documents); with
     `validate` they are first held to what the API would store (InvalidManifest). `kinds` is what the cluster serves. A namespace that is not given exists with its
-    name label only, unless `strict_namespaces`: then an object in it is judged as in a missing namespace. A policy that
-    wants an object in another version gets it there when that takes no server; `relabelled` names the groups of custom
-    resources whose versions differ in apiVersion alone. `authorizer` answers what expressions ask about permissions; the
+    name label only. A policy that wants an object in another version gets it there when that takes no server. `authorizer` answers what expressions ask about permissions; the
     same question is asked once. `kubernetes_version` (`1.36`, `v1.36.2`) chooses the rules: by default the newest known.
     Mutating policies and their bindings may be among the others; `schemas` tells them how the objects of a kind are merged,
     and without the schema of its kind an object raises SchemaUnknown. So may Kyverno's validating policies be; `exceptions` are
@@ -65,8 +63,6 @@ class Auditor:
         kinds: Iterable[Kind],
         user: UserInfo | None = None,
         validate: bool = False,
-        strict_namespaces: bool = False,
-        relabelled: Iterable[str] = (),
         authorizer: Decider | None = None,
         kubernetes_version: str = "",
         schemas: Schemas | None = None,
@@ -78,12 +74,11 @@ class Auditor:
         rules = self.release.rules
         served = tuple(kinds)
         self._kinds = {(kind.api_version, kind.kind): kind for kind in served}
-        self._relabelled = frozenset(relabelled)
         now = datetime.now(tz=UTC)
         policy_languages = with_options(Kyverno(context=kyverno_context or KyvernoContext(now)))
         nouns = [_read(it, policy_languages, source, rules) for it in (*policies, *bindings, *exceptions)]
         around = BindingContext(now=now, rules=rules, schemas=schemas)
-        self._bound = tuple(
+        self.bound = tuple(
             entry
             for language in policy_languages
             for entry in language.bind(_documents_of(language, nouns), around).bound
@@ -91,10 +86,10 @@ class Auditor:
         table = ParamTable(served)
         for document in params:
             table.add(document)
-        self._world = EvaluationContext(
+        self.context = EvaluationContext(
             params=table,
             namespaces={as_text(dig(document, "metadata", "name")): document for document in namespaces},
-            implied_namespaces=not strict_namespaces,
+            implied_namespaces=True,
             equivalents=equivalents(served),
             user=user or UserInfo(),
             authorizer=authorizer and Remembering(authorizer),
@@ -112,9 +107,9 @@ class Auditor:
             raise UsageError(
                 f"{key[1] or 'an object without kind'} in version {key[0] or '(none)'} is not among the served kinds"
             )
-        world = self._world.on((operation,)) if operation else self._world.on(AUDITABLE)
-        views = tuple(self._views(document, kind))
-        asked = [bound for bound in self._bound if not exempt(kind, static=bound.policy.static)]
+        world = self.context.on((operation,)) if operation else self.context.on(AUDITABLE)
+        views = tuple(self.views(document, kind))
+        asked = [bound for bound in self.bound if not exempt(kind, static=bound.policy.static)]
         return tuple(
             invocation_result
             for bound in asked
@@ -122,13 +117,11 @@ class Auditor:
             for invocation_result in judge(bound, resource, kind, world)
         )
 
-    def _views(self, document: JsonObject, kind: Kind) -> Iterator[Resource]:
-        """The object in each of its kinds."""
+    def views(self, document: JsonObject, kind: Kind) -> Iterator[Resource]:
+        """The object in each of its kinds, as far as Assay converts without a server."""
         yield resource_of(kind, document)
-        for other in self._world.equivalents.get(kind, ()):
-            if kind.group in self._relabelled:
-                yield resource_of(other, {**document, "apiVersion": other.api_version})
-            elif (converted := convert(document, other)) is not None:
+        for other in self.context.equivalents.get(kind, ()):
+            if (converted := convert(document, other)) is not None:
                 yield resource_of(other, converted)
 
 

@@ -126,6 +126,11 @@ class Program:
             self._watch = fast.Watch(self._function)
         return self._function
 
+    @property
+    def is_generated(self) -> bool:
+        """Whether a generated function evaluates at present; False where only the closures do."""
+        return self._fast is not None
+
     def _absorbing(self) -> fast.Fast | None:
         """Return the absorbing form, the first time; None when that fell back, too."""
         if self._is_absorbing:

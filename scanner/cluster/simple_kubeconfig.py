@@ -87,11 +87,11 @@ def plain_account(folder: Path = _ACCOUNT) -> Settings | None:
         host=f"https://{shown}:{port}",
         ssl_ca_cert=str(authority),
         api_key={"BearerToken": f"Bearer {_content(token)}"},
-        refresh_api_key_hook=_rereading(token),
+        refresh_api_key_hook=rereading(token),
     )
 
 
-def _rereading(token: Path, clock: Callable[[], float] = time.monotonic) -> Callable[[Any], None]:
+def rereading(token: Path, clock: Callable[[], float] = time.monotonic) -> Callable[[Any], None]:
     """Reads the token file of a pod again every minute, because tokens are rotated."""
     read_at = clock()
 

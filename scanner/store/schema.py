@@ -90,7 +90,7 @@ def migrate(engine: Engine, address: Address) -> bool:
                 _create(connection)
                 return True
             case "fresh" | "older":
-                _run(connection)
+                run_migrations(connection)
                 return True
 
 
@@ -134,7 +134,8 @@ def _create(connection: Connection) -> None:
     connection.execute(text("INSERT INTO alembic_version VALUES (:head)"), {"head": HEAD})
 
 
-def _run(connection: Connection) -> None:
+def run_migrations(connection: Connection) -> None:
+    """Upgrade a database to the newest schema, step by step, over a connection that holds its lock."""
     # Importing Alembic takes as long as importing SQLAlchemy, and most runs do not need it.
     from alembic import command
     from alembic.config import Config

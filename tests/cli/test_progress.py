@@ -19,7 +19,12 @@ class Terminal(io.StringIO):
 class Gone(io.StringIO):
     """A stream whose reader has gone."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.attempts = 0
+
     def write(self, text: str) -> int:
+        self.attempts += 1
         raise BrokenPipeError
 
 
@@ -106,8 +111,9 @@ def test_quiet_is_silent() -> None:
 
 def test_nobody_listens() -> None:
     """A scan goes on when standard error cannot be written."""
-    with Progress(stream=Gone()) as progress:
+    stream = Gone()
+    with Progress(stream=stream) as progress:
         progress.say("something")
         progress(seen("Pod", 1))
 
-    assert 1 == progress._objects
+    assert 1 == stream.attempts

@@ -137,7 +137,7 @@ def test_a_pods_account_is_read_again_every_minute(
     assert ("https://[fd00::1]:443", "Bearer first") == (settings.host, settings.api_key["BearerToken"])
     (tmp_path / "token").write_text("second")
     moments = iter([0.0, 59.0, 61.0, 61.0])
-    refresh = simple_kubeconfig._rereading(tmp_path / "token", lambda: next(moments))
+    refresh = simple_kubeconfig.rereading(tmp_path / "token", lambda: next(moments))
     refresh(settings)
     assert "Bearer first" == settings.api_key["BearerToken"]
     refresh(settings)

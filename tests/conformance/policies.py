@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from dataclasses import replace
 from typing import Any
 
 from scanner.api import Auditor, InvalidManifest, InvocationResult
@@ -11,7 +12,7 @@ from scanner.cel import Answer, Question
 from scanner.cluster.definitions import builtin_kinds, definition_of
 from scanner.model.json import JsonObject
 from scanner.model.outcome import CheckKind, Errored, Passed, Violated
-from scanner.model.resource import Kind, UserInfo
+from scanner.model.resource import Kind, Resource, UserInfo, resource_of
 from tests.conformance.cases import Result
 
 RECORDED = "1.36"
@@ -28,6 +29,27 @@ _ERROR = "resulted in error: "
 _RULES = [{"operations": ["CREATE"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"]}]
 
 
+class RecordedAuditor(Auditor):
+    """Evaluates as the recorded server did.
+
+    The versions of custom resources of the groups in `relabelled` differ in apiVersion alone. Without `implied_namespaces` an
+    object in a namespace that is not given is evaluated as in a missing namespace.
+    """
+
+    def __init__(self, *, relabelled: Collection[str] = (), implied_namespaces: bool = True, **inputs: Any) -> None:
+        super().__init__(**inputs)
+        self.relabelled = relabelled
+        self.context = replace(self.context, implied_namespaces=implied_namespaces)
+
+    def views(self, document: JsonObject, kind: Kind) -> Iterator[Resource]:
+        """The object in each of its kinds."""
+        if kind.group not in self.relabelled:
+            yield from super().views(document, kind)
+            return
+        for view in (kind, *self.context.equivalents.get(kind, ())):
+            yield resource_of(view, {**document, "apiVersion": view.api_version})
+
+
 class AllowAdmin:
     """The authorizer of the recordings: the admin may do everything, others nothing."""
 
@@ -40,7 +62,7 @@ def compare_policies(data: Any) -> Iterator[Result]:
     """Every failure of every policy for a CREATE of each object."""
     definitions = [definition_of(document) for document in data.get("definitions", ())]
     kinds = [kind for definition in definitions for kind in definition.kinds]
-    auditor = Auditor(
+    auditor = RecordedAuditor(
         policies=data["policies"],
         bindings=data["bindings"],
         params=data["params"],
@@ -49,7 +71,7 @@ def compare_policies(data: Any) -> Iterator[Result]:
         user=ADMIN,
         kubernetes_version=RECORDED,
         authorizer=AllowAdmin(),
-        relabelled=[kind.group for kind in kinds],
+        relabelled={kind.group for kind in kinds},
     )
     for case in data["cases"]:
         expected = {(f["policy"], f["binding"], f["expressionIndex"], f["message"]) for f in case["failures"]}
@@ -75,7 +97,7 @@ def compare_matching(data: Any) -> Iterator[Result]:
     namespaces = [*data["namespaces"], *(probe for probe in data["update"] if probe["kind"] == "Namespace")]
     kinds = tuple(k for k in (*builtin_kinds(), *CUSTOM) if k.kind != "ControlConfiguration")
     for case in data["cases"]:
-        auditor = Auditor(
+        auditor = RecordedAuditor(
             policies=[case["policy"]],
             bindings=[case["binding"]],
             params=params,
@@ -84,8 +106,8 @@ def compare_matching(data: Any) -> Iterator[Result]:
             user=ADMIN,
             kubernetes_version=RECORDED,
             authorizer=AllowAdmin(),
-            strict_namespaces=True,
-            relabelled=["mx.example.com"],
+            relabelled={"mx.example.com"},
+            implied_namespaces=False,
         )
         expected, actual = {}, {}
         for result in case["results"]:
@@ -207,7 +229,7 @@ def _auditor(manifest: Any, data: Any) -> tuple[Auditor | None, tuple[str, ...] 
     }
     kinds = (*builtin_kinds(), *kinds_of(data["objects"].values()))
     try:
-        auditor = Auditor(
+        auditor = RecordedAuditor(
             policies=[manifest],
             bindings=[binding],
             params=[data["params"]],

@@ -163,8 +163,8 @@ def labels_made(policies: list[Any], document: Any) -> set[frozenset[str]]:
     """The labels that several policies add to an object, in every order that a server may take."""
     judge = auditor(policies)
     kind = next(one for one in KINDS if (one.api_version, one.kind) == (document["apiVersion"], document["kind"]))
-    resource, world = resource_of(kind, document), judge._world.on(("UPDATE",))
-    asked_of = [(bound, one) for bound in judge._bound for one in invocations(bound, resource, kind, world)]
+    resource, world = resource_of(kind, document), judge.context.on(("UPDATE",))
+    asked_of = [(bound, one) for bound in judge.bound for one in invocations(bound, resource, kind, world)]
     given = document["metadata"]["labels"].items()
     found: list[Any] = [answer.after for answer in answers(asked_of)]
     return {frozenset(f"{name}={text}" for name, text in one["metadata"]["labels"].items() - given) for one in found}

@@ -16,7 +16,7 @@ from scanner.audit.page import PageEvaluator
 from scanner.audit.redact import WITHHELD, WITHHELD_ERROR, masked, without_data
 from scanner.audit.sensitive_fields import MASK
 from scanner.model.resource import Kind, Page, resource_of
-from scanner.policies.plan import equivalents, plan
+from scanner.policies.plan import KindPlan, equivalents, plan
 from scanner.policies.validating.bind import bind, read_binding, read_policy
 from scanner.scan.param_table import ParamTable
 from tests.core.documents import (
@@ -244,7 +244,7 @@ def test_only_core_secrets_are_secrets() -> None:
 @pytest.mark.parametrize("expression", [f"({it}) == 'x'" for it in READING_EXPRESSIONS])
 def test_who_reads_the_data_of_secrets_is_given_it(expression: str) -> None:
     """Whatever way there is to it."""
-    assert not sieve_of(expression).withholds
+    assert not FastPath(*planned(expression)).withholds
 
 
 @pytest.mark.parametrize(
@@ -260,7 +260,7 @@ def test_who_reads_the_data_of_secrets_is_given_it(expression: str) -> None:
 )
 def test_nobody_else_is(expression: str) -> None:
     """Neither are their evaluations different for it."""
-    fast_path = sieve_of(expression)
+    fast_path = FastPath(*planned(expression))
     assert fast_path.withholds
     given, withheld = (outcomes(expression, withholds=withholds) for withholds in (False, True))
     assert given == withheld
@@ -283,7 +283,7 @@ def test_a_secret_without_its_data_has_all_else() -> None:
     assert {"data", "stringData"} == set(resource.withheld)
 
 
-def sieve_of(expression: str) -> FastPath:
+def planned(expression: str) -> tuple[EvaluationContext, KindPlan]:
     """The policies of the list of Secrets: one, with a validation."""
     manifest = policy(
         "p", matchConstraints=ON_SECRETS, variables=VARIABLES[:0], validations=[{"expression": expression}]
@@ -292,13 +292,13 @@ def sieve_of(expression: str) -> FastPath:
         manifest["spec"]["variables"] = VARIABLES
     (chosen,) = plan(KINDS, bind([read_policy(manifest)], [read_binding(binding())]))
     spaces = {"default": namespace("default")}
-    return FastPath(EvaluationContext(ParamTable(KINDS), spaces, equivalents=equivalents(KINDS)), chosen)
+    return EvaluationContext(ParamTable(KINDS), spaces, equivalents=equivalents(KINDS)), chosen
 
 
 def outcomes(expression: str, *, withholds: bool) -> Any:
     """What a page with one Secret adds up to."""
-    fast_path = sieve_of(expression)
+    context, kind_plan = planned(expression)
+    fast_path = FastPath(context, kind_plan)
     fast_path.withholds = withholds
-    chosen, world = fast_path._plan, fast_path._world
     page = Page(SECRETS, 1, json.dumps({"items": [a_secret("hunter2")]}).encode())
-    return PageEvaluator(world, sieves={SECRETS: fast_path}).page(page, chosen)
+    return PageEvaluator(context, sieves={SECRETS: fast_path}).page(page, kind_plan)

@@ -41,11 +41,11 @@ def acting(
     )
     document = document or config_map("a", metadata={"labels": labels} if labels else {})
     kind = next(one for one in KINDS if (one.api_version, one.kind) == (document["apiVersion"], document["kind"]))
-    world = auditor._world.on((operation,))
+    world = auditor.context.on((operation,))
     resource = resource_of(kind, document)
     return [
         (bound, invocation_result)
-        for bound in auditor._bound
+        for bound in auditor.bound
         for invocation_result in invocations(bound, resource, kind, world)
     ]
 

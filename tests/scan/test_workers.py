@@ -238,19 +238,12 @@ def test_a_fault_of_ours_is_a_gap(tmp_path: Path, workers: int, fault: str, name
 
 def test_little_work_needs_no_other_process() -> None:
     """Processes are begun once there is enough for them."""
-    begun: list[int] = []
-
-    class Counting(Workers):
-        def _forked(self) -> Any:
-            begun.append(1)
-            return super()._forked()
-
     relay = Relay(lambda: KnownSchemas({}))
     judge: Any = Deadly(Path())
     jobs = [Job(Page(PODS, number, b'{"objects": 1}'), PLAN) for number in range(1, 9)]
     size = len(jobs[0].page.data)
-    with Counting(judge, [PLAN], relay, nullcontext, count=3, fork_after_bytes=3 * size) as line:
-        taken = [len(begun) for _ in line.ordered(iter(jobs))]
+    with Workers(judge, [PLAN], relay, nullcontext, count=3, fork_after_bytes=3 * size) as line:
+        taken = [len(active_children()) for _ in line.ordered(iter(jobs))]
     assert [0, 0, 0, *[3] * 5] == taken
 
 

@@ -48,7 +48,7 @@ def migrated(url: str) -> None:
     """Make a database step by step."""
     engine = engine_for(address_of(url))
     with writing_history(engine) as connection:
-        schema._run(connection)
+        schema.run_migrations(connection)
     engine.dispose()
 
 

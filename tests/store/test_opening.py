@@ -5,16 +5,20 @@ from __future__ import annotations
 import stat
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
-from sqlalchemy import create_engine, event, text
+from sqlalchemy import Engine, create_engine, event, text
 
 from scanner.errors import StoreError, UsageError
 from scanner.model.outcome import Violated
 from scanner.store import open_reader, open_store, upgrade
 from scanner.store.address import address_of
+from scanner.store.engine import engine_for
 from tests.store.databases import POSTGRES, count, execute
 from tests.store.made import Round, clock, finding
 
@@ -44,7 +48,7 @@ def test_what_lies_beside_the_file_is_private_too(tmp_path: Path) -> None:
 
 def test_a_file_is_kept_safe_by_its_settings(tmp_path: Path) -> None:
     """Write-ahead log, foreign keys, and a minute of patience."""
-    with open_store(str(tmp_path / "assay.db"), clock) as store, store._engine.connect() as connection:
+    with engine_for(address_of(str(tmp_path / "assay.db"))).connect() as connection:
         pragmas = ("journal_mode", "foreign_keys", "busy_timeout")
         values = [connection.execute(text(f"PRAGMA {name}")).scalar() for name in pragmas]
 
@@ -134,15 +138,27 @@ def test_a_database_of_something_else_is_left_alone(fresh: str, change: object) 
     assert 0 == count(fresh, "invoices")
 
 
+@contextmanager
+def full_disk() -> Iterator[None]:
+    """A block in which no database that is opened may grow."""
+
+    def limit(connection: Any, _record: object) -> None:
+        connection.execute("PRAGMA max_page_count = 1")
+
+    event.listen(Engine, "connect", limit)
+    try:
+        yield
+    finally:
+        event.remove(Engine, "connect", limit)
+
+
 def test_a_full_disk_is_said_and_leaves_the_scan_unfinished(tmp_path: Path) -> None:
     """The page that did not fit is not there, and what was there before still reads."""
     with open_store(str(tmp_path / "assay.db"), clock) as store:
         Round((finding("a"),)).record(store, 1)
         store.begin(Round().start(2))
         store.close()
-        event.listen(store._engine, "connect", lambda connection, _: connection.execute("PRAGMA max_page_count = 1"))
-
-        with pytest.raises(StoreError, match=r"the disk is full.*Free some space"):
+        with full_disk(), pytest.raises(StoreError, match=r"the disk is full.*Free some space"):
             store.page("scan-2", Round(tuple(finding(str(number)) for number in range(999))).page())
         assert [finding("a")] == [item.finding for item in store.record("scan-1").findings()]
 

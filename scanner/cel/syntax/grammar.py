@@ -93,7 +93,6 @@ def _spelled(*names: str) -> tuple[Part, ...]:
 
 
 _DOT = "."
-_ARGUMENTS = "("
 RELATIONS = ("==", "!=", "in", "<", "<=", ">=", ">")
 SUMS = ("+", "-")
 PRODUCTS = ("*", "/", "%")

@@ -46,7 +46,6 @@ _SINCE_ABSOLUTE_YEAR = 9_223_372_028_741_760_000
 _DIGITS_OF_INT64 = 19
 _LAST_ZONE_HOUR = 24
 _LAST_ZONE_MINUTE = 60
-_OFFSET = re.compile(r"([+-]?[0-9]+):([+-]?[0-9]+)\Z")
 
 
 @lru_cache(maxsize=4096)

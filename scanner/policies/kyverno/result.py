@@ -17,8 +17,6 @@ from scanner.model.policy import Policy
 from scanner.policies.kyverno.spec import KyvernoPolicy
 
 Status = Literal["pass", "fail", "warn", "error", "skip"]
-SOURCE = "KyvernoValidatingPolicy"
-SEVERITIES = ("critical", "high", "medium", "low", "info")
 _INDEX = "cel.validationIndex"
 
 
