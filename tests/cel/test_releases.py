@@ -336,7 +336,7 @@ EXAMPLES = (
     Example(releases.PASSED_BY, "[{'a': 1}].all(object, .object.a == 1)", (7, 6), cost),
 )
 ELSEWHERE = {
-    releases.WRAPPED_OBJECTS: "tests/core/test_wrapped.py",
+    releases.WRAPPED_OBJECTS: "tests/policies/validating/test_wrapped.py",
     releases.MISSING_KEYS: "tests/mutate/test_merge.py",
 }
 """The rows that no expression alone can show, and where their tests are."""

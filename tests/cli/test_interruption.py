@@ -22,7 +22,7 @@ from scanner.model.scan import ScanState
 from scanner.store import open_reader, open_store
 from tests.cluster.server import FakeApi, Reply, serving
 from tests.command import ASSAY, environment
-from tests.core.documents import binding, namespace, policy, rule
+from tests.documents import binding, namespace, policy, rule
 
 MAPS = "/api/v1/configmaps"
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"

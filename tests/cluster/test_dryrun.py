@@ -12,7 +12,7 @@ from scanner.errors import ListFailed
 from scanner.model.json import Json, JsonObject
 from scanner.model.resource import Kind
 from tests.cluster.server import FakeApi, Reply, refusal
-from tests.core.documents import DEPLOYMENTS, NAMESPACES, PODS
+from tests.documents import DEPLOYMENTS, NAMESPACES, PODS
 
 METRICS = Kind("metrics.k8s.io", "v1beta1", "PodMetrics", "pods", namespaced=True)
 GIZMOS = Kind("example.com", "v1", "Gizmo", "gizmos", namespaced=True)

@@ -27,7 +27,7 @@ from scanner.policies.mutating.together import answers, invocations
 from tests import asked
 from tests.conformance.cases import folder, load
 from tests.conformance.mutations import actual
-from tests.kyverno.made import NOW
+from tests.policies.kyverno.made import NOW
 
 FOLDER = Path(os.environ.get("ASSAY_DIFFERENCES", folder().parent / "differences"))
 THING = Kind("h.example.com", "v1", "Thing", "things", namespaced=True)

@@ -9,7 +9,7 @@ import pytest
 from scanner.model.scan import Health, ScanState
 from scanner.scan.documents import Manifest
 from scanner.scan.options import Options
-from tests.core.documents import CONFIG_MAPS, Document, binding, namespace, pod, policy, rule, thing
+from tests.documents import CONFIG_MAPS, Document, binding, namespace, pod, policy, rule, thing
 from tests.scan.fakes import FakeCluster, scanned
 
 CONFIG = {"apiVersion": "v1", "kind": "ConfigMap"}

@@ -16,7 +16,7 @@ import pytest
 from tests.command import Ran, assay
 from tests.integration.apiserver import ApiServer, running
 from tests.integration.manifests import apply
-from tests.kyverno.made import deployment, exception, pod, policy
+from tests.policies.kyverno.made import deployment, exception, pod, policy
 
 TEXT, WHOLE, FLAG, ANY = ({"type": kind} for kind in ("string", "integer", "boolean", "object"))
 FREE = {**ANY, "x-kubernetes-preserve-unknown-fields": True}

@@ -20,7 +20,7 @@ from scanner.opinion.process import Process
 from scanner.opinion.traits import traits_of
 from scanner.scan.options import Options
 from scanner.scan.run import run
-from tests.core.documents import CONFIG_MAPS, PODS, Document, binding, namespace, policy, rule, thing
+from tests.documents import CONFIG_MAPS, PODS, Document, binding, namespace, policy, rule, thing
 from tests.scan.fakes import NOON, FakeCluster, FakeStore, scanned
 
 TRUE = Answer("value", value=("bool", True))

@@ -7,7 +7,7 @@ import pytest
 from scanner.model.json import JsonObject
 from scanner.model.resource import Kind
 from scanner.parity.copies import changed_paths, copy_of, reads_any, set_on_create
-from tests.core.documents import CONFIG_MAPS
+from tests.documents import CONFIG_MAPS
 
 SERVICES = Kind("", "v1", "Service", "services", namespaced=True)
 JOBS = Kind("batch", "v1", "Job", "jobs", namespaced=True)

@@ -12,7 +12,7 @@ from scanner.model.scan import Scope
 from scanner.parity import Parity, Response, verify
 from scanner.scan.options import Options
 from scanner.scan.prepare import prepare
-from tests.core.documents import namespace
+from tests.documents import namespace
 from tests.parity.test_replay import FakeWriter
 from tests.scan.fakes import NOON
 from tests.scan.test_drift import LABEL, binding, cluster, config_map, policy

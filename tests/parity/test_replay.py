@@ -17,8 +17,8 @@ from scanner.parity import Parity, Response, verify
 from scanner.parity.answers import warning_of
 from scanner.scan.options import Options
 from scanner.scan.prepare import prepare
-from tests.core import documents
-from tests.core.documents import CONFIG_MAPS, SECRETS, binding, namespace, pod, policy, thing
+from tests import documents
+from tests.documents import CONFIG_MAPS, SECRETS, binding, namespace, pod, policy, thing
 from tests.scan.fakes import NOON, FakeCluster, forbidden
 
 WARNED = warning_of("p", "b", "no")

@@ -14,9 +14,9 @@ from scanner.policies.kyverno.language import Kyverno
 from scanner.policies.language import LANGUAGES, compiled, with_options
 from scanner.scan.documents import Manifest
 from scanner.scan.options import Options
-from tests.core.documents import KINDS, binding, pod, policy
-from tests.kyverno.made import exception
-from tests.kyverno.made import policy as kyverno_policy
+from tests.documents import KINDS, binding, pod, policy
+from tests.policies.kyverno.made import exception
+from tests.policies.kyverno.made import policy as kyverno_policy
 from tests.scan import test_drift as mutating
 from tests.scan.fakes import FakeCluster, scanned
 

@@ -12,7 +12,7 @@ from scanner.model.scan import OutcomeName, ScanState, Scope
 from scanner.policies.language import LANGUAGES, Language
 from scanner.scan.options import Options
 from scanner.scan.run import run
-from tests.core.documents import binding, namespace, pod, policy
+from tests.documents import binding, namespace, pod, policy
 from tests.policies.required_label import KIND, RequiredLabels
 from tests.scan.fakes import NOON, FakeStore, Told
 

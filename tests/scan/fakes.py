@@ -27,7 +27,7 @@ from scanner.model.scan import (
 from scanner.scan.edges import Discovery
 from scanner.scan.options import Options
 from scanner.scan.run import run
-from tests.core.documents import KINDS, Document
+from tests.documents import KINDS, Document
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 

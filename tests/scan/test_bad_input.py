@@ -15,7 +15,7 @@ from scanner.model.outcome import GapKind
 from scanner.model.scan import ScanState
 from scanner.scan.documents import Manifest
 from scanner.scan.options import Options
-from tests.core.documents import CONFIG_MAPS, LIMITS, Document, binding, namespace, pod, policy, rule, thing
+from tests.documents import CONFIG_MAPS, LIMITS, Document, binding, namespace, pod, policy, rule, thing
 from tests.scan.fakes import FakeCluster, Told, changed, scanned
 
 CONFIG = {"apiVersion": "v1", "kind": "ConfigMap"}

@@ -16,7 +16,7 @@ from scanner.policies.mutating import bind as mutating
 from scanner.policies.mutating import mutation_order
 from scanner.scan.documents import Manifest
 from scanner.scan.options import Options
-from tests.core.documents import KINDS
+from tests.documents import KINDS
 from tests.scan.fakes import FakeCluster, Told, scanned
 
 VERSION = "admissionregistration.k8s.io/v1"

@@ -11,7 +11,7 @@ from scanner.model.resource import Kind
 from scanner.model.scan import OutOfScope, ScanState
 from scanner.scan.documents import Manifest
 from scanner.scan.options import Options
-from tests.core.documents import BINDINGS, KINDS, POLICIES, Document, binding, namespace, pod, policy, rule, thing
+from tests.documents import BINDINGS, KINDS, POLICIES, Document, binding, namespace, pod, policy, rule, thing
 from tests.scan.fakes import FakeCluster, Told, changed, scanned
 
 GROUP = "admissionregistration.k8s.io"

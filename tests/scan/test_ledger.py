@@ -12,7 +12,7 @@ from scanner.model.resource import Kind, Page
 from scanner.model.scan import CoverageState, OutcomeName, ScanState, Scope
 from scanner.scan.options import Options
 from scanner.scan.prepare import prepare
-from tests.core.documents import binding, namespace, pod, policy
+from tests.documents import binding, namespace, pod, policy
 from tests.scan.fakes import NOON, FakeCluster, scanned
 
 WEB, API, DB = (pod(name, "default", hostNetwork=True) for name in ("web", "api", "db"))

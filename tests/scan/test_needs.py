@@ -7,7 +7,7 @@ import pytest
 from scanner.model.scan import Scope
 from scanner.rbac import Need, needs
 from scanner.scan.options import Options
-from tests.core.documents import CONFIG_MAPS, LIMITS, binding, namespace, pod, policy, rule, thing
+from tests.documents import CONFIG_MAPS, LIMITS, binding, namespace, pod, policy, rule, thing
 from tests.scan.fakes import FakeCluster, forbidden, scanned
 
 GROUP = "admissionregistration.k8s.io"

@@ -20,7 +20,7 @@ from scanner.model.outcome import CheckKind, Errored
 from scanner.model.scan import CoverageState, OutcomeName, ScanState
 from scanner.scan.documents import Manifest
 from scanner.scan.options import Options
-from tests.core.documents import (
+from tests.documents import (
     CONFIG_MAPS,
     LIMITS,
     NODES,

@@ -14,7 +14,7 @@ from scanner.model.requester import named
 from scanner.model.resource import UserInfo
 from scanner.model.scan import OutcomeName, ScanState, Scope
 from scanner.scan.options import Options
-from tests.core.documents import binding, namespace, pod, policy, rule
+from tests.documents import binding, namespace, pod, policy, rule
 from tests.scan.fakes import FakeCluster, changed, scanned
 
 CLUSTER = FakeCluster([namespace("default"), pod("web"), pod("api")])

@@ -12,7 +12,7 @@ from scanner.model.scan import CoverageState, OutcomeName, ScanState, Scope
 from scanner.scan.documents import Manifest
 from scanner.scan.options import Options
 from scanner.scan.run import run
-from tests.core.documents import CONFIG_MAPS, NODES, PODS, binding, namespace, pod, policy, rule, thing
+from tests.documents import CONFIG_MAPS, NODES, PODS, binding, namespace, pod, policy, rule, thing
 from tests.scan.fakes import NOON, FakeCluster, FakeStore, changed, forbidden, scanned
 
 NO_HOST_NETWORK = policy("no-host-network", "!has(object.spec.hostNetwork) || !object.spec.hostNetwork")

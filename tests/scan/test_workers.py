@@ -26,7 +26,7 @@ from scanner.policies.plan import KindPlan
 from scanner.scan.options import Options
 from scanner.scan.run import run
 from scanner.scan.workers import Job, Judged, Relay, Workers, cores
-from tests.core.documents import CONFIG_MAPS, PODS, Document, binding, namespace, pod, policy, rule, thing
+from tests.documents import CONFIG_MAPS, PODS, Document, binding, namespace, pod, policy, rule, thing
 from tests.scan import test_drift
 from tests.scan.fakes import NOON, FakeCluster, FakeStore, Told, scanned
 

@@ -1,0 +1,165 @@
+"""Which param objects a binding means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from scanner.admission.params import resolve, unserved
+from scanner.errors import ConfigurationError
+from scanner.model.policy import Binding, ParamKind, Policy
+from scanner.model.resource import Kind, Resource, resource_of
+from scanner.policies.manifest import read_binding, read_policy
+from tests import documents
+from tests.documents import CONFIG_MAPS, LIMITS, thing
+
+
+class Shelf:
+    """Param objects of two kinds: it satisfies ParamSource."""
+
+    def __init__(self, *objects: Resource) -> None:
+        self.objects = objects
+
+    def kind(self, param_kind: ParamKind) -> Kind | None:
+        return next((it for it in (CONFIG_MAPS, LIMITS) if (it.api_version, it.kind) == _named(param_kind)), None)
+
+    def get(self, kind: Kind, namespace: str, name: str) -> Resource | None:
+        return next((it for it in self.all(kind, namespace) if it.name == name), None)
+
+    def all(self, kind: Kind, namespace: str) -> Iterable[Resource]:
+        return [it for it in self.objects if (it.kind, it.namespace) == (kind, namespace)]
+
+
+def _named(param_kind: ParamKind) -> tuple[str, str]:
+    return param_kind.api_version, param_kind.kind
+
+
+def a_param(kind: Kind, name: str, namespace: str = "", **labels: str) -> Resource:
+    """A param object."""
+    return resource_of(kind, thing(kind, name, namespace, metadata={"labels": labels}))
+
+
+SHELF = Shelf(
+    a_param(CONFIG_MAPS, "b", "default", tier="gold"),
+    a_param(CONFIG_MAPS, "a", "default"),
+    a_param(CONFIG_MAPS, "a", "other", tier="gold"),
+    a_param(LIMITS, "z", tier="gold"),
+    a_param(LIMITS, "y"),
+)
+
+
+def a_policy(kind: Kind | None) -> Policy:
+    """A policy with params of a kind."""
+    spec = {} if kind is None else {"paramKind": {"apiVersion": kind.api_version, "kind": kind.kind}}
+    return read_policy(documents.policy("p", "true", **spec), language="any")
+
+
+def a_binding(**reference: Any) -> Binding:
+    """A binding with a paramRef, or with none."""
+    spec = {"paramRef": {"parameterNotFoundAction": "Allow", **reference}} if reference else {}
+    return read_binding(documents.binding("b", "p", **spec), language="any")
+
+
+def found(kind: Kind | None, namespace: str, reference: dict[str, Any]) -> list[str | None]:
+    """The params for a request in a namespace, as namespace/name."""
+    params = resolve(a_policy(kind), a_binding(**reference), namespace, SHELF)
+    return [None if param is None else f"{param.namespace}/{param.name}" for param in params]
+
+
+@pytest.mark.parametrize(
+    ("expected", "kind", "namespace", "reference"),
+    [
+        ([None], None, "default", {}),
+        ([None], None, "default", {"name": "a"}),
+        ([None], CONFIG_MAPS, "default", {}),
+        (["default/a"], CONFIG_MAPS, "default", {"name": "a"}),
+        (["other/a"], CONFIG_MAPS, "default", {"name": "a", "namespace": "other"}),
+        (["other/a"], CONFIG_MAPS, "", {"name": "a", "namespace": "other"}),
+        (["default/a", "default/b"], CONFIG_MAPS, "default", {"selector": {}}),
+        (["default/b"], CONFIG_MAPS, "default", {"selector": {"matchLabels": {"tier": "gold"}}}),
+        ([], CONFIG_MAPS, "empty", {"selector": {}}),
+        ([], CONFIG_MAPS, "default", {"name": "missing"}),
+        (["/z"], LIMITS, "default", {"name": "z"}),
+        (["/y", "/z"], LIMITS, "", {"selector": {}}),
+    ],
+)
+def test_what_a_reference_means(
+    expected: list[str | None], kind: Kind | None, namespace: str, reference: dict[str, Any]
+) -> None:
+    """Without a paramKind or a paramRef there is one evaluation without a param; no namespace means the request's."""
+    assert expected == found(kind, namespace, reference)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "namespace", "reference"),
+    [
+        (
+            "no params found for policy binding with `Deny` parameterNotFoundAction",
+            CONFIG_MAPS,
+            "default",
+            {"name": "missing", "parameterNotFoundAction": "Deny"},
+        ),
+        (
+            "no params found for policy binding with `Deny` parameterNotFoundAction",
+            CONFIG_MAPS,
+            "empty",
+            {"selector": {}, "parameterNotFoundAction": "Deny"},
+        ),
+        (
+            "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources",
+            CONFIG_MAPS,
+            "",
+            {"name": "a"},
+        ),
+        (
+            "paramRef.namespace must not be provided for a cluster-scoped `paramKind`",
+            LIMITS,
+            "default",
+            {"name": "z", "namespace": "default"},
+        ),
+        (
+            "paramRef.name and paramRef.selector are mutually exclusive",
+            LIMITS,
+            "default",
+            {"name": "z", "selector": {}},
+        ),
+        ("one of name or selector must be provided", LIMITS, "default", {"parameterNotFoundAction": "Deny"}),
+        (
+            "failed to find resource referenced by paramKind: 'example.com/v2, Kind=Limit'",
+            Kind("example.com", "v2", "Limit", "limits", namespaced=False),
+            "default",
+            {"name": "z"},
+        ),
+    ],
+)
+def test_configuration_errors(text: str, kind: Kind, namespace: str, reference: dict[str, Any]) -> None:
+    """They are the server's own words."""
+    with pytest.raises(ConfigurationError) as caught:
+        found(kind, namespace, reference)
+    assert text == str(caught.value)
+
+
+@pytest.mark.parametrize("objects", [SHELF.objects, SHELF.objects[-1:], ()])
+def test_a_selector_that_cannot_be_parsed_is_an_error_whatever_there_is(objects: tuple[Resource, ...]) -> None:
+    """The server reads the selector before it looks for params."""
+    broken = {"selector": {"matchExpressions": [{"key": "a", "operator": "In", "values": []}]}}
+    with pytest.raises(ConfigurationError, match="values set can't be empty"):
+        resolve(a_policy(LIMITS), a_binding(**broken), "default", Shelf(*objects))
+
+
+@pytest.mark.parametrize(
+    ("expected", "kind"),
+    [
+        ("", None),
+        ("", LIMITS),
+        (
+            "failed to find resource referenced by paramKind: '/v1, Kind=Nonexistent'",
+            Kind("", "v1", "Nonexistent", "x", namespaced=True),
+        ),
+    ],
+)
+def test_param_kinds_that_are_not_served(expected: str, kind: Kind | None) -> None:
+    """The core group is written as nothing before the slash."""
+    assert expected == unserved(a_policy(kind), SHELF)

@@ -1,0 +1,131 @@
+"""The request that a policy sees when a stored object is judged.
+
+Rules: `docs/semantics/cel-environment.md#request`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from scanner.admission.auditability import OPERATIONS
+from scanner.admission.context import EvaluationContext
+from scanner.admission.dispatch import judge
+from scanner.admission.request import Request, request_map
+from scanner.model.policy import Operation
+from scanner.model.resource import Kind, UserInfo, resource_of
+from scanner.policies.validating.bind import bind, read_binding, read_policy
+from scanner.scan.param_table import ParamTable
+from tests import documents
+from tests.documents import KINDS, NAMESPACES, PODS, SCALERS_V1, SCALERS_V2, Document, namespace, pod, rule
+
+BOB = UserInfo("bob", "u-1", ("dev",), (("scopes", ("a",)),))
+
+
+def request(
+    document: Document | None = None,
+    kind: Kind = PODS,
+    *,
+    user: UserInfo = BOB,
+    operation: Operation = "CREATE",
+    original: Kind | None = None,
+) -> dict[str, Any]:
+    """`request` for an object."""
+    resource = resource_of(kind, document or pod("web", "shop"))
+    where = resource.name if kind == NAMESPACES else resource.namespace
+    return request_map(Request(operation, original or kind, kind, resource, where, None, user))
+
+
+def test_a_whole_request() -> None:
+    """Exactly these keys: what is empty is absent, but for what no expression can name without `dyn`."""
+    expected = {
+        "uid": "",
+        "object": None,
+        "oldObject": None,
+        "kind": {"group": "", "version": "v1", "kind": "Pod"},
+        "resource": {"group": "", "version": "v1", "resource": "pods"},
+        "requestKind": {"group": "", "version": "v1", "kind": "Pod"},
+        "requestResource": {"group": "", "version": "v1", "resource": "pods"},
+        "name": "web",
+        "namespace": "shop",
+        "operation": "CREATE",
+        "userInfo": {"username": "bob", "uid": "u-1", "groups": ["dev"], "extra": {"scopes": ["a"]}},
+        "dryRun": True,
+        "options": {"apiVersion": "meta.k8s.io/v1", "kind": "CreateOptions", "dryRun": ["All"]},
+    }
+    assert expected == request()
+
+
+def test_an_update_has_the_options_of_one() -> None:
+    """Nothing else differs."""
+    assert "UpdateOptions" == request(operation="UPDATE")["options"]["kind"]
+    assert "UPDATE" == request(operation="UPDATE")["operation"]
+
+
+def test_nobody_in_particular_is_an_empty_object() -> None:
+    """The object is always there, its fields only when they say something."""
+    assert {} == request(user=UserInfo())["userInfo"]
+
+
+def test_cluster_scoped_objects_have_no_namespace() -> None:
+    """But a Namespace is in the one of its own name."""
+    assert "namespace" not in request(documents.thing(documents.NODES, "n1"), documents.NODES)
+    assert "shop" == request(namespace("shop"), NAMESPACES)["namespace"]
+
+
+def test_an_object_seen_in_another_version_names_both() -> None:
+    """`kind` and `resource` are those of the rule, `requestKind` and `requestResource` those of the request."""
+    found = request(documents.thing(SCALERS_V1, "s", "shop"), SCALERS_V1, original=SCALERS_V2)
+    assert ("v1", "v1", "v2", "v2") == tuple(
+        found[key]["version"] for key in ("kind", "resource", "requestKind", "requestResource")
+    )
+
+
+@pytest.mark.parametrize(
+    ("operations", "asked", "expected"),
+    [
+        (["CREATE", "UPDATE"], "auto", "CREATE"),
+        (["*"], "auto", "CREATE"),
+        (["UPDATE"], "auto", "UPDATE"),
+        (["UPDATE", "DELETE"], "auto", "UPDATE"),
+        (["CREATE", "UPDATE"], "create", "CREATE"),
+        (["CREATE", "UPDATE"], "update", "UPDATE"),
+        (["*"], "update", "UPDATE"),
+        (["CREATE"], "update", None),
+        (["UPDATE"], "create", None),
+        (["DELETE"], "auto", None),
+        (["CONNECT"], "auto", None),
+    ],
+)
+def test_which_operation_is_simulated(operations: list[str], asked: str, expected: str | None) -> None:
+    """CREATE where the rule has it, otherwise an UPDATE that changes nothing, unless one is asked for."""
+    spec = {"matchConstraints": {"resourceRules": [rule("pods", operations=operations)]}}
+    chosen = OPERATIONS[asked]
+    (bound,) = bind([read_policy(documents.policy("p", "true", **spec))], [read_binding(documents.binding())], chosen)
+    world = EvaluationContext(ParamTable(KINDS), {"shop": namespace("shop")}, operations=chosen)
+    invocation_results = list(judge(bound, resource_of(PODS, pod("web", "shop")), PODS, world))
+    assert [expected] * bool(expected) == [invocation_result.operation for invocation_result in invocation_results]
+
+
+@pytest.mark.parametrize(
+    ("asked", "expression"),
+    [("create", "oldObject == null"), ("update", "oldObject == object && oldObject.metadata.name == 'web'")],
+)
+def test_the_old_object_is_the_stored_one_or_none(asked: str, expression: str) -> None:
+    """An UPDATE that changes nothing has both, a CREATE has no old one."""
+    chosen = OPERATIONS[asked]
+    (bound,) = bind([read_policy(documents.policy("p", expression))], [read_binding(documents.binding())], chosen)
+    world = EvaluationContext(ParamTable(KINDS), {"shop": namespace("shop")}, operations=chosen)
+    (invocation_result,) = judge(bound, resource_of(PODS, pod("web", "shop")), PODS, world)
+    assert "Passed" == type(invocation_result.check_results[0].outcome).__name__
+
+
+def test_an_object_that_is_being_deleted_is_judged_like_any_other() -> None:
+    """It can still be written: finalizers are taken away by updates."""
+    leaving = pod("web", "shop")
+    leaving["metadata"]["deletionTimestamp"] = "2026-03-01T12:00:00Z"
+    (bound,) = bind([read_policy(documents.policy("p", "false"))], [read_binding(documents.binding())])
+    world = EvaluationContext(ParamTable(KINDS), {"shop": namespace("shop")})
+    (invocation_result,) = judge(bound, resource_of(PODS, leaving), PODS, world)
+    assert "Violated" == type(invocation_result.check_results[0].outcome).__name__

@@ -1,0 +1,156 @@
+"""Facts about what is kept of an object that a scan examined."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pytest
+
+from scanner.audit.population import LONGEST_VALUE, examined
+from scanner.audit.redact import without_data
+from scanner.audit.sensitive_fields import MASK
+from scanner.model.population import DEFAULT_KEYS, Controller, Examined, KeptKeys
+from scanner.model.resource import Kind, resource_of
+from tests.documents import CONFIG_MAPS, DEPLOYMENTS, NAMESPACES, PODS, SECRETS
+
+KEYS = DEFAULT_KEYS.with_keys(("api-token", "note"), ("example.com/contact", "kubectl.kubernetes.io/last-applied-configuration"))  # fmt: skip
+PASSWORD = {"name": "DB_PASSWORD", "value": "hunter22"}
+
+
+def record(kind: Kind, metadata: dict[str, Any], keys: KeptKeys = KEYS, **rest: Any) -> Examined:
+    """What is kept of an object."""
+    body = {"metadata": {"name": "a", "namespace": "shop", "uid": "u", **metadata}, **rest}
+    return examined(resource_of(kind, body), keys)
+
+
+def with_env(*variables: Any) -> dict[str, Any]:
+    """The spec of a pod."""
+    return {"containers": [{"name": "main"}, {"name": "side", "env": list(variables)}]}
+
+
+def reference(name: str, **fields: Any) -> dict[str, Any]:
+    """A reference to a ReplicaSet."""
+    return {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": "r", **fields}
+
+
+def test_the_identity_of_an_object_is_kept() -> None:
+    """And nothing else of an object without labels and controller."""
+    assert Examined(PODS, "shop", "a", "u") == record(PODS, {})
+
+
+def test_labels_are_kept_in_the_order_of_their_keys() -> None:
+    """The same labels in another order are the same record."""
+    labels = {"team": "red", "tier": "web", "app.kubernetes.io/name": "cart", "app": "cart"}
+    expected = (("app", "cart"), ("app.kubernetes.io/name", "cart"), ("team", "red"))
+    assert expected == record(PODS, {"labels": labels}).labels
+
+
+def test_a_namespace_keeps_all_its_labels() -> None:
+    """Selectors read them. A kind of another group that is called Namespace is not one."""
+    other = Kind("example.com", "v1", "Namespace", "namespaces", namespaced=False)
+    metadata = {"labels": {"env": "prod", "team": "red"}}
+    assert (("env", "prod"), ("team", "red")) == record(NAMESPACES, metadata).labels
+    assert (("team", "red"),) == record(other, metadata).labels
+
+
+def test_annotations_are_kept_by_name_only() -> None:
+    """Without a flag, none."""
+    metadata = {"annotations": {"example.com/contact": "red@example.com", "team": "red"}}
+    assert (("example.com/contact", "red@example.com"),) == record(PODS, metadata).annotations
+    assert () == record(PODS, metadata, DEFAULT_KEYS).annotations
+
+
+def test_the_controller_is_the_reference_that_controls() -> None:
+    """Other owners are no controllers, and neither is `controller: "true"`."""
+    references = [reference("no"), reference("text", controller="true"), reference("yes", controller=True)]
+    assert Controller("apps/v1", "ReplicaSet", "yes", "r") == record(PODS, {"ownerReferences": references}).controller
+    assert record(PODS, {"ownerReferences": references[:2]}).controller is None
+
+
+@pytest.mark.parametrize(("name", "kept"), [("web-6b7f9c", "6b7f9c"), ("web", "")])
+def test_the_template_hash_is_kept_where_a_name_ends_with_it(name: str, kept: str) -> None:
+    """Of a pod, the name of its ReplicaSet; of a ReplicaSet, its own."""
+    labels = {"pod-template-hash": "6b7f9c"}
+    pod = record(PODS, {"labels": labels, "ownerReferences": [reference(name, controller=True)]})
+    assert (kept, kept) == (pod.template_hash, record(DEPLOYMENTS, {"labels": labels, "name": name}).template_hash)
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        {"spec": with_env(PASSWORD)},
+        {"spec": {"initContainers": [{"env": [PASSWORD]}]}},
+        {"spec": {"template": {"spec": with_env(PASSWORD)}}},
+        {"template": {"spec": with_env(PASSWORD)}},
+        {"spec": {"jobTemplate": {"spec": {"template": {"spec": with_env(PASSWORD)}}}}},
+        {"spec": {**with_env(PASSWORD), "template": {"spec": {"containers": []}}}},
+        {"spec": {"containers": [{"env": [{"value": "no name"}, "text", PASSWORD]}, None]}},
+    ],
+)
+def test_the_value_of_a_password_variable_is_masked_in_labels(rest: dict[str, Any]) -> None:
+    """Wherever containers stand, and whatever else stands there."""
+    kept = record(PODS, {"labels": {"app": "x-hunter22", "team": "red"}}, **rest)
+    assert (("app", f"x-{MASK}"), ("team", "red")) == kept.labels
+
+
+def test_the_value_of_a_plain_variable_is_not_masked_in_labels() -> None:
+    """OTEL_SERVICE_NAME is what the label `app` is, too: a mask would hide the names of many applications."""
+    variable = {"name": "OTEL_SERVICE_NAME", "value": "checkout"}
+    assert (("app", "checkout"),) == record(PODS, {"labels": {"app": "checkout"}}, spec=with_env(variable)).labels
+
+
+def test_the_value_of_any_variable_is_masked_in_annotations() -> None:
+    """They are free text, like a message."""
+    variable = {"name": "DSN", "value": "s3cr3t-dsn"}
+    metadata = {"annotations": {"example.com/contact": "see s3cr3t-dsn, password: abc"}}
+    kept = record(PODS, metadata, spec=with_env(variable)).annotations
+    assert (("example.com/contact", f"see {MASK}, password: {MASK}"),) == kept
+
+
+@pytest.mark.parametrize("withheld", [False, True])
+def test_the_data_of_a_secret_is_masked_in_its_labels(withheld: bool) -> None:  # noqa: FBT001 -- a row of the table
+    """As it stands, decoded, and where the data is withheld from evaluation."""
+    data = base64.b64encode(b"hunter22").decode()
+    body: dict[str, Any] = {
+        "metadata": {"name": "a", "labels": {"app": "hunter22", "team": data}},
+        "data": {"password": data},
+    }
+    secret = resource_of(SECRETS, body)
+    kept = examined(without_data(secret) if withheld else secret, DEFAULT_KEYS)
+    assert (("app", MASK), ("team", MASK)) == kept.labels
+
+
+def test_a_value_under_the_name_of_a_secret_is_masked() -> None:
+    """As is the copy of the whole object that kubectl keeps, also when a flag names it."""
+    metadata = {
+        "labels": {"api-token": "abc"},
+        "annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{}"},
+    }
+    kept = record(CONFIG_MAPS, metadata)
+    assert (MASK, MASK) == (kept.labels[0][1], kept.annotations[0][1])
+
+
+def test_a_long_value_is_cut_after_it_was_masked() -> None:
+    """A part of a secret at the end would not be recognised."""
+    secret = "s" * 40
+    value = "x" * (LONGEST_VALUE - 20) + secret
+    kept = record(PODS, {"labels": {"note": value}}, spec=with_env({"name": "TOKEN", "value": secret})).labels
+    assert (("note", "x" * (LONGEST_VALUE - 20) + MASK),) == kept
+    plain = record(PODS, {"labels": {"note": value}}).labels[0][1]
+    assert (LONGEST_VALUE, "x…") == (len(plain), record(PODS, {"labels": {"note": "x" * 999}}).labels[0][1][-2:])
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"labels": None, "annotations": None, "ownerReferences": None},
+        {"labels": [], "annotations": "text", "ownerReferences": {"controller": True}},
+        {"labels": {"app": 3, "pod-template-hash": 3}, "annotations": {"example.com/contact": {}}},
+        {"labels": "app", "ownerReferences": ["text", None, {"controller": 1}]},
+        {"ownerReferences": [{"controller": True, "name": "a"}, {"controller": True, "kind": "A", "name": 3}]},
+    ],
+)
+def test_a_malformed_object_keeps_its_identity(metadata: dict[str, Any]) -> None:
+    """Objects in files have not been validated."""
+    assert Examined(PODS, "shop", "a", "u") == record(PODS, metadata)

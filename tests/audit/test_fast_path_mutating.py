@@ -1,0 +1,190 @@
+"""What the sieve says of mutating policies is what the judge would have said."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scanner.admission.context import EvaluationContext
+from scanner.admission.dispatch import judge
+from scanner.audit.fast_path import FastPath
+from scanner.audit.page import PageEvaluator
+from scanner.cluster.schemas import KnownSchemas, builtin_schemas
+from scanner.model.policy import Binding, Policy
+from scanner.model.resource import Kind, UserInfo, resource_of
+from scanner.policies.mutating.bind import bind, read_binding, read_policy
+from scanner.policies.mutating.together import invocations, together
+from scanner.policies.plan import equivalents, plan
+from scanner.scan.param_table import ParamTable
+from tests.audit.test_fast_path import Closed, facts, page
+from tests.documents import KINDS
+from tests.scan.test_drift import binding, config_map, policy
+
+MAPS = next(kind for kind in KINDS if kind.plural == "configmaps")
+PODS = next(kind for kind in KINDS if kind.plural == "pods")
+SPACES = {"shop": {"metadata": {"name": "shop"}}}
+
+
+def judged(policies: list[dict[str, Any]], items: list[dict[str, Any]], *, kind: Kind, sifted: bool) -> Any:
+    """What a page of objects of a kind comes to."""
+    bound = bind(
+        [read_policy(one) for one in policies],
+        [read_binding(binding(one["metadata"]["name"])) for one in policies],
+        KnownSchemas(builtin_schemas()),
+        rules=(1, 36),
+    )
+    world = EvaluationContext(ParamTable(KINDS), SPACES, equivalents=equivalents(KINDS), user=UserInfo("auditor"))
+    (chosen,) = (one for one in plan(KINDS, bound) if one.kind == kind)
+    sieves: dict[Kind, FastPath] = {} if sifted else {kind: Closed(world, chosen)}
+    return PageEvaluator(world, by_name=True, sieves=sieves).page(page(kind, items), chosen)
+
+
+def agree(policies: list[dict[str, Any]], items: list[dict[str, Any]], kind: Kind = MAPS) -> None:
+    """Assert that the sieve makes no difference."""
+    quick, slow = (judged(policies, items, kind=kind, sifted=sifted) for sifted in (True, False))
+    said, expected = (sorted(map(repr, one.findings)) for one in (quick, slow))
+    assert expected == said
+    assert facts(replace(slow, findings=())) == facts(replace(quick, findings=()))
+
+
+TEXTS = st.sampled_from(
+    [
+        "Object{metadata: Object.metadata{labels: {'a': '1'}}}",
+        "Object{metadata: Object.metadata{labels: {'a': '1', 'b': object.metadata.name}}}",
+        "Object{metadata: Object.metadata{annotations: {}}}",
+        "Object{metadata: Object.wrong{labels: {'a': '1'}}}",
+        "Object{metadata: Object.metadata{finalizers: ['x']}}",
+        "Object{metadata: Object.metadata{nope: 'x'}}",
+        "Object{immutable: true}",
+        "Object{data: {'a': '1'}}",
+        "Object{data: {'a': object.data.a}}",
+        "Object{data: {'a': 1}}",
+        "Object{}",
+        "[JSONPatch{op: 'add', path: '/data/a', value: '1'}]",
+        "[JSONPatch{op: 'replace', path: '/metadata/labels/a', value: object.metadata.labels.a}]",
+        "[JSONPatch{op: 'add', path: '/metadata/labels', value: {'a': '1'}}]",
+        "[JSONPatch{op: 'remove', path: '/metadata/labels/a'}]",
+        "[JSONPatch{op: 'test', path: '/data/a', value: '2'}, JSONPatch{op: 'remove', path: '/data'}]",
+        "has(object.immutable) ? [JSONPatch{op: 'add', path: '/immutable', value: true}] : []",
+    ]
+)
+CONDITIONS = st.sampled_from(
+    ["true", "has(object.immutable)", "object.data.a == '1'", "'a' in object.metadata.labels", "request.name == 'm0'"]
+)
+FIELDS = st.fixed_dictionaries(
+    {},
+    optional={
+        "data": st.dictionaries(st.sampled_from("ab"), st.sampled_from("12"), min_size=1),
+        "immutable": st.booleans(),
+        "unknown": st.just("x"),
+        "metadata": st.fixed_dictionaries(
+            {},
+            optional={
+                "labels": st.dictionaries(st.sampled_from("ab"), st.sampled_from(["1", "m0"])),
+                "finalizers": st.just(["x"]),
+            },
+        ),
+    },
+)
+
+
+def written(made: list[tuple[list[str], list[str]]]) -> list[dict[str, Any]]:
+    """Policies with some mutations and conditions; every other one wants to run again."""
+    return [
+        policy(
+            f"p{number}",
+            *texts,
+            matchConditions=[{"name": f"c{at}", "expression": text} for at, text in enumerate(conditions)],
+            reinvocationPolicy=("Never", "IfNeeded")[number % 2],
+        )
+        for number, (texts, conditions) in enumerate(made)
+    ]
+
+
+def read(made: list[tuple[list[str], list[str]]]) -> tuple[list[Policy], list[Binding]]:
+    """The same with their bindings."""
+    policies = [read_policy(one) for one in written(made)]
+    return policies, [read_binding(binding(one.name)) for one in policies]
+
+
+@given(
+    st.lists(
+        st.tuples(st.lists(TEXTS, min_size=1, max_size=2), st.lists(CONDITIONS, max_size=2)), min_size=1, max_size=3
+    ),
+    st.lists(FIELDS, min_size=1, max_size=3),
+)
+def test_a_page_adds_up_to_the_same_without_the_sieve(
+    made: list[tuple[list[str], list[str]]], fields: list[dict[str, Any]]
+) -> None:
+    """Findings with what several policies do together, outcomes, matches and gaps."""
+    agree(written(made), [config_map(f"m{number}", **one) for number, one in enumerate(fields)])
+
+
+@given(
+    st.lists(
+        st.tuples(st.lists(TEXTS, min_size=1, max_size=2), st.lists(CONDITIONS, max_size=2)), min_size=2, max_size=4
+    ),
+    FIELDS,
+)
+def test_what_was_found_of_each_policy_alone_makes_no_difference_to_all_together(
+    made: list[tuple[list[str], list[str]]], fields: dict[str, Any]
+) -> None:
+    """Together they begin with the passes that were run alone, where the requests are the same."""
+    bound = bind(*read(made), KnownSchemas(builtin_schemas()), rules=(1, 36))
+    world = EvaluationContext(ParamTable(KINDS), SPACES, equivalents=equivalents(KINDS), user=UserInfo("auditor"))
+    resource = resource_of(MAPS, config_map("m0", **fields))
+    fresh = [(one, ruling) for one in bound for ruling in invocations(one, resource, MAPS, world)]
+    evaluated = [(one, ruling) for one in bound for ruling in judge(one, resource, MAPS, world)]
+
+    assert together(fresh) == together(evaluated)
+
+
+CONTAINERS = "Object{{spec: Object.spec{{containers: {}}}}}"
+ON_PODS = {
+    "resourceRules": [{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}]
+}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "object.spec.containers.map(c, Object.spec.containers{name: c.name, image: 'x:1'})",
+        "object.spec.containers.map(c, Object.spec.containers{name: c.name, image: c.image})",
+        "object.spec.containers.map(c, Object.spec.containers{name: c.name, image: 'x:1', ports: [Object.spec.containers.ports{containerPort: 80, protocol: 'TCP'}]})",
+        "object.spec.containers.map(c, Object.spec.containers{name: c.name, securityContext: Object.spec.containers.securityContext{}})",
+        "object.spec.containers.map(c, c.name == 'a', Object.spec.containers{name: c.name, image: 'x:1'})",
+        "object.spec.containers.map(c, Object.spec.containers{image: 'x:1', name: c.image})",
+        "object.spec.containers.map(c, Object.spec.containers{image: c.image, stdin: false})",
+        "object.spec.containers.map(c, Object.spec.containers{?name: c.?name, image: 'x:1'})",
+        "object.spec.containers.map(c, Object.spec.wrong{name: c.name, image: 'x:1'})",
+        "object.spec.containers.map(c, Object.spec.containers{name: c.name, image: 'x:1', args: ['x']})",
+        "object.spec.containers.map(c, Object.spec.containers{name: c.name, image: string(1 / 0)})",
+        "object.spec.initContainers.map(c, Object.spec.containers{name: c.name, image: 'x:1'})",
+        "object.spec.containers.reverse().map(c, Object.spec.containers{name: c.name})",
+        "[Object.spec.containers{name: 'b', stdin: false}]",
+        "[Object.spec.containers{name: 'a'}, Object.spec.containers{name: 'a'}]",
+        "[Object.spec.containers{image: 'x:1'}]",
+        "[Object.spec.containers{name: 'a', ports: [Object.spec.containers.ports{containerPort: 80, protocol: 'TCP'}]}]",
+        "[Object.spec.containers{name: 'a', ports: [Object.spec.containers.ports{containerPort: 80}]}]",
+        "[Object.spec.containers{name: 'a', args: ['x']}]",
+        "[Object.spec.wrong{name: 'a'}]",
+        "[]",
+        "object.spec.containers",
+    ],
+)
+@pytest.mark.parametrize("names", ["ab", "ba", "aa", "a", "", "a?", "ay"])
+def test_lists_are_compared_as_they_are_merged(text: str, names: str) -> None:
+    """Order, duplicates, missing and defaulted keys, atomic lists, elements that do not hold what others hold."""
+    ports = [{"containerPort": 80, "protocol": "TCP"}]
+    containers: list[dict[str, Any]] = [
+        {"name": name, "image": f"{'y' if name == 'y' else 'x'}:1", "ports": ports, "args": ["x"]} for name in names
+    ]
+    for container in containers:
+        if container["name"] == "?":
+            del container["name"]
+    pod = {"metadata": {"name": "p", "namespace": "shop"}, "spec": {"containers": containers}}
+    agree([policy("p", CONTAINERS.format(text), matchConstraints=ON_PODS)], [pod], PODS)

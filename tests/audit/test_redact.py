@@ -1,0 +1,304 @@
+"""No secret reaches a finding."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+
+from scanner.admission.context import EvaluationContext
+from scanner.audit.fast_path import FastPath
+from scanner.audit.page import PageEvaluator
+from scanner.audit.redact import WITHHELD, WITHHELD_ERROR, masked, without_data
+from scanner.audit.sensitive_fields import MASK
+from scanner.model.resource import Kind, Page, resource_of
+from scanner.policies.plan import KindPlan, equivalents, plan
+from scanner.policies.validating.bind import bind, read_binding, read_policy
+from scanner.scan.param_table import ParamTable
+from tests.documents import (
+    CONFIG_MAPS,
+    KINDS,
+    PODS,
+    SECRETS,
+    Document,
+    binding,
+    namespace,
+    policy,
+    rule,
+    thing,
+)
+from tests.scan.fakes import FakeCluster, scanned
+
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+ON_SECRETS = {"resourceRules": [rule("secrets")]}
+READING_EXPRESSIONS = [
+    "object.data.password",
+    "string(object.data.password)",
+    "object.data['pass' + 'word']",
+    "object['da' + 'ta'].password",
+    "object.?data.?password.orValue('')",
+    "oldObject == null ? object.data.password.lowerAscii() : ''",
+    "object.data.map(k, object.data[k]).join(',')",
+    "[object].map(o, o.data.password).join(',')",
+    "variables.all.password",
+    "variables.again.password",
+    "object.stringData.password",
+    "object.metadata.annotations['kubectl.kubernetes.io/last-applied-configuration']",
+    "object.metadata.annotations.map(k, object.metadata.annotations[k]).join(',')",
+    "object.data.password.substring(1)",
+]
+VARIABLES = [
+    {"name": "all", "expression": "object.data"},
+    {"name": "again", "expression": "variables.all"},
+]
+
+
+def encoded(text: str) -> str:
+    """As a Secret holds it."""
+    return base64.b64encode(text.encode()).decode()
+
+
+def a_secret(text: str) -> Document:
+    """A Secret with a password, and with everything that repeats it."""
+    annotations = {LAST_APPLIED: f'{{"data":{{"password":"{encoded(text)}"}}}}', "note": "harmless"}
+    return thing(
+        SECRETS,
+        "creds",
+        "default",
+        metadata={"annotations": annotations},
+        data={"password": encoded(text)},
+        stringData={"password": text},
+    )
+
+
+def messages(subject: Document, **spec: Any) -> list[str]:
+    """What findings say about an object of the namespace default."""
+    matched = {"resourceRules": [rule("secrets", "pods", "configmaps")]}
+    manifest = policy("p", matchConstraints=matched, variables=VARIABLES, **spec)
+    cluster = FakeCluster([namespace("default"), subject, manifest, binding()])
+    return [finding.outcome.message for finding in scanned(cluster).findings]
+
+
+@pytest.mark.parametrize("expression", READING_EXPRESSIONS)
+def test_a_message_that_reads_the_data_of_a_secret_is_withheld(expression: str) -> None:
+    """Whatever it makes of the data: parts of a value could not be recognised."""
+    validations = [{"expression": "false", "messageExpression": f"'it is ' + ({expression})"}]
+    assert [WITHHELD] == messages(a_secret("hunter2"), validations=validations)
+
+
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        ("string(object.metadata.name)", "creds"),
+        ("string(object.metadata.annotations.note)", "harmless"),
+        ("string(size(object.kind))", "6"),
+        ("request.namespace", "default"),
+        ("string(object.type)", "as written"),
+    ],
+)
+def test_a_message_that_reads_something_else_is_kept(expression: str, message: str) -> None:
+    """A Secret's name, labels and type are no secrets; neither are the policy's own words."""
+    validations = [{"expression": "false", "messageExpression": expression, "message": "as written"}]
+    assert [message] == messages(a_secret("hunter2"), validations=validations)
+
+
+def test_the_policys_own_words_are_kept() -> None:
+    """A messageExpression that fails falls back to the message, which nobody has to hide."""
+    validations = [{"expression": "false", "messageExpression": "object.data.missing", "message": "say data.missing"}]
+    assert ["say data.missing"] == messages(a_secret("hunter2"), validations=validations)
+
+
+@pytest.mark.parametrize(
+    ("expression", "cause"),
+    [
+        ("int(object.data.password) > 3", WITHHELD_ERROR),
+        ("object.metadata.labels[object.data.password] == ''", "no such key: labels"),
+        ("object.data[object.data.password] == ''", WITHHELD_ERROR),
+        ("object.data.missing == ''", "no such key: missing"),
+        ("object.data.password > dyn(3)", "no such overload"),
+        ("variables.all.absent == ''", "no such key: absent"),
+    ],
+)
+def test_an_error_of_an_expression_that_reads_the_data_is_withheld(expression: str, cause: str) -> None:
+    """Errors quote values, as in a number that cannot be parsed; those that have only the policy's words are kept."""
+    expected = f"expression '{expression}' resulted in error: {cause}"
+    assert [expected] == messages(a_secret("hunter2"), validations=[{"expression": expression}])
+
+
+def test_an_error_of_match_conditions_is_withheld() -> None:
+    """They speak for the whole policy, so that nothing of the text is left."""
+    conditions = [{"name": "c", "expression": "int(object.data.password) > 3"}]
+    found = messages(a_secret("hunter2"), matchConditions=conditions, validations=[{"expression": "true"}])
+    assert [WITHHELD_ERROR] == found
+
+
+def test_an_error_of_an_audit_annotation_is_withheld() -> None:
+    """Its value is not stored at all."""
+    annotations = [{"key": "k", "valueExpression": "string(int(object.data.password))"}]
+    found = messages(a_secret("hunter2"), auditAnnotations=annotations)
+    assert [f"expression 'string(int(object.data.password))' resulted in error: {WITHHELD_ERROR}"] == found
+
+
+def test_a_param_can_be_a_secret() -> None:
+    """Its data is as secret as the object's."""
+    manifest = policy(
+        "p",
+        paramKind={"apiVersion": "v1", "kind": "Secret"},
+        validations=[{"expression": "false", "messageExpression": "'it is ' + params.data.password"}],
+    )
+    reference = {"name": "creds", "namespace": "default", "parameterNotFoundAction": "Deny"}
+    documents = [namespace("default"), thing(PODS, "web", "default"), a_secret("hunter2"), manifest]
+    told = scanned(FakeCluster([*documents, binding("b", "p", paramRef=reference)]))
+    assert [WITHHELD] == [finding.outcome.message for finding in told.findings]
+
+
+ENV = {"env": [{"name": "TOKEN", "value": "opensesame"}, {"name": "MODE", "value": "dev"}]}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"spec": {"containers": [ENV]}},
+        {"spec": {"initContainers": [ENV]}},
+        {"spec": {"ephemeralContainers": [ENV]}},
+        {"spec": {"template": {"spec": {"containers": [ENV]}}}},
+        {"spec": {"jobTemplate": {"spec": {"template": {"spec": {"containers": [ENV]}}}}}},
+        {"template": {"spec": {"containers": [ENV]}}},
+    ],
+)
+def test_values_of_environment_variables_are_masked(body: Document) -> None:
+    """Wherever the pod is described; values too short to be secrets stay readable."""
+    resource = resource_of(PODS, thing(PODS, "web", "default", **body))
+    assert f"TOKEN={MASK} MODE=dev" == masked("TOKEN=opensesame MODE=dev", resource)
+
+
+def test_values_of_environment_variables_are_masked_in_findings() -> None:
+    """In messages and in errors."""
+    subject = thing(PODS, "web", "default", spec={"containers": [{"name": "a", **ENV}]})
+    value = "object.spec.containers[0].env[0].value"
+    found = messages(
+        subject,
+        validations=[
+            {"expression": "false", "messageExpression": f"'got ' + {value}"},
+            {"expression": f"int({value}) > 0"},
+        ],
+    )
+    assert f"got {MASK}" == found[0]
+    assert "opensesame" not in found[1]
+
+
+def test_what_is_no_secret_is_not_masked() -> None:
+    """A ConfigMap's data is there to be read."""
+    subject = thing(CONFIG_MAPS, "settings", "default", data={"mode": "developer"})
+    assert ["developer"] == messages(
+        subject, validations=[{"expression": "false", "messageExpression": "string(object.data.mode)"}]
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "text", "expected"),
+    [
+        (["abcdef", "defghi"], "abcdefghi", MASK),
+        (["abc", "abcdef"], "-abcdef-", f"-{MASK}-"),
+        (["aba"], "ababa", MASK),
+        (["red"], "red and redacted", f"{MASK} and {MASK}acted"),
+        (["ab"], "ab is too short", "ab is too short"),
+    ],
+)
+def test_overlapping_values_leave_no_rest(values: list[str], text: str, expected: str) -> None:
+    """The longest stretch that belongs to any of them is masked as one."""
+    secret = resource_of(SECRETS, thing(SECRETS, "s", "default", stringData=dict(zip("xyz", values, strict=False))))
+    assert expected == masked(text, secret)
+
+
+@given(
+    password=st.text(min_size=3, max_size=40),
+    expression=st.sampled_from(READING_EXPRESSIONS),
+    root=st.sampled_from(["messageExpression", "expression"]),
+)
+@example(password='"quoted"', expression="object.data.password", root="expression")
+def test_no_finding_ever_holds_the_data_of_a_secret(password: str, expression: str, root: str) -> None:
+    """Neither as text nor as stored, in a message or in an error."""
+    validation = {"expression": "false", "messageExpression": f"'' + ({expression})"}
+    if root == "expression":
+        validation = {"expression": f"int(dyn({expression})) == ({expression}).size() + {2**62}"}
+    found = " ".join(messages(a_secret(password), validations=[validation]))
+    policy_words = f"{WITHHELD} {WITHHELD_ERROR} no such key: {validation} failed resulted in error"
+    assume(password not in policy_words)
+    assert found
+    assert password not in found
+    assert encoded(password) not in found
+
+
+def test_only_core_secrets_are_secrets() -> None:
+    """A kind of another group may be called Secret as well."""
+    other = Kind("example.com", "v1", "Secret", "secrets", namespaced=True)
+    resource = resource_of(other, thing(other, "s", "default", stringData={"a": "opensesame"}))
+    assert "opensesame" == masked("opensesame", resource)
+
+
+@pytest.mark.parametrize("expression", [f"({it}) == 'x'" for it in READING_EXPRESSIONS])
+def test_who_reads_the_data_of_secrets_is_given_it(expression: str) -> None:
+    """Whatever way there is to it."""
+    assert not FastPath(*planned(expression)).withholds
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "object.type == 'Opaque'",
+        "object.metadata.labels['a'] == 'b'",
+        "object.metadata.annotations['note'] == 'x'",
+        "has(object.immutable) && object.immutable",
+        "request.name != 'x'",
+        "namespaceObject.metadata.name == 'default'",
+    ],
+)
+def test_nobody_else_is(expression: str) -> None:
+    """Neither are their evaluations different for it."""
+    fast_path = FastPath(*planned(expression))
+    assert fast_path.withholds
+    given, withheld = (outcomes(expression, withholds=withholds) for withholds in (False, True))
+    assert given == withheld
+
+
+def test_what_is_withheld_is_masked_all_the_same() -> None:
+    """A copy of the value that stands elsewhere is recognised, although no policy was given the value itself."""
+    secret = a_secret("hunter2")
+    secret["metadata"]["annotations"]["note"] = "it is hunter2"
+    validations = [{"expression": "false", "messageExpression": "string(object.metadata.annotations['note'])"}]
+    manifest = policy("p", matchConstraints=ON_SECRETS, validations=validations)
+    cluster = FakeCluster([namespace("default"), secret, manifest, binding()])
+    assert [f"it is {MASK}"] == [finding.outcome.message for finding in scanned(cluster).findings]
+
+
+def test_a_secret_without_its_data_has_all_else() -> None:
+    """Nothing of it is in what expressions see."""
+    resource = without_data(resource_of(SECRETS, a_secret("hunter2")))
+    assert {"apiVersion", "kind", "metadata"} == set(resource.body)
+    assert {"data", "stringData"} == set(resource.withheld)
+
+
+def planned(expression: str) -> tuple[EvaluationContext, KindPlan]:
+    """The policies of the list of Secrets: one, with a validation."""
+    manifest = policy(
+        "p", matchConstraints=ON_SECRETS, variables=VARIABLES[:0], validations=[{"expression": expression}]
+    )
+    if "variables" in expression:
+        manifest["spec"]["variables"] = VARIABLES
+    (chosen,) = plan(KINDS, bind([read_policy(manifest)], [read_binding(binding())]))
+    spaces = {"default": namespace("default")}
+    return EvaluationContext(ParamTable(KINDS), spaces, equivalents=equivalents(KINDS)), chosen
+
+
+def outcomes(expression: str, *, withholds: bool) -> Any:
+    """What a page with one Secret adds up to."""
+    context, kind_plan = planned(expression)
+    fast_path = FastPath(context, kind_plan)
+    fast_path.withholds = withholds
+    page = Page(SECRETS, 1, json.dumps({"items": [a_secret("hunter2")]}).encode())
+    return PageEvaluator(context, sieves={SECRETS: fast_path}).page(page, kind_plan)

@@ -1,0 +1,57 @@
+"""What the API says to policies and bindings that it would not store: to the letter, in its order, and nothing else."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from scanner.errors import InvalidManifest
+from scanner.policies.api_validation import Undecodable
+from scanner.policies.validating.bind import read_binding, read_policy
+from tests.documents import Document, binding, policy
+from tests.policies.api_validation.refused import cases
+
+SAID: dict[str, str] = json.loads((Path(__file__).parent / "refusals.json").read_text("utf-8"))
+
+
+def refusal(document: Document) -> str:
+    """What Assay says to a manifest, as a server would put it; empty when it takes it."""
+    name = document.get("metadata", {}).get("name", "")
+    try:
+        if document["kind"] == "ValidatingAdmissionPolicy":
+            read_policy(document, source="f.yaml", rules=(1, 36))
+        else:
+            read_binding(document, source="f.yaml")
+    except Undecodable as error:
+        return str(error)
+    except InvalidManifest as error:
+        return f'{document["kind"]}.admissionregistration.k8s.io "{name}" is invalid: {error}'
+    return ""
+
+
+def test_every_case_was_recorded() -> None:
+    """By `python -m tests.policies.api_validation.record`."""
+    names = [name for name, _ in cases()]
+    assert names == list(SAID)
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize(("name", "document"), [pytest.param(*case, id=case[0]) for case in cases()])
+def test_refusals_are_the_servers(name: str, document: Document) -> None:
+    """kube-apiserver 1.36 said so; an empty text means that it would store the manifest."""
+    assert SAID[name] == refusal(document)
+
+
+@pytest.mark.parametrize("document", [policy("p", "true"), binding("b", "p")])
+def test_a_manifest_without_a_name_is_refused(document: Document) -> None:
+    """A file has no generateName that would make one up."""
+    assert "metadata.name: Required value: name or generateName is required" in refusal(document | {"metadata": {}})
+
+
+@pytest.mark.parametrize("spec", [None, 3, [], {"validations": 3}, {"matchConstraints": []}, {"paramKind": "x"}])
+def test_what_is_no_manifest_at_all_is_refused(spec: object) -> None:
+    """In words, whatever it is."""
+    assert refusal(policy("p", "true") | {"spec": spec})
+    assert refusal(binding("b", "p") | {"spec": spec})

@@ -1,0 +1,84 @@
+"""Why a Kyverno policy is violated: paths of the real object, and no secrets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from scanner.audit.evidence.redaction import WITHHELD
+from tests.policies.kyverno.made import deployment, pod, policy
+from tests.policies.kyverno.test_scanned import _scanned
+
+SECRET = {
+    "apiVersion": "v1",
+    "kind": "Secret",
+    "metadata": {"name": "token", "namespace": "team"},
+    "data": {"key": "aHVzaC1odXNo"},
+}
+SETTINGS = {**SECRET, "kind": "ConfigMap", "data": {"key": "open"}}
+READS = "resource.Get('v1', 'secrets', 'team', 'token').data.key"
+
+
+def why(manifest: Any, *documents: Any) -> list[tuple[str, str, str]]:
+    """Part, value and path of each reason of all findings."""
+    told = _scanned(manifest, *documents)
+    return [(it.expression, it.value, it.path) for one in told.findings for it in one.evidence.reasons]
+
+
+def test_a_policy_about_pods_is_explained_in_what_creates_them() -> None:
+    """Autogen rewrites the policy; the path is that of the object that there is."""
+    manifest = policy("object.spec.containers.all(c, c.image.contains('/'))")
+    expected = [("c.image", '"nginx"', "spec.template.spec.containers[0].image")]
+    assert expected == why(manifest, deployment())
+
+
+def test_variables_are_followed() -> None:
+    """As in the policies of Kubernetes."""
+    variables = [{"name": "images", "expression": "object.spec.containers.map(c, c.image)"}]
+    manifest = policy("variables.images.all(i, i.contains('/'))", variables=variables)
+    assert [("i", '"nginx"', "spec.containers[0].image")] == why(manifest, pod())
+
+
+def test_an_object_within_the_request_is_named_by_the_request() -> None:
+    """It is a document of its own."""
+    manifest = policy("dyn(request).object.metadata.name == 'other'")
+    assert [("dyn(request).object.metadata.name", '"web"', "request.object.metadata.name")] == why(manifest, pod())
+
+
+@pytest.mark.parametrize(
+    ("expression", "about"),
+    [
+        ("string(base64.decode(object.data.key)) == ''", "secrets"),
+        ("json.marshal(object) == ''", "secrets"),
+        ("dyn(request).object.data.key == ''", "secrets"),
+        ("variables.plain == ''", "secrets"),
+        ("md5(object.data.key) == ''", "secrets"),
+        (f"{READS} == ''", "pods"),
+        (f"string(base64.decode({READS})) == ''", "pods"),
+        ("variables.secret == ''", "pods"),
+        ("resource.List('v1', 'secrets', 'team').items.all(s, s.data.key == '')", "pods"),
+        ("resource.List('v1', 'secrets', 'team').items.map(s, s.data.key).all(k, k == '')", "pods"),
+        (f"int({READS}) > 3", "pods"),
+    ],
+)
+def test_nothing_of_a_secret_is_said(expression: str, about: str) -> None:
+    """Whichever way there is to it."""
+    reads = READS if about == "pods" else "object.data.key"
+    variables = [
+        {"name": "secret", "expression": reads},
+        {"name": "plain", "expression": f"string(base64.decode({reads}))"},
+    ]
+    manifest = policy(expression, resources=(about,), variables=variables)
+    told = _scanned(manifest, *([] if about == "secrets" else [pod()]), SECRET)
+    found = [it for one in told.findings for it in one.evidence.reasons]
+    assert found
+    assert not any(part in repr(told.findings) for part in ("aHVzaC1odXNo", "hush", "aHVz"))
+    assert WITHHELD in {it.value for it in found}
+
+
+def test_what_is_read_from_other_objects_is_said() -> None:
+    """A ConfigMap is no secret."""
+    reads = "resource.Get('v1', 'configmaps', 'team', 'token').data.key"
+    manifest = policy(f"{reads} == 'closed'")
+    assert [(reads, '"open"', "")] == why(manifest, pod(), SETTINGS)

@@ -1,0 +1,229 @@
+"""HTTP requests of Kyverno's expressions: made where the user allows it, bounded, and silent about Secrets."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler
+from typing import Any
+
+import pytest
+
+from scanner.cel import EvaluationError
+from scanner.cluster.destinations import destinations
+from scanner.cluster.http_client import HttpClient
+from scanner.model.scan import OutcomeName
+from scanner.policies.kyverno.language import Kyverno
+from scanner.policies.kyverno.libraries import Call
+from scanner.policies.language import with_options
+from scanner.scan.options import Options
+from tests.documents import KINDS
+from tests.policies.kyverno.made import pod, policy
+from tests.policies.kyverno.serving import serving
+from tests.policies.kyverno.test_scanned import KYVERNO, TEAM
+from tests.scan.fakes import FakeCluster, Told, scanned
+
+SECRET = {
+    "apiVersion": "v1",
+    "kind": "Secret",
+    "metadata": {"name": "s", "namespace": "team"},
+    "data": {"password": "aHVudGVyMg=="},
+}
+HERE = destinations(["127.0.0.0/8"])
+EVERYWHERE = HttpClient(HERE, ranges=())
+"""Asks this machine too: a test's server has no other address."""
+
+
+@dataclass
+class Heard:
+    """A server, and what it was asked: method, path, a header and the body."""
+
+    url: str = ""
+    requests: list[tuple[str, str, str, str]] = field(default_factory=list)
+
+
+@pytest.fixture
+def server() -> Iterator[Heard]:
+    """It answers with an object, with a list under `/list`, with no JSON under `/text`, and with 404 under `/none`."""
+    heard = Heard()
+
+    def answer(request: BaseHTTPRequestHandler) -> None:
+        length = int(request.headers.get("Content-Length") or 0)
+        body = request.rfile.read(length).decode()
+        heard.requests.append((request.command, request.path, request.headers.get("X-Team") or "", body))
+        texts = {"/list": "[1, 2]", "/text": "hello", "/large": "x" * (5 << 20)}
+        data = texts.get(request.path, '{"allowed": true, "n": 1}').encode()
+        request.send_response(404 if request.path == "/none" else 200)
+        request.send_header("Content-Length", str(len(data)))
+        request.end_headers()
+        request.wfile.write(data)
+
+    with serving(answer) as host:
+        heard.url = f"http://{host}"
+        yield heard
+
+
+def judged(*documents: Any, network: HttpClient | None = EVERYWHERE) -> Told:
+    """A scan that may ask."""
+    return scanned(
+        FakeCluster((TEAM, *documents), kinds=(*KINDS, *KYVERNO)),
+        Options(languages=with_options(Kyverno(network=network))),
+    )
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "http.Get('URL/').allowed && http.Get('URL/').statusCode == 200",
+        "http.Get('URL/').n == 1.0 && type(http.get('URL/').n) == double",
+        "http.Get('URL/list').body == [1.0, 2.0]",
+        "http.Get('URL/text').body == null",
+        "http.Get('URL/none').statusCode == 404",
+        "http.Post('URL/', {'name': object.metadata.name}).allowed == true",
+        "http.Post('URL/', {'a': ['b']}, {'X-Team': 'a'}).allowed == true",
+    ],
+)
+def test_an_answer_is_what_kyverno_makes_of_it(server: Heard, expression: str) -> None:
+    """Objects with their status, other JSON under `body`; 404 is an answer like any other."""
+    told = judged(policy(expression.replace("URL", server.url)), pod())
+    assert ([], 1) == (told.said, told.counted(OutcomeName.PASSED))
+
+
+def test_what_is_sent_is_the_json_of_the_value(server: Heard) -> None:
+    """With the headers that the expression names; the same request is made once, however many objects ask for it."""
+    text = f"http.Post('{server.url}/', {{'b': dyn('c'), 'a': object.kind}}, {{'X-Team': 'x'}}).allowed == true"
+    judged(policy(text), pod("one"), pod("two"))
+    assert [("POST", "/", "x", '{"a":"Pod","b":"c"}')] == server.requests
+
+
+def test_without_leave_nothing_is_asked(server: Heard) -> None:
+    """The check is not auditable, and the reason names the flag."""
+    told = judged(policy(f"http.Get('{server.url}/').allowed == true"), pod(), network=None)
+    assert (1, []) == (told.counted(OutcomeName.NOT_AUDITABLE), server.requests)
+
+
+def test_nobody_hears_of_a_secret(server: Heard) -> None:
+    """Neither when one is judged nor when expressions read some."""
+    about = policy(f"http.Post('{server.url}/', object).allowed == true", resources=("secrets",))
+    reading = policy(
+        f"http.Post('{server.url}/', resource.List('v1', 'secrets', 'team')).allowed == true", name="reading"
+    )
+    told = judged(about, reading, SECRET, pod())
+    assert (2, []) == (told.counted(OutcomeName.NOT_AUDITABLE), server.requests)
+
+
+def test_a_namespaced_policy_makes_no_request(server: Heard) -> None:
+    """Kyverno refuses it unless its controllers are told otherwise."""
+    own = {**policy(f"http.Get('{server.url}/').allowed == true"), "kind": "NamespacedValidatingPolicy"}
+    own["metadata"] = {**own["metadata"], "namespace": "team"}
+    told = judged(own, pod())
+    assert (1, []) == (told.counted(OutcomeName.NOT_AUDITABLE), server.requests)
+
+
+def test_a_connection_that_fails_is_an_error(server: Heard) -> None:
+    """Of the check, which would refuse the object; the scan goes on."""
+    gone = server.url.rpartition(":")[0] + ":1"
+    told = judged(policy(f"http.Get('{gone}/?token=hunter2').allowed == true"), pod())
+    (finding,) = told.findings
+    assert "error: request failed: request failed: 127.0.0.1: the connection was refused" == finding.outcome.message
+
+
+def test_a_large_answer_is_an_error(server: Heard) -> None:
+    """Nobody's memory is filled by a server."""
+    told = judged(policy(f"http.Get('{server.url}/large').allowed == true"), pod())
+    assert ["error: request failed: 127.0.0.1: the response is larger than 4 MiB"] == [
+        one.outcome.message for one in told.findings
+    ]
+
+
+def test_an_answer_that_drips_is_cut_off() -> None:
+    """A byte now and then keeps every timeout of a socket from ending, and would keep a scan for ever."""
+
+    def drip(request: BaseHTTPRequestHandler) -> None:
+        request.send_response(200)
+        request.send_header("Content-Length", "1000")
+        request.end_headers()
+        with suppress(OSError):
+            for _ in range(1000):
+                request.wfile.write(b" ")
+                time.sleep(0.02)
+
+    with serving(drip) as host, pytest.raises(EvaluationError, match=r"no response within 0\.2 seconds"):
+        HttpClient(HERE, ranges=(), seconds=0.2).request(Call("GET", f"http://{host}/"))
+
+
+@pytest.mark.parametrize(
+    ("spec", "expression"),
+    [
+        ({"urlPath": "/api/v1/namespaces/team/pods"}, "globalContext.Get('e').items[0].metadata.name == 'web'"),
+        ({"urlPath": "/api/v1/namespaces/team/pods/web"}, "globalContext.Get('e').kind == 'Pod'"),
+        ({"urlPath": "/api/v1/namespaces/team/pods/none"}, "globalContext.Get('e').kind == 'Pod' || true"),
+        (
+            {"urlPath": "/api/v1/pods/"},
+            "!has(globalContext.Get('e').items[0].kind) && globalContext.Get('e').kind == 'PodList'",
+        ),
+    ],
+)
+def test_an_entry_that_calls_the_api_server_is_answered_from_lists(spec: Any, expression: str) -> None:
+    """A list has items as the server shows them; an object is itself; what is not there is an error."""
+    told = judged(policy(expression), entry(apiCall=spec), pod(), network=None)
+    assert ([], 1) == (told.said, told.counted(OutcomeName.PASSED))
+
+
+@pytest.mark.parametrize("spec", [{"urlPath": "/version"}, {"urlPath": "/api/v1/pods", "method": "POST"}])
+def test_other_calls_of_the_api_server_are_not_auditable(spec: Any) -> None:
+    """They are no list and no object."""
+    told = judged(policy("globalContext.Get('e') == null"), entry(apiCall=spec), pod(), network=None)
+    assert 1 == told.counted(OutcomeName.NOT_AUDITABLE)
+
+
+@pytest.mark.parametrize(("network", "name"), [(EVERYWHERE, OutcomeName.PASSED), (None, OutcomeName.NOT_AUDITABLE)])
+def test_an_entry_of_a_service_is_asked_where_it_is_allowed(
+    server: Heard, network: HttpClient | None, name: OutcomeName
+) -> None:
+    """By the method, with the headers and the data of the entry."""
+    service = {"url": f"{server.url}/svc", "headers": [{"key": "X-Team", "value": "x"}]}
+    call = {"service": service, "method": "POST", "data": [{"key": "k", "value": 1}]}
+    told = judged(policy("globalContext.Get('e').allowed == true"), entry(apiCall=call), pod(), network=network)
+    assert 1 == told.counted(name)
+    assert ([("POST", "/svc", "x", '{"k":1}')] if network else []) == server.requests
+
+
+@pytest.mark.parametrize(
+    ("path", "expression"),
+    [
+        ("[].metadata.name", "globalContext.Get('e', 'p') == ['web']"),
+        ("length(@)", "globalContext.Get('e', 'p') == 1"),
+        ("[?metadata.name=='x'] | [0]", "globalContext.Get('e', 'p') == null"),
+        ("max_by(@, &to_number('1')).spec.containers[0].name", "globalContext.Get('e', 'p') == 'main'"),
+    ],
+)
+def test_projections_are_jmespath(path: str, expression: str) -> None:
+    """Of the objects of an entry."""
+    resources = {"group": "", "version": "v1", "resource": "pods", "namespace": "team"}
+    made = entry(kubernetesResource=resources, projections=[{"name": "p", "jmesPath": path}])
+    told = judged(policy(expression), made, pod(), network=None)
+    assert ([], 1) == (told.said, told.counted(OutcomeName.PASSED))
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "outcome"),
+    [
+        ("parse_yaml('a')", "p", OutcomeName.NOT_AUDITABLE),
+        ("[", "p", OutcomeName.ERRORED_DENY),
+        ("a", "other", OutcomeName.ERRORED_DENY),
+    ],
+)
+def test_projections_that_cannot_be_made(path: str, name: str, outcome: OutcomeName) -> None:
+    """Functions of Kyverno's own are not evaluated; a path that is none, or is not there, is an error."""
+    resources = {"group": "", "version": "v1", "resource": "pods", "namespace": "team"}
+    made = entry(kubernetesResource=resources, projections=[{"name": "p", "jmesPath": path}])
+    told = judged(policy(f"globalContext.Get('e', '{name}') == null"), made, pod(), network=None)
+    assert 1 == told.counted(outcome)
+
+
+def entry(**spec: Any) -> Any:
+    """A global context entry."""
+    return {"apiVersion": "kyverno.io/v2", "kind": "GlobalContextEntry", "metadata": {"name": "e"}, "spec": spec}

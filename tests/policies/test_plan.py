@@ -1,0 +1,138 @@
+"""Which kinds are listed, in which version, for whom."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from scanner.admission.auditability import unauditable
+from scanner.admission.dispatch import BoundPolicy
+from scanner.model.policy import Policy
+from scanner.model.resource import Kind
+from scanner.policies.plan import equivalents, families, plan
+from scanner.policies.validating.bind import bind, read_binding, read_policy
+from tests import documents
+from tests.documents import (
+    DEPLOYMENTS,
+    EVENTS,
+    KINDS,
+    NAMESPACES,
+    NEW_EVENTS,
+    NODES,
+    PODS,
+    SCALERS_V1,
+    SCALERS_V2,
+    Document,
+    rule,
+)
+
+
+def with_rules(*rules: Document, name: str = "p", **match: Any) -> Policy:
+    """A policy with these rules."""
+    return read_policy(documents.policy(name, "true", matchConstraints={"resourceRules": list(rules), **match}))
+
+
+def bound(*policies: Policy) -> tuple[BoundPolicy, ...]:
+    """Policies that are in force."""
+    return bind(policies, [read_binding(documents.binding(f"{it.name}-b", it.name)) for it in policies])
+
+
+def listed(policy: Policy, kinds: tuple[Kind, ...] = KINDS) -> list[tuple[Kind, Kind]]:
+    """The kinds to list, each with the kind a request names."""
+    return [(line.kind, original) for line in plan(kinds, bound(policy)) for _, original in line.policies]
+
+
+def on_scalers(*versions: str, **fields: Any) -> Document:
+    """A rule on autoscalers in some versions."""
+    return rule("horizontalpodautoscalers", group="autoscaling", apiVersions=list(versions), **fields)
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        (with_rules(rule("pods")), [(PODS, PODS)]),
+        (with_rules(rule("pods/status")), []),
+        (with_rules(rule("pods", operations=["DELETE"])), []),
+        (with_rules(rule("pods", "nodes", scope="Cluster")), [(NODES, NODES)]),
+        (with_rules(rule("*", group="apps")), [(DEPLOYMENTS, DEPLOYMENTS)]),
+        (with_rules(rule("widgets", group="example.com")), []),
+        (with_rules(rule("validatingadmissionpolicies", group="admissionregistration.k8s.io")), []),
+    ],
+)
+def test_only_what_a_rule_can_match_is_listed(policy: Policy, expected: list[tuple[Kind, Kind]]) -> None:
+    """Neither subresources nor deletions, neither kinds that are not served nor kinds that no policy ever sees."""
+    assert expected == listed(policy)
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        (with_rules(on_scalers("v1")), [(SCALERS_V1, SCALERS_V2)]),
+        (with_rules(on_scalers("v2")), [(SCALERS_V2, SCALERS_V2)]),
+        (with_rules(on_scalers("*")), [(SCALERS_V2, SCALERS_V2)]),
+        (with_rules(on_scalers("v1", "v2")), [(SCALERS_V2, SCALERS_V2)]),
+        (with_rules(on_scalers("v1"), matchPolicy="Exact"), [(SCALERS_V1, SCALERS_V1)]),
+        (with_rules(on_scalers("v1", "v2"), matchPolicy="Exact"), [(SCALERS_V2, SCALERS_V2)]),
+        (
+            with_rules(on_scalers("v2", resourceNames=["web"]), on_scalers("v1")),
+            [(SCALERS_V1, SCALERS_V2), (SCALERS_V2, SCALERS_V2)],
+        ),
+        (
+            with_rules(on_scalers("v2", operations=["UPDATE"]), on_scalers("v1", operations=["CREATE"])),
+            [(SCALERS_V1, SCALERS_V2), (SCALERS_V2, SCALERS_V2)],
+        ),
+        (with_rules(rule("events")), [(EVENTS, EVENTS)]),
+        (with_rules(rule("events", group="events.k8s.io")), [(NEW_EVENTS, EVENTS)]),
+        (with_rules(rule("events", group="*")), [(EVENTS, EVENTS)]),
+        (with_rules(rule("events", group="events.k8s.io"), matchPolicy="Exact"), [(NEW_EVENTS, NEW_EVENTS)]),
+    ],
+)
+def test_objects_are_listed_in_the_version_that_the_policy_names(
+    policy: Policy, expected: list[tuple[Kind, Kind]]
+) -> None:
+    """A request names the preferred version; the same objects are listed again only where a policy may want that."""
+    assert expected == listed(policy)
+
+
+def test_policies_share_lists() -> None:
+    """One list for all who want it, in order of kinds."""
+    lines = plan(KINDS, bound(with_rules(rule("pods", "nodes"), name="a"), with_rules(rule("pods"), name="b")))
+    assert [(NODES, ["a"]), (PODS, ["a", "b"])] == [
+        (it.kind, [entry.policy.name for entry, _ in it.policies]) for it in lines
+    ]
+
+
+def test_a_kind_that_discovery_names_twice_is_listed_once() -> None:
+    """A finding must not count twice."""
+    assert [(PODS, PODS)] == listed(with_rules(rule("pods")), (PODS, PODS))
+
+
+def test_families_begin_with_the_preferred_kind() -> None:
+    """All versions of a kind, and core events with those of events.k8s.io."""
+    assert [(EVENTS, NEW_EVENTS), (SCALERS_V2, SCALERS_V1)] == [it for it in families(KINDS) if len(it) > 1]
+
+
+def test_equivalents_leave_out_the_kind_itself() -> None:
+    """In registration order."""
+    found = equivalents(KINDS)
+    assert [(SCALERS_V1,), (EVENTS,), ()] == [found[it] for it in (SCALERS_V2, NEW_EVENTS, NAMESPACES)]
+
+
+@pytest.mark.parametrize(
+    ("policy", "reason"),
+    [
+        (with_rules(rule("pods")), ""),
+        (with_rules(rule("pods", operations=["*"])), ""),
+        (with_rules(rule("pods/*")), ""),
+        (with_rules(rule("pods", operations=["DELETE", "CONNECT"])), "its rules name only CONNECT, DELETE: "),
+        (with_rules(rule("pods/exec", "pods/attach")), "its rules name only subresources"),
+        (with_rules(rule("pods", operations=["DELETE"]), rule("pods/status")), "its rules name only subresources"),
+        (with_rules(rule("pods", operations=["DELETE"]), rule("pods")), ""),
+    ],
+)
+def test_what_cannot_be_audited_says_why(policy: Policy, reason: str) -> None:
+    """No stored object can ever be judged by such a policy."""
+    found = unauditable(policy)
+    assert found.startswith(reason)
+    assert bool(reason) == bool(found)

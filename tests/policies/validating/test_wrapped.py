@@ -1,0 +1,220 @@
+"""Native values as Kubernetes 1.37 hands them over: what is evaluated so, and what policy health names instead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import pytest
+
+from scanner.admission.dispatch import BoundPolicy
+from scanner.api import Auditor
+from scanner.cluster.definitions import builtin_kinds
+from scanner.cluster.schemas import KnownSchemas, builtin_schemas
+from scanner.model.outcome import Errored, Outcome, Passed, Violated
+from scanner.model.release import Minor
+from scanner.model.scan import HealthKind
+from scanner.policies.bound_language import BindingContext
+from scanner.policies.documents import PolicyDocuments
+from scanner.policies.validating.bind import bind, read_binding, read_policy
+from scanner.policies.validating.language import Validating
+from tests import documents
+from tests.documents import (
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    LIMITS,
+    PODS,
+    Document,
+    binding,
+    namespace,
+    pod,
+    policy,
+    thing,
+)
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+BUILTIN = KnownSchemas(builtin_schemas())
+NOTHING = KnownSchemas({})
+KINDS = (*builtin_kinds(), LIMITS)
+WEB = {**pod("web", labels={"app": "web"}, containers=[{"name": "a", "resources": {}}]), "status": {}}
+NO_OVERLOAD = "expression '{}' resulted in error: no such overload"
+
+
+def outcome(
+    text: str, document: Document = WEB, *, version: str = "1.37", schemas: KnownSchemas = BUILTIN, **spec: object
+) -> Outcome:
+    """What becomes of one validation of one object."""
+    group, _, api_version = document["apiVersion"].rpartition("/")
+    plural = next(kind.plural for kind in KINDS if (kind.group, kind.kind) == (group, document["kind"]))
+    about = {"resourceRules": [documents.rule(plural, group=group, version=api_version)]}
+    auditor = Auditor(
+        policies=[policy("p", text, matchConstraints=about, **spec)],
+        bindings=[binding()],
+        namespaces=[namespace("default", team="a")],
+        kinds=KINDS,
+        kubernetes_version=version,
+        schemas=schemas,
+    )
+    [invocation_result] = auditor.evaluate(document, operation="CREATE")
+    return invocation_result.check_results[0].outcome
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "object.spec == 1",
+        "!(object.metadata.labels == 'a')",
+        "object.spec.containers == {}",
+        "object.spec.containers.exists(c, c == 1)",
+        "dyn(request.userInfo) == 1",
+        "dyn(namespaceObject) == 1",
+    ],
+)
+def test_a_wrapped_value_refuses_what_it_is_not(text: str) -> None:
+    """Until 1.36 a map is unequal to a number; from 1.37 on that is an error."""
+    assert Errored(NO_OVERLOAD.format(text), would_deny=True) == outcome(text)
+    assert isinstance(outcome(text, version="1.36"), Passed | Violated)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("object.spec.containers[0u].name == 'a'", "unsupported index type: types.Uint"),
+        ("1 in object.metadata.labels", "unsupported map key type: types.Int"),
+        ("object.spec[0] == 1", "unsupported map key type: types.Int"),
+    ],
+)
+def test_a_wrapped_value_refuses_odd_keys(text: str, why: str) -> None:
+    """By the name of the key's type."""
+    assert Errored(f"expression '{text}' resulted in error: {why}", would_deny=True) == outcome(text)
+
+
+@pytest.mark.parametrize("text", ["[object.spec] == [1]", "optional.ofNonZeroValue(object.status).hasValue()"])
+def test_what_a_wrapped_value_makes_true(text: str) -> None:
+    """An error inside a list is no difference, and emptiness cannot be seen."""
+    assert Passed() == outcome(text)
+    assert isinstance(outcome(text, version="1.36"), Violated)
+
+
+SIZES = [
+    {"name": "a", "resources": {"limits": {"cpu": "1"}}, "securityContext": {}},
+    {"name": "b", "resources": {"limits": {"cpu": "1000m"}}},
+    {"name": "c", "resources": {"limits": {"cpu": "2"}}},
+]
+SIZED = pod("sized", labels={"app": "web"}, containers=SIZES)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("object.spec.containers[0].resources == object.spec.containers[1].resources", True),
+        ("[object.spec.containers[0].resources] == [object.spec.containers[1].resources]", True),
+        ("object.spec.containers[0].resources == object.spec.containers[2].resources", False),
+        ("object.spec.containers[0].securityContext == object.spec", False),
+        ("object.spec.containers[0].resources in [object.spec.containers[1].resources]", True),
+        ("object.spec.containers[0].resources == {'limits': {'cpu': '1'}}", True),
+        ("object.spec.containers[0].resources == {'limits': {'cpu': '2'}}", False),
+        ("object.spec == object.spec", True),
+    ],
+)
+def test_structures_are_compared_by_what_they_mean(text: str, expected: object) -> None:
+    """Of one Go type, quantities by their number; with a literal they are compared field by field."""
+    found = outcome(text, SIZED)
+    assert expected == (found == Passed()), found
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("object.spec.containers[0].resources == {'limits': 1}", "no such overload"),
+        ("[object.spec] + [1] == [1, 1]", "no such overload"),
+        ("object.metadata.labels in object.metadata", "unsupported map key type: *common.reflectSchemalessTypedMap"),
+        ("object.spec[object.metadata] == 1", "invalid qualifier type: *common.reflectSchemalessTypedStruct"),
+        ("dyn(request)[0] == 1", "unsupported map key type: types.Int"),
+    ],
+)
+def test_structures_and_sums_let_errors_count(text: str, why: str) -> None:
+    """Where another map or list takes an error between two of its values for no difference."""
+    assert Errored(f"expression '{text}' resulted in error: {why}", would_deny=True) == outcome(text, SIZED)
+
+
+def test_match_conditions_and_variables_see_wrapped_values_too() -> None:
+    """Wherever the object is handed over."""
+    condition = [{"name": "c", "expression": "object.spec == 1"}]
+    variables = [{"name": "spec", "expression": "object.spec"}]
+
+    assert isinstance(outcome("true", matchConditions=condition), Errored)
+    assert isinstance(outcome("variables.spec == 1", variables=variables), Errored)
+
+
+def test_custom_resources_are_plain() -> None:
+    """The request is wrapped for them as well."""
+    limit = thing(LIMITS, "l", spec={"n": 1})
+
+    assert isinstance(outcome("object.spec == 1", limit), Violated)
+    assert isinstance(outcome("dyn(request.userInfo) == 1", limit), Errored)
+
+
+def test_params_are_plain() -> None:
+    """They are converted before an expression sees them."""
+    kind = {"apiVersion": "v1", "kind": "ConfigMap"}
+
+    assert isinstance(outcome("params == 1", paramKind=kind), Violated)
+
+
+def test_what_is_asked_often_stays_the_same() -> None:
+    """Functions that are generated for what is asked often know nothing of wrapped values, and are not asked."""
+    asked: Callable[[], bool] = lambda: isinstance(outcome("object.spec == 1"), Errored)  # noqa: E731 - to be asked again
+
+    assert all(asked() for _ in range(6))
+
+
+def bound_by(document: Document, rules: Minor = (1, 37), schemas: KnownSchemas = BUILTIN) -> list[BoundPolicy]:
+    """A policy in force."""
+    return list(bind([read_policy(document)], [read_binding(binding())], rules=rules, schemas=schemas))
+
+
+def details(document: Document, rules: Minor = (1, 37), schemas: KnownSchemas = BUILTIN) -> list[str]:
+    """What health says of a policy."""
+    documents = PolicyDocuments((read_policy(document),), (read_binding(binding()),))
+    language = Validating().bind(documents, BindingContext(NOON, rules, schemas=schemas))
+    found = list(language.health(language.bound, (PODS, CONFIG_MAPS, DEPLOYMENTS, LIMITS)))
+    assert {(HealthKind.NOTE, "p", "")} >= {(it.kind, it.policy, it.binding) for it in found}
+    return [it.detail for it in found]
+
+
+STRUCTURES = "object.spec.containers[0].resources == object.spec.containers[1].resources"
+
+
+def test_what_is_not_evaluated_so_is_named() -> None:
+    """With its place in the policy, the kind and what is compared."""
+    [detail] = details(policy("p", "object.spec == 1", STRUCTURES))
+
+    expected = "spec.validations[1].expression: Kubernetes 1.37 may answer otherwise for objects such as Pod (object == object)"
+    assert detail.startswith(expected)
+
+
+@pytest.mark.parametrize("rules", [(1, 30), (1, 36)])
+def test_earlier_releases_hand_over_plain_values(rules: Minor) -> None:
+    """There is nothing to tell."""
+    assert [] == details(policy("p", STRUCTURES), rules)
+
+
+def test_a_kind_without_a_schema_is_not_typed() -> None:
+    """It is given the benefit of the doubt."""
+    assert [] == details(policy("p", STRUCTURES), schemas=NOTHING)
+
+
+def test_an_expression_is_named_once() -> None:
+    """However many kinds it could be answered otherwise for."""
+    both = {"resourceRules": [documents.rule("pods"), documents.rule("deployments", group="apps")]}
+
+    assert 1 == len(details(policy("p", "object.metadata == object.spec", matchConstraints=both)))
+
+
+@pytest.mark.parametrize(("text", "plain"), [("object.spec.x == 1", True), ("object.spec == 1", False)])
+def test_a_policy_that_cannot_tell_is_judged_as_ever(text: str, plain: bool) -> None:  # noqa: FBT001 - data
+    """Nearly all policies are; the others are not passed by a shorter way."""
+    [entry] = bound_by(policy("p", text))
+
+    assert plain is (entry.evaluator.fast_form(entry.compiled, PODS) is not None)
