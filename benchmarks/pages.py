@@ -113,12 +113,12 @@ def _decoded(_number: int) -> int:
 
 
 def against_decoding() -> None:
-    """Two workers that judge pages, against two that only decode them."""
+    """Two workers that evaluate pages, against two that only decode them, with the same settings of the garbage collector."""
     judge(), page()
     fork = get_context("fork")
     with (
         ProcessPoolExecutor(_WORKERS, mp_context=fork, initializer=settle) as workers,
-        ProcessPoolExecutor(_WORKERS, mp_context=fork) as others,
+        ProcessPoolExecutor(_WORKERS, mp_context=fork, initializer=settle) as others,
     ):
         outcomes = sum(workers.map(_judged, range(_PAGES)))
         list(others.map(_decoded, range(_PAGES)))
