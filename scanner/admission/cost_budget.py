@@ -293,7 +293,7 @@ class CostBounds:
         return size <= self._largest
 
     def _fits(self, extents: tuple[SizeBound, ...]) -> bool:
-        """Return whether these bounds stay within the limits. Much larger bounds come first: the answer then holds for more objects."""
+        """Return whether these bounds stay within the limits. Much larger bounds are tried first, to answer for more objects."""
         if any(_is_no_more(extents, known) for known in self._fitting):
             return True
         for larger in (tuple(extent.times(1 << _GENEROSITY) for extent in extents), extents):

@@ -121,7 +121,7 @@ class Combination(Protocol):
     """The way in which a language's policies change an object together: each changes the result of the policies before it."""
 
     def together(self, acting: Sequence[tuple[BoundPolicy, InvocationResult]], at_rest: AtRest) -> Together | None:
-        """The result of all requests of `acting` on an object; None if at most one policy acts, whose own result is then complete.
+        """The result of all requests of `acting` on an object; None if at most one policy acts, whose own result is complete.
 
         Policies that are not `at_rest` are evaluated. Raises SchemaUnknown.
         """

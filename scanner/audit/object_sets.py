@@ -1,4 +1,4 @@
-"""Which objects of a page, and then of a kind, a policy matched, and which of them it did not evaluate, by reason.
+"""Sets of the objects of a page, and then of a kind: those that a policy matched, and those it did not evaluate, by reason.
 
 A set is an int with one bit per object, in the order of the list: bit 0 is the first object. Whatever holds for all
 objects of a namespace is marked once per page. Sets that are equal are built, packed and kept once, however many policies
@@ -25,7 +25,7 @@ _Key = TypeVar("_Key", bound=Hashable)
 
 
 class InvocationKey(NamedTuple):
-    """Policy, binding and param, by name: workers that meet params in another order have the same keys."""
+    """Policy, binding and param, by name: workers that read params in another order have the same keys."""
 
     language: str
     policy: str
@@ -35,7 +35,7 @@ class InvocationKey(NamedTuple):
 
 
 class SetKey(NamedTuple):
-    """What a set is about: an invocation, and a reason.
+    """The content of a set: an invocation, and a reason.
 
     `check` is the place of a check among those of the policy where its set differs from that of the invocation, else -1.
     """
@@ -50,7 +50,7 @@ class ObjectSets(Generic[_Key]):
     """The sets of so many objects. A key without a set has the empty set."""
 
     count: int
-    sets: Mapping[_Key, int] = field(repr=False)  # Python writes no int of so many digits
+    sets: Mapping[_Key, int] = field(repr=False)  # Python's repr rejects an int of so many digits
 
     def shared(self) -> dict[int, list[_Key]]:
         """The keys of each different set that is not empty."""
