@@ -17,14 +17,14 @@ from scanner import cel
 from scanner.cel import SizeBound
 
 RUNTIME = 10_000_000
-"""For the validations and their messages; as much again for the audit annotations, and for each mutation."""
+"""The budget of the validations and their messages; the audit annotations have an equal one, and so does each mutation."""
 CONDITIONS = 2_500_000
 EXHAUSTED = "validation failed due to running out of cost budget, no further validation rules will be run"
 # An escaped field name is unescaped before the look-up, and no variable has the unescaped name.
 _ESCAPED = re.compile("__[^_]+__")
 _ROOTS = ("object", "oldObject", "params", "request", "namespaceObject")
 _GENEROSITY = 3
-"""How many times twice as large documents are tried first: one answer for them is an answer for many."""
+"""The number of doublings of the size that are tried first, because a bound for larger documents holds for many."""
 _ASKED = ("authorizer", "authorizer.requestResource")
 
 

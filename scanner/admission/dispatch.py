@@ -27,7 +27,7 @@ from scanner.model.reading import UNKNOWN, Reading
 from scanner.model.resource import Kind, Resource
 
 Exempts: TypeAlias = Callable[[Resource, Mapping[str, str]], str]
-"""What keeps requests for an object in a namespace with some labels from a policy, or an empty string."""
+"""Returns why admission exempts an object, in a namespace with some labels, from a policy, or an empty string."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class BoundPolicy:
 
     @property
     def policy(self) -> Policy:
-        """The noun."""
+        """The policy as the API stores it."""
         return self.compiled.policy
 
 
@@ -114,7 +114,7 @@ class Together:
 
 
 AtRest: TypeAlias = Callable[[BoundPolicy, JsonObject], bool]
-"""Returns True for a policy that is known to leave an object, as others have made it, as it is, and without an error."""
+"""Returns True for a policy that certainly leaves an object, after the changes of others, unchanged and without an error."""
 
 
 class Combination(Protocol):

@@ -45,7 +45,7 @@ from scanner.model.resource import Resource
 
 
 def evaluate(compiled: CompiledPolicy, request: Request, param: Resource | None) -> tuple[CheckResult, ...]:
-    """Every check of a matched invocation, decided as the API server would decide it."""
+    """The results of all checks of a matched invocation, as the API server decides them."""
     if compiled.excess:
         return left_out(compiled)
     if stopped := before_checks(compiled, request, param):

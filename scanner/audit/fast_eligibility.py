@@ -37,7 +37,7 @@ def traits_of(bound: BoundPolicy, kind: Kind) -> Traits:
 def choice_of(
     bound: BoundPolicy, original: Kind, kind: Kind, namespace: str, world: EvaluationContext
 ) -> BindingChoice | None:
-    """The bindings of a plain policy for the objects of a kind in a namespace; None if they differ from object to object."""
+    """The bindings of a plain policy for the objects of a kind in a namespace; None if the fast path cannot treat all alike."""
     resource = Resource(kind, namespace, "", "", "", {})
     operations: set[Operation] = set()
     bindings: list[Binding] = []

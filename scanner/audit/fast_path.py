@@ -24,11 +24,11 @@ from scanner.model.scan import OutcomeName, TallyKey
 from scanner.policies.plan import KindPlan
 
 _OFTEN = 64
-"""So many objects for which a function raises are no exceptions."""
+"""The number of objects with an exception after which the policy uses its fallback."""
 
 
 class MutatingPolicy(NamedTuple):
-    """A policy that may change objects, and its quick way, if it has any."""
+    """A policy that may change objects, and its fast form or None."""
 
     bound: BoundPolicy
     original: Kind
@@ -93,7 +93,7 @@ class NamespacePolicies:
         return held
 
     def _raise(self, quick: FastPolicy) -> None:
-        """Take note of a function that raises: if many do, another form of it may not, or the exact evaluator has the answer."""
+        """Count an exception of a function; after many, use a form that does not raise, or the exact evaluator."""
         self._raised[quick] += 1
         if self._raised[quick] == _OFTEN:
             quick.use_fallback()
@@ -109,7 +109,7 @@ class NamespaceCounts:
     __slots__ = ("_held", "_namespace", "_others", "_ruled", "_seen", "_skipped", "shape")
 
     def __init__(self, namespace: str, shape: NamespacePolicies) -> None:
-        """Begin with nothing."""
+        """Begin with empty counts."""
         self.shape = shape
         self._namespace = namespace
         self._seen = 0
@@ -163,7 +163,7 @@ class FastPath:
         self._meshes: dict[str, NamespaceCounts] = {}
         self._touched: dict[str, NamespaceCounts] = {}
         self.withholds = (plan.kind.group, plan.kind.kind) == ("", "Secret") and not any(map(sees_data, plan.policies))
-        """Whether the data of these objects, which are Secrets, is nothing that any policy reads."""
+        """True for Secrets whose data no policy reads."""
 
     def mesh(self, namespace: str) -> NamespaceCounts:
         """The policies for the objects of a namespace."""

@@ -25,7 +25,7 @@ Inputs: TypeAlias = "dict[str, object]"
 
 
 Passes: TypeAlias = "Callable[[Inputs], object]"
-"""Returns True for the inputs of an object that simply passes; returns or raises anything else for those that may not."""
+"""Returns True for the inputs of an object that simply passes; returns another value or raises for all other inputs."""
 
 
 _NAMES = cel.SizeBound(64.0, 1024.0, 64.0)
@@ -80,7 +80,7 @@ class FastPolicy:
         namespace: str,
         world: EvaluationContext,
     ) -> None:
-        """Get the functions of a policy."""
+        """Build the functions of a policy."""
         compiled = bound.compiled
         asked = tuple(compiled.evaluated())
         messages = tuple(message for _, _, message in compiled.validations if message is not None)
@@ -161,7 +161,7 @@ class FastPolicy:
         }
 
     def check_results(self, resource: Resource, held: NotPassed) -> tuple[CheckResult, ...] | None:
-        """Every check of an object that was held back; None where its cost has to be counted, or it would be changed."""
+        """The results for an object that did not simply pass; None if its cost must be counted, or it would be changed."""
         compiled, inputs, extent = self._compiled, held.inputs, held.test.extent
         if extent is not None and not self._is_small(inputs, extent):
             return None

@@ -1,4 +1,4 @@
-"""The identity of a finding across scans, and whether admission would deny because of it."""
+"""The identity of a finding across scans, and its effect on admission."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def may_have_long_numbers(text: bytes) -> bool:
 
 
 def _in_range(value: Json) -> Json:
-    """The API server's decoder makes doubles of integers beyond 64 bits."""
+    """Convert integers beyond 64 bits to doubles, as the API server's decoder does."""
     if isinstance(value, dict):
         return {key: _in_range(item) for key, item in value.items()}
     if isinstance(value, list):

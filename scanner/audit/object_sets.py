@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 _BLOCK: Final = 64
-"""Pages that are kept apart until they are joined: what they hold is small, and joining two takes as long as joining many."""
+"""The number of pages that are kept apart until they are joined: joining many takes as long as joining two."""
 _LEVEL: Final = 1
 
 Reason: TypeAlias = str
-"""Why a matched object was not evaluated; empty in the keys of matched objects."""
+"""The reason why a matched object was not evaluated; empty in the keys of matched objects."""
 
 _Key = TypeVar("_Key", bound=Hashable)
 
@@ -47,7 +47,7 @@ class SetKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ObjectSets(Generic[_Key]):
-    """The sets of so many objects. A key without a set has the empty set."""
+    """The sets of `count` objects. A key without a set has the empty set."""
 
     count: int
     sets: Mapping[_Key, int] = field(repr=False)  # Python's repr rejects an int of so many digits
@@ -73,7 +73,7 @@ class PageSets:
         self._marked: defaultdict[SetKey, int] = defaultdict(int)
 
     def add(self, namespace: str) -> int:
-        """Count an object; its place, for `mark` and `leave_out`."""
+        """Count an object, and return its place for `mark` and `leave_out`."""
         place = self._count
         self._namespaces[namespace] |= 1 << place
         self._count += 1
@@ -84,14 +84,14 @@ class PageSets:
         self._marked[key] |= 1 << place
 
     def mark_namespace(self, keys: Sequence[SetKey], namespace: str) -> None:
-        """Put all objects of a namespace into several sets, those included that the page has later.
+        """Put all objects of a namespace into several sets, including later objects of the page.
 
         This takes as long for many keys as for few. Pass the same object for namespaces that have the same keys.
         """
         self._whole[namespace].append(keys)
 
     def leave_out(self, key: SetKey, place: int) -> None:
-        """Keep an object out of a set into which its namespace is put. If it is marked, too, it is in the set."""
+        """Keep an object out of a set that has its whole namespace. A marked object is in the set all the same."""
         self._left_out[key] |= 1 << place
 
     def finished(self) -> ObjectSets[SetKey]:

@@ -20,7 +20,7 @@ from scanner.model.population import Controller, Examined, KeptKeys, Pairs
 from scanner.model.resource import LAST_APPLIED, Kind, Resource
 
 LONGEST_VALUE: Final = 256
-"""Characters of a kept value. Labels have 63 at most, where an API server has validated them."""
+"""The most characters of a kept value. Labels that an API server has validated have at most 63."""
 
 _TEMPLATE_HASH: Final = "pod-template-hash"
 

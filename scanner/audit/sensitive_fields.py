@@ -34,7 +34,7 @@ _VARIABLES = ("env", "httpHeaders")
 _MOST_LOOKED_AT = 100_000
 _NAMES = 4096
 MAPPINGS = (dict, Mapping)
-"""Python finds a dict among these faster than it finds that a dict is a Mapping."""
+"""An isinstance test finds a dict in this tuple faster than it tests whether a dict is a Mapping."""
 _SCALARS = (str, int, float, type(None))
 
 

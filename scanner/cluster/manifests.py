@@ -94,7 +94,7 @@ def _unfolded(value: Json, where: str) -> Iterator[_Found]:
 
 
 def _is_list(body: JsonObject) -> bool:
-    """Whether the object is a list of objects; `items: null` is an empty list only if the name of the kind ends in List."""
+    """Return whether the object is a list of objects; `items: null` is an empty list only if the kind's name ends in List."""
     if "items" not in body:
         return False
     items = body["items"]

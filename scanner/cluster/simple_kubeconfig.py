@@ -127,7 +127,7 @@ def _named(config: JsonObject, section: str, name: str) -> Json:
 
 
 def _plain(entry: JsonObject, known: frozenset[str], flags: tuple[str, ...]) -> bool:
-    """Whether an entry has supported fields only, with their types."""
+    """Return whether an entry has supported fields only, with their types."""
     if not entry or not known >= entry.keys():
         return False
     texts = (value for key, value in entry.items() if key not in (*flags, "extensions", "as-groups"))

@@ -13,7 +13,7 @@ from scanner.model.outcome import Check
 
 
 class Auditability(StrEnum):
-    """How far an audit of stored objects can predict admission. A policy that reads stored data alone is `full`."""
+    """The extent to which an audit of stored objects can predict admission. A policy that reads stored data alone is `full`."""
 
     FULL = "fullyAuditable"
     REQUESTER = "dependsOnRequester"

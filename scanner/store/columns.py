@@ -98,7 +98,7 @@ class EvidenceColumns(NamedTuple):
 
 
 class FindingColumns(NamedTuple):
-    """What a finding is: columns of `findings`. While a page is staged, the ids are positions in the lists of the page."""
+    """The content of a finding: columns of `findings`. While a page is staged, the ids are positions in the lists of the page."""
 
     check: int
     kind: int
@@ -111,7 +111,7 @@ class FindingColumns(NamedTuple):
 
 
 class HistoryColumns(NamedTuple):
-    """When a finding was open: columns of `findings`. Numbers are revisions, except `id`, `cluster` and `reopened`."""
+    """The time that a finding was open: columns of `findings`. Numbers are revisions, except `id`, `cluster` and `reopened`."""
 
     id: int
     cluster: int

@@ -23,7 +23,7 @@ from scanner.model.outcome import Check, CheckResult
 _REMEMBERED = 2048
 _VARIABLES = "variables"
 _TOLD_BY_OTHERS = frozenset({"data", "value"})
-"""Whether it is a secret, the kind or the name beside it tells, which no expression may have read."""
+"""Fields that are secret or not depending on the kind or the name beside them, which the expression may not read."""
 _ROOTS = frozenset({"object", "oldObject", "params", "namespaceObject"})
 _Path: TypeAlias = "tuple[str, ...]"
 _Key: TypeAlias = "tuple[object, ...]"

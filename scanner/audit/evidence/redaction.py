@@ -66,7 +66,7 @@ class Discretion:
         return tuple(expression.text for _, expression in self._compiled.expressions())
 
     def reason(self, reason: cel.Reason) -> Reason:
-        """A reason as it may be stored and shown."""
+        """A reason in the form that may be stored and shown."""
         erred = isinstance(reason.outcome, cel.EvaluationError)
         withheld = self._is_withheld(reason)
         return Reason(
@@ -130,7 +130,7 @@ class Discretion:
         return inside or (not as_it_stands and anything_sensitive(value, steps))
 
     def _trail(self, place: cel.Place) -> tuple[str, Trail]:
-        """The document that a place is in, and the way there. Kyverno's request has the object in it."""
+        """The document that contains a place, and the path in it. Kyverno's request contains the object."""
         if place[:1] == ("request",) and place[1:2] in (("object",), ("oldObject",)):
             return "object", place[2:]
         return (str(place[0]), place[1:]) if place else ("", ())

@@ -32,7 +32,7 @@ def shown(value: cel.Value, hidden: Iterable[str], trail: Trail | None) -> str:
 
 
 def cut(text: str, longest: int) -> str:
-    """A text, or its beginning and how long it is."""
+    """A text, or its beginning and its length."""
     return text if len(text) <= longest else f"{text[:longest]}…{_size(text)}"
 
 
