@@ -1,6 +1,6 @@
 """The Protocol by which a policy language evaluates a request, and the evaluator of the validating policies of the admission API.
 
-A policy language decides what its policies make of a request; everything else of an audit is the same for all languages.
+A policy language decides how its policies evaluate a request; the rest of an audit is the same for all languages.
 """
 
 from __future__ import annotations

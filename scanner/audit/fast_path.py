@@ -87,7 +87,7 @@ class NamespacePolicies:
                     if answer is SKIPS:
                         skipped[test[1]] += 1
                         continue
-                except Exception:  # noqa: BLE001 - whatever it is, it is met again where it can be said
+                except Exception:  # noqa: BLE001 - a later evaluation raises any error again and records it
                     self._raise(test.quick)
                 held.append(NotPassed(test, inputs))
         return held
@@ -197,7 +197,7 @@ class FastPath:
         traits = self._traits[number]
         try:
             chosen = self._choice(number, namespace) if traits.plain else None
-        except Exception:  # noqa: BLE001 - whatever it is, the judge meets it for every object, and says so
+        except Exception:  # noqa: BLE001 - `judge` raises any error again for every object and records it
             return None
         if chosen is None:
             return None

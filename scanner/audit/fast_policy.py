@@ -143,7 +143,7 @@ class FastPolicy:
             return False
         try:
             answer = test.passes({**self.inputs(resource), "object": current})
-        except Exception:  # noqa: BLE001 - whatever it is, it is met again where it can be said
+        except Exception:  # noqa: BLE001 - a later evaluation raises any error again and records it
             return False
         return answer is True or answer is SKIPS
 

@@ -128,7 +128,7 @@ class PageEvaluator:
                 for invocation_result in invocation_results
                 for finding in self._findings(invocation_result, quick.bound)
             ]
-        except Exception:  # noqa: BLE001 - the judge will meet it again, and say where
+        except Exception:  # noqa: BLE001 - `judge` raises it again and records its place
             return False
         sheet.findings += findings
         mesh.rule(quick, ((check_result.check, counted_as(check_result)) for check_result in check_results))
@@ -168,7 +168,7 @@ class PageEvaluator:
             why = f"policy {bound.policy.name}: {error}"
             sheet.gaps.append(Gap(GapKind.EVALUATION, _where(resource.kind, resource), why))
             return False
-        except Exception as error:  # noqa: BLE001 - a fault of ours must not pass for a verdict, nor stop the scan
+        except Exception as error:  # noqa: BLE001 - a bug of Assay must not become a verdict, nor stop the scan
             why = f"internal error while policy {bound.policy.name} was evaluated: {type(error).__name__}; please report it"
             sheet.gaps.append(Gap(GapKind.EVALUATION, _where(resource.kind, resource), why))
             return False

@@ -109,7 +109,7 @@ def _loaded(path: Path) -> JsonObject:
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        return as_object(yaml.load(path.read_text(encoding="utf-8"), Loader=loader))  # noqa: S506 - it is a safe one
+        return as_object(yaml.load(path.read_text(encoding="utf-8"), Loader=loader))  # noqa: S506 - a safe loader
     except (OSError, ValueError, yaml.YAMLError):
         return {}
 

@@ -1,6 +1,6 @@
 """The auditability of a policy, which follows from the data that its expressions read.
 
-It is known before the first object. A class is a statement about outcomes, so only the expressions that decide outcomes count:
+It is decided before the first object is read. A class is a statement about outcomes, so only the expressions that decide outcomes count:
 match conditions, validations, audit annotations and the variables that these use. A messageExpression decides no outcome.
 """
 

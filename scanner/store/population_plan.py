@@ -99,7 +99,7 @@ def plan(
     """The steps from the rows in force to the objects of a scan, in the order of identities.
 
     Both streams are ascending, and `rows` has no identity twice. Of several objects with one identity, the one with the
-    least digest decides. `reaches` tells whether the scan would have seen an object if it were there: a row beyond its reach
+    least digest decides. `reaches` returns whether the scan would have listed an object if it existed: a row beyond its reach
     stays in force and has no step. Raises ValueError for a stream that is not in order.
     """
     for row, same in _aligned(_ascending(rows), _ascending(objects)):

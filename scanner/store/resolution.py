@@ -1,8 +1,8 @@
 """The third promise, only seeing fixes: the findings that a scan may resolve.
 
-A scan resolves a finding only if it would have found it again. Findings in excluded, forbidden, incomplete or unevaluated parts stay
-open. Kinds are compared by group and kind, because all versions of a group serve the same objects; if a scan listed several
-versions of a kind, all of them must be complete.
+A scan resolves a finding only if it would have found it again. Findings in excluded, forbidden, incomplete or unevaluated
+parts stay open. Kinds are compared by group and kind, because all versions of a group serve the same objects; if a scan
+listed several versions of a kind, all of them must be complete.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ class Memory:
         return self._known.get(key)
 
     def keep(self, key: _Key, evidence: Evidence) -> Evidence:
-        """Remember evidence, and return it."""
+        """Keep evidence, and return it."""
         if len(self._known) >= _REMEMBERED:
             self._forget()
         else:
