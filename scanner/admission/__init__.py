@@ -1,1 +1,1 @@
-"""What admission would decide: matching, params, the request, evaluation, and the budget of its cost."""
+"""The decisions of admission: matching, params, the request, evaluation, and the cost budget."""

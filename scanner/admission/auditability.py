@@ -1,11 +1,11 @@
-"""Can an audit of stored objects stand for admission? Asked of a policy before any object is seen.
+"""The auditability of a policy: how far an evaluation of stored objects can stand for admission.
 
-Static: the access paths of the expressions that decide outcomes, and the operations of the rules. A path that stops
-short of a field (`object == oldObject`, `dyn(request)`) reads everything below it: a class too many warns, one too few
-would let a policy that exempts whoever scans look clean.
+Static, before any object is read: the access paths of the expressions that decide outcomes, and the operations of the rules.
+A path that stops short of a field (`object == oldObject`, `dyn(request)`) reads everything below it: a class too many
+warns, a class too few would let a policy that exempts the scanner's user look clean.
 
 Source of truth: the Kubernetes API conventions for what a server sets in metadata and status, and
-`AdmissionRequest` of `admission.k8s.io/v1` for what is in a request.
+`AdmissionRequest` of `admission.k8s.io/v1` for the fields of a request.
 
 Rules: `docs/semantics/cel-environment.md#request`.
 """
@@ -24,7 +24,7 @@ OPERATIONS: Mapping[str, tuple[Operation, ...]] = {"auto": AUDITABLE, "create": 
 
 Paths = frozenset[tuple[str, ...]]
 
-# What stands in a request besides the object is chosen by whoever makes it.
+# The fields of a request besides the object depend on the user who makes the request.
 _REQUESTER = (("request", "userInfo"), ("request", "options"), ("request", "dryRun"), ("authorizer",))
 _SET_IN_METADATA = (
     "creationTimestamp",
@@ -36,7 +36,7 @@ _SET_IN_METADATA = (
     "selfLink",
     "uid",
 )
-# Of the spec: what a scheduler, an allocator or a binder fills in after the object was admitted.
+# The fields of the spec that a scheduler, an allocator or a binder sets after the object was admitted.
 _SET_IN_SPEC = ("nodeName", "clusterIP", "clusterIPs", "volumeName", "claimRef")
 # The old object has a class of its own.
 _SERVER_SET = (("object", "status"), *(("object", "metadata", name) for name in _SET_IN_METADATA))
@@ -67,17 +67,17 @@ def _classes(paths: Paths) -> tuple[Auditability, ...]:
 
 
 def _meets(paths: Paths, areas: Iterable[tuple[str, ...]]) -> bool:
-    """Whether some path leads to an area, into it, or to something around it."""
+    """Return whether a path leads to an area, into an area, or to a parent of an area."""
     return any(all(one == other for one, other in zip(path, area, strict=False)) for path in paths for area in areas)
 
 
 def _enters(paths: Paths, areas: Iterable[tuple[str, ...]]) -> bool:
-    """Whether some path leads to an area, or into it. Nearly every policy takes hold of a whole spec."""
+    """Return whether a path leads to an area, or into an area. Nearly every policy selects a whole spec."""
     return any(path[: len(area)] == area for path in paths for area in areas)
 
 
 def unauditable(policy: Policy, operations: tuple[Operation, ...] = AUDITABLE) -> str:
-    """Why no stored object can ever be judged by a policy, or an empty string."""
+    """The reason why no stored object can be evaluated against a policy, or an empty string."""
     rules = policy.match.rules if policy.match else ()
     writes = [rule for rule in rules if {"*", *operations} & set(rule.operations)]
     if rules and not writes:

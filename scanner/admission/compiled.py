@@ -32,7 +32,7 @@ from scanner.model.release import NEWEST, Minor
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """An expression and what became of it: a program, or the text of the reason why it does not compile.
+    """An expression and the result of its compilation: a program, or the text of the compilation error.
 
     `paths` are the access paths that it reads, directly or through the policy's variables; those of a variable, directly.
     """
@@ -43,7 +43,7 @@ class Expression:
     paths: frozenset[tuple[str, ...]] = frozenset()
 
     def reads(self, root: str) -> bool:
-        """Whether it reads a variable of the environment, such as `authorizer`."""
+        """Return whether the expression reads a variable of the environment, such as `authorizer`."""
         return any(path[0] == root for path in self.paths)
 
 
@@ -51,9 +51,10 @@ class Expression:
 class CompiledPolicy:
     """A policy with its expressions compiled, in the policy's order. Never part of a noun, never pickled.
 
-    `excess` says why it was not compiled at all. `watch` sees every activation before an expression does. `written` are all
-    variables as they stand there: of one name, only the last is ever evaluated. `secret_roots` are the variables of the
-    environment through which expressions may read Secrets other than the object and the param.
+    `excess` is the reason why the policy was not compiled at all. `watch` receives every activation before it is evaluated.
+    `written` are all variables in the order of the manifest: of several with the same name, only the last is ever evaluated.
+    `secret_roots` are the variables of the environment through which expressions may read Secrets other than the object and
+    the param.
     """
 
     policy: Policy
@@ -94,11 +95,11 @@ class CompiledPolicy:
         return activation
 
     def has_to_count(self, inputs: Mapping[str, object]) -> bool:
-        """Whether its expressions could come to a limit of cost, as far as can be told without counting."""
+        """Return whether the cost of the expressions must be counted, because no bound proves that it stays within the limits."""
         return self.cost_bounds is None or not self.cost_bounds.is_within_limits(inputs)
 
     def reads(self, check: Check) -> frozenset[tuple[str, ...]]:
-        """The access paths of what decides a check, those of the variables it uses included."""
+        """The access paths of the expressions that decide a check, including those of the variables that they use."""
         return frozenset().union(*(expression.paths for expression in self.deciding(check)))
 
     def deciding(self, check: Check) -> tuple[Expression, ...]:
@@ -118,14 +119,14 @@ class CompiledPolicy:
                 assert_never(never)
 
     def evaluated(self) -> Iterator[Expression]:
-        """What is evaluated for an object that passes every check."""
+        """The expressions that are evaluated for an object that passes every check."""
         yield from (expression for _, expression in self.conditions)
         yield from (expression for _, expression, _ in self.validations)
         yield from self.annotations
         yield from self.mutations
 
     def message_reads(self, index: int) -> frozenset[tuple[str, ...]]:
-        """The access paths of a validation's messageExpression, those of the variables it uses included."""
+        """The access paths of a validation's messageExpression, including those of the variables that it uses."""
         message = self.validations[index][2]
         return message.paths if message else frozenset()
 
@@ -133,10 +134,10 @@ class CompiledPolicy:
 def compile_policy(
     policy: Policy, rules: Minor = NEWEST, plugin: Plugin = VALIDATING, *, new: bool = False
 ) -> CompiledPolicy:
-    """Compile every expression of a policy; what does not compile is kept as a fault, as a server keeps it.
+    """Compile every expression of a policy; a compilation error is kept as a fault, as an API server keeps it.
 
-    `rules` is the Kubernetes release that evaluates, in its `plugin`. A `new` policy is one that is being written: until the
-    release after, it cannot use what this release adds.
+    `rules` is the Kubernetes release that evaluates, in its `plugin`. A `new` policy is being created or changed: until the
+    next release, it cannot use the features that this release adds.
     """
     try:
         with _without_collections():
@@ -147,7 +148,7 @@ def compile_policy(
 
 @contextmanager
 def _without_collections() -> Iterator[None]:
-    """What is compiled stays: searching all of it for garbage, over and over, takes longer with each expression."""
+    """Pause the garbage collector: compiled expressions stay in memory, and each collection would scan all of them again."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -209,13 +210,13 @@ def _compiled(policy: Policy, rules: Minor, plugin: Plugin, *, new: bool) -> Com
 
 
 class Allowance:
-    """How much the expressions of one policy may still expand to: a policy that stalls no scan."""
+    """The size to which the expressions of one policy may still expand. The limit keeps a policy from stalling a scan."""
 
     def __init__(self) -> None:
         self._left = cel.LARGEST
 
     def take(self, expression: Expression) -> Expression:
-        """The expression, which must be within what is left. Raises TooLarge."""
+        """Return the expression and subtract its size from the allowance. Raises TooLarge if the size exceeds the allowance."""
         self._left -= expression.program.size if expression.program else 0
         if self._left < 0:
             raise cel.TooLarge(f"its expressions expand to more than {cel.LARGEST:,} nodes")
@@ -252,7 +253,7 @@ def _budget_group(budget: int, expressions: Sequence[Expression | None]) -> Budg
 
 
 def checks_of(policy: Policy) -> tuple[Check, ...]:
-    """Every check of a policy, in the order of its judgements."""
+    """Every check of a policy, in the order of its check results."""
     validations = (
         Check(CheckKind.VALIDATION, index, validation.expression) for index, validation in enumerate(policy.validations)
     )
@@ -272,13 +273,13 @@ def _for_mutation(mutation: Mutation, environment: cel.Environment) -> cel.Envir
 
 
 def compile_expression(text: str, environment: cel.Environment, variables: Mapping[str, Expression]) -> Expression:
-    """Compile one expression; a fault is kept. Its paths are its own and those of the variables that it reads."""
+    """Compile an expression; a compilation error is kept. Its paths are its own and those of the variables that it reads."""
     compiled = compile_variable(text, environment)
     return compiled if compiled.program is None else replace(compiled, paths=_paths(compiled, variables))
 
 
 def compile_variable(text: str, environment: cel.Environment) -> Expression:
-    """Compile a variable: its paths are its own alone, so that a thousand variables in a chain do not repeat one another's."""
+    """Compile a variable: its paths are its own alone, so that a thousand variables in a chain do not repeat the same paths."""
     try:
         program = cel.compile(text, environment)
     except cel.CompileError as error:

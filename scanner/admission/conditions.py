@@ -1,4 +1,4 @@
-"""Match conditions: whether they let a policy evaluate a request.
+"""Match conditions: whether they let the API server evaluate a policy for a request.
 
 Source of truth: `matchconditions.Matcher` of kube-apiserver 1.36.
 
@@ -31,7 +31,7 @@ from scanner.model.resource import Resource
 
 
 def before_checks(compiled: CompiledPolicy, request: Request, param: Resource | None) -> tuple[CheckResult, ...]:
-    """What the match conditions decide before any check is asked; nothing when they hold."""
+    """The results of the match conditions, which precede all checks; empty if all conditions are true."""
     if not compiled.conditions:
         return ()
     base = {**activation_of(compiled.policy, request, param), **authorization(request)}
@@ -42,7 +42,7 @@ def before_checks(compiled: CompiledPolicy, request: Request, param: Resource | 
 def unmet(
     compiled: CompiledPolicy, seen: Mapping[str, object], budget_use: BudgetUse | None = None, *, counts: bool = False
 ) -> tuple[CheckResult, ...]:
-    """What the match conditions decide, given what they may name but the variables; nothing when they hold."""
+    """The results of the match conditions for the given inputs, variables excluded; empty if all conditions are true."""
     verdict = _conditions(compiled, seen, budget_use, counts=counts)
     if isinstance(verdict, Skipped):
         return tuple(CheckResult(check, verdict) for check in compiled.checks)
@@ -52,7 +52,7 @@ def unmet(
 def _conditions(
     compiled: CompiledPolicy, seen: Mapping[str, object], budget_use: BudgetUse | None, *, counts: bool
 ) -> Skipped | Errored | None:
-    """None when all conditions hold. One false condition beats every error, but not an exhausted budget."""
+    """None when all conditions are true. A false condition beats every error, but not an exhausted budget."""
     activation = compiled.activation(seen, metered=counts)
     cost_budget = CostBudget(CONDITIONS, budget_use) if counts else None
     faults: dict[str, None] = {}
@@ -81,5 +81,5 @@ def _conditions(
 
 
 def request_of_conditions(request: Request) -> dict[str, object]:
-    """`request` as match conditions see it: with the resource that was asked for."""
+    """`request` for match conditions: with the resource that the request names."""
     return {**request_map(request), "resource": group_version_resource(request.original)}

@@ -1,4 +1,4 @@
-"""What evaluating an object needs to know of the cluster besides the object."""
+"""The state of the cluster, besides the object, that the evaluation of an object needs."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from scanner.model.resource import Kind, UserInfo
 
 @dataclass(frozen=True, slots=True)
 class EvaluationContext:
-    """What judging an object needs to know of the cluster besides the object.
+    """The state of the cluster, besides the object, that the evaluation of an object needs.
 
-    `namespaces` maps names to Namespace objects; with `implied_namespaces` (files) one that is not there exists with
-    its name label only. `equivalents` maps a kind to the same objects' other served kinds. `authorizer` answers what
-    expressions ask about permissions; without one they are not auditable. `strain` feels how near evaluations come to
-    what they may cost.
+    `namespaces` maps names to Namespace objects; with `implied_namespaces` (files) an absent Namespace counts as existing, with
+    its name label only. `equivalents` maps a kind to the same objects' other served kinds. `authorizer` answers the permission
+    checks of expressions; without an authorizer such expressions are not auditable. `budget_use` records the largest share of
+    a cost limit that evaluations used.
     """
 
     params: ParamSource
@@ -35,7 +35,7 @@ class EvaluationContext:
     budget_use: BudgetUse | None = None
 
     def on(self, operations: tuple[Operation, ...]) -> EvaluationContext:
-        """The same world, asked about other operations."""
+        """The same context for other operations."""
         return replace(self, operations=operations)
 
     def namespace(self, name: str) -> JsonObject | None:
@@ -49,7 +49,7 @@ class EvaluationContext:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """A request that policy and binding match, or (`fault`) that they would match were they configured rightly."""
+    """A request that policy and binding match, or would match if their configuration had no `fault`."""
 
     target: Target
     matched: Kind

@@ -1,7 +1,7 @@
-"""What the expressions of an invocation may cost together, and evaluating them within that.
+"""The cost budget that the expressions of an invocation share, and their evaluation within the budget.
 
 Source of truth: `evaluationActivation.Evaluate` and the limits in `apiserver/pkg/apis/cel` of kube-apiserver 1.36.
-Nearly always a bound proves beforehand that the limits are far away; then nothing is counted.
+Nearly always a bound proves beforehand that no limit can be exceeded; then the cost is not counted.
 
 Rules: `docs/semantics/cost.md#limits`.
 """
@@ -17,30 +17,30 @@ from scanner import cel
 from scanner.cel import SizeBound
 
 RUNTIME = 10_000_000
-"""For the validations and their messages; as much again for the audit annotations, and for each mutation."""
+"""The budget of the validations and their messages; the audit annotations have an equal one, and so does each mutation."""
 CONDITIONS = 2_500_000
 EXHAUSTED = "validation failed due to running out of cost budget, no further validation rules will be run"
-# What looks like an escaped field name is unescaped before it is looked up, and then there is no such variable.
+# An escaped field name is unescaped before the look-up, and no variable has the unescaped name.
 _ESCAPED = re.compile("__[^_]+__")
 _ROOTS = ("object", "oldObject", "params", "request", "namespaceObject")
 _GENEROSITY = 3
-"""How many times twice as large documents are tried first: one answer for them is an answer for many."""
+"""The number of doublings of the size that are tried first, because a bound for larger documents holds for many."""
 _ASKED = ("authorizer", "authorizer.requestResource")
 
 
 @dataclass(slots=True)
 class BudgetUse:
-    """How near evaluations came to a limit: the largest share of a budget, or of what one expression may cost."""
+    """The largest share of a limit that evaluations used: of a budget, or of the cost limit of one expression."""
 
     worst: float = 0.0
 
     def record(self, share: float) -> None:
-        """Remember a share if it is the largest so far."""
+        """Keep a share if it is the largest so far."""
         self.worst = max(self.worst, share)
 
 
 class CostBudget:
-    """What is left of a budget."""
+    """The rest of a budget."""
 
     __slots__ = ("_budget_use", "_whole", "left")
 
@@ -50,7 +50,7 @@ class CostBudget:
         self._budget_use = budget_use
 
     def charge(self, amount: int) -> bool:
-        """Take an amount out, or say that there is not enough."""
+        """Subtract an amount and return True, or return False if the rest is smaller."""
         if self._budget_use:
             spent = self._whole - self.left + amount
             self._budget_use.record(min(1.0, max(spent / self._whole, amount / cel.PER_CALL_LIMIT)))
@@ -65,33 +65,33 @@ class Expression(Protocol):
 
     @property
     def text(self) -> str:
-        """The expression as it is written."""
+        """The expression as the manifest has it."""
         ...
 
     @property
     def program(self) -> cel.Program | None:
-        """Its program, None when it does not compile."""
+        """The program, or None when the expression does not compile."""
         ...
 
     @property
     def fault(self) -> str:
-        """Why it does not compile."""
+        """The compilation error, or an empty string."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why an expression has no value; `ends`: the budget is exhausted, and with it whatever shares it."""
+    """The reason why an expression has no value. With `ends` the budget is exhausted for all expressions that share it."""
 
     text: str
     ends: bool = False
 
 
 class Variables(cel.Lazy):
-    """The composited variables of one activation: evaluated on first use, value or error remembered.
+    """The composited variables of one activation: evaluated on first use; the value or the error is kept.
 
-    `inputs` is all that they may name but each other. With `metered`, what they cost waits for the expression that reads
-    them: it pays.
+    `inputs` are the values that variables may name, besides other variables. With `metered`, the cost of a variable is kept until
+    the expression that reads the variable charges it to the budget.
     """
 
     __slots__ = ("_expressions", "_inputs", "_known", "_owed", "metered")
@@ -111,7 +111,7 @@ class Variables(cel.Lazy):
         return self._expressions
 
     def find(self, name: str) -> tuple[cel.Value] | None:
-        """The value of a variable. Raises EvaluationError, the same every time."""
+        """The value of a variable, or None for an unknown name. Raises EvaluationError, the same every time."""
         known = self._known.get(name)
         if known is None:
             if name not in self._expressions or ("__" in name and _ESCAPED.search(name)):
@@ -122,12 +122,12 @@ class Variables(cel.Lazy):
         return known
 
     def unpaid_cost(self) -> int:
-        """What variables have cost since this was last asked."""
+        """Return the cost of variables since the last call, and reset it."""
         unpaid_cost, self._owed = self._owed, 0
         return unpaid_cost
 
     def _evaluated(self, name: str) -> tuple[cel.Value] | str:
-        """The value, wrapped, or the text of the error: an error that was raised would keep all that it has seen."""
+        """The value in a tuple, or the text of the error: an exception would keep its frames and their values in memory."""
         expression = self._expressions[name]
         if expression.program is None:
             return f'composited variable "{name}" fails to compile: {expression.fault}'
@@ -150,7 +150,7 @@ class Variables(cel.Lazy):
 def run(
     expression: Expression, activation: Mapping[str, object], cost_budget: CostBudget | None = None
 ) -> cel.Value | Fault:
-    """The value of an expression; it is counted when there is a purse to pay from."""
+    """The value of an expression. Its cost is counted if there is a budget."""
     if expression.program is None:
         return Fault(f"compilation error: {expression.fault}")
     if cost_budget is not None:
@@ -181,7 +181,7 @@ def _failed(text: str, error: cel.EvaluationError) -> Fault:
 def run_all(
     expressions: Iterable[Expression | None], activation: Mapping[str, object], cost_budget: CostBudget
 ) -> list[cel.Value | Fault] | Fault:
-    """The value of each expression, None for none; the fault that ends them all when the budget does not last."""
+    """The value of each expression, None for an absent expression; a single fault if the budget is exhausted."""
     values: list[cel.Value | Fault] = []
     for expression in expressions:
         value = None if expression is None else run(expression, activation, cost_budget)
@@ -203,7 +203,7 @@ class BudgetGroup:
 
 
 class _Latest:
-    """How large the last documents are: many policies look at one object."""
+    """The sizes of the latest documents: many policies evaluate the same object."""
 
     __slots__ = ("_extents", "_sizes")
 
@@ -212,14 +212,14 @@ class _Latest:
         self._extents: dict[str, tuple[object, SizeBound]] = {}
 
     def size(self, root: str, document: object) -> int:
-        """The size of a document, quickly."""
+        """The size of a document, by a fast estimate."""
         known = self._sizes.get(root)
         if known is None or known[0] is not document:
             known = self._sizes[root] = (document, cel.size_of_document(document))
         return known[1]
 
     def extent(self, root: str, document: object) -> SizeBound:
-        """What there is in a document, all of which is looked at."""
+        """The size bound of a document, from a walk over all of its values."""
         known = self._extents.get(root)
         if known is None or known[0] is not document:
             extent = cel.extent_of_document(document)._replace(widest=cel.widest_of(document))
@@ -231,12 +231,12 @@ _LATEST = _Latest()
 
 
 def _is_no_more(extents: tuple[SizeBound, ...], than: tuple[SizeBound, ...]) -> bool:
-    """Whether nothing is larger than its counterpart."""
+    """Return whether no bound is larger than its counterpart."""
     return all(one <= other for pair in zip(extents, than, strict=True) for one, other in zip(*pair, strict=True))
 
 
 class CostBounds:
-    """What the expressions of a policy cost at most, as far as that can be known from the size of their inputs."""
+    """Upper bounds of the cost of a policy's expressions, derived from the size of their inputs."""
 
     __slots__ = ("_fitting", "_largest", "_misfits", "_roots", "_shares", "_smallest_misfit", "_variables")
 
@@ -255,7 +255,7 @@ class CostBounds:
         yield from (program for share in self._shares for program in share.programs)
 
     def is_within_limits(self, activation: Mapping[str, object]) -> bool:
-        """Whether no limit can be exceeded with these inputs; False when that cannot be told without counting."""
+        """Return whether no limit can be exceeded with these inputs; False if only counting can decide."""
         largest = self._largest
         for root in self._roots:
             if _LATEST.size(root, activation.get(root)) > largest:
@@ -275,15 +275,15 @@ class CostBounds:
     def is_within(
         self, extents: Mapping[str, SizeBound], lengths: Mapping[tuple[str, ...], float] | None = None
     ) -> bool:
-        """Whether no limit can be exceeded when there is no more than this in each variable of the environment.
+        """Return whether no limit can be exceeded if the variables of the environment stay within these bounds.
 
-        `lengths` are those of `ranges`, where they are known.
+        `lengths` are the known lengths of `ranges`.
         """
         rounded = tuple(extents.get(root, cel.NOTHING).rounded() for root in self._roots)
         return self._adds_up(rounded, lengths) if lengths else self._fits(rounded)
 
     def _is_within_size(self, size: int) -> bool:
-        """Whether no limit can be exceeded with documents of this size, whatever they look like."""
+        """Return whether no limit can be exceeded with any documents of this size."""
         for larger in (min(size + _GENEROSITY, cel.LARGEST_SIZE), size):
             if self._largest < larger < self._smallest_misfit:
                 if self._adds_up((cel.extent_of_size(larger),) * len(self._roots)):
@@ -293,7 +293,7 @@ class CostBounds:
         return size <= self._largest
 
     def _fits(self, extents: tuple[SizeBound, ...]) -> bool:
-        """Whether there is no more than what is known to be within the limits; what is much more is looked at first."""
+        """Return whether these bounds stay within the limits. Much larger bounds are tried first, to answer for more objects."""
         if any(_is_no_more(extents, known) for known in self._fitting):
             return True
         for larger in (tuple(extent.times(1 << _GENEROSITY) for extent in extents), extents):
@@ -317,7 +317,7 @@ class CostBounds:
         return max(common, default=0.0) <= cel.PER_CALL_LIMIT
 
     def _variable_costs(self, extents: dict[str, SizeBound], known: Mapping[tuple[str, ...], float]) -> Iterator[float]:
-        """What each variable costs; what is in it is made known to those after it, and to the rest."""
+        """Yield the cost of each variable, and add the size bound of its value to `extents` for the expressions after it."""
         for name, program in self._variables.items():
             cost, extents[f"variables.{name}"] = program.bound(extents, known)
             yield cost

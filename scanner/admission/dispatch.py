@@ -1,4 +1,4 @@
-"""Which of a policy's bindings apply to a stored object, with which params, and what each of these invocations decides.
+"""The bindings of a policy that apply to a stored object, their params, and the results of each of these invocations.
 
 Source of truth: `generic.PolicySource` and `validating.dispatcher` of kube-apiserver 1.36: nothing short-circuits,
 every policy, binding, param and check is evaluated, and configuration errors deny whatever the actions are.
@@ -27,18 +27,18 @@ from scanner.model.reading import UNKNOWN, Reading
 from scanner.model.resource import Kind, Resource
 
 Exempts: TypeAlias = Callable[[Resource, Mapping[str, str]], str]
-"""What keeps requests for an object in a namespace with some labels from a policy, or an empty string."""
+"""Returns why admission exempts an object, in a namespace with some labels, from a policy, or an empty string."""
 
 
 @dataclass(frozen=True, slots=True)
 class BoundPolicy:
-    """A compiled policy with the bindings that put it into force, ordered by name, and what its expressions read.
+    """A compiled policy with its bindings, ordered by name, and the auditability of its expressions.
 
-    `evaluator` is how its language evaluates a request that a binding matches, `combination` how policies that change objects act
-    together; other policies have none. With a `namespace`, the policy evaluates no object outside, but (with
-    `evaluates_cluster_scoped`) those in none. With `own_namespace_object` a Namespace that exists is its own namespaceObject.
-    `exempts` tells which requests admission keeps from the policy. Without `proves_fixes` not every check is evaluated, and no
-    finding is resolved.
+    `evaluator` is how the language evaluates a request that a binding matches. `combination` is how policies that change objects
+    act together; other policies have none. With a `namespace`, the policy evaluates only objects of that namespace and (with
+    `evaluates_cluster_scoped`) cluster-scoped objects. With `own_namespace_object` a Namespace that exists is its own
+    namespaceObject. `exempts` returns why admission exempts a request from the policy. Without `proves_fixes` not every check is
+    evaluated, and no finding is resolved.
     """
 
     compiled: CompiledPolicy
@@ -54,13 +54,13 @@ class BoundPolicy:
     proves_fixes: bool = True
 
     def sees(self, namespace: str) -> bool:
-        """Whether it judges the objects of a namespace, or those in none."""
+        """Return whether the policy evaluates the objects of a namespace; an empty name stands for cluster-scoped objects."""
         return self.namespace in ("", namespace) or (self.evaluates_cluster_scoped and not namespace)
 
     def heard(
         self, check_results: tuple[CheckResult, ...], resource: Resource, namespace: JsonObject | None
     ) -> tuple[CheckResult, ...]:
-        """The judgements, without effect where requests for the object never get to the policy."""
+        """The check results; without effect if admission exempts requests for the object from the policy."""
         if self.exempts is None or all(isinstance(it.outcome, Passed | Skipped) for it in check_results):
             return check_results
         exempted = self.exempts(resource, text_map(dig(namespace, "metadata", "labels")))
@@ -68,17 +68,17 @@ class BoundPolicy:
 
     @property
     def may_change_objects(self) -> bool:
-        """Whether it is one of those that change objects, and compiled."""
+        """Return whether the policy is compiled and may change objects."""
         return self.combination is not None and not self.compiled.excess
 
     @property
     def policy(self) -> Policy:
-        """The noun."""
+        """The policy as the API stores it."""
         return self.compiled.policy
 
 
 def _without_effect(check_result: CheckResult, exempted: str) -> CheckResult:
-    """What is wrong with the policy itself is no matter of the object."""
+    """Mark a check result as exempted. Errors of the policy's configuration do not depend on the object and stay."""
     if isinstance(check_result.outcome, Passed | Skipped) or check_result.check.kind is CheckKind.CONFIGURATION:
         return check_result
     return replace(check_result, excepted_by=", ".join(filter(None, (exempted, check_result.excepted_by))))
@@ -86,10 +86,10 @@ def _without_effect(check_result: CheckResult, exempted: str) -> CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class InvocationResult:
-    """What one invocation says about one object. `resource` is the object in the kind it was evaluated in.
+    """The results of one invocation for one object. `resource` is the object in the kind in which it was evaluated.
 
-    Without judgements it says that the binding matches but means no param here, so that nothing is evaluated. `request` is
-    what was asked, None when nothing was.
+    Without check results the binding matches but selects no param, so that nothing is evaluated. `request` is the evaluated
+    request, or None without one.
     """
 
     invocation: Invocation
@@ -101,10 +101,10 @@ class InvocationResult:
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """What several invocations make of one object in the order of their names.
+    """The changes of several invocations to one object, in the order of their names.
 
-    `undone` tells that they leave it as it is, `order_matters` whether another order ends elsewhere. `refused` is the text with
-    which they refuse it in this order, or else in another.
+    `undone` is true if they leave the object unchanged, `order_matters` if another order has another result. `refused` is the
+    text with which they deny the object in this order, or else in another.
     """
 
     patch: tuple[Change, ...]
@@ -114,16 +114,16 @@ class Together:
 
 
 AtRest: TypeAlias = Callable[[BoundPolicy, JsonObject], bool]
-"""Returns True for a policy that is known to leave an object, as others have made it, as it is, and without an error."""
+"""Returns True for a policy that certainly leaves an object, after the changes of others, unchanged and without an error."""
 
 
 class Combination(Protocol):
-    """How the policies of a language that change objects act together on one object: each on what others have left."""
+    """The way in which a language's policies change an object together: each changes the result of the policies before it."""
 
     def together(self, acting: Sequence[tuple[BoundPolicy, InvocationResult]], at_rest: AtRest) -> Together | None:
-        """What all `requests` on an object do to it; None where at most one does anything, and what it does alone.
+        """The result of all requests of `acting` on an object; None if at most one policy acts, whose own result is complete.
 
-        Those that are not `at_rest` are evaluated. Raises SchemaUnknown.
+        Policies that are not `at_rest` are evaluated. Raises SchemaUnknown.
         """
         ...
 
@@ -131,10 +131,10 @@ class Combination(Protocol):
 def judge(
     bound: BoundPolicy, resource: Resource, original: Kind, world: EvaluationContext
 ) -> Iterator[InvocationResult]:
-    """What each of a policy's bindings says about a stored object, as if a request on `original` created or rewrote it.
+    """The results of each of a policy's bindings for a stored object, as if a request on `original` created or updated it.
 
-    `resource` is in the kind it was listed in. A policy that wants the object in another of its kinds says nothing
-    here: it speaks when the object is listed in that kind.
+    `resource` is in the kind in which it was listed. A policy that evaluates the object in another of its kinds has no result
+    here: it has one when the object is listed in that kind.
     """
     for asked in requests(bound, resource, original, world):
         if asked.request is None:
@@ -148,7 +148,7 @@ def judge(
 def requests(
     bound: BoundPolicy, resource: Resource, original: Kind, world: EvaluationContext
 ) -> Iterator[InvocationResult]:
-    """What `judge` asks a policy about an object, not yet evaluated; without a request there is nothing to evaluate."""
+    """The invocations of a policy for an object, not yet evaluated; without a request there is nothing to evaluate."""
     if bound.reading.reason or not bound.sees(resource.namespace):
         return
     for binding in bound.bindings:
@@ -163,7 +163,7 @@ def requests(
 def select(
     policy: Policy, binding: Binding, resource: Resource, original: Kind, operation: Operation, world: EvaluationContext
 ) -> Selection | None:
-    """The request that a policy and one of its bindings match, or None. What decides are only the facts in `Target`."""
+    """The request that a policy and one of its bindings match, or None. Only the facts in `Target` decide."""
     target = _target(resource, original, operation, world)
     try:
         matched = _matched(policy.match, target)

@@ -1,8 +1,8 @@
-"""One policy, one request, at most one param: variables, match conditions, checks, failure policy → outcomes.
+"""Evaluates one policy for one request with at most one param: variables, match conditions, checks, failure policy.
 
 Source of truth: `validating.Validator.Validate`, `matchconditions.Matcher` and `cel.CompositedCompiler` of
-kube-apiserver 1.36. An invocation ends in exactly one judgement per check: its validations and audit annotations, or
-one for its match conditions when those erred, or one for its configuration, or for its budget when that ran out.
+kube-apiserver 1.36. An invocation ends in exactly one result per check: its validations and audit annotations, or
+one for its match conditions after an error in them, or one for its configuration, or one for an exhausted budget.
 
 Rules: `docs/semantics/evaluation.md#order`, `docs/semantics/evaluation.md#validations`.
 """
@@ -45,7 +45,7 @@ from scanner.model.resource import Resource
 
 
 def evaluate(compiled: CompiledPolicy, request: Request, param: Resource | None) -> tuple[CheckResult, ...]:
-    """Every check of a matched invocation, decided as the API server would decide it."""
+    """The results of all checks of a matched invocation, as the API server decides them."""
     if compiled.excess:
         return left_out(compiled)
     if stopped := before_checks(compiled, request, param):
@@ -63,7 +63,7 @@ def uncounted(
     seen_by_messages: Mapping[str, object],
     seen_by_annotations: Mapping[str, object],
 ) -> tuple[CheckResult, ...]:
-    """Every check, where no limit of cost is near, given what the expressions may name but the variables."""
+    """The results of all checks without counting, for costs far from the limits. The inputs exclude variables."""
     filtered = compiled.activation(seen)
     has_messages = any(message is not None for _, _, message in compiled.validations)
     messages = compiled.activation(seen_by_messages) if has_messages else {}
@@ -77,7 +77,7 @@ def uncounted(
 
 
 def _visible(request: Request, base: Mapping[str, object]) -> tuple[dict[str, object], dict[str, object]]:
-    """What validations may see, and what their messages may."""
+    """The inputs of validations, and those of their messages."""
     visible = {**base, "namespaceObject": filtered_namespace(request.namespace_object)}
     return {**visible, **authorization(request)}, visible
 
@@ -85,7 +85,7 @@ def _visible(request: Request, base: Mapping[str, object]) -> tuple[dict[str, ob
 def _evaluate_within_budget(
     compiled: CompiledPolicy, request: Request, base: Mapping[str, object]
 ) -> tuple[CheckResult, ...]:
-    """Count: validations and then all their messages out of one budget, annotations out of another."""
+    """Evaluate and count: validations and then all their messages share one budget, annotations have another."""
     filtered, visible = (compiled.activation(one, metered=True) for one in _visible(request, base))
     cost_budget = CostBudget(RUNTIME, request.budget_use)
     asked = [expression for _, expression, _ in compiled.validations if is_asked(expression, filtered)]
@@ -112,7 +112,7 @@ def _evaluate_within_budget(
 
 
 def _exhausted(compiled: CompiledPolicy) -> tuple[CheckResult, ...]:
-    """The one judgement of an invocation that has run out of its budget: it takes the place of all others."""
+    """The single result of an invocation that exhausted its budget: it replaces all others."""
     return (CheckResult(Check(CheckKind.CONFIGURATION), errored(compiled, EXHAUSTED)),)
 
 
@@ -122,7 +122,7 @@ def _counted(
     value: cel.Value | Fault,
     text: cel.Value | Fault,
 ) -> Outcome:
-    """The outcome of a validation; when the messages have run out of budget, one that passes errs as well."""
+    """The outcome of a validation; if the messages exhausted the budget, a passing validation is an error too."""
     if not isinstance(value, Fault) and isinstance(text, Fault) and text.ends:
         return errored(compiled, f"failed messageExpression: {text.text}")
     return validation_result(compiled, entry[0], value, lambda: text)
@@ -136,7 +136,7 @@ def inputs(compiled: CompiledPolicy, request: Request, param: Resource | None) -
 
 
 def inputs_of(compiled: CompiledPolicy, request: Request, param: Resource | None, check: Check) -> dict[str, object]:
-    """What the expressions of a check see, in a fresh activation: to evaluate them once more, without counting."""
+    """The inputs of a check's expressions, in a fresh activation: to evaluate them again without counting."""
     base = activation_of(compiled.policy, request, param)
     whole = {**base, "namespaceObject": request.namespace_object}
     match check.kind:

@@ -1,6 +1,6 @@
-"""How a policy language evaluates a request: one Protocol, and the evaluator of the admission API's validating policies.
+"""The Protocol by which a policy language evaluates a request, and the evaluator of the validating policies of the admission API.
 
-A policy language decides what its policies make of a request; everything else of an audit is the same for all languages.
+A policy language decides how its policies evaluate a request; the rest of an audit is the same for all languages.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ ObjectTest: TypeAlias = Callable[[Mapping[str, object]], bool]
 
 @dataclass(frozen=True, slots=True)
 class OwnForm:
-    """What a language does in place of the admission API: the inputs of its expressions, and their results.
+    """A language's replacement for the admission API: the inputs of its expressions, and their results.
 
-    `inputs` are what expressions may name, but the variables. `check_results` are those of an object that does not pass
-    every expression, given these inputs.
+    `inputs` are the values that expressions may name, without the variables. `check_results` are the results for an object that
+    does not pass every expression, given these inputs.
     """
 
     inputs: Callable[[Request], dict[str, object]]
@@ -33,10 +33,10 @@ class OwnForm:
 
 @dataclass(frozen=True, slots=True)
 class FastForm:
-    """How the fast path may evaluate a policy: an object that passes every expression and every test passes the policy.
+    """The form in which the fast path may evaluate a policy: an object that passes every expression and test passes the policy.
 
-    `tests` come after the expressions. An object that does not pass one of them needs the evaluator. Without an `own` form the
-    expressions see what the admission API shows them, and decide as there.
+    `tests` follow the expressions. An object that does not pass one of them needs the evaluator. Without an `own` form the
+    expressions have the inputs of the admission API, and decide as in it.
     """
 
     tests: tuple[ObjectTest, ...] = ()
@@ -44,11 +44,11 @@ class FastForm:
 
 
 class Evaluator(Protocol):
-    """How the policies of a language evaluate what they match."""
+    """The evaluation of matched requests in a policy language."""
 
     @property
     def reads_whole_object(self) -> bool:
-        """Whether more of an object than the access paths of its expressions may decide, the data of a Secret included."""
+        """Return whether fields outside the access paths of its expressions may decide, including the data of a Secret."""
         ...
 
     def evaluate(self, compiled: CompiledPolicy, request: Request, param: Resource | None) -> tuple[CheckResult, ...]:
@@ -58,11 +58,11 @@ class Evaluator(Protocol):
     def inputs(
         self, compiled: CompiledPolicy, request: Request, param: Resource | None, check: Check
     ) -> Mapping[str, object]:
-        """What the expressions of a check see, variables included: to evaluate them once more."""
+        """The inputs of a check's expressions, with variables: to evaluate them again."""
         ...
 
     def fast_form(self, compiled: CompiledPolicy, kind: Kind) -> FastForm | None:
-        """How the fast path may evaluate a policy for objects of a kind; None where only `evaluate` can tell."""
+        """The form in which the fast path may evaluate a policy for objects of a kind; None if only `evaluate` can decide."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Whether a policy or binding applies to a request.
+"""The matching of a policy or binding with a request.
 
 Source of truth: `matching.Matcher`, `rules.Matcher` and the selector predicates of kube-apiserver 1.36's admission
 plugins, in their order: namespaceSelector, objectSelector, excludeResourceRules, resourceRules; a selector's error
@@ -40,7 +40,7 @@ _POLICY_OBJECTS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A simulated request on a stored object, as far as matching looks at it.
+    """A simulated request on a stored object: the facts that matching reads.
 
     `kind` is the resource the request names, `equivalents` the same objects' other served kinds in registration
     order. `namespace` is the request's: a Namespace's own name for Namespace objects, empty for other cluster-scoped
@@ -57,7 +57,7 @@ class Target:
 
 
 def exempt(kind: Kind, *, static: bool = False) -> bool:
-    """Whether no policy ever sees this resource; static manifest policies do see policy objects."""
+    """Return whether admission exempts this resource from all policies; static manifest policies do evaluate policy objects."""
     key = (kind.group, kind.plural)
     return key in _NEVER or (not static and key in _POLICY_OBJECTS)
 
@@ -83,7 +83,7 @@ def applies(match: MatchResources, target: Target) -> Kind | None:
 
 
 def could_match(rule: Rule, kind: Kind, operations: Iterable[str]) -> bool:
-    """Whether a rule can match some main-resource request on objects of a kind: names are not looked at."""
+    """Return whether a rule can match a main-resource request on objects of a kind; names of objects are ignored."""
     return any(_matches(rule, kind, operation, None, kind.namespaced) for operation in operations)
 
 
@@ -116,7 +116,7 @@ def _listed(value: str, allowed: tuple[str, ...]) -> bool:
 
 
 def _main_resource(pattern: str, plural: str) -> bool:
-    """Whether a resources entry names the main resource; `pods/*` does, `*/scale` does not."""
+    """Return whether a resources entry names the main resource; `pods/*` does, `*/scale` does not."""
     resource, slash, subresource = pattern.partition("/")
     return resource in ("*", plural) and (not slash or subresource == "*")
 
@@ -125,7 +125,7 @@ def _namespace_selected(match: MatchResources, target: Target) -> bool:
     selector = match.namespace_selector
     if selector.empty:
         return True
-    # The API server looks at the resource's name alone here, not at its group.
+    # The API server compares the resource's name alone here, not its group.
     if target.kind.plural == "namespaces":
         return selector.matches(target.labels)
     if not target.namespace:
@@ -136,7 +136,7 @@ def _namespace_selected(match: MatchResources, target: Target) -> bool:
 
 
 def _object_selected(match: MatchResources, target: Target) -> bool:
-    # The simulated UPDATE changes nothing, so the old object's labels are the new one's.
+    # The simulated UPDATE changes nothing, so the old object has the labels of the new one.
     selector = match.object_selector
     return selector.empty or selector.matches(target.labels)
 

@@ -1,4 +1,4 @@
-"""Which param objects a binding means for a request.
+"""The param objects that a binding selects for a request.
 
 Source of truth: `generic.CollectParams` of kube-apiserver 1.36. Every param is one separate evaluation; an empty
 answer means that the binding evaluates nothing.
@@ -17,10 +17,10 @@ from scanner.model.resource import Kind, Resource
 
 
 class ParamSource(Protocol):
-    """Where param objects are looked up."""
+    """The source of param objects."""
 
     def kind(self, param_kind: ParamKind) -> Kind | None:
-        """The served kind, or None when the cluster does not know it."""
+        """The served kind, or None when the cluster does not serve it."""
         ...
 
     def get(self, kind: Kind, namespace: str, name: str) -> Resource | None:

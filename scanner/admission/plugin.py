@@ -1,4 +1,4 @@
-"""What differs between the admission plugins of kube-apiserver that evaluate policies.
+"""The differences between the admission plugins of kube-apiserver that evaluate policies.
 
 Source of truth: `validating.dispatcher` and `mutating.dispatcher` of kube-apiserver 1.36, and the validation of new policies.
 """
@@ -11,11 +11,11 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """How a plugin answers errors, and what it declares.
+    """The error handling of a plugin, and its declarations.
 
-    `reason` is that of a policy whose configuration is at fault, `code` the HTTP status of every error. With `always_denies` an
-    error that failurePolicy does not ignore denies whatever the actions are. With `declares_variables` a new policy without
-    variables may name `variables` all the same.
+    `reason` is the reason in a denial because of a faulty configuration, `code` the HTTP status of every error. With
+    `always_denies` an error that failurePolicy does not ignore denies whatever the actions are. With `declares_variables` a new
+    policy without variables may still name `variables`.
     """
 
     reason: str

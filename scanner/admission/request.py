@@ -37,11 +37,11 @@ _NAMESPACE_METADATA = (
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A simulated admission request on a stored object. `matched` is the kind the object is evaluated in.
+    """A simulated admission request on a stored object. `matched` is the kind in which the object is evaluated.
 
-    `decider` answers what expressions ask the authorizer; without one they are not auditable. `current` is the object as
-    mutations have left it so far, None before any. `narrowing` is how the binding narrows what the policy matches. `strain`
-    feels how near the evaluation comes to its limits.
+    `decider` answers the permission checks of expressions; without a decider such expressions are not auditable. `current` is the
+    object after the mutations so far, None before any. `narrowing` is the match of the binding, which narrows that of the policy.
+    `budget_use` records the largest share of a cost limit that the evaluation used.
     """
 
     operation: Operation
@@ -58,7 +58,7 @@ class Request:
 
 
 def activation_of(policy: Policy, request: Request, param: Resource | None) -> dict[str, object]:
-    """Return what the expressions of a policy may name, but `variables` and `authorizer`."""
+    """Return the inputs of a policy's expressions, except `variables` and `authorizer`."""
     body = request.resource.body
     activation: dict[str, object] = {
         "object": body if request.current is None else request.current,
@@ -72,7 +72,7 @@ def activation_of(policy: Policy, request: Request, param: Resource | None) -> d
 
 
 def authorization(request: Request) -> dict[str, object]:
-    """The variables that ask the authorizer. Messages and audit annotations do not get them."""
+    """The variables that read the authorizer. Messages and audit annotations do not have them."""
     if request.decider is None:
         return {}
     user, asked = request.user, request.original
@@ -85,7 +85,7 @@ def authorization(request: Request) -> dict[str, object]:
 
 @dataclass(frozen=True, slots=True)
 class RequestForm:
-    """`request` as expressions see it, but for what differs from object to object."""
+    """The part of `request` that is the same for all objects of a kind."""
 
     before: Mapping[str, object]
     after: Mapping[str, object]
@@ -123,13 +123,13 @@ def request_form(operation: Operation, matched: Kind, original: Kind, user: User
 
 
 def request_map(request: Request) -> dict[str, object]:
-    """`request` as an expression sees it."""
+    """`request` as a map for expressions."""
     form = request_form(request.operation, request.matched, request.original, request.user)
     return form.filled(request.resource.name, request.namespace)
 
 
 def kinds_of_request(matched: Kind, original: Kind) -> dict[str, object]:
-    """The keys of `request` that name kinds: the one that is evaluated, and the one that was asked for."""
+    """The keys of `request` that name kinds: the evaluated kind, and the kind that the request names."""
     return {
         "kind": _group_version_kind(matched),
         "resource": group_version_resource(matched),
@@ -139,7 +139,7 @@ def kinds_of_request(matched: Kind, original: Kind) -> dict[str, object]:
 
 
 def user_info(user: UserInfo) -> dict[str, object]:
-    """`request.userInfo`: what is empty is no key."""
+    """`request.userInfo`: empty fields are absent keys."""
     extra = {key: list(values) for key, values in user.extra}
     known = {"username": user.username, "uid": user.uid, "groups": list(user.groups), "extra": extra}
     return {key: value for key, value in known.items() if value}
@@ -155,7 +155,7 @@ def group_version_resource(kind: Kind) -> dict[str, str]:
 
 
 def filtered_namespace(namespace: JsonObject | None) -> JsonObject | None:
-    """The part of a Namespace that validations may see."""
+    """The part of a Namespace that validations may read."""
     if namespace is None:
         return None
     metadata = as_object(dig(namespace, "metadata"))

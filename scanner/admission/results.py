@@ -37,17 +37,17 @@ _LONGEST_MESSAGE = 5120
 _LONGEST_ANNOTATION = 10240
 
 
-# What Go's strings.TrimSpace strips; Python's str.strip() takes U+001C to U+001F away as well.
+# The characters that Go's strings.TrimSpace strips; Python's str.strip() also strips U+001C to U+001F.
 _BLANKS = "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
 
 
 def left_out(compiled: CompiledPolicy) -> tuple[CheckResult, ...]:
-    """What is said of a policy that was not compiled."""
+    """The results of a policy that was not compiled: every check is skipped."""
     return tuple(CheckResult(check, Skipped(SkipReason.NOT_AUDITABLE, compiled.excess)) for check in compiled.checks)
 
 
 def misconfigured(compiled: CompiledPolicy, text: str) -> CheckResult:
-    """The one result of an invocation whose configuration is at fault: it denies whatever the actions are."""
+    """The one result of an invocation with a faulty configuration: it denies whatever the actions are."""
     policy, plugin = compiled.policy, compiled.plugin
     denies = policy.failure_policy != "Ignore"
     if policy.failure_policy not in ("Fail", "Ignore"):
@@ -57,7 +57,7 @@ def misconfigured(compiled: CompiledPolicy, text: str) -> CheckResult:
 
 
 def is_asked(expression: Expression, activation: Mapping[str, object]) -> bool:
-    """Whether everything is there that an expression may ask."""
+    """Return whether an expression can be evaluated: an expression that reads the authorizer needs one in the activation."""
     return "authorizer" in activation or not expression.reads("authorizer")
 
 
@@ -97,7 +97,7 @@ def validation_result(
 
 
 def _message(validation: Validation, value: cel.Value | Fault) -> str:
-    """What the violation says: the messageExpression, else the message, else the failed expression itself."""
+    """The message of a violation: the messageExpression, else the message, else the failed expression."""
     text = value.strip(_BLANKS) if isinstance(value, str) else ""
     if text and "\n" not in text and len(text.encode("utf-8", "surrogatepass")) <= _LONGEST_MESSAGE:
         return text
@@ -105,7 +105,7 @@ def _message(validation: Validation, value: cel.Value | Fault) -> str:
 
 
 def written_message(validation: Validation) -> str:
-    """What a violation says without its messageExpression: words of the policy, whatever the object is."""
+    """The message of a violation without its messageExpression: a text of the policy, the same for every object."""
     return validation.message.strip(_BLANKS) or f"failed expression: {validation.expression.strip(_BLANKS)}"
 
 

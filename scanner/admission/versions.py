@@ -1,8 +1,8 @@
-"""The same object in another of its kinds, for the few kinds whose conversion needs no server.
+"""Converts an object to another of its kinds, for the few kinds whose conversion needs no server.
 
 Source of truth: `pkg/apis/autoscaling/v1` and `pkg/apis/events/v1` conversions of Kubernetes 1.36, and their JSON field
 tags: a field that Go writes although it is empty is written here too. A CustomResourceDefinition without a conversion
-webhook changes the apiVersion alone; whether it has one is for the caller to know.
+webhook changes the apiVersion alone; the caller decides whether a definition has a webhook.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ROUND_TRIP: Final = (_METRICS, _CURRENT, _CONDITIONS, _BEHAVIOR)
 
 
 def convert(body: JsonObject, kind: Kind) -> JsonObject | None:
-    """The object as `kind` shows it, the object itself if it is of that kind, or None if only a server can tell."""
+    """The object in `kind`, unchanged if it is of that kind, or None if only a server can convert it."""
     written = (as_text(body.get("apiVersion")), as_text(body.get("kind")))
     if written == (kind.api_version, kind.kind):
         return body
@@ -48,7 +48,7 @@ def _is_cpu_reading(metric: Json) -> bool:
 
 
 def _autoscaler_v1(body: JsonObject) -> JsonObject:
-    """What has no field in v1 is kept in annotations."""
+    """Keep fields that v1 does not have in annotations."""
     spec, status = as_object(body.get("spec")), as_object(body.get("status"))
     metrics = as_list(spec.get("metrics"))
     others = [_metric_v1(metric, "target") for metric in metrics if not _is_cpu_target(metric)]
@@ -201,7 +201,7 @@ _EVENTS_ALWAYS: Final[JsonObject] = {
     "deprecatedFirstTimestamp": None,
     "deprecatedLastTimestamp": None,
 }
-# Written by one version although empty, left out when empty by the other.
+# One version writes these fields although they are empty, the other omits them.
 _EVENTS_OMIT: Final = ("reportingController", "reportingInstance")
 
 

@@ -1,1 +1,1 @@
-"""What becomes of a page of objects: decoded, evaluated by every policy that matches, and recorded without secrets."""
+"""The audit of a page of objects: decode them, evaluate every matching policy, and record the results without secrets."""

@@ -1,4 +1,4 @@
-"""Which policies the fast path may evaluate, and for which bindings and param."""
+"""The policies that the fast path may evaluate, with their bindings and param."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from scanner.model.resource import Kind, Resource
 
 
 class Traits(NamedTuple):
-    """What is the same of a policy in every namespace.
+    """The properties of a policy that are the same in every namespace.
 
-    `plain`: it has a quick way; `everywhere`: by its rules all namespaces are alike.
+    `plain`: the fast path may evaluate it; `everywhere`: its rules treat all namespaces alike.
     """
 
     plain: bool
@@ -27,7 +27,7 @@ class Traits(NamedTuple):
 
 
 def traits_of(bound: BoundPolicy, kind: Kind) -> Traits:
-    """Return what the fast path has to know of a policy and a kind."""
+    """Return the properties of a policy and a kind that the fast path needs."""
     matches = (bound.policy.match, *(binding.match for binding in bound.bindings))
     selects = any(match is not None and not match.namespace_selector.empty for match in matches)
     plain = (kind.group, kind.plural) != ("", "namespaces") and _is_plain(bound, kind)
@@ -37,7 +37,7 @@ def traits_of(bound: BoundPolicy, kind: Kind) -> Traits:
 def choice_of(
     bound: BoundPolicy, original: Kind, kind: Kind, namespace: str, world: EvaluationContext
 ) -> BindingChoice | None:
-    """How a plain policy looks at the objects of a kind in a namespace; None unless at all of them alike, or at none."""
+    """The bindings of a plain policy for the objects of a kind in a namespace; None if the fast path cannot treat all alike."""
     resource = Resource(kind, namespace, "", "", "", {})
     operations: set[Operation] = set()
     bindings: list[Binding] = []
@@ -62,7 +62,7 @@ def choice_of(
 def _meant(
     bound: BoundPolicy, binding: Binding, selection: Selection, world: EvaluationContext
 ) -> tuple[Resource | None, ...]:
-    """The params of a binding, None for an evaluation without one; nothing where something is wrong, or none is found."""
+    """The params of a binding, None for an evaluation without a param; empty after a configuration error or without a param."""
     try:
         return () if selection.fault else resolve(bound.policy, binding, selection.target.namespace, world.params)
     except ConfigurationError:
@@ -70,14 +70,14 @@ def _meant(
 
 
 def sees_data(policy: tuple[BoundPolicy, Kind]) -> bool:
-    """Whether a policy may see the data of Secrets."""
+    """Return whether a policy may read the data of Secrets."""
     bound, _ = policy
     sees = any(reads_data(expression.paths, "object") for _, expression in bound.compiled.expressions())
     return sees or bound.evaluator.reads_whole_object
 
 
 def _is_plain(bound: BoundPolicy, kind: Kind) -> bool:
-    """Whether nothing about an object but its kind, namespace and content decides what the policy makes of it."""
+    """Return whether the result of the policy depends only on the kind, namespace and content of an object."""
     compiled, policy = bound.compiled, bound.policy
     narrowings = (policy.match, *(binding.match for binding in bound.bindings))
     return (
@@ -93,7 +93,7 @@ def _is_plain(bound: BoundPolicy, kind: Kind) -> bool:
 
 
 def _differs(condition: Expression) -> bool:
-    """Whether a match condition sees something else than a validation does."""
+    """Return whether a match condition has other inputs than a validation."""
     return condition.reads("request") or condition.reads("namespaceObject")
 
 

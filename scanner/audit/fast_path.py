@@ -1,10 +1,10 @@
-"""The ordinary case in front of the judge: what passes a policy is only counted.
+"""The fast path for the ordinary case: an object that passes a policy is only counted.
 
-Most objects pass most policies, and most of what decides whether a policy looks at an object (rules, selectors of
-namespaces, bindings, the size below which nothing has to be counted) is the same for all objects of a kind in a
-namespace. It is decided once. What is left for an object is to call a few generated functions. Those that it does not
-simply pass are evaluated check by check; only what has to be counted, or depends on more, goes to the judge, which knows
-nothing of this.
+Most objects pass most policies, and most facts that decide whether a policy evaluates an object (rules, selectors of
+namespaces, bindings, the size below which the cost need not be counted) are the same for all objects of a kind in a
+namespace. They are decided once; for each object, only a few generated functions are called. Objects that do not
+simply pass are evaluated check by check; `judge` evaluates only the rest, whose cost must be counted or whose result depends
+on more inputs, and does not depend on this module.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from scanner.model.scan import OutcomeName, TallyKey
 from scanner.policies.plan import KindPlan
 
 _OFTEN = 64
-"""So many objects for which a function raises are no exceptions."""
+"""The number of objects with an exception after which the policy uses its fallback."""
 
 
 class MutatingPolicy(NamedTuple):
-    """A policy that may change objects, and its quick way, if it has any."""
+    """A policy that may change objects, and its fast form or None."""
 
     bound: BoundPolicy
     original: Kind
     quick: FastPolicy | None
 
     def invocations(self, resource: Resource, world: EvaluationContext) -> Iterable[InvocationResult]:
-        """What it is asked about an object, not yet evaluated."""
+        """The invocations of the policy for an object, not yet evaluated."""
         if self.quick is None:
             return requests(self.bound, resource, self.original, world)
         request = self.quick.request(resource)
@@ -43,9 +43,9 @@ class MutatingPolicy(NamedTuple):
 
 
 class NamespacePolicies:
-    """The policies for the objects of a namespace: those with a quick way, and those for the judge.
+    """The policies for the objects of a namespace: those of the fast path, and those for `judge`.
 
-    Namespaces to which the same policies apply have one in common.
+    Namespaces to which the same policies apply share one instance.
     """
 
     def __init__(
@@ -54,9 +54,9 @@ class NamespacePolicies:
         judged: Iterable[tuple[BoundPolicy, Kind]],
         mutating: Iterable[MutatingPolicy] = (),
     ) -> None:
-        """Put policies together that look at the same inputs: those are made once for an object.
+        """Group policies with equal inputs, which are built once for each object.
 
-        `mutating` are all that may change one, in their order, whichever way they are asked.
+        `mutating` are all policies that may change an object, in their order, on the fast path or not.
         """
         self.mutating = tuple(mutating)
         groups: dict[tuple[object, ...], list[FastPolicy]] = {}
@@ -69,9 +69,9 @@ class NamespacePolicies:
         self.judged = tuple(judged)
 
     def held_back(self, resource: Resource, size: int, skipped: Counter[FastPolicy]) -> list[NotPassed]:
-        """The quick ones that an object whose JSON text has so many bytes does not simply pass.
+        """The policies of the fast path that an object does not simply pass; `size` is the length of its JSON text in bytes.
 
-        Those that ask nothing, because a match condition is false, are counted as `skipped`.
+        Policies that evaluate nothing, because a match condition is false, are counted as `skipped`.
         """
         groups = self._tests.get(size.bit_length())
         if groups is None:
@@ -87,13 +87,13 @@ class NamespacePolicies:
                     if answer is SKIPS:
                         skipped[test[1]] += 1
                         continue
-                except Exception:  # noqa: BLE001 - whatever it is, it is met again where it can be said
+                except Exception:  # noqa: BLE001 - a later evaluation raises any error again and records it
                     self._raise(test.quick)
                 held.append(NotPassed(test, inputs))
         return held
 
     def _raise(self, quick: FastPolicy) -> None:
-        """Take note of a function that raises: if many do, another form of it may not, or the exact evaluator has the answer."""
+        """Count an exception of a function; after many, use a form that does not raise, or the exact evaluator."""
         self._raised[quick] += 1
         if self._raised[quick] == _OFTEN:
             quick.use_fallback()
@@ -104,12 +104,12 @@ class NamespacePolicies:
 
 
 class NamespaceCounts:
-    """What the objects of one namespace come to, counted until it is emptied."""
+    """The counts of one namespace since they were last emptied."""
 
     __slots__ = ("_held", "_namespace", "_others", "_ruled", "_seen", "_skipped", "shape")
 
     def __init__(self, namespace: str, shape: NamespacePolicies) -> None:
-        """Begin with nothing."""
+        """Begin with empty counts."""
         self.shape = shape
         self._namespace = namespace
         self._seen = 0
@@ -119,7 +119,7 @@ class NamespaceCounts:
         self._others: Counter[tuple[FastPolicy, Check, OutcomeName]] = Counter()
 
     def held_back(self, resource: Resource, size: int) -> list[NotPassed]:
-        """See `NamespacePolicies.held_back`, without those whose conditions are false. All others are counted as passed."""
+        """See `NamespacePolicies.held_back`. Policies with false conditions are counted as skipped, all others as passed."""
         self._seen += 1
         held = self.shape.held_back(resource, size, self._skipped)
         for one in held:
@@ -133,7 +133,7 @@ class NamespaceCounts:
             self._others[quick, check, outcome] += 1
 
     def empty_into(self, tallies: Counter[TallyKey], matched: Counter[BindingKey], kind: Kind) -> None:
-        """Add what was counted: outcomes, and the objects that each binding matched."""
+        """Add the counts: outcomes, and the objects that each binding matched."""
         for quick in self.shape.quicks:
             skipped = self._skipped[quick]
             passed = self._seen - self._held[quick] - skipped
@@ -150,7 +150,7 @@ class NamespaceCounts:
 
 
 class FastPath:
-    """The policies of one list, by namespace. Counts what it decides, until it is emptied."""
+    """The policies of one list, by namespace. Counts its outcomes until they are emptied."""
 
     def __init__(self, world: EvaluationContext, plan: KindPlan) -> None:
         """Take the policies of a list."""
@@ -163,7 +163,7 @@ class FastPath:
         self._meshes: dict[str, NamespaceCounts] = {}
         self._touched: dict[str, NamespaceCounts] = {}
         self.withholds = (plan.kind.group, plan.kind.kind) == ("", "Secret") and not any(map(sees_data, plan.policies))
-        """Whether the data of these objects, which are Secrets, is nothing that any policy reads."""
+        """True for Secrets whose data no policy reads."""
 
     def mesh(self, namespace: str) -> NamespaceCounts:
         """The policies for the objects of a namespace."""
@@ -189,15 +189,15 @@ class FastPath:
         return self._shapes[found]
 
     def quick(self, number: int, namespace: str) -> FastPolicy | None:
-        """The quick way of one of the policies for the objects of a namespace, None where there is none.
+        """The fast form of a policy for the objects of a namespace, or None.
 
-        Without bindings it looks at none of them.
+        A form without bindings evaluates no object of the namespace.
         """
         bound, original = self._plan.policies[number]
         traits = self._traits[number]
         try:
             chosen = self._choice(number, namespace) if traits.plain else None
-        except Exception:  # noqa: BLE001 - whatever it is, the judge meets it for every object, and says so
+        except Exception:  # noqa: BLE001 - `judge` raises any error again for every object and records it
             return None
         if chosen is None:
             return None
@@ -208,7 +208,7 @@ class FastPath:
         return self._quicks[key]
 
     def _choice(self, number: int, namespace: str) -> BindingChoice | None:
-        """How a policy looks at the objects of a namespace; of one that cannot tell namespaces apart it is asked once."""
+        """The choice of bindings for a namespace; a policy that treats all namespaces alike has a single choice."""
         if number in self._everywhere:
             return self._everywhere[number]
         bound, original = self._plan.policies[number]
@@ -218,7 +218,7 @@ class FastPath:
         return chosen
 
     def empty_into(self, tallies: Counter[TallyKey], matched: Counter[BindingKey]) -> None:
-        """Add what has been counted since the last time: outcomes, and the objects that each binding matched."""
+        """Add the counts since the last call: outcomes, and the objects that each binding matched."""
         for mesh in self._touched.values():
             mesh.empty_into(tallies, matched, self._plan.kind)
         self._touched.clear()

@@ -25,15 +25,15 @@ Inputs: TypeAlias = "dict[str, object]"
 
 
 Passes: TypeAlias = "Callable[[Inputs], object]"
-"""Returns True for the inputs of an object that simply passes; returns or raises anything else for those that may not."""
+"""Returns True for the inputs of an object that simply passes; returns another value or raises for all other inputs."""
 
 
 _NAMES = cel.SizeBound(64.0, 1024.0, 64.0)
-"""What the names of an object add to a request."""
+"""The size that the names of an object add to a request."""
 
 
 class PassTest(NamedTuple):
-    """A policy, how to tell that an object passes it, and what there may be in the object, where that has to be seen first."""
+    """A policy, its test for passing objects, and the size bound of an object whose parts must be measured first, else None."""
 
     passes: Passes
     quick: FastPolicy
@@ -41,21 +41,21 @@ class PassTest(NamedTuple):
 
 
 class NotPassed(NamedTuple):
-    """A policy that an object does not simply pass, and what its expressions may name."""
+    """A policy that an object does not simply pass, and the inputs of its expressions."""
 
     test: PassTest
     inputs: Inputs
 
 
 class _Skip:
-    """What a test returns for an object that a match condition leaves out."""
+    """The result of a test for an object that a match condition excludes."""
 
 
 SKIPS = _Skip()
 
 
 class BindingChoice(NamedTuple):
-    """By which bindings, for which operation and with which param a policy looks at objects."""
+    """The bindings, the operation and the param with which a policy evaluates objects."""
 
     operation: Operation
     bindings: tuple[Binding, ...]
@@ -63,13 +63,13 @@ class BindingChoice(NamedTuple):
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What tells it from other choices of the same policy."""
+        """The identity of this choice among the choices of the same policy."""
         param = (self.param.namespace, self.param.name) if self.param else None
         return (self.operation, tuple(binding.key for binding in self.bindings), param)
 
 
 class FastPolicy:
-    """A policy that looks at all objects of a kind in a namespace alike, and evaluates them without counting the cost."""
+    """A policy that evaluates all objects of a kind in a namespace alike, without counting the cost."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class FastPolicy:
         namespace: str,
         world: EvaluationContext,
     ) -> None:
-        """Get the functions of a policy."""
+        """Build the functions of a policy."""
         compiled = bound.compiled
         asked = tuple(compiled.evaluated())
         messages = tuple(message for _, _, message in compiled.validations if message is not None)
@@ -116,14 +116,14 @@ class FastPolicy:
         self.needs = (chosen.operation, original, *read_too, id(bound) if self._params else None)
 
     def use_fallback(self) -> None:
-        """Ask the programs, which know several ways, and not their first functions."""
+        """Call the programs, which have several forms, instead of their first generated functions."""
         self._conditions = tuple(_evaluating(expression) for _, expression in self._compiled.conditions)
         self._validations = tuple(_evaluating(expression) for _, expression, _ in self._compiled.validations)
         self._values = tuple(map(_evaluating, self._compiled.annotations))
         self._tests.clear()
 
     def test(self, size: int) -> PassTest:
-        """How to tell that an object passes whose JSON text has no more than so many bytes."""
+        """The test for objects whose JSON text has at most `size` bytes."""
         asked = (*self._validations, *self._further_tests)
         is_one = len(asked) == 1 and not (self._compiled.variables or self._conditions or self._values)
         several = self._holds if self._compiled.variables else self._all_hold
@@ -134,21 +134,21 @@ class FastPolicy:
         return PassTest(partial(self._is_small_and_holds, holds, extent), self, extent)
 
     def leaves(self, resource: Resource, current: JsonObject, size: int) -> bool:
-        """Whether it is known to leave what others have made of an object as it is.
+        """Return whether the policy certainly leaves `current` unchanged, the object after the changes of other policies.
 
-        Neither that nor the object has a JSON text of more than so many bytes; what has to be measured is not known.
+        The JSON text of both objects has at most `size` bytes; False if the object would have to be measured.
         """
         test = self._tests.get(size) or self._tests.setdefault(size, self.test(size))
         if test.extent is not None:
             return False
         try:
             answer = test.passes({**self.inputs(resource), "object": current})
-        except Exception:  # noqa: BLE001 - whatever it is, it is met again where it can be said
+        except Exception:  # noqa: BLE001 - a later evaluation raises any error again and records it
             return False
         return answer is True or answer is SKIPS
 
     def inputs(self, resource: Resource) -> Inputs:
-        """What the expressions may name, but the variables; `request` is empty for those who do not read it."""
+        """The inputs of the expressions, except variables; `request` is None if no expression reads it."""
         if self._own is not None:
             return self._own.inputs(self.request(resource))
         body = resource.body
@@ -161,7 +161,7 @@ class FastPolicy:
         }
 
     def check_results(self, resource: Resource, held: NotPassed) -> tuple[CheckResult, ...] | None:
-        """Every check of an object that was held back; None where its cost has to be counted, or it would be changed."""
+        """The results for an object that did not simply pass; None if its cost must be counted, or it would be changed."""
         compiled, inputs, extent = self._compiled, held.inputs, held.test.extent
         if extent is not None and not self._is_small(inputs, extent):
             return None
@@ -177,7 +177,7 @@ class FastPolicy:
         return uncounted(compiled, inputs, for_messages, inputs)
 
     def request(self, resource: Resource) -> Request:
-        """What is asked."""
+        """The simulated request for an object."""
         return Request(
             operation=self.operation,
             original=self.original,
@@ -189,7 +189,7 @@ class FastPolicy:
         )
 
     def key(self, binding: Binding, check: Check, outcome: OutcomeName, kind: Kind, namespace: str) -> TallyKey:
-        """Under what outcomes of the policy are counted."""
+        """The key under which outcomes of the policy are counted."""
         return TallyKey(
             policy=self.bound.policy.name,
             binding=binding.name,
@@ -205,7 +205,7 @@ class FastPolicy:
         )
 
     def _fits(self, extent: cel.SizeBound, lengths: dict[tuple[str, ...], float] | None = None) -> bool:
-        """Whether no limit of cost can be reached by any object with no more in it than this."""
+        """Return whether no object within this size bound can reach a cost limit."""
         cost_bounds = self._compiled.cost_bounds
         extents = {"object": extent, "oldObject": extent, **self._fixed}
         return cost_bounds is not None and cost_bounds.is_within(extents, lengths)
@@ -214,7 +214,7 @@ class FastPolicy:
         return self._is_small(inputs, extent) and holds(inputs)
 
     def _is_small(self, inputs: Inputs, extent: cel.SizeBound) -> bool:
-        """Whether no limit can be reached by this object: by the lengths of its lists, or by what is in the parts it reads."""
+        """Return whether this object cannot reach a limit: by the lengths of its lists, or by the size of its read parts."""
         lengths = tuple((cel.entries_at(inputs, path) - 1).bit_length() for path in self._ranges)
         key = (extent, lengths)
         if key not in self._answers:
@@ -265,7 +265,7 @@ def _evaluating(expression: Expression) -> Passes:
 
 
 def _outermost(paths: Iterable[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
-    """The paths that are not inside another one."""
+    """The paths that are not inside another path."""
     found: list[tuple[str, ...]] = []
     for path in sorted(set(paths)):
         if not any(path[: len(outer)] == outer for outer in found):
@@ -274,7 +274,7 @@ def _outermost(paths: Iterable[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
 
 
 def _part(value: object, path: tuple[str, ...]) -> object:
-    """What is under a path, or all of the list that the path leads through."""
+    """The value at a path, or the whole list that the path leads through."""
     for key in path:
         if not isinstance(value, dict):
             return value

@@ -1,4 +1,4 @@
-"""The identity of a finding across scans, and whether admission would deny because of it."""
+"""The identity of a finding across scans, and its effect on admission."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from scanner.model.resource import Resource
 
 
 def fingerprint(invocation: Invocation, check: Check, resource: Resource, *, by_name: bool) -> str:
-    """64 hex digits that name one finding across scans: who says what about which object."""
+    """The identity of a finding across scans, 64 hex digits: policy, binding, param, check and object."""
     policy, binding, param = invocation.policy, invocation.binding, invocation.param
     uid = "" if by_name else resource.uid
     identity = uid or f"{resource.kind.group}/{resource.kind.kind}/{resource.namespace}/{resource.name}"
@@ -33,13 +33,13 @@ def fingerprint(invocation: Invocation, check: Check, resource: Resource, *, by_
 def _who(
     language: str, policy: str, binding: str, param: str, kind: CheckKind, expression: str, ordinal: int
 ) -> hashlib._Hash:
-    """The digest of who says it, to which what it is said about is added."""
+    """The SHA-256 state over policy, binding, param and check; the caller adds the identity of the object."""
     parts = (language, policy, binding, param, kind.value, expression.strip(), str(ordinal), "")
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass"))
 
 
 def _ordinal(invocation: Invocation, check: Check) -> int:
-    """Which one this is among checks with the same expression, so that inserting a check renames no other."""
+    """The position among checks with the same expression, so that inserting a check changes no other fingerprint."""
     policy = invocation.policy
     match check.kind:
         case CheckKind.VALIDATION:
@@ -56,7 +56,7 @@ def _ordinal(invocation: Invocation, check: Check) -> int:
 
 
 def denies(outcome: Violated | WouldChange | Errored, invocation: Invocation) -> bool:
-    """Whether admission would refuse the object because of this outcome."""
+    """Return whether admission would deny the object because of this outcome."""
     if isinstance(outcome, WouldChange):
         return False
     if isinstance(outcome, Violated):

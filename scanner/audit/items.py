@@ -11,7 +11,7 @@ from scanner.cel.stack import with_room
 from scanner.model.json import Json
 from scanner.model.resource import Kind, Page
 
-# Where an integer of JSON may begin; the digits within a checksum are none.
+# The possible start of a JSON integer; digits within a checksum do not count.
 _LONG_NUMBER = re.compile(rb"(?:^|[\s:,\[-])[0-9]{19}")
 
 
@@ -28,7 +28,7 @@ _QUOTED = 200
 
 
 def item_fault(kind: Kind, item: Json) -> str:
-    """Why an item of a list is no object of its kind, or an empty string. Lists of built-in kinds leave the kind out."""
+    """The reason why an item of a list is no object of its kind, or an empty string. Lists of built-in kinds omit the kind."""
     metadata = item.get("metadata") if isinstance(item, dict) else None
     if not isinstance(item, dict) or not isinstance(metadata, dict):
         return "an item of the list has no metadata"
@@ -39,7 +39,7 @@ def item_fault(kind: Kind, item: Json) -> str:
 
 
 class _List(msgspec.Struct):
-    """What is needed of a list: where its items are in the text."""
+    """The part of a list that decoding needs: the positions of its items in the text."""
 
     items: list[msgspec.Raw] | None
 
@@ -48,12 +48,12 @@ _LIST = msgspec.json.Decoder(_List)
 
 
 def decode(page: Page) -> list[Json]:
-    """The items of a page. Raises ValueError for what is not a list of items."""
+    """The items of a page. Raises ValueError for a text that is not a list of items."""
     return [decoded(text) for text in listed(page)]
 
 
 def listed(page: Page) -> list[memoryview]:
-    """The JSON texts of a page's items. Raises ValueError for what is not a list of items."""
+    """The JSON texts of a page's items. Raises ValueError for a text that is not a list of items."""
     try:
         document = with_room(lambda: _LIST.decode(page.data))
     except msgspec.ValidationError:
@@ -64,18 +64,18 @@ def listed(page: Page) -> list[memoryview]:
 
 
 def decoded(text: memoryview) -> Json:
-    """The value of a JSON text. Raises ValueError for what is none."""
+    """The value of a JSON text. Raises ValueError for any other text."""
     value: Json = orjson.loads(text)
     return _in_range(value) if may_have_long_numbers(bytes(text)) and _LONG_NUMBER.search(text) else value
 
 
 def may_have_long_numbers(text: bytes) -> bool:
-    """Whether there are so many digits in a row that they could be a number beyond 64 bits."""
+    """Return whether the text has enough digits in a row for a number beyond 64 bits."""
     return _LONG_RUN in text.translate(_DIGITS)
 
 
 def _in_range(value: Json) -> Json:
-    """The API server's decoder makes doubles of integers beyond 64 bits."""
+    """Convert integers beyond 64 bits to doubles, as the API server's decoder does."""
     if isinstance(value, dict):
         return {key: _in_range(item) for key, item in value.items()}
     if isinstance(value, list):

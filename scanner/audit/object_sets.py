@@ -1,4 +1,4 @@
-"""Which objects of a page, and then of a kind, a policy matched, and which of them it did not evaluate, by reason.
+"""Sets of the objects of a page, and then of a kind: those that a policy matched, and those it did not evaluate, by reason.
 
 A set is an int with one bit per object, in the order of the list: bit 0 is the first object. Whatever holds for all
 objects of a namespace is marked once per page. Sets that are equal are built, packed and kept once, however many policies
@@ -15,17 +15,17 @@ from dataclasses import dataclass, field
 from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 _BLOCK: Final = 64
-"""Pages that are kept apart until they are joined: what they hold is small, and joining two takes as long as joining many."""
+"""The number of pages that are kept apart until they are joined: joining many takes as long as joining two."""
 _LEVEL: Final = 1
 
 Reason: TypeAlias = str
-"""Why a matched object was not evaluated; empty in the keys of matched objects."""
+"""The reason why a matched object was not evaluated; empty in the keys of matched objects."""
 
 _Key = TypeVar("_Key", bound=Hashable)
 
 
 class InvocationKey(NamedTuple):
-    """Policy, binding and param, by name: workers that meet params in another order have the same keys."""
+    """Policy, binding and param, by name: workers that read params in another order have the same keys."""
 
     language: str
     policy: str
@@ -35,7 +35,7 @@ class InvocationKey(NamedTuple):
 
 
 class SetKey(NamedTuple):
-    """What a set is about: an invocation, and a reason.
+    """The content of a set: an invocation, and a reason.
 
     `check` is the place of a check among those of the policy where its set differs from that of the invocation, else -1.
     """
@@ -47,10 +47,10 @@ class SetKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ObjectSets(Generic[_Key]):
-    """The sets of so many objects. A key without a set has the empty set."""
+    """The sets of `count` objects. A key without a set has the empty set."""
 
     count: int
-    sets: Mapping[_Key, int] = field(repr=False)  # Python writes no int of so many digits
+    sets: Mapping[_Key, int] = field(repr=False)  # Python's repr rejects an int of so many digits
 
     def shared(self) -> dict[int, list[_Key]]:
         """The keys of each different set that is not empty."""
@@ -73,7 +73,7 @@ class PageSets:
         self._marked: defaultdict[SetKey, int] = defaultdict(int)
 
     def add(self, namespace: str) -> int:
-        """Count an object; its place, for `mark` and `leave_out`."""
+        """Count an object, and return its place for `mark` and `leave_out`."""
         place = self._count
         self._namespaces[namespace] |= 1 << place
         self._count += 1
@@ -84,14 +84,14 @@ class PageSets:
         self._marked[key] |= 1 << place
 
     def mark_namespace(self, keys: Sequence[SetKey], namespace: str) -> None:
-        """Put all objects of a namespace into several sets, those included that the page has later.
+        """Put all objects of a namespace into several sets, including later objects of the page.
 
         This takes as long for many keys as for few. Pass the same object for namespaces that have the same keys.
         """
         self._whole[namespace].append(keys)
 
     def leave_out(self, key: SetKey, place: int) -> None:
-        """Keep an object out of a set into which its namespace is put. If it is marked, too, it is in the set."""
+        """Keep an object out of a set that has its whole namespace. A marked object is in the set all the same."""
         self._left_out[key] |= 1 << place
 
     def finished(self) -> ObjectSets[SetKey]:

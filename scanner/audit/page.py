@@ -1,6 +1,6 @@
-"""One raw page in, its outcomes out: the part of the line that needs neither the cluster nor the store.
+"""Evaluates one raw page and returns its outcomes: the part of a scan that needs neither the cluster nor the store.
 
-Objects are decoded, judged by every policy that may match them, and dropped; only counts, findings and gaps leave.
+Objects are decoded, evaluated against every policy that may match them, and dropped; only counts, findings and gaps remain.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from scanner.policies.plan import KindPlan
 
 @dataclass(frozen=True, slots=True)
 class PageEvaluator:
-    """What is needed to judge pages; `by_name` identifies objects by name, as for files, instead of by UID."""
+    """The settings for evaluating pages; `by_name` identifies objects by name, as for files, instead of by UID."""
 
     world: EvaluationContext
     exclude_namespaces: tuple[str, ...] = ()
@@ -54,7 +54,7 @@ class PageEvaluator:
     sieves: dict[Kind, FastPath] = field(default_factory=dict, compare=False, repr=False)
 
     def page(self, page: Page, plan: KindPlan, known: AbstractSet[str] = frozenset()) -> PageResult:
-        """Judge every object of a page but those that are `known`, and none of them twice."""
+        """Evaluate every object of a page once, except the `known` ones."""
         sheet = _PageTally(self.world, gaps=[])
         try:
             items = listed(page)
@@ -69,7 +69,7 @@ class PageEvaluator:
                 sheet.objects += 1
                 resource = redact.without_data(resource) if fast_path.withholds else resource
                 self._object(resource, fast_path.mesh(resource.namespace), len(text), sheet)
-            # Gone before the next is decoded, whose parts then take its place in memory, and in the processor's caches.
+            # Free the object first, so that the next reuses its memory, which is still in the processor's cache.
             resource = None
         fast_path.empty_into(sheet.tallies, sheet.matched)
         return _result(page, sheet)
@@ -77,7 +77,7 @@ class PageEvaluator:
     def _resource(
         self, kind: Kind, text: memoryview, read: Callable[[memoryview], Json], sheet: _PageTally
     ) -> Resource | None:
-        """The object that a text describes, unless the user left it out or it is none, which is a gap."""
+        """The object that a text describes; None if the user excluded it, or if the text is no object, which is a gap."""
         try:
             item = read(text)
         except ValueError as error:
@@ -112,7 +112,7 @@ class PageEvaluator:
         sheet.evaluated += matched
 
     def _ruled(self, resource: Resource, mesh: NamespaceCounts, held: NotPassed, sheet: _PageTally) -> bool:
-        """Whether a policy that an object does not simply pass could be evaluated without the judge."""
+        """Evaluate a policy that an object does not simply pass, check by check; return False if only `judge` can do it."""
         quick = held.test.quick
         try:
             check_results = quick.check_results(resource, held)
@@ -128,14 +128,14 @@ class PageEvaluator:
                 for invocation_result in invocation_results
                 for finding in self._findings(invocation_result, quick.bound)
             ]
-        except Exception:  # noqa: BLE001 - the judge will meet it again, and say where
+        except Exception:  # noqa: BLE001 - `judge` raises it again and records its place
             return False
         sheet.findings += findings
         mesh.rule(quick, ((check_result.check, counted_as(check_result)) for check_result in check_results))
         return True
 
     def _drift(self, resource: Resource, mutating: Sequence[MutatingPolicy], sheet: _PageTally) -> None:
-        """What mutating policies would change, each by itself and all of them together."""
+        """Record the changes of mutating policies, of each policy alone and of all together."""
         if not sheet.changing:
             return
         try:
@@ -168,7 +168,7 @@ class PageEvaluator:
             why = f"policy {bound.policy.name}: {error}"
             sheet.gaps.append(Gap(GapKind.EVALUATION, _where(resource.kind, resource), why))
             return False
-        except Exception as error:  # noqa: BLE001 - a fault of ours must not pass for a verdict, nor stop the scan
+        except Exception as error:  # noqa: BLE001 - a bug of Assay must not become a verdict, nor stop the scan
             why = f"internal error while policy {bound.policy.name} was evaluated: {type(error).__name__}; please report it"
             sheet.gaps.append(Gap(GapKind.EVALUATION, _where(resource.kind, resource), why))
             return False
@@ -235,14 +235,14 @@ class PageEvaluator:
 
 
 class _Joint:
-    """What all policies that act together make of an object that some change, found once."""
+    """The combined result of all policies that act together on an object that at least one changes, computed once."""
 
     def __init__(self, resource: Resource, mutating: Sequence[MutatingPolicy], sheet: _PageTally) -> None:
         self._resource, self._mutating, self._sheet = resource, mutating, sheet
         self._found: dict[int, Together | None] = {}
 
     def of(self, combination: Combination | None) -> Together | None:
-        """Return what the policies of one combination make of it; None where there is nothing to add."""
+        """Return the combined result of the policies of one combination; None if it adds nothing."""
         if combination is None:
             return None
         if id(combination) not in self._found:
@@ -250,7 +250,7 @@ class _Joint:
         return self._found[id(combination)]
 
     def _together(self, combination: Combination) -> Together | None:
-        """Those that leave the object alone may change it once others were there."""
+        """Include policies that leave the stored object alone: they may change it after other policies."""
         changing: defaultdict[PolicyKey, list[InvocationResult]] = defaultdict(list)
         for bound, invocation_result in self._sheet.changing:
             changing[bound.policy.key].append(invocation_result)
@@ -270,7 +270,7 @@ class _Joint:
 
 
 class _Resting:
-    """Which policies leave an object as it is: as it is stored, those but the `judged`; as others have made it, the quick tell."""
+    """The policies that leave an object unchanged: as stored, all but the `judged`; after other changes, by the fast path."""
 
     def __init__(self, resource: Resource, mutating: Sequence[MutatingPolicy], judged: AbstractSet[PolicyKey]) -> None:
         self._resource, self._judged = resource, judged
@@ -293,7 +293,7 @@ class _Resting:
 
 
 def _size_of(body: JsonObject) -> int:
-    """The bytes of an object as JSON; more than there can be, when it is none that can be written."""
+    """The size of an object as JSON, in bytes; the largest int for an object that JSON cannot express."""
     try:
         return len(orjson.dumps(body))
     except TypeError:
@@ -301,7 +301,7 @@ def _size_of(body: JsonObject) -> int:
 
 
 class _PageTally:
-    """What a page adds up to while it is judged. `world` is the world of the page, which feels its strain."""
+    """The results of a page during its evaluation. `world` is the context of the page, with its own `budget_use`."""
 
     def __init__(self, world: EvaluationContext, gaps: list[Gap]) -> None:
         self.last_use = BudgetUse()
@@ -320,13 +320,13 @@ class _PageTally:
         self.repeated = 0
 
     def unevaluable(self, gap: Gap) -> None:
-        """What no object of the page can be asked is said once."""
+        """Record a gap that applies to all objects of the page only once."""
         if gap not in self.gaps:
             self.gaps.append(gap)
 
 
 def _joined(invocation_result: InvocationResult, joint: Together | None) -> InvocationResult:
-    """A ruling that says what other policies do to the same object."""
+    """Add the changes that other policies make to the same object to a result."""
     if joint is None:
         return invocation_result
     check_results = tuple(
@@ -365,7 +365,7 @@ def _result(page: Page, sheet: _PageTally) -> PageResult:
 
 
 def _is_new(resource: Resource, known: AbstractSet[str], sheet: _PageTally) -> bool:
-    """Whether an object comes for the first time. A list that was begun again shows some of them twice."""
+    """Return whether an object appears for the first time. A list that was started again has some objects twice."""
     identity = resource.uid or f"{resource.namespace}/{resource.name}"
     if identity in known or identity in sheet.identities:
         sheet.repeated += 1

@@ -1,4 +1,4 @@
-"""What a scan keeps of every object that it examines: identity, controller, and the labels that name teams and applications.
+"""The record of every object that a scan examines: identity, controller, and the labels that name teams and applications.
 
 Upstream: `metav1.GetControllerOf`: the controller is the owner reference whose `controller` is true; validation admits
 one at most.
@@ -20,7 +20,7 @@ from scanner.model.population import Controller, Examined, KeptKeys, Pairs
 from scanner.model.resource import LAST_APPLIED, Kind, Resource
 
 LONGEST_VALUE: Final = 256
-"""Characters of a kept value. Labels have 63 at most, where an API server has validated them."""
+"""The most characters of a kept value. Labels that an API server has validated have at most 63."""
 
 _TEMPLATE_HASH: Final = "pod-template-hash"
 
@@ -43,7 +43,7 @@ def examined(resource: Resource, keys: KeptKeys) -> Examined:
 
 
 def _controller(references: Json) -> Controller | None:
-    """The reference that controls. One without kind or name, as only files can have, refers to nothing."""
+    """The reference that controls. A reference without kind or name, which only files can have, refers to no object."""
     for reference in map(as_object, as_list(references)):
         get = reference.get
         if get("controller") is True and as_text(get("kind")) and as_text(get("name")):
@@ -54,7 +54,7 @@ def _controller(references: Json) -> Controller | None:
 
 
 def _ending(template_hash: Json, name: str) -> str:
-    """The hash of a pod template, where a name ends with it: then it says no more than the name does."""
+    """The pod template hash if the name ends with it, because it then adds nothing to the name; else an empty string."""
     text = as_text(template_hash)
     return text if name.endswith(text) else ""
 
@@ -70,7 +70,7 @@ def _labels(resource: Resource, labels: Mapping[str, Json], keys: KeptKeys) -> P
 
 
 def _are_plain(pairs: Iterable[tuple[str, Json]]) -> TypeGuard[list[tuple[str, str]]]:
-    """Whether labels are kept as they are; those of almost all objects are."""
+    """Return whether labels are kept unchanged, as nearly all are."""
     for key, value in pairs:  # a loop, because a generator takes twice as long
         plain = type(value) is str and len(value) <= LONGEST_VALUE and not says_secret(key)
         if not plain:

@@ -1,7 +1,7 @@
 """No secret leaves the process: applied to every text before it becomes part of a finding.
 
 The values of Secrets and of container environment variables are masked wherever they appear. Where an expression reads
-a Secret's data, or the Secret as a whole, or computes something from another secret, what it says and what it would change
+a Secret's data, or the Secret as a whole, or computes a value from another secret, its message and its changes
 are withheld altogether: parts of a value could not be recognised.
 """
 
@@ -27,7 +27,7 @@ WITHHELD = "[redacted: the message reads the data of a Secret]"
 WITHHELD_ERROR = "[redacted: the expression reads the data of a Secret]"
 WITHHELD_VALUE = "[redacted: a value of a Secret]"
 WITHHELD_ANY = "[redacted: it may hold a secret]"
-# Whole objects of a Secret never show: a change of all its metadata may hold the copy that kubectl keeps of its data.
+# Whole parent fields of a Secret are never shown: all its metadata may contain the copy that kubectl keeps of its data.
 _SHOWN_OF_SECRETS = (
     "/metadata/labels",
     "/metadata/annotations/",
@@ -36,12 +36,12 @@ _SHOWN_OF_SECRETS = (
     "/type",
     "/immutable",
 )
-# Where a Secret holds its data; kubectl keeps a copy of all of it in an annotation.
+# The fields with the data of a Secret; kubectl keeps a copy of the whole object in an annotation.
 _AREAS = (("data",), ("stringData",), ("metadata", "annotations", LAST_APPLIED))
 _LONGEST_BEFORE = 2000
 _DATA = ("data", "stringData")
 _NO_KEY = "no such key: "
-# By depth: what a path may be said to begin with. Below, there are keys and numbers that may be computed.
+# By depth: the fields that the shown part of a path may name. Deeper steps are keys and numbers that may be computed.
 _FIELDS = (
     frozenset({"metadata", "spec", "status", "data", "stringData", "binaryData", "type", "immutable"}),
     frozenset({"labels", "annotations", "finalizers", "ownerReferences"}),
@@ -55,7 +55,7 @@ def safe(
     invocation_result: InvocationResult,
     compiled: CompiledPolicy,
 ) -> Violated | WouldChange | Errored:
-    """The outcome as it may be stored and shown."""
+    """The outcome in the form that may be stored and shown."""
     match outcome:
         case Violated():
             return _safe_violation(outcome, check, invocation_result, compiled)
@@ -87,7 +87,7 @@ def _safe_violation(
 
 
 def _hidden(invocation_result: InvocationResult) -> frozenset[str]:
-    """Everything that may be recognised of secrets: as it stands, without the blanks around it, and as JSON writes it."""
+    """All recognisable forms of the secrets: unchanged, without surrounding blanks, and as in JSON."""
     found = HIDDEN.of(invocation_result.resource, invocation_result.invocation.param) | carried_texts(
         documents_of(invocation_result)
     )
@@ -98,7 +98,7 @@ def _hidden(invocation_result: InvocationResult) -> frozenset[str]:
 def _safe_change(
     outcome: WouldChange, check: Check, invocation_result: InvocationResult, compiled: CompiledPolicy
 ) -> WouldChange:
-    """The change without values of Secrets and of the environment; in a Secret, only metadata is shown at all."""
+    """The change without values of Secrets and of the environment; of a Secret, only changes to metadata are shown."""
     changes = (*outcome.patch, *outcome.together)
     has_text = any(_has_text(value) for change in changes for value in (change.value, change.was))
     hidden = _hidden(invocation_result) if has_text else frozenset()
@@ -111,9 +111,9 @@ def _safe_change(
 
 
 def _may_write_secrets(check: Check, invocation_result: InvocationResult, compiled: CompiledPolicy) -> bool:
-    """Whether a mutation may put into the object what it, or one before it, made of a secret.
+    """Return whether a mutation may write a text into the object that was computed from a secret.
 
-    What it only hands on by itself is recognised as it stands; what was handed on before may be in any form by then.
+    A secret that this mutation copies is recognised by its value; a secret that an earlier mutation copied may have any form.
     """
     *before, own = _shaping(check, compiled)
     if _is_of_secrets((own, *before), invocation_result, compiled):
@@ -130,7 +130,7 @@ def _runs_again(compiled: CompiledPolicy) -> bool:
 
 
 def _shaping(check: Check, compiled: CompiledPolicy) -> tuple[Expression, ...]:
-    """The expressions that an outcome of a check depends on, its own last: mutations see what those before them did."""
+    """The expressions on which an outcome of a check depends, its own last: mutations read the result of those before them."""
     own = compiled.deciding(check)
     if check.kind is CheckKind.MUTATION:
         others = compiled.mutations if _runs_again(compiled) else compiled.mutations[: check.index]
@@ -146,7 +146,7 @@ def _is_of_secrets(
 
 
 def _withheld_changes(changes: Iterable[Change]) -> tuple[Change, ...]:
-    """That something would change, and about where. How many parts there are may tell how long a secret is."""
+    """The kind and the rough place of each change. The number of parts may reveal the length of a secret."""
     found = (
         Change(
             change.op,
@@ -160,7 +160,7 @@ def _withheld_changes(changes: Iterable[Change]) -> tuple[Change, ...]:
 
 
 def _known_place(path: str) -> str:
-    """The beginning of a path that names fields which every object may have, never a key."""
+    """The beginning of a path, as far as it names fields that every object may have, without keys."""
     steps = path.split("/")[1:]
     known = [step for step in steps[:1] if step in _FIELDS[0]]
     known += [step for step in steps[1:2] if known == ["metadata"] and step in _FIELDS[1]]
@@ -168,7 +168,7 @@ def _known_place(path: str) -> str:
 
 
 def joint(found: Together, acting: Sequence[tuple[BoundPolicy, InvocationResult]]) -> Together:
-    """What several policies do to an object, without what any of them may have made of a secret."""
+    """The combined changes of several policies to an object, without parts that any of them may have computed from a secret."""
     patches = any(
         _has_taint(bound.compiled.mutations, invocation_result, bound.compiled) for bound, invocation_result in acting
     )
@@ -186,7 +186,7 @@ def joint(found: Together, acting: Sequence[tuple[BoundPolicy, InvocationResult]
 
 
 def may_tell_secrets(asked: Iterable[tuple[CompiledPolicy, InvocationResult]]) -> bool:
-    """Whether what some policies say or do may hold a secret of the object that they are asked about."""
+    """Return whether the messages or changes of some policies may contain a secret of the evaluated object."""
     return any(
         _has_taint((one for _, one in compiled.expressions()), invocation_result, compiled)
         for compiled, invocation_result in asked
@@ -201,7 +201,7 @@ def _has_taint(
 
 
 def text(said: str, resource: Resource, *params: Resource | None) -> str:
-    """A text of the API server, without secrets: which parts of it an expression took from a Secret cannot be known."""
+    """A text of the API server, without secrets: the parts that an expression read from a Secret cannot be recognised."""
     if said and any(is_secret(one) for one in (resource, *params)):
         return WITHHELD
     return masked(said, resource, *params)
@@ -216,7 +216,7 @@ def _safe_operation(change: Change, invocation_result: InvocationResult, hidden:
 
 
 def _has_text(value: Json) -> bool:
-    """Whether there is anything to mask in a value."""
+    """Return whether a value has a text to mask."""
     match value:
         case str():
             return True
@@ -229,7 +229,7 @@ def _has_text(value: Json) -> bool:
 
 
 def _shortened(value: Json) -> Json:
-    """What stood there before, for readers alone: nobody reads a megabyte, and no database should keep it."""
+    """The earlier value, shortened for readers and for the database."""
     if isinstance(value, bool | int | float | None):
         return value
     size = len(value) if isinstance(value, str) else len(repr(value))
@@ -263,7 +263,7 @@ def _safe_error(
     if held and not _plain(outcome.message, check, reads):
         cause = WITHHELD_ERROR if secret else WITHHELD_ANY
         return replace(outcome, message=_prefix(outcome.message, check) + cause)
-    # The errors of patches quote what stands in the object, whatever the expression reads.
+    # The errors of patches quote values of the object, whatever the expression reads.
     hidden = (
         _hidden(invocation_result)
         if compiled.mutations
@@ -277,13 +277,13 @@ def _plain(message: str, check: Check, reads: Iterable[tuple[str, ...]]) -> bool
 
 
 def is_plain_error(text: str, words: Container[str]) -> bool:
-    """Whether an error has nothing but the policy's own words: a key that is not there, an operand of a wrong type."""
+    """Return whether an error has only words of the policy: a missing key, an operand of a wrong type."""
     cause = _NESTED.sub("", text)
     return cause == "no such overload" or (cause.startswith(_NO_KEY) and cause.removeprefix(_NO_KEY) in words)
 
 
 def _prefix(message: str, check: Check) -> str:
-    """What stands before the cause of an error: the policy's own words, or Kyverno's."""
+    """The text before the cause of an error: the policy's own words, or Kyverno's."""
     own = f"expression '{check.expression}' resulted in error: "
     known = (own, "error: ", "failed to load context: ")
     said = next((prefix for prefix in known if message.startswith(prefix)), "")
@@ -291,7 +291,7 @@ def _prefix(message: str, check: Check) -> str:
 
 
 def _reads_other_secrets(reads: Iterable[tuple[str, ...]], compiled: CompiledPolicy) -> bool:
-    """Whether an expression may read Secrets other than the object and the param."""
+    """Return whether an expression may read Secrets other than the object and the param."""
     return any(path[0] in compiled.secret_roots for path in reads)
 
 
@@ -302,22 +302,22 @@ def _reads_secret(reads: frozenset[tuple[str, ...]], invocation_result: Invocati
 
 
 def without_data(resource: Resource) -> Resource:
-    """A Secret whose data nobody can evaluate; what is masked elsewhere is still known."""
+    """A Secret without its data, for policies that do not read it. The data is kept apart for masking."""
     withheld = {field: resource.body[field] for field in _DATA if field in resource.body}
     body = {field: value for field, value in resource.body.items() if field not in withheld}
     return replace(resource, body=body, withheld=withheld)
 
 
 def reads_data(reads: Iterable[tuple[str, ...]], root: str) -> bool:
-    """Whether an expression with these access paths sees the data of the Secret called `object` or `params`."""
+    """Return whether an expression with these access paths reads the data of the Secret called `object` or `params`."""
     roots = {root, "oldObject"} if root == "object" else {root}
-    # Kyverno's request has the object in it.
+    # Kyverno's request contains the object.
     paths = [(path[1:] or ("object",)) if path[0] == "request" else path for path in reads]
     return any(path[0] in roots and _meets(path[1:], area) for path in paths for area in _AREAS)
 
 
 def _meets(path: tuple[str, ...], area: tuple[str, ...]) -> bool:
-    """Whether a path leads to an area, to something around it or into it."""
+    """Return whether a path leads to an area, to a parent of an area, or into an area."""
     return all(one == other for one, other in zip(path, area, strict=False))
 
 

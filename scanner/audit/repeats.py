@@ -1,7 +1,7 @@
-"""Which objects of a list have come already, in eight bytes each.
+"""Detects repeated objects of a list, with eight bytes for each object.
 
-A list can be larger than everything else a scan remembers, so hashes are kept instead of names: two that are equal by
-chance make a list look doubtful, not clean. They stand in sorted runs, of which a longer one takes in a shorter one.
+A list can be larger than all other data of a scan, so hashes are kept instead of names: two hashes that are equal by
+chance mark a list as inconsistent, never as clean. The hashes are kept in sorted runs; a longer run absorbs shorter ones.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ _HASHES = "q"
 
 
 class RepeatDetector:
-    """The objects that have come so far."""
+    """The objects of a list so far."""
 
     def __init__(self) -> None:
-        """None has."""
+        """Begin with no object."""
         self._runs: list[array[int]] = []
 
     def among(self, names: Iterable[str]) -> frozenset[str]:
-        """Those of some objects that have come."""
+        """The names that were added before."""
         return frozenset(name for name in names if self._has(hash(name)))
 
     def add(self, names: Iterable[str]) -> None:
-        """Some objects have come."""
+        """Add the names of some objects."""
         run = array(_HASHES, sorted(map(hash, names)))
         while self._runs and len(self._runs[-1]) <= len(run):
             run = array(_HASHES, sorted(self._runs.pop() + run))

@@ -1,4 +1,4 @@
-"""Which texts of an object are secrets, found once for all findings about it, and what is left of a text without them."""
+"""The secret texts of an object, found once for all of its findings, and their removal from other texts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
 
 
 def is_secret(resource: Resource | None) -> bool:
-    """Whether an object is a Secret."""
+    """Return whether an object is a Secret."""
     return resource is not None and (resource.kind.group, resource.kind.kind) == ("", "Secret")
 
 
@@ -88,7 +88,7 @@ def _env_values(body: Json) -> Iterator[str]:
 
 
 def secret_variables(body: JsonObject) -> list[str]:
-    """The values of environment variables whose names end as those of passwords and tokens do. It is quick: every object is asked."""
+    """The values of environment variables with names like those of passwords and tokens. Runs for every object, so it is fast."""
     return [
         value
         for containers in _container_lists(body)
@@ -102,7 +102,7 @@ def secret_variables(body: JsonObject) -> list[str]:
 
 
 def _container_lists(body: JsonObject) -> list[Json]:
-    """The lists of containers of an object, wherever a pod template may stand."""
+    """The lists of containers of an object, in every place that may have a pod template."""
     outer = as_object(body.get("spec"))
     specs = [outer]
     if "template" in body:

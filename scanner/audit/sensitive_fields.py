@@ -1,4 +1,4 @@
-"""Which fields of an object hold what nobody should read, told by where they stand and what they are called."""
+"""The sensitive fields of an object, recognised by their place and their name."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ _VARIABLES = ("env", "httpHeaders")
 _MOST_LOOKED_AT = 100_000
 _NAMES = 4096
 MAPPINGS = (dict, Mapping)
-"""Python finds a dict among these faster than it finds that a dict is a Mapping."""
+"""An isinstance test finds a dict in this tuple faster than it tests whether a dict is a Mapping."""
 _SCALARS = (str, int, float, type(None))
 
 
 def is_sensitive(container: object, key: object, trail: Trail | None) -> bool:
-    """Whether what is under a key of a list or map is sensitive as a whole; `trail` leads to that list or map.
+    """Return whether the value under a key of a list or map is sensitive as a whole; `trail` leads to that list or map.
 
-    Without a trail it is not known where the list or map stands: then its shape must do.
+    Without a trail the place of the list or map is unknown: then its shape decides.
     """
     if not is_telling(key) or not isinstance(container, MAPPINGS) or not isinstance(key, str):
         return False
@@ -56,32 +56,32 @@ def is_sensitive(container: object, key: object, trail: Trail | None) -> bool:
 
 @lru_cache(maxsize=_NAMES)
 def is_telling(key: object) -> bool:
-    """Whether what is under a key may be sensitive: under any other it never is."""
+    """Return whether the value under a key may be sensitive; under any other key it never is."""
     return isinstance(key, str) and (key in _TELLING or says_secret(key))
 
 
 @lru_cache(maxsize=_NAMES)
 def says_secret(name: str) -> bool:
-    """Whether a name ends as those of passwords and tokens do."""
+    """Return whether a name ends like those of passwords and tokens."""
     return _NAME.search(name) is not None
 
 
 def _is_variable(container: Mapping[str, object], trail: Trail | None) -> bool:
-    """Whether this is an environment variable, or a header of a probe."""
+    """Return whether a map is an environment variable, or a header of a probe."""
     if trail is None:
         return "name" in container and isinstance(container.get("value"), str)
     return len(trail) > 1 and trail[-2] in _VARIABLES
 
 
 def without_spelled_out(text: str) -> str:
-    """A text without what it calls a password, without the password of a URL, without tokens and private keys."""
+    """A text without named passwords, without the password of a URL, without tokens and private keys."""
     for pattern in _SPELLED_OUT:
         text = pattern.sub(lambda found: f"{found['kept']}{MASK}", text)
     return text
 
 
 def anything_sensitive(value: Json, trail: Trail) -> bool:
-    """Whether something sensitive is below; of what is too large to be looked through, it may be."""
+    """Return whether a value contains a sensitive field; True for a value too large to search."""
     if isinstance(value, _SCALARS):
         return False
     waiting: list[tuple[Json, Trail]] = [(value, trail)]
@@ -98,7 +98,7 @@ def anything_sensitive(value: Json, trail: Trail) -> bool:
 
 
 def items(value: Json) -> Iterable[tuple[str | int, Json]]:
-    """The parts of a list or map by index or key; of anything else none."""
+    """The parts of a list or map by index or key; none for any other value."""
     if isinstance(value, MAPPINGS):
         return value.items()
     return enumerate(value) if isinstance(value, Sequence) and not isinstance(value, str) else ()

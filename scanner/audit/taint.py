@@ -1,7 +1,7 @@
-"""Whether what an expression hands on or computes may be a secret of the object, its param or its namespace.
+"""Decides whether an expression copies or computes from a secret of the object, its param or its namespace.
 
-Told from the expression and the objects alone, before anything is evaluated: no part, form or encoding of a value escapes it.
-What is a secret, `telltale` knows.
+Derived from the expression and the objects alone, before the evaluation: this covers every part, form and encoding of a value.
+`sensitive_fields` defines the secrets.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ _EVERYTHING = frozenset({("object",), ("params",), ("namespaceObject",)})
 _TOO_MUCH = cel.Flow(frozenset(), _EVERYTHING)
 _REMEMBERED = 2048
 _DOCUMENTS = 4
-# Shorter values of the environment are no secrets: they say how things are set.
+# Shorter values of environment variables are settings, not secrets.
 _SHORTEST_ENV = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Taint:
-    """Whether secrets are handed on as they stand, and whether something is computed from them."""
+    """The use of secrets by an expression: `carries` if it copies them, `computes` if it computes a value from them."""
 
     carries: bool
     computes: bool
 
     def __bool__(self) -> bool:
-        """Whether there may be a secret at all."""
+        """Return whether the result may contain a secret."""
         return self.carries or self.computes
 
 
@@ -43,14 +43,14 @@ CLEAN = Taint(carries=False, computes=False)
 
 
 class _Places(NamedTuple):
-    """Where an expression finds what it hands on, and what it computes from: a document's name and the steps in it."""
+    """The places that an expression copies, and those that it computes from: the name of a document and the steps in it."""
 
     carried: tuple[tuple[str, _Path], ...]
     computed: tuple[tuple[str, _Path], ...]
 
 
 class _Flows:
-    """What expressions of policies do with their inputs, found once."""
+    """The data flows of policy expressions, computed once."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, int], tuple[CompiledPolicy, Expression, _Places]] = {}
@@ -60,7 +60,7 @@ class _Flows:
         if key not in self._known:
             if len(self._known) >= _REMEMBERED:
                 self._known.clear()
-            # Both are kept as well: as long as they are there, no others have their numbers.
+            # The entry keeps both objects alive, so that no other object gets their ids.
             self._known[key] = (compiled, expression, _places(_followed(compiled, expression)))
         return self._known[key][2]
 
@@ -73,7 +73,7 @@ def _places(flow: cel.Flow) -> _Places:
 
 
 def _place(path: _Path) -> tuple[str, _Path]:
-    """Kyverno's request has the object in it."""
+    """The document and the steps of a path. Kyverno's request contains the object."""
     root, *steps = (path[1:] or ("object",)) if path[0] == "request" else path
     return root, tuple(steps)
 
@@ -97,7 +97,7 @@ def _flow(program: cel.Program) -> cel.Flow:
 
 
 def documents_of(invocation_result: InvocationResult) -> Documents:
-    """The documents that expressions read, by the names that they have there."""
+    """The documents that expressions read, by their names in expressions."""
     body, param = invocation_result.resource.body, invocation_result.invocation.param
     return {
         "object": body,
@@ -108,7 +108,7 @@ def documents_of(invocation_result: InvocationResult) -> Documents:
 
 
 def taint(compiled: CompiledPolicy, expression: Expression | None, documents: Documents) -> Taint:
-    """What an expression may make of the secrets in some documents."""
+    """Return whether an expression copies, or computes from, the secrets in some documents."""
     if expression is None:
         return CLEAN
     found = _FLOWS.of(compiled, expression)
@@ -140,13 +140,13 @@ def _leads_to_secret(value: Json, steps: _Path, trail: Trail) -> bool:
 
 
 def carried_texts(documents: Documents) -> frozenset[str]:
-    """The texts at all places that are sensitive: what is handed on as it stands can be recognised by them."""
+    """The texts in all sensitive fields, by which copied secrets are recognised."""
     different = {id(one): one for one in documents.values() if one is not None}
     return frozenset().union(*map(_CARRIED.of, different.values()))
 
 
 class _Carried:
-    """The sensitive texts of the latest documents: several findings are about one object, many about one namespace."""
+    """The sensitive texts of the latest documents: several findings concern one object, many concern one namespace."""
 
     def __init__(self) -> None:
         self._known: list[tuple[Json, frozenset[str]]] = []

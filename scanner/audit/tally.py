@@ -19,14 +19,14 @@ from scanner.model.scan import OutcomeName, TallyKey
 
 
 def counted_as(check_result: CheckResult) -> OutcomeName:
-    """Under which name a judgement is counted: what an exception or a filter takes the effect from is apart from all else."""
+    """The name under which a check result is counted; violations and errors that an exception or filter exempts count apart."""
     if check_result.excepted_by and isinstance(check_result.outcome, Violated | Errored):
         return OutcomeName.EXCEPTED
     return outcome_name(check_result.outcome)
 
 
 def outcome_name(outcome: Outcome) -> OutcomeName:
-    """Under which name an outcome is counted."""
+    """The name under which an outcome is counted."""
     match outcome:
         case Passed():
             return OutcomeName.PASSED

@@ -144,7 +144,7 @@ def _validation(index: int, validation: Validation) -> Iterator[str]:
 
 
 def _auditability(policy_record: PolicyRecord) -> Iterator[str]:
-    """How far an audit can predict admission, and what each auditability class means."""
+    """The extent to which an audit can predict admission, and the meaning of each auditability class."""
     from scanner.report import words
 
     reading = policy_record.reading
@@ -206,7 +206,7 @@ def _finding(explained: ExplainedFinding) -> Iterator[str]:
 
 
 def _limits(explained: ExplainedFinding) -> Iterator[str]:
-    """How far the finding predicts admission, where its check is not fully auditable."""
+    """The extent to which the finding predicts admission, for a check that is not fully auditable."""
     from scanner.report import words
 
     user = explained.scan.requester.username or "the user that scanned"

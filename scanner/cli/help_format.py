@@ -17,7 +17,7 @@ class Formatter(Protocol):
         ...
 
     def write_dl(self, rows: Sequence[tuple[str, str]]) -> None:
-        """Terms and what they mean."""
+        """Terms and their meanings."""
         ...
 
 

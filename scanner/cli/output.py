@@ -27,7 +27,7 @@ QuietOption = Annotated[bool, typer.Option("-q", "--quiet", help="Print no progr
 
 @contextmanager
 def standard_output() -> Iterator[TextIO]:
-    """Yield standard output for writing. A reader that has gone, as in `assay report | head`, is no error.
+    """Yield standard output for writing. A reader that stops early, as in `assay report | head`, is no error.
 
     Raises AssayError when writing fails, as on a full disk.
     """

@@ -1,4 +1,4 @@
-"""Which objects a command is about: the flags for namespaces and kinds, and for policies from files."""
+"""The scope of a command: the flags for namespaces and kinds, and for policies from files."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class Reviewer:
 
 
 def may_ask(session: Session) -> bool:
-    """Whether this user may create reviews about other users. Raises Unanswered and ClusterError."""
+    """Return whether this user may create reviews about other users. Raises Unanswered and ClusterError."""
     asked: JsonObject = {"group": _GROUP, "resource": "subjectaccessreviews", "verb": "create"}
     document: JsonObject = {
         "apiVersion": _VERSION,

@@ -49,7 +49,7 @@ def builtin_version() -> str:
 
 
 def is_definition(body: JsonObject) -> bool:
-    """Whether a document is a CustomResourceDefinition of the one version that is still served."""
+    """Return whether a document is a CustomResourceDefinition of the one version that is still served."""
     return body.get("apiVersion") == "apiextensions.k8s.io/v1" and body.get("kind") == "CustomResourceDefinition"
 
 

@@ -55,7 +55,7 @@ class _Entry(NamedTuple):
 
 
 def is_aggregated(answer: JsonObject) -> bool:
-    """Whether a document is in the aggregated form."""
+    """Return whether a document is in the aggregated form."""
     return as_text(answer.get("kind")) == "APIGroupDiscoveryList"
 
 
@@ -161,7 +161,7 @@ def _legacy_entry(item: Json) -> _Entry:
 
 
 def _is_parent_only(item: Json) -> bool:
-    """Whether an entry has subresources only: apiserver adds such an entry for a resource without anything else."""
+    """Return whether an entry has subresources only: apiserver adds such an entry for a resource without anything else."""
     return bool(as_list(dig(item, "subresources"))) and not (
         dig(item, "responseKind", "kind") or as_list(dig(item, "verbs"))
     )

@@ -110,7 +110,7 @@ def addresses_of(host: str, port: int, deadline: Deadline, lookup: Lookup | None
         except (OSError, UnicodeError) as error:
             found.put(error)
 
-    # The resolver of the C library knows no deadline.
+    # The resolver of the C library has no deadline.
     threading.Thread(target=look_up, daemon=True).start()
     try:
         answer = found.get(timeout=max(deadline.left, _LEAST))

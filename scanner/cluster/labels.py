@@ -32,7 +32,7 @@ class Comparison:
     bound: int
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether labels satisfy this comparison."""
+        """Return whether labels satisfy this comparison."""
         value = labels.get(self.key, "")
         if not _INTEGER.fullmatch(value) or abs(int(value)) > _LARGEST:
             return False
@@ -49,7 +49,7 @@ class LabelQuery:
     terms: tuple[Term, ...] = ()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether labels satisfy every term."""
+        """Return whether labels satisfy every term."""
         return all(term.matches(labels) for term in self.terms)
 
 

@@ -7,7 +7,7 @@ again, once. The reader of the pages counts objects that appear again once.
 
 `remainingItemCount` is exact where no selector narrows the list: it is the count of all that is left, less the limit, and a page
 that has another after it has as many objects as the limit (`PrepareContinueToken` and GetList of apiserver's storage). What a page
-announces must come, unless the list goes on at a later moment.
+announces must follow, unless the list continues at a later moment.
 """
 
 from __future__ import annotations

@@ -168,7 +168,7 @@ class LiveCluster:
         return self._ahead.paused()
 
     def allows(self, need: Need) -> bool:
-        """Whether this user has a permission. Raises ClusterError without an answer."""
+        """Return whether this user has a permission. Raises ClusterError without an answer."""
         return allowed(self._session, need)
 
     def _list(self, wanted: Wanted) -> Iterator[Page]:

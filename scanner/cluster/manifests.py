@@ -48,7 +48,7 @@ def read_documents(path: Path) -> tuple[tuple[Document, ...], tuple[Gap, ...]]:
 def _files(path: Path) -> tuple[list[Path], list[Gap]]:
     if path != _STDIN and not os.path.lexists(path):
         raise UsageError(f"there is no file or folder {path}: check the path, or give - to read standard input")
-    return _within(path) if os.path.isdir(path) else ([path], [])  # noqa: PTH112 - Path.is_dir raises where it may not look
+    return _within(path) if os.path.isdir(path) else ([path], [])  # noqa: PTH112 - Path.is_dir raises without permission
 
 
 def _within(folder: Path) -> tuple[list[Path], list[Gap]]:
@@ -94,7 +94,7 @@ def _unfolded(value: Json, where: str) -> Iterator[_Found]:
 
 
 def _is_list(body: JsonObject) -> bool:
-    """Whether the object is a list of objects; `items: null` is an empty list only if the name of the kind ends in List."""
+    """Return whether the object is a list of objects; `items: null` is an empty list only if the kind's name ends in List."""
     if "items" not in body:
         return False
     items = body["items"]

@@ -142,7 +142,7 @@ class _Fetch:
                 self._thread = self._begun()
 
     def is_alive(self) -> bool:
-        """Whether the thread runs."""
+        """Return whether the thread runs."""
         return self._thread.is_alive()
 
     def _begun(self) -> Thread:

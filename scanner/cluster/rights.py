@@ -23,7 +23,7 @@ _SUBJECT: Final = "write user:NAME, group:NAME or serviceaccount:NAMESPACE:NAME"
 
 
 def allowed(session: Session, need: Need) -> bool:
-    """Whether this user has a permission. Raises ClusterError without an answer."""
+    """Return whether this user has a permission. Raises ClusterError without an answer."""
     asked = {
         "group": need.group,
         "resource": need.resource,

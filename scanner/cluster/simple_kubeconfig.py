@@ -109,7 +109,7 @@ def _loaded(path: Path) -> JsonObject:
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        return as_object(yaml.load(path.read_text(encoding="utf-8"), Loader=loader))  # noqa: S506 - it is a safe one
+        return as_object(yaml.load(path.read_text(encoding="utf-8"), Loader=loader))  # noqa: S506 - a safe loader
     except (OSError, ValueError, yaml.YAMLError):
         return {}
 
@@ -127,7 +127,7 @@ def _named(config: JsonObject, section: str, name: str) -> Json:
 
 
 def _plain(entry: JsonObject, known: frozenset[str], flags: tuple[str, ...]) -> bool:
-    """Whether an entry has supported fields only, with their types."""
+    """Return whether an entry has supported fields only, with their types."""
     if not entry or not known >= entry.keys():
         return False
     texts = (value for key, value in entry.items() if key not in (*flags, "extensions", "as-groups"))

@@ -1,4 +1,4 @@
-"""Policy health: what is wrong with policies and bindings, whatever the objects are like."""
+"""Policy health: the problems of policies and bindings, independent of objects."""
 
 from scanner.health.observed import Counted, health_after
 from scanner.health.static import health_before

@@ -1,6 +1,6 @@
-"""Bindings of one policy that say the same, or of which one does all that the other does.
+"""Bindings of one policy that are equal, or of which one covers the other.
 
-Whether an object is judged under a binding depends on its matchResources and its params, what follows on its actions.
+The matchResources and the params of a binding decide whether an object is evaluated, its actions decide the consequence.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from scanner.model.scan import Health, HealthKind
 
 
 def redundant(entry: BoundPolicy) -> Iterator[Health]:
-    """Bindings that add nothing to another one; of two that say the same, the later by name."""
+    """Bindings that another binding makes redundant; of two equal bindings, the later by name."""
     real = [binding for binding in entry.bindings if not binding.assumed]
     for one, other in permutations(real, 2):
         if _same(one, other, entry.policy) and one.name < other.name:
@@ -34,13 +34,13 @@ def _same(one: Binding, other: Binding, policy: Policy) -> bool:
 
 
 def _covers(one: Binding, other: Binding, policy: Policy) -> bool:
-    """Whether one binding does whatever the other does. A narrower match can only be compared with none, or with itself."""
+    """Return whether one binding covers the other. A narrower match can only be compared with an equal or an absent match."""
     wide = _match(one) is None or _match(one) == _match(other)
     return wide and set(one.actions) >= set(other.actions) and _params(one, policy) == _params(other, policy)
 
 
 def _match(binding: Binding) -> MatchResources | None:
-    """What narrows a binding, or None when nothing does."""
+    """The match that narrows a binding, or None without one."""
     match = binding.match
     if match is None or match.rules or match.exclude_rules:
         return match
@@ -48,5 +48,5 @@ def _match(binding: Binding) -> MatchResources | None:
 
 
 def _params(binding: Binding, policy: Policy) -> ParamRef | None:
-    """The reference to params, which a policy without paramKind does not look at."""
+    """The reference to params; None for a policy without paramKind, which ignores the reference."""
     return binding.param_ref if policy.param_kind else None

@@ -1,4 +1,4 @@
-"""What only the objects tell: bindings that matched none, found no param, or whose errors nobody sees."""
+"""Problems that only the objects reveal: bindings that matched none, found no param, or whose errors are ignored."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _SEEN = (CoverageState.LISTED, CoverageState.INCONSISTENT)
 
 @dataclass(slots=True)
 class Counted:
-    """What a scan has counted under each binding: objects matched, those of them without a param, ignored errors.
+    """The counts of a scan for each binding: matched objects, those of them without a param, ignored errors.
 
-    `strained` has, by policy, the largest share of its budgets that an evaluation used.
+    `budget_use` has, by policy, the largest share of its budgets that an evaluation used.
     """
 
     matched: Counter[BindingKey] = field(default_factory=Counter)
@@ -27,7 +27,7 @@ class Counted:
     budget_use: dict[PolicyKey, float] = field(default_factory=dict)
 
     def add(self, result: PageResult) -> None:
-        """Add one page."""
+        """Add a page."""
         self.matched.update(result.matched)
         self.without_param.update(result.without_param)
         for key, number in result.tallies.items():
@@ -38,7 +38,7 @@ class Counted:
 
 
 def health_after(bound: Iterable[BoundPolicy], counted: Counted, coverage: Iterable[Coverage]) -> Iterator[Health]:
-    """What can be said when all objects have been judged."""
+    """The problems that are known after all objects have been evaluated."""
     complete = all(entry.state in _SEEN for entry in coverage)
     for entry in bound:
         if entry.reading.reason:

@@ -1,4 +1,4 @@
-"""What can be said of policies and bindings before any object is seen."""
+"""The problems of policies and bindings that are known before any object is read."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _UNASKED = (
 def health_before(
     policies: Iterable[Policy], bound: Iterable[BoundPolicy], served: tuple[Kind, ...], world: EvaluationContext
 ) -> Iterator[Health]:
-    """Which policies are being deleted, and what is wrong with those that are in force."""
+    """The policies that are being deleted, and the problems of the bound policies."""
     for policy in policies:
         yield from status.of_policy(policy)
     for entry in bound:
@@ -63,7 +63,7 @@ def _params(entry: BoundPolicy, params: ParamSource) -> Iterator[Health]:
 
 
 def _missing(reference: ParamRef, kind: Kind, params: ParamSource) -> str:
-    """What is not there; an empty string when there is a param, or when that depends on the namespace of an object."""
+    """The missing param; an empty string if there is a param, or if that depends on the namespace of an object."""
     if kind.namespaced and not reference.namespace:
         return ""
     namespace = reference.namespace if kind.namespaced else ""

@@ -1,4 +1,4 @@
-"""What the metadata of a policy or a binding tells of its end.
+"""Notes on policies and bindings that are being deleted, from their metadata.
 
 Source of truth: `metadata.deletionTimestamp`; the server evaluates an object until its last finalizer is gone.
 """

@@ -29,7 +29,7 @@ class Evidence:
     left_out: int = 0
 
     def __bool__(self) -> bool:
-        """Whether there is any reason."""
+        """Return whether there is a reason."""
         return bool(self.reasons)
 
 

@@ -1,6 +1,6 @@
 """Outcomes, findings and gaps.
 
-An *outcome* is a decision of one check about one object, as kube-apiserver would make it. A *gap* is a thing that Assay could not
+An *outcome* is a decision of one check about one object, as kube-apiserver would make it. A *gap* is an item that Assay could not
 list, read or evaluate.
 """
 
@@ -48,7 +48,7 @@ class SkipReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """The object meets the check. `annotation` is the published value of an audit annotation, if any."""
+    """The object passes the check. `annotation` is the published value of an audit annotation, if any."""
 
     annotation: str = ""
 
@@ -213,7 +213,7 @@ class Finding:
 
 
 class GapKind(StrEnum):
-    """The thing that Assay could not list, read or evaluate."""
+    """The item that Assay could not list, read or evaluate."""
 
     DISCOVERY = "discovery"
     LIST = "list"
@@ -225,7 +225,7 @@ class GapKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Gap:
-    """A thing that Assay could not list, read or evaluate. `where` is a file and document, a kind, a policy or an object."""
+    """An item that Assay could not list, read or evaluate. `where` is a file and document, a kind, a policy or an object."""
 
     kind: GapKind
     where: str

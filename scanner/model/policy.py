@@ -132,7 +132,7 @@ class Policy:
 
     @property
     def static(self) -> bool:
-        """Whether this is a manifest of the control plane itself, from a file: no API lists those, and they have no params."""
+        """Return whether this is a manifest of the control plane, from a file: no API lists those, and they have no params."""
         return self.source != "cluster" and self.name.endswith(STATIC) and self.param_kind is None
 
 
@@ -155,7 +155,7 @@ class Binding:
     def unwritten(
         cls, policy: Policy, name: str, actions: tuple[Action, ...], source: str, *, assumed: bool = False
     ) -> Binding:
-        """A binding that stands in no manifest: to all that a policy matches, without a param."""
+        """A binding that no manifest contains: to all that a policy matches, without a param."""
         return cls(policy.language, name, policy.name, None, None, actions, EMPTY, "", source, assumed)
 
     @property
@@ -170,11 +170,11 @@ class Binding:
 
     @property
     def static(self) -> bool:
-        """Whether this is a manifest of the control plane itself."""
+        """Return whether this is a manifest of the control plane itself."""
         return self.source != "cluster" and self.name.endswith(STATIC) and self.param_ref is None
 
     def joins(self, policy: Policy) -> bool:
-        """Whether it binds a policy: never across languages, nor between the control plane's manifests and objects of the API.
+        """Return whether it binds a policy: never across languages, nor between control plane manifests and objects of the API.
 
         Documents from files may be either, because an API server without manifests of its own accepts such names too.
         """

@@ -76,7 +76,7 @@ _PREFIXES: Final = ("app.kubernetes.io/",)
 
 @dataclass(frozen=True, slots=True)
 class KeptKeys:
-    """Which labels and annotations are kept: exact keys, and prefixes of label keys. A Namespace keeps all its labels."""
+    """The labels and annotations that are kept: exact keys, and prefixes of label keys. A Namespace keeps all its labels."""
 
     labels: frozenset[str] = _NAMES
     prefixes: tuple[str, ...] = _PREFIXES

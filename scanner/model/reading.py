@@ -1,7 +1,8 @@
 """The auditability of a policy, which follows from the data that its expressions read.
 
-It is known before the first object. A class is a statement about outcomes, so only the expressions that decide outcomes count:
-match conditions, validations, audit annotations and the variables that these use. A messageExpression decides no outcome.
+It is decided before the first object is read. A class is a statement about outcomes, so only the expressions that decide
+outcomes count: match conditions, validations, audit annotations and the variables that these use. A messageExpression decides
+no outcome.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from scanner.model.outcome import Check
 
 
 class Auditability(StrEnum):
-    """How far an audit of stored objects can predict admission. A policy that reads stored data alone is `full`."""
+    """The extent to which an audit of stored objects can predict admission. A policy that reads stored data alone is `full`."""
 
     FULL = "fullyAuditable"
     REQUESTER = "dependsOnRequester"

@@ -18,7 +18,7 @@ _VERSION: Final = re.compile(r"v?([0-9]{1,4})\.([0-9]{1,4})(?![0-9])")
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """The minor version whose rules are applied. `note` is empty, or says why this is not the server's version."""
+    """The minor version whose rules are applied. `note` is empty, or the reason why this is not the server's version."""
 
     rules: Minor
     note: str = ""

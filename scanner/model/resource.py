@@ -19,7 +19,7 @@ SERVER_SET_METADATA: Final = (
     "creationTimestamp",
     "selfLink",
 )
-"""The fields of metadata that a server sets on create, whatever a request holds."""
+"""The fields of metadata that a server sets on create, also if the request has them."""
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -26,7 +26,7 @@ class ScanState(StrEnum):
 
 
 class CoverageState(StrEnum):
-    """How far a kind was listed. `skipped` is the user's choice, and does not make a scan incomplete.
+    """The extent to which a kind was listed. `skipped` is the user's choice, and does not make a scan incomplete.
 
     `inconsistent` is a list whose pages show different moments: it has every object that existed throughout, once.
     """

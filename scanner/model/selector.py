@@ -23,7 +23,7 @@ class Requirement:
     values: tuple[str, ...] = ()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether labels satisfy this requirement."""
+        """Return whether labels satisfy this requirement."""
         if self.operator == "In":
             return labels.get(self.key) in self.values
         if self.operator == "NotIn":
@@ -49,11 +49,11 @@ class Selector:
 
     @property
     def empty(self) -> bool:
-        """Whether this is `{}`, which matches everything."""
+        """Return whether this is `{}`, which matches everything."""
         return not self.requirements
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether labels satisfy every requirement.
+        """Return whether labels satisfy every requirement.
 
         Raises ConfigurationError for a selector that the API server cannot parse.
         """

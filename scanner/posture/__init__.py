@@ -1,1 +1,1 @@
-"""What findings mean for the people who own the objects: pure functions over nouns."""
+"""The meaning of findings for the owners of the objects: pure functions over nouns."""

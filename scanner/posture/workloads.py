@@ -60,7 +60,7 @@ class Workloads:
         self._memo: dict[_MemoKey, Workload | None] = {}
 
     def add(self, examined: Examined) -> None:
-        """Add an object of an intermediate kind, before any workload is asked for."""
+        """Add an object of an intermediate kind, before the first workload is resolved."""
         group_kind = examined.kind.group, examined.kind.kind
         link = self._link(examined)
         if examined.uid:
@@ -118,7 +118,7 @@ class Workloads:
         return named.get((link.namespace, controller.name)) or named.get(("", controller.name))
 
     def _crosses_scopes(self, controller: Controller, link: _Link) -> bool:
-        """Whether a cluster-scoped object names a namespaced controller, which is not legal."""
+        """Return whether a cluster-scoped object names a namespaced controller, which is not legal."""
         return not link.kind.namespaced and self._namespaced.get(controller.group_kind, False)
 
     def _unread(self, controller: Controller, link: _Link) -> Workload:

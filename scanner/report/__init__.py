@@ -19,7 +19,7 @@ __all__ = ["FORMATS", "Format"]
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A report format: `module` has `render(document, into)`, where `into` is what `target` names.
+    """A report format: `module` has `render(document, into)`, where `into` is the stream or folder of `target`.
 
     A format for a binary or text file is a choice of `-o`. One that fills a folder has a flag of its own, called like the
     format; `first_page` is the file in that folder to open first.
@@ -30,7 +30,7 @@ class Format:
     first_page: str = ""
 
     def render(self, document: Document, into: BinaryIO | TextIO | Path) -> None:
-        """Write the report into what `target` names.
+        """Write the report into the stream or folder of `target`.
 
         Raises UsageError when a folder cannot be used.
         """

@@ -232,7 +232,7 @@ def _actions(bindings: Iterable[Binding]) -> tuple[Action, ...]:
 
 
 def _reads_requester(record: PolicyRecord) -> bool:
-    """Whether expressions read the user. For a scan by an older version the words in them decide, which may only mark too many."""
+    """Return whether expressions read the user. For a scan by an older version their words decide, which may mark too many."""
     if record.reading.classes:
         return Auditability.REQUESTER in record.reading.classes
     return _names_requester(record.policy)

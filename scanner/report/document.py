@@ -84,7 +84,7 @@ class Document:
     """A report as data. `findings` and `resolved` start a new stream at every call, in the store's order.
 
     `requester` counts those of `totals` that may differ for another user; `requester_checks` are their (policy, check)
-    pairs. `outside` lists what also decides about requests, but is not evaluated by a scan.
+    pairs. `outside` lists objects that also decide about requests, but that a scan does not evaluate.
     """
 
     provenance: Provenance

@@ -73,12 +73,12 @@ def _in_force(record: ScanRecord) -> ScanRecord:
 
 
 def _is_decided(key: TallyKey) -> bool:
-    """Whether a check counts: it has a result, and the result is the same for all users."""
+    """Return whether a check counts: it has a result, and the result is the same for all users."""
     return _is_answered(key) and not key.requester
 
 
 def _is_answered(key: TallyKey) -> bool:
-    """Whether a check has a result: a pass or violation of a validation, or an error of any check that denies."""
+    """Return whether a check has a result: a pass or violation of a validation, or an error of any check that denies."""
     if key.outcome is OutcomeName.ERRORED_DENY:
         return True
     return key.check.kind is CheckKind.VALIDATION and key.outcome in _SCORED
@@ -113,7 +113,7 @@ def _checks_per_object(record: ScanRecord) -> int:
 
 
 def _is_one_object(gap: Gap) -> bool:
-    """Whether a gap is one object (`apps/v1/Deployment shop/web`), not a page (`apps/v1/Deployment`) or a policy (`policy x`)."""
+    """Return whether a gap is an object (`apps/v1/Deployment shop/web`), not a page (`apps/v1/Deployment`) or `policy x`."""
     return gap.kind not in _UNCOUNTED and " " in gap.where and not gap.where.startswith("policy ")
 
 

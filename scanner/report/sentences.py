@@ -50,7 +50,7 @@ def when_of(document: Document) -> str:
 
 
 def score_line(document: Document) -> str:
-    """The score, its bounds and the population behind it; or why there is none."""
+    """The score, its bounds and the population behind it; or the reason for its absence."""
     score = document.score
     if score.value is None:
         return f"not available: {score.why_not}"

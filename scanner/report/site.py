@@ -1,4 +1,4 @@
-"""The pages of the HTML report: their paths, what all pages share, and how a page is written."""
+"""The pages of the HTML report: their paths, their shared parts, and the writing of a page."""
 
 from __future__ import annotations
 

@@ -205,7 +205,7 @@ def exclusions_of(scope: Scope) -> tuple[str, ...]:
 
 
 def notes_of(scan: Scan) -> tuple[str, ...]:
-    """How this scan evaluated the objects, as a reader must know."""
+    """The notes about how this scan evaluated the objects."""
     files = () if scan.cluster.source == "cluster" else (_FILES,)
     note = scan.cluster.release.note
     return (*((note,) if note else ()), *files, _simulated(scan))

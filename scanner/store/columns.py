@@ -1,7 +1,8 @@
 """The columns of a finding. Tables, staging, history and reading derive from these definitions.
 
-A finding is one row of `findings`: `HistoryColumns` say when it was open, `FindingColumns` what it is. Texts that repeat are
-rows of tables of their own (`CheckColumns`, `KindColumns`, `VerdictColumns`, `EvidenceColumns`), to which the row refers by id.
+A finding is one row of `findings`: `HistoryColumns` have the time that it was open, `FindingColumns` its content. Texts that
+repeat are rows of tables of their own (`CheckColumns`, `KindColumns`, `VerdictColumns`, `EvidenceColumns`), to which the row
+refers by id.
 
 To add a column, add a field here, a migration, and the field of `Finding` that it stores. The type of a field is the SQL type,
 and a field with a default is a column that a migration added.
@@ -98,7 +99,7 @@ class EvidenceColumns(NamedTuple):
 
 
 class FindingColumns(NamedTuple):
-    """What a finding is: columns of `findings`. While a page is staged, the ids are positions in the lists of the page."""
+    """The content of a finding: columns of `findings`. While a page is staged, the ids are positions in the lists of the page."""
 
     check: int
     kind: int
@@ -111,7 +112,7 @@ class FindingColumns(NamedTuple):
 
 
 class HistoryColumns(NamedTuple):
-    """When a finding was open: columns of `findings`. Numbers are revisions, except `id`, `cluster` and `reopened`."""
+    """The time that a finding was open: columns of `findings`. Numbers are revisions, except `id`, `cluster` and `reopened`."""
 
     id: int
     cluster: int

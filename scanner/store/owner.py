@@ -25,7 +25,7 @@ class Owner:
     started: str
 
     def alive(self, *, heartbeat: datetime, now: datetime) -> bool:
-        """Whether the process may still run, given its last heartbeat."""
+        """Return whether the process may still run, given its last heartbeat."""
         if self.host != socket.gethostname():
             return now - heartbeat <= SILENCE
         return _exists(self.process) and self.started in {"", _started(self.process)}

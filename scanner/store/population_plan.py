@@ -1,4 +1,4 @@
-"""Which rows of the population a scan closes and which it opens: a merge join of two sorted streams, without any SQL.
+"""The rows of the population that a scan closes and opens: a merge join of two sorted streams, without any SQL.
 
 Rows are intervals of revisions, as findings are (ADR 4): a row is in force until a scan that could see its object finds
 the object gone or different. Groups of objects, by kind and namespace, that a sum of hashes shows to be equal to what is
@@ -27,7 +27,7 @@ _digest = attrgetter("digest")
 
 
 class Identity(NamedTuple):
-    """Which object a row is about.
+    """The identity of the object of a row.
 
     Streams are in the order of these tuples, as Python compares texts: by code point, which is the order of SQLite's BINARY
     and of PostgreSQL's "C".
@@ -54,7 +54,7 @@ class InForce(NamedTuple):
 
 
 class Seen(NamedTuple, Generic[_Object]):
-    """An object that a scan examined; `item` is whatever the caller needs to write its row."""
+    """An object that a scan examined; `item` is the data that the caller needs to write its row."""
 
     identity: Identity
     digest: bytes
@@ -85,7 +85,7 @@ class Keep(Generic[_Object]):
 
 @dataclass(frozen=True, slots=True)
 class Repeat(Generic[_Object]):
-    """The object came before, as it can in files: it has the row of the last step that opened or kept one."""
+    """The object appeared before, as it can in files: it has the row of the last step that opened or kept one."""
 
     seen: Seen[_Object]
 
@@ -99,7 +99,7 @@ def plan(
     """The steps from the rows in force to the objects of a scan, in the order of identities.
 
     Both streams are ascending, and `rows` has no identity twice. Of several objects with one identity, the one with the
-    least digest decides. `reaches` tells whether the scan would have seen an object if it were there: a row beyond its reach
+    least digest decides. `reaches` returns whether the scan would have listed an object if it existed: a row beyond its reach
     stays in force and has no step. Raises ValueError for a stream that is not in order.
     """
     for row, same in _aligned(_ascending(rows), _ascending(objects)):
@@ -152,17 +152,17 @@ def _ascending(stream: Iterable[_Sorted]) -> Iterator[_Sorted]:
 
 
 class GroupSum(NamedTuple):
-    """How many objects a group has, and the sum of their hashes modulo 2^256. It does not depend on their order."""
+    """The number of objects of a group, and the sum of their hashes modulo 2^256, in any order."""
 
     objects: int
     total: int
 
 
 class GroupSums:
-    """The sums of groups, of objects as they come.
+    """The sums of groups, updated for each object.
 
-    Who can create objects at will, and knows how hashes are made, can find two sets of objects with one sum. Therefore hashes
-    have a key, which is a secret of the database.
+    A user who can create objects at will, and knows how hashes are made, can find two sets of objects with one sum. Therefore
+    hashes have a key, which is a secret of the database.
     """
 
     def __init__(self, key: bytes) -> None:

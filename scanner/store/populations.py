@@ -1,6 +1,6 @@
 """Sets of the objects of a kind, in the order of its list, as sets of rows of the population.
 
-Rows of one scan are inserted in the order of the list, so their ids come in runs: a first scan has one run for each kind,
+Rows of one scan are inserted in the order of the list, so their ids form runs: a first scan has one run for each kind,
 and every later change of the cluster breaks a few. A set is translated run by run, and equal sets are translated once.
 The stored form is that of `row_ids`; the digest is that of the set itself, whatever library has compressed it.
 """
@@ -41,7 +41,7 @@ class RowSets:
     """Translates the sets of one kind."""
 
     def __init__(self, ids: Sequence[int]) -> None:
-        """Take the row id of every object, in the order of the list. Objects that came twice have the same id."""
+        """Take the row id of every object, in the order of the list. Repeated objects have the same id."""
         self._length = len(ids)
         self._runs = tuple(sorted(runs(ids), key=lambda run: run.row_id))
         self._stored: dict[int, StoredSet] = {}
@@ -95,7 +95,7 @@ def _shifted(all_runs: Sequence[Run], bits: int) -> Iterator[tuple[int, int]]:
 
 
 def _pieces(all_runs: Sequence[Run], text: str) -> Iterator[tuple[int, int]]:
-    """Runs that are near each other as one value each. Ids are ascending; those that come twice are a value of their own."""
+    """Runs that are near each other as one value each. Ids are ascending; repeated ids are a value of their own."""
     start = end = all_runs[0].row_id
     parts: list[str] = []
     for run in all_runs:
@@ -113,7 +113,7 @@ def _number(parts: Sequence[str]) -> int:
 
 
 def _put(rows: bytearray, start: int, value: int) -> None:
-    """Put a value of several bits at a bit offset; what is there stays."""
+    """Put a value of several bits at a bit offset; bits that are set stay set."""
     shifted = value << (start & 7)
     size = (shifted.bit_length() + 7) >> 3
     area = slice(start >> 3, (start >> 3) + size)

@@ -1,8 +1,8 @@
 """The third promise, only seeing fixes: the findings that a scan may resolve.
 
-A scan resolves a finding only if it would have found it again. Findings in excluded, forbidden, incomplete or unevaluated parts stay
-open. Kinds are compared by group and kind, because all versions of a group serve the same objects; if a scan listed several
-versions of a kind, all of them must be complete.
+A scan resolves a finding only if it would have found it again. Findings in excluded, forbidden, incomplete or unevaluated
+parts stay open. Kinds are compared by group and kind, because all versions of a group serve the same objects; if a scan
+listed several versions of a kind, all of them must be complete.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Reach:
     unread: frozenset[str] = frozenset()
 
     def reaches(self, missing: UnseenFinding) -> bool:
-        """Whether the scan would have found the finding again."""
+        """Return whether the scan would have found the finding again."""
         if self.nothing or (_group(missing.api_version), missing.kind) not in self.kinds:
             return False
         policy = missing.language, missing.policy
@@ -86,7 +86,7 @@ def _complete_kinds(coverage: Iterable[Coverage], gaps: tuple[Gap, ...]) -> froz
 
 
 def _concerns(gap: Gap, line: Coverage) -> bool:
-    """Whether a gap concerns a kind or its objects: `where` begins with apiVersion/Kind."""
+    """Return whether a gap concerns a kind or its objects: `where` begins with apiVersion/Kind."""
     kind = f"{line.api_version}/{line.kind}"
     return gap.where.startswith(kind) and not gap.where[len(kind) : len(kind) + 1].isalnum()
 

@@ -1,4 +1,4 @@
-"""Sets of row ids: one bit per id in memory, and very small when stored, because such ids come in runs."""
+"""Sets of row ids: one bit per id in memory, and very small when stored, because such ids form runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class RowIdSet:
             self.add(number)
 
     def __contains__(self, number: int) -> bool:
-        """Whether a number was added."""
+        """Return whether a number was added."""
         byte = number >> 3
         return byte < len(self._bits) and bool(self._bits[byte] >> (number & 7) & 1)
 

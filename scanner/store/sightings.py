@@ -22,7 +22,7 @@ class MergedScan:
     unchecked: RowIdSet
 
     def saw(self, number: int, since: int) -> bool:
-        """Whether the scan saw the finding of an open row, given the row's id and first revision."""
+        """Return whether the scan saw the finding of an open row, given the row's id and first revision."""
         return since <= self.revision and number not in self.unchecked
 
 

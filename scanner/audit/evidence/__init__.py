@@ -1,7 +1,7 @@
-"""What a finding rests on: the values that decided it, evaluated once more on the object while it is still there.
+"""The evidence of a finding: the values that decided it, from a second evaluation while the object is in memory.
 
-Only for what does not pass, so that nothing is paid for the rest. An explanation that does not come to the verdict it is to
-explain is none, and neither is one that fails: the verdict stands without it.
+Only failed checks are evaluated again, so passes cost nothing. An explanation that fails or does not reproduce the verdict is
+dropped: the verdict stands without it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _OUT_OF_COST = ("operation cancelled", "operation interrupted")
 
 
 def evidence(invocation_result: InvocationResult, check_result: CheckResult, bound: BoundPolicy) -> Evidence:
-    """Why a check was violated or erred; nothing of other outcomes and of what does not come to the same once more."""
+    """The reasons of a violation or an error; none for other outcomes, or if a second evaluation has another result."""
     if not isinstance(check_result.outcome, Violated | Errored):
         return NO_EVIDENCE
     try:
@@ -50,14 +50,14 @@ def _evidence(
     discretion = Discretion(invocation_result, bound.compiled)
     found = list(dict.fromkeys(discretion.reason(one) for it in explanations for one in it.reasons))
     left_out = len(found) - len(found[:MOST]) + sum(it.left_out for it in explanations)
-    # How many parts a secret falls into is a secret, too.
+    # The number of parts of a secret is a secret, too.
     return Evidence(tuple(found[:MOST]), 0 if any(it.value == WITHHELD for it in found) else left_out)
 
 
 def _explanations(
     invocation_result: InvocationResult, check: Check, outcome: Violated | Errored, bound: BoundPolicy
 ) -> Iterator[cel.Explanation]:
-    """Explain each expression that the outcome speaks of, as far as it comes to the same once more."""
+    """Explain each expression that decided the outcome; skip an expression with another result this time."""
     programs = {name: one.program for name, one in bound.compiled.variables.items() if one.program is not None}
     for program, inputs in islice(asked(invocation_result, check, bound), MOST):
         found = cel.explain(program, inputs, programs)

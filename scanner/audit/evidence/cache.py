@@ -1,7 +1,7 @@
-"""Evidence that was found before: of objects that are alike where a check looks, each is violated for the same reasons.
+"""A cache of evidence: objects with equal values in the fields that a check reads are violated for the same reasons.
 
-Most objects of a cluster are copies of a few: the Pods of a Deployment, the Deployments of a chart. What decides is what the
-expressions read, and what may be said of it depends on which values of the object are secrets: both are the key.
+Most objects of a cluster are copies of a few: the Pods of a Deployment, the Deployments of a chart. The key has the values that
+the expressions read, and the secret values of the object, because those decide which values the evidence may show.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from scanner.model.outcome import Check, CheckResult
 _REMEMBERED = 2048
 _VARIABLES = "variables"
 _TOLD_BY_OTHERS = frozenset({"data", "value"})
-"""Whether it is a secret, the kind or the name beside it tells, which no expression may have read."""
+"""Fields that are secret or not depending on the kind or the name beside them, which the expression may not read."""
 _ROOTS = frozenset({"object", "oldObject", "params", "namespaceObject"})
 _Path: TypeAlias = "tuple[str, ...]"
 _Key: TypeAlias = "tuple[object, ...]"
 
 
 class Memory:
-    """Evidence by what it was found in; forgets everything when there is too much of it."""
+    """Evidence by key; the cache is cleared when it is full."""
 
     def __init__(self) -> None:
         """Begin with nothing."""
@@ -40,7 +40,7 @@ class Memory:
     def key(
         self, invocation_result: InvocationResult, check_result: CheckResult, compiled: CompiledPolicy
     ) -> _Key | None:
-        """What the evidence depends on; None where that cannot be told, or is never the same twice."""
+        """The key of the evidence; None if it depends on unknown inputs, or on inputs that differ at each evaluation."""
         request, check = invocation_result.request, check_result.check
         paths = self._looked_at(compiled, check)
         if (
@@ -65,12 +65,12 @@ class Memory:
         return id(compiled), check, type(check_result.outcome), hashlib.blake2b(read, digest_size=16).digest()
 
     def _looked_at(self, compiled: CompiledPolicy, check: Check) -> tuple[_Path, ...] | None:
-        """The places that a check looks at, None for one that looks at a whole document or at something else."""
+        """The paths that a check reads; None for a check that reads a whole document or other inputs."""
         known = self._paths.get((id(compiled), check))
         if known is None:
             if len(self._paths) >= _REMEMBERED:
                 self._forget()
-            # The policy is kept as well: as long as it is there, no other has its number.
+            # The entry keeps the policy alive, so that no other policy gets its id.
             known = self._paths[id(compiled), check] = (compiled, _of_check(compiled, check))
         return known[1]
 
@@ -79,7 +79,7 @@ class Memory:
         return self._known.get(key)
 
     def keep(self, key: _Key, evidence: Evidence) -> Evidence:
-        """Remember evidence, and return it."""
+        """Keep evidence, and return it."""
         if len(self._known) >= _REMEMBERED:
             self._forget()
         else:
@@ -114,7 +114,7 @@ def _paths(programs: Iterable[cel.Program], variables: Mapping[str, Expression])
 
 
 def _read(value: Json, path: _Path) -> object:
-    """What stands at the end of a path, in a form that tells all that differs; of a missing field that it is missing."""
+    """The value at the end of a path, in a form that distinguishes all values and marks a missing field."""
     for at, step in enumerate(path):
         if step in (cel.ELEMENTS, cel.SHAPE):
             return _read_all(value, path[at + 1 :], shape=step == cel.SHAPE)

@@ -1,4 +1,4 @@
-"""Which expressions an outcome speaks of, and what they see: as it was when they were judged."""
+"""The expressions that decide a check, and the inputs of their evaluation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Asked = tuple[cel.Program, Mapping[str, object]]
 
 
 def asked(invocation_result: InvocationResult, check: Check, bound: BoundPolicy) -> Iterator[Asked]:
-    """The programs behind a check with fresh inputs; none where nothing was asked."""
+    """The programs behind a check with fresh inputs; none if there was no request."""
     if invocation_result.request is None:
         return
     for expression in bound.compiled.deciding(check):

@@ -1,9 +1,9 @@
-"""What may be said of a value that decided, and what is withheld.
+"""The redaction of evidence: the decision which values it shows and which it withholds.
 
-A message says what the author of a policy wrote into it. Evidence shows values that nobody chose to show, so it is held back
-further: nothing of the data of Secrets, of the values of environment variables, of what is named like a password, of the copy
-of an object that kubectl keeps in an annotation, whether it stands there as it is or a value was computed from it. That
-something is there, and how often, may be said.
+A message contains only what the author of a policy wrote into it. Evidence shows values that no author selected, so more is
+withheld: the data of Secrets, the values of environment variables, values with names like a password, and the copy
+of an object that kubectl keeps in an annotation, whether as they are or as inputs of a computation. The existence and the
+number of such values may be shown.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ _LONGEST_PATH = 300
 _LONGEST_NAME = 100
 _AUTHORIZER = ("authorizer", "authorizer.requestResource")
 _OPEN = frozenset({"object", "oldObject", "params", "namespaceObject", "request", "resource", "exceptions"})
-"""What may be shown of at all; what else there is, a server's answer or a cache, may hold anything."""
+"""The documents whose values may be shown; others, such as a server's answer or a cache, may contain any secret."""
 _COMPUTED = "variables"
 _WORD = re.compile(r"[^\s'\"()\[\]{},]+")
 _IDENTITY = (("request", "userInfo", "extra"), ("request", "userInfo", "uid"))
 
 
 class Discretion:
-    """What may be said about one object and param under one policy."""
+    """The rules for showing values of one object and param under one policy."""
 
     def __init__(self, invocation_result: InvocationResult, compiled: CompiledPolicy) -> None:
-        """Find out what is to be hidden."""
+        """Collect the values to hide."""
         resource, param = invocation_result.resource, invocation_result.invocation.param
         self._documents: dict[str, tuple[Json, bool]] = {
             "object": (resource.body, is_secret(resource)),
@@ -66,7 +66,7 @@ class Discretion:
         return tuple(expression.text for _, expression in self._compiled.expressions())
 
     def reason(self, reason: cel.Reason) -> Reason:
-        """A reason as it may be stored and shown."""
+        """A reason in the form that may be stored and shown."""
         erred = isinstance(reason.outcome, cel.EvaluationError)
         withheld = self._is_withheld(reason)
         return Reason(
@@ -86,7 +86,7 @@ class Discretion:
         return shown(reason.outcome, self._hidden, trail if root in self._documents else None)
 
     def _path(self, place: cel.Place, *, own_words: bool) -> str:
-        """Where a value stands. A key that was computed from a secret is one: then only the policy's own words are said."""
+        """The path of a value. A key computed from a secret is a secret: then only words of the policy's text are shown."""
         if own_words and place[:1] == (_COMPUTED,):
             place = place[:2]
         if own_words:
@@ -103,7 +103,7 @@ class Discretion:
         root, _ = self._trail(place)
         return self._documents.get(root, (None, False))[1]
 
-    # --- what is withheld
+    # --- withheld values
 
     def _is_withheld(self, reason: cel.Reason) -> bool:
         if isinstance(reason.outcome, cel.EvaluationError):
@@ -115,7 +115,7 @@ class Discretion:
         return any(self._holds(place, as_it_stands=stands, outcome=reason.outcome) for place in reason.reads)
 
     def _holds(self, place: cel.Place, *, as_it_stands: bool, outcome: object = None) -> bool:
-        """Whether there may be a secret in what stands at a place; in what stands there as it is, parts can be left out."""
+        """Return whether the value at a place may contain a secret; of a value shown as it is, secret parts can be left out."""
         root, steps = self._trail(place)
         if root in _AUTHORIZER:
             return not isinstance(outcome, bool)
@@ -130,7 +130,7 @@ class Discretion:
         return inside or (not as_it_stands and anything_sensitive(value, steps))
 
     def _trail(self, place: cel.Place) -> tuple[str, Trail]:
-        """The document that a place is in, and the way there. Kyverno's request has the object in it."""
+        """The document that contains a place, and the path in it. Kyverno's request contains the object."""
         if place[:1] == ("request",) and place[1:2] in (("object",), ("oldObject",)):
             return "object", place[2:]
         return (str(place[0]), place[1:]) if place else ("", ())
@@ -144,12 +144,12 @@ def _leading(steps: Trail, words: frozenset[str]) -> Iterator[str | int]:
 
 
 def _meets(place: Sequence[str | int], area: tuple[str, ...]) -> bool:
-    """Whether a place is an area, something around it or in it."""
+    """Return whether a place is an area, a parent of an area, or inside an area."""
     return all(one == other for one, other in zip(place, area, strict=False))
 
 
 def _entered(document: Json, steps: Trail) -> tuple[bool, Json]:
-    """Whether the way leads into something sensitive, and what stands at its end."""
+    """Return whether the path leads into a sensitive field, and the value at its end."""
     value = document
     for at, step in enumerate(steps):
         if is_sensitive(value, step, steps[:at]):

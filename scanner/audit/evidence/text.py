@@ -1,4 +1,4 @@
-"""A value as people read it: about as CEL writes it, without what is to be hidden, and no longer than anybody reads."""
+"""A value as text for readers: close to CEL's notation, without hidden values, and cut to a readable length."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def said(text: str, hidden: Iterable[str]) -> str:
 
 
 def shown(value: cel.Value, hidden: Iterable[str], trail: Trail | None) -> str:
-    """The text of a value that stands at the end of a trail; what is hidden is masked before anything is cut off."""
+    """The text of the value at the end of a trail; hidden values are masked before the text is cut."""
     text = ""
     for piece in _pieces(value, hidden, trail, 0):
         text += piece
@@ -32,7 +32,7 @@ def shown(value: cel.Value, hidden: Iterable[str], trail: Trail | None) -> str:
 
 
 def cut(text: str, longest: int) -> str:
-    """A text, or its beginning and how long it is."""
+    """A text, or its beginning and its length."""
     return text if len(text) <= longest else f"{text[:longest]}…{_size(text)}"
 
 
@@ -55,7 +55,7 @@ def _masked(text: str, hidden: Iterable[str]) -> str:
 
 
 def _pieces(value: cel.Value, hidden: Iterable[str], trail: Trail | None, depth: int) -> Iterator[str]:
-    """The text of a value, piece by piece: nobody reads the end of a long one."""
+    """The text of a value in pieces, so that the caller can stop before the end of a long value."""
     if depth > _DEEPEST:
         yield "…"
         return
@@ -101,7 +101,7 @@ def _below(trail: Trail | None, key: cel.Value) -> Trail | None:
 
 
 def _plain(value: cel.Value) -> str:
-    """What has no parts."""
+    """The text of a value without parts."""
     match value:
         case None:
             return "null"
