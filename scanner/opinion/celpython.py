@@ -46,7 +46,7 @@ class Answering:
         self._visible: dict[str, Any] = {}
 
     def answer(self, question: Any) -> list[object]:
-        """Answer a question. An exception that the engine raises is an answer too."""
+        """Answer a question. An exception of the engine is an answer too."""
         try:
             return self._answer(question)
         except self._refusal as error:

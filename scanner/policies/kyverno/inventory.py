@@ -2,7 +2,7 @@
 
 One scan shows one state: `resource.Get` and `resource.List` return listed objects, and a read whose list was not foreseeable is
 unavailable. Entries of the global context that call the API server for a list or an object are answered from lists as well.
-Requests beyond the cluster are sent only if the user allows them, and never after expressions read Secrets, whose data stay in
+Requests beyond the cluster are sent only if the user allows them, and never if expressions read Secrets, whose data stay in
 this process. Source of truth: Kyverno's resource and global context loaders.
 """
 

@@ -56,7 +56,7 @@ class Kyverno:
 
     @property
     def single_process(self) -> bool:
-        """See Language: a request is made once in a scan."""
+        """See Language: a scan sends each request once."""
         return self.network is not None
 
     def kinds(self, served: Iterable[Kind]) -> Iterator[Kind]:
