@@ -40,7 +40,7 @@ class Filter:
     name: str = ""
 
     def matches(self, resource: Resource, namespace: str) -> bool:
-        """Whether it filters a request for an object; `namespace` is the request's. A filter's namespace names Namespaces, too."""
+        """Return whether the filter excludes an object; `namespace` is the request's. A filter's namespace matches Namespaces."""
         kind = resource.kind
         parts = ((self.group, kind.group), (self.version, kind.version), (self.kind, kind.kind), (self.subresource, ""))
         if not all(_fits(pattern, text) for pattern, text in parts):

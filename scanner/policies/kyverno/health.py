@@ -72,7 +72,7 @@ def _of_policy(policy: KyvernoPolicy, entry: BoundPolicy) -> Iterator[Health]:
 def without_noise(health: Iterable[Health], forms: Iterable[BoundForm]) -> Iterator[Health]:
     """Report "matched no object" once per policy, only if none of its autogen variants matched.
 
-    Errors that do not compile are reported already; Kyverno admits the requests with any failurePolicy.
+    Expressions that do not compile are reported already; Kyverno admits the requests with any failurePolicy.
     """
     names: dict[PolicyKey, set[str]] = {}
     broken: set[PolicyKey] = set()
