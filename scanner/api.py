@@ -1,15 +1,15 @@
-"""Assay for people who embed it: documents in, outcomes out.
+"""The Python interface of Assay: documents in, outcomes out.
 
 ```python
 from scanner.api import Auditor
 from scanner.cluster.definitions import builtin_kinds
 
 auditor = Auditor(policies=[policy], bindings=[binding], params=[config_map], namespaces=[], kinds=builtin_kinds())
-for ruling in auditor.evaluate(pod):
-    print(ruling.invocation.binding.name, ruling.judgements)
+for invocation_result in auditor.evaluate(pod):
+    print(invocation_result.invocation.binding.name, invocation_result.check_results)
 ```
 
-Documents are decoded JSON objects. Nothing is read, listed or stored here; the command line takes the same path.
+Documents are decoded JSON objects. This module reads, lists and stores nothing; the command line uses the same code.
 """
 
 from __future__ import annotations
@@ -41,16 +41,22 @@ __all__ = ["Auditor", "InvalidManifest", "InvocationResult", "KyvernoContext", "
 
 
 class Auditor:
-    """Policies in force, ready to judge objects one at a time.
+    """Policies in force, ready to evaluate one object at a time.
 
     `policies` and `bindings` are manifests of any policy language and served version (UsageError for other documents); with
-    `validate` they are first held to what the API would store (InvalidManifest). `kinds` is what the cluster serves. A namespace that is not given exists with its
-    name label only. A policy that wants an object in another version gets it there when that takes no server. `authorizer` answers what expressions ask about permissions; the
-    same question is asked once. `kubernetes_version` (`1.36`, `v1.36.2`) chooses the rules: by default the newest known.
-    Mutating policies and their bindings may be among the others; `schemas` tells them how the objects of a kind are merged,
-    and without the schema of its kind an object raises SchemaUnknown. So may Kyverno's validating policies be; `exceptions` are
-    their PolicyExceptions, and `kyverno_context` tells in which mode they are evaluated, at what time, and what they can read of the
-    cluster.
+    `validate` a manifest that the API would not store raises InvalidManifest. `kinds` are the kinds that the cluster serves.
+
+    A namespace that is not given exists with its name label only.
+
+    A policy that matches another version of an object evaluates it in that version if no server is needed for the conversion.
+    `authorizer` answers the authorizer checks of expressions; each check is made once. `kubernetes_version` (`1.36`, `v1.36.2`)
+    selects the rules; the default is the newest known release.
+
+    Mutating policies and their bindings may be among the others; `schemas` has the schemas by which the objects of a kind are
+    merged. An object without the schema of its kind raises SchemaUnknown.
+
+    Kyverno's validating policies may be among the others too; `exceptions` are their PolicyExceptions, and `kyverno_context` has
+    the mode and the time of their evaluation, and the cluster data that they can read.
     """
 
     def __init__(
@@ -96,10 +102,10 @@ class Auditor:
         )
 
     def evaluate(self, document: JsonObject, *, operation: Operation | None = None) -> tuple[InvocationResult, ...]:
-        """What every policy in force says about one object, by policy, binding and param.
+        """The results of every policy in force for one object, by policy, binding and param.
 
-        `operation` is CREATE, UPDATE (one that changes nothing), or by default the first of these that a rule names.
-        Raises UsageError for an object of a kind that is not served.
+        `operation` is CREATE, UPDATE (one that changes nothing), or by default the first of these that a rule names. Raises
+        UsageError for an object of a kind that is not served.
         """
         key = (as_text(document.get("apiVersion")), as_text(document.get("kind")))
         kind = self._kinds.get(key)
@@ -128,7 +134,7 @@ class Auditor:
 def _read(
     document: JsonObject, languages: Iterable[Language], source: str, rules: Minor
 ) -> Policy | Binding | Supporting:
-    """The noun of a manifest. Raises UsageError for one of no policy language."""
+    """Read a manifest. Raises UsageError for a document of no policy language."""
     for language in languages:
         if language.reads(document):
             return language.read(document, source=source, namespace="default", rules=rules).content

@@ -22,7 +22,7 @@ class ClusterError(AssayError):
 
 
 class StoreError(AssayError):
-    """The database cannot be opened, read, written or understood."""
+    """The database cannot be opened, read or written, or its contents are not those of Assay."""
 
 
 class InvalidManifest(AssayError):

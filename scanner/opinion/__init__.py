@@ -1,1 +1,1 @@
-"""A second opinion: the answers of another CEL engine on a sample of the objects. It decides nothing."""
+"""A second opinion: the results of another CEL engine on a sample of the objects. They change no verdict."""

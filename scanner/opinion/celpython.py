@@ -1,10 +1,11 @@
-"""cel-python, in a process of its own: it reads questions line by line and answers each, whatever happens.
+"""The process that runs cel-python: it reads one question per line and writes one answer for each.
 
-Source of truth: cel-python 0.5, its interpreted runner. Nothing but this process imports it: it takes half a second, and what it
-does to its process is no danger to a scan. The process gives up memory above a limit, and is killed by whoever waits too long.
+Source of truth: cel-python 0.5, its interpreted runner. Only this process imports cel-python: the import takes half a second, and
+a crash or a leak in it cannot harm a scan. The process limits its own memory, and its parent kills it after a timeout.
 
-Questions are JSON: `{"text": …, "number": n}` compiles an expression, `{"inputs": {…}, "variables": {…}}` sets what is visible,
-`{"number": n}` evaluates. Answers are `["value", tagged]`, `["error", text]`, `["refused", text]`, `["crash", text]`, `["ready"]`.
+Questions are JSON: `{"text": …, "number": n}` compiles an expression, `{"inputs": {…}, "variables": {…}}` sets the visible
+values, `{"number": n}` evaluates. Answers are `["value", tagged]`, `["error", text]`, `["refused", text]`, `["crash", text]`,
+`["ready"]`.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ from typing import Any
 _MEMORY = 1 << 30
 """Bytes of address space."""
 _LAST_RESORT = 30
-"""Seconds after which the process ends itself, should whoever asked be gone."""
+"""Seconds after which the process ends itself if its parent is gone."""
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _LONGEST = 300
 
 
 class Answering:
-    """The engine, its programs, and what they see."""
+    """The engine, its compiled programs, and the values that they can read."""
 
     def __init__(self) -> None:
         """Import the engine."""
@@ -45,7 +46,7 @@ class Answering:
         self._visible: dict[str, Any] = {}
 
     def answer(self, question: Any) -> list[object]:
-        """Answer a question. Whatever it raises is an answer."""
+        """Answer a question. An exception of the engine is an answer too."""
         try:
             return self._answer(question)
         except self._refusal as error:
@@ -54,7 +55,7 @@ class Answering:
             return ["error", _said(error)]
         except MemoryError:
             return ["crash", "MemoryError"]
-        except Exception as error:  # noqa: BLE001 - that it raises this is what there is to know
+        except Exception as error:  # noqa: BLE001 - the exception is the answer
             return ["crash", f"{type(error).__name__}: {_said(error)}"]
 
     def _answer(self, question: Any) -> list[object]:
@@ -71,7 +72,7 @@ class Answering:
         return ["value", self._tagged(self._programs[question["number"]].evaluate(self._visible))]
 
     def _made(self, tagged: list[Any]) -> Any:
-        """A value of ours as one of theirs."""
+        """Convert a tagged value of Assay to a value of cel-python."""
         types = self._types
         kind, value = tagged
         match kind:
@@ -99,7 +100,7 @@ class Answering:
                 return types.StringType(value)
 
     def _tagged(self, value: Any) -> list[object]:
-        """A value of theirs as one of ours."""
+        """Convert a value of cel-python to a tagged value of Assay."""
         types = self._types
         match value:
             case None:
@@ -129,7 +130,7 @@ class Answering:
 
 
 def _said(error: Exception) -> str:
-    """What an exception says, on one line."""
+    """The message of an exception, on one line."""
     return " ".join(str(part) for part in error.args[:1]).replace("\n", " ")[:_LONGEST]
 
 
@@ -139,9 +140,9 @@ def _questions() -> Iterator[Any]:
 
 
 def main() -> None:
-    """Answer until nobody asks any longer."""
+    """Answer questions until the input ends."""
     answering = Answering()
-    # Where a system knows no such limit, it keeps its own.
+    # A system without this limit keeps its own.
     with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     sys.stdout.write('["ready"]\n')

@@ -1,7 +1,7 @@
-"""Two engines, the same expressions, a sample of the objects: what they agree on, what one cannot do, where they differ.
+"""Compares two engines on the same expressions and a sample of the objects: agreements, limits of the other engine, differences.
 
-Verdicts come from the pages as they are judged; nothing here changes one. Which objects are in the sample follows from their
-identity, so that the same cluster has the same sample every time.
+The verdicts come from the evaluation of the pages; nothing here changes a verdict. The identity of an object decides whether the
+object is in the sample, so the same cluster always has the same sample.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _KINDS = {
 
 @dataclass(slots=True)
 class _Tally:
-    """What a comparison adds up to."""
+    """The counts of a comparison."""
 
     objects: int = 0
     evaluations: int = 0
@@ -54,10 +54,10 @@ class _Tally:
 
 
 class Comparison:
-    """One engine against another on `percent` of the objects, page by page."""
+    """The comparison of one engine with another on `percent` of the objects, page by page."""
 
     def __init__(self, engine: Engine, name: str, percent: float) -> None:
-        """Begin with nothing; `name` is what a report calls the other engine."""
+        """Begin with no counts; `name` is the name of the other engine in reports."""
         self._ours = Ours()
         self._theirs = engine
         self._name = name
@@ -66,7 +66,7 @@ class Comparison:
         self._seen = RepeatDetector()
 
     def page(self, page: Page, plan: KindPlan, judging: PageEvaluator) -> None:
-        """Compare on the objects of a page that are in the sample. Whatever goes wrong here is no trouble of the scan's."""
+        """Compare the engines on the sampled objects of a page. An error here does not affect the scan."""
         for resource in _objects(page, judging):
             identity = (_identity(resource),)
             if in_sample(resource, self._percent) and not self._seen.among(identity):
@@ -76,7 +76,7 @@ class Comparison:
                     self._object(resource, bound, original, judging.world)
 
     def _object(self, resource: Resource, bound: BoundPolicy, original: Kind, world: EvaluationContext) -> None:
-        # Whatever judging raises has been met, and recorded, where the object was judged.
+        # The evaluation of the page has recorded every error that evaluating raises here.
         with suppress(Exception):
             for invocation_result in judge(bound, resource, original, world):
                 self._invocation_result(invocation_result, bound)
@@ -124,7 +124,7 @@ class Comparison:
         )
 
     def opinion(self) -> Opinion:
-        """What came of it."""
+        """The result of the comparison."""
         tally = self._tally
         limits = (
             Limited(it.name, it.reason, tally.limited[it.name], len(tally.limited_expressions[it.name]))
@@ -148,7 +148,7 @@ class Comparison:
 
 
 def in_sample(resource: Resource, percent: float) -> bool:
-    """Whether an object is among so many of a hundred: its identity alone tells."""
+    """Return whether an object is in a sample of this percentage; only its identity decides."""
     number = int.from_bytes(hashlib.sha256(_identity(resource).encode("utf-8", "surrogatepass")).digest()[:8])
     return number < percent / 100 * 2**64
 
@@ -159,7 +159,7 @@ def _identity(resource: Resource) -> str:
 
 
 def _objects(page: Page, judging: PageEvaluator) -> Iterator[Resource]:
-    """The objects of a page that were judged; what cannot be read has been recorded as a gap."""
+    """The objects of a page that were evaluated; objects that cannot be read are gaps already."""
     try:
         items = listed(page)
     except ValueError:
@@ -183,7 +183,7 @@ def _resource(kind: Kind, text: memoryview) -> Resource | None:
 
 
 def _by_kind(compiled: CompiledPolicy) -> Iterator[tuple[CheckKind, list[tuple[str, Expression]]]]:
-    """The expressions that compile, by what they see; a message sees what its validation sees."""
+    """The expressions that compile, by the variables that they can read; a message can read what its validation can."""
     found: dict[CheckKind, list[tuple[str, Expression]]] = {}
     for place, expression in compiled.expressions():
         if expression.program is not None:
@@ -211,14 +211,14 @@ def _variables(expression: Expression, compiled: CompiledPolicy) -> Iterator[str
 
 
 def agree(ours: Answer, theirs: Answer) -> bool:
-    """Whether both have the same value, or both fail: what their errors say is another matter."""
+    """Return whether both have the same value, or both fail; the error messages are not compared."""
     if ours.kind == "value" and theirs.kind == "value":
         return same(list(ours.value), list(theirs.value))
     return ours.kind == theirs.kind == "error"
 
 
 def _told(answer: Answer) -> str:
-    """What an engine came to, without what may be a secret: of texts, numbers and lists only that they are."""
+    """The answer of an engine without possible secrets: of texts, numbers and lists only the type."""
     match answer:
         case Answer(kind="value", value=("bool", bool() as value)):
             return "true" if value else "false"

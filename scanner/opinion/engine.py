@@ -1,4 +1,4 @@
-"""What an engine is to somebody who compares two of them: it is shown documents, and asked expressions."""
+"""The interface of an engine in a comparison: it receives documents, and evaluates expressions."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Kind = Literal["value", "error", "refused", "crash", "silent", "unsayable"]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What became of an expression. `value` is tagged, see `opinion.values`.
+    """The result of an expression. `value` is tagged, see `opinion.values`.
 
-    `refused`: it was not compiled; `crash`: it ended in an exception that is no error of CEL; `silent`: there was no answer in
-    time, or none at all; `unsayable`: a value in it has a type that only Kubernetes knows.
+    `refused`: the engine did not compile the expression; `crash`: it ended in an exception that is no CEL error; `silent`: it
+    returned no answer, or none in time; `unsayable`: a value in the expression has a type that only Kubernetes has.
     """
 
     kind: Kind
@@ -27,22 +27,22 @@ class Answer:
 
 
 class Engine(Protocol):
-    """Somebody who evaluates CEL."""
+    """An engine that evaluates CEL."""
 
     def show(self, activation: Mapping[str, object], variables: frozenset[str]) -> None:
-        """Set what the next expressions see, and which of the policy's variables they will ask for."""
+        """Set the values for the next expressions, and the policy variables that they will read."""
         ...
 
     def ask(self, expression: Expression) -> Answer:
-        """What an expression that compiles comes to. Raises nothing."""
+        """Evaluate an expression that compiles. Raises nothing."""
         ...
 
 
 class Ours:
-    """The engine that decides."""
+    """Assay's engine, which decides the verdicts."""
 
     def __init__(self) -> None:
-        """See nothing."""
+        """Begin without values."""
         self._activation: Mapping[str, object] = {}
 
     def show(self, activation: Mapping[str, object], variables: frozenset[str]) -> None:
@@ -51,7 +51,7 @@ class Ours:
         self._activation = activation
 
     def ask(self, expression: Expression) -> Answer:
-        """See Engine. What would cost more than a server allows ends in an error."""
+        """See Engine. An expression above a server's cost limit ends in an error."""
         if expression.program is None:
             return Answer("refused", expression.fault)
         outcome = expression.program.measure(self._activation).outcome

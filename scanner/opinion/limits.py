@@ -1,8 +1,8 @@
-"""What cel-python cannot do, and how that shows: one table, in the order in which it is asked.
+"""The limits of cel-python and their symptoms: one table, in the order in which the limits are checked.
 
-Measured with cel-python 0.5.0 on some 2,300 expressions whose outcomes kube-apiserver recorded. Where it answers, and answers
-something else, is no limit but a disagreement: a test for a field below one that is absent is false there and an error in
-Kubernetes, bools are numbers, texts are lists of characters, and negative indexes count from the end.
+Measured with cel-python 0.5.0 on some 2,300 expressions whose outcomes kube-apiserver recorded. A different value is a
+disagreement and no limit: a test for a field below an absent field is false there and an error in Kubernetes, bools are numbers,
+texts are lists of characters, and negative indexes count from the end.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from scanner.opinion.engine import Answer
 from scanner.opinion.traits import Traits
 
 Shows = Callable[[Traits, Answer, Answer], bool]
-"""Whether a limit shows in what an expression uses, in our answer and in theirs."""
+"""Return whether a limit shows in the features of an expression, in Assay's answer and in the other engine's."""
 _UNDECLARED = "undeclared reference to"
 _NO_OVERLOAD = ("no matching overload", "no such overload")
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """Something that the other engine cannot do. `reason` is a sentence for the report."""
+    """A feature that the other engine does not support. `reason` is a sentence for the report."""
 
     name: str
     reason: str

@@ -1,6 +1,6 @@
-"""The other engine as somebody to ask: a process that may crash, hang or grow, and is begun anew when it did.
+"""The other engine in a process that may crash, hang or grow, and is restarted then.
 
-What an expression did to it once is its answer from then on: it is not asked again.
+The first failure of an expression is its answer from then on: the expression is not sent again.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from scanner.opinion.engine import Answer
 from scanner.opinion.values import Inexpressible, tagged
 
 _PATIENCE = 2.0
-"""Seconds for one answer; the first takes longer, because the engine has to be imported."""
+"""Seconds for one answer; the first answer takes longer, because the process has to import the engine."""
 _BEGINNING = 60.0
 _MOST_SILENCES = 20
-"""How often the process may have to be begun anew before nothing more is asked."""
+"""Restarts of the process after which no expression is sent to it any more."""
 _DOCUMENTS = ("object", "oldObject", "params", "request", "namespaceObject")
 _MODULE = "scanner.opinion.celpython"
 
 
 class Process:
-    """cel-python, ready to be asked. Use it as a context: the process ends with it."""
+    """A running cel-python. Use it as a context: the process ends with the context."""
 
     def __init__(self, command: tuple[str, ...] = (sys.executable, "-m", _MODULE), patience: float = _PATIENCE) -> None:
-        """Begin nothing yet: a scan that samples no object needs no process."""
+        """Start no process yet: a scan that samples no object needs none."""
         self._command = command
         self._patience = patience
         self.running: subprocess.Popen[bytes] | None = None
@@ -45,7 +45,7 @@ class Process:
         self._hidden: dict[str, str] = {}
 
     def __enter__(self) -> Self:
-        """Begin nothing yet."""
+        """Start no process yet."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -53,7 +53,7 @@ class Process:
         self._end()
 
     def show(self, activation: Mapping[str, object], variables: frozenset[str]) -> None:
-        """See Engine. Variables are shown as this engine's values."""
+        """See Engine. Variables are sent as Assay's values."""
         given: dict[str, object] = {}
         self._hidden = {}
         for name in sorted(variables):
@@ -91,7 +91,7 @@ class Process:
         self._end()
 
     def _prepared(self, text: str, number: int) -> Answer | None:
-        """Compile an expression where that has not been done; why that was not possible."""
+        """Compile an expression unless it is compiled; return the failure, or None."""
         if self.running is None and not self._began():
             return Answer("silent", "cel-python cannot be started")
         if number in self._compiled:
@@ -106,7 +106,7 @@ class Process:
         self._compiled.clear()
         self._rest = b""
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        self.running = subprocess.Popen(  # noqa: S603 - our own module, or what a test puts in its place
+        self.running = subprocess.Popen(  # noqa: S603 - our own module, or what a test passes instead
             self._command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -139,7 +139,7 @@ class Process:
         return _read(json.loads(line))
 
     def _line(self, deadline: float) -> bytes | None:
-        """One line, empty at the end of all of them, None when there is none in time."""
+        """One line; empty at the end of the output, None if no line arrives in time."""
         running = self.running
         if running is None or running.stdout is None:
             return b""
@@ -174,7 +174,7 @@ def _variable(activation: Mapping[str, object], name: str) -> Value:
 
 
 def _begun(expression: Expression) -> frozenset[tuple[str, ...]]:
-    """The beginnings of what an expression reads: a document's name, or a variable."""
+    """The first parts of an expression's access paths: the name of a document, or a variable."""
     return frozenset() if expression.program is None else frozenset(path[:2] for path in expression.program.reads)
 
 

@@ -1,4 +1,4 @@
-"""What an expression uses of the language, as far as it tells what another engine can do with it."""
+"""The language features of an expression that decide whether another engine can evaluate it."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from scanner.cel.syntax.tree import Call, Comprehension, Identifier, ListLiteral
 from scanner.model.release import NEWEST
 
 _STANDARD = frozenset(function.name for function in standard.LIBRARY.functions)
-"""The functions of CEL's own definition; everything else is from a library."""
+"""The functions of CEL's own definition; all other functions are from libraries."""
 _OPTIONAL = frozenset({"_?._", "_[?_]"})
 
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """`functions` are those of libraries, `converts` tells of `string()`, `widens` of macros that came after CEL's own.
+    """The features. `functions` are library functions, `converts` marks `string()`, `widens` marks macros newer than CEL's own.
 
-    `names_messages` tells of the messages of protobuf, made or named.
+    `names_messages` marks protobuf messages that the expression creates or names.
     """
 
     functions: tuple[str, ...] = ()
@@ -65,7 +65,7 @@ def _has_optional_entry(node: Node) -> bool:
 
 
 def _widens(node: Comprehension) -> bool:
-    """Whether a loop has two variables, or maps what it filters, or is none: `optMap`, `sortBy`."""
+    """Return whether a loop has two variables, maps the elements that it filters, or is no loop: `optMap`, `sortBy`."""
     return (
         node.second_variable is not None or node.fold == "bind" or (node.fold == "map" and node.predicate is not None)
     )

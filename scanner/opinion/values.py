@@ -1,4 +1,4 @@
-"""CEL's values on their way to another process and back: JSON that keeps the types apart."""
+"""CEL values for another process and back: JSON that keeps the types apart."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TypeAlias
 from scanner import cel
 
 Tagged: TypeAlias = "list[object]"
-"""The name of a type, and what the value is made of."""
+"""The name of a type, and the parts of the value."""
 
 
 class Inexpressible(Exception):
@@ -51,7 +51,7 @@ def _tagged_scalar(value: cel.Value) -> Tagged:
 
 
 def same(one: Tagged, other: Tagged) -> bool:
-    """Whether two values are the same, types included; the order of a map's entries is no part of it."""
+    """Return whether two values are equal, types included; the order of a map's entries does not count."""
     if one[0] != other[0]:
         return False
     if one[0] == "double":

@@ -79,7 +79,7 @@ def speaker_of(warning: str) -> tuple[str, str] | None:
 
 
 def unsendable(warning: str) -> bool:
-    """Whether a server drops a warning because no header can hold it."""
+    """Return whether a server drops a warning because no header can hold it."""
     return any(unicodedata.category(character) == "Cc" for character in warning)
 
 

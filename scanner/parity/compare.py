@@ -80,7 +80,7 @@ class _Observed:
         return {warning, warning[:CUT]} if self.cut else {warning}
 
     def warned(self, verdict: Verdict) -> bool:
-        """Whether the failure is among the warnings, complete or cut."""
+        """Return whether the failure is among the warnings, complete or cut."""
         return bool(self._forms(_warning(verdict)) & self.warnings)
 
 
@@ -105,7 +105,7 @@ def _failure(verdict: Verdict, observed: _Observed, comparison: Comparison) -> N
 
 
 def _refused(verdict: Verdict, denial: Denial, comparison: Comparison) -> None:
-    """The denial names one of several failures of a policy and binding."""
+    """Compare a denial, which names one of several failures of a policy and binding."""
     if denial.text == verdict.text:
         comparison.agreed += 1
     else:

@@ -60,7 +60,7 @@ def copy_of(kind: Kind, body: JsonObject) -> JsonObject:
 
 
 def reads_any(reads: Iterable[Path], paths: Iterable[Path]) -> bool:
-    """Whether an expression with these access paths reads one of these paths of the object."""
+    """Return whether an expression with these access paths reads one of these paths of the object."""
     of_the_object = [path[1:] for path in reads if path[0] in ("object", "oldObject")]
     return any(_overlap(read, path) for read in of_the_object for path in paths)
 

@@ -55,17 +55,17 @@ class Expected:
 
     @property
     def is_refused(self) -> bool:
-        """Whether a server denies the request in every order."""
+        """Return whether a server denies the request in every order."""
         return all(answer.refused for answer in self.answers)
 
     @property
     def ends_connection(self) -> bool:
-        """Whether the server may end the connection without a response."""
+        """Return whether the server may end the connection without a response."""
         return any(text.startswith(CONNECTION_ENDS) for text in self.refusals)
 
     @property
     def order_matters(self) -> bool:
-        """Whether another order has another result."""
+        """Return whether another order has another result."""
         return not all(answer.is_like(self.answers[0]) for answer in self.answers)
 
 
@@ -116,7 +116,7 @@ def _refused(expectation: Expected, response: Response, comparison: Comparison) 
 
 
 def _is_of_a_mutation(response: Response) -> bool:
-    """Whether an internal error comes from the result of a mutation, and not from a webhook."""
+    """Return whether an internal error comes from the result of a mutation, and not from a webhook."""
     return response.status == _INTERNAL_ERROR and _WEBHOOK not in response.message
 
 

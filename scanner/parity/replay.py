@@ -41,11 +41,11 @@ class Writer(Protocol):
     """The part of a cluster that sends dry-run writes."""
 
     def foreign(self, kind: Kind) -> bool:
-        """Whether an aggregated API server serves these objects, or may: it may ignore dryRun."""
+        """Return whether an aggregated API server serves these objects, or may serve them: it may ignore dryRun."""
         ...
 
     def read(self, kind: Kind, namespace: str, name: str) -> JsonObject | None:
-        """One object as it is now, or None if it was deleted. Raises ListFailed when it cannot be read."""
+        """One object as it is now, or None if it was deleted. Raises ListFailed if it cannot be read."""
         ...
 
     def create(self, kind: Kind, body: JsonObject) -> Response:
@@ -90,7 +90,7 @@ class Parity:
 
     @property
     def complete(self) -> bool:
-        """Whether no comparison failed for a missing response or permission."""
+        """Return whether no comparison failed for a missing response or permission."""
         return not self.gaps and not self.missing
 
 
@@ -164,7 +164,7 @@ class _Attempt:
 
     @property
     def doubtful(self) -> bool:
-        """Whether a second attempt could have another result."""
+        """Return whether a second attempt could have another result."""
         return bool(self.comparison.differences) or (self.aside is not None and self.aside.stale)
 
 
@@ -236,7 +236,7 @@ class _Replay:
             return None
 
     def _reached(self, kind: Kind, operation: Operation) -> bool:
-        """Whether a request can reach some policy."""
+        """Return whether a request can reach some policy."""
         return any(_named(bound, operation, self._family(kind)) for bound in self._bounds)
 
     def _family(self, kind: Kind) -> tuple[Kind, ...]:
@@ -336,7 +336,7 @@ class _Replay:
 
 
 def _named(bound: BoundPolicy, operation: Operation, kinds: tuple[Kind, ...]) -> bool:
-    """Whether some rule names the operation for one of these kinds."""
+    """Return whether some rule names the operation for one of these kinds."""
     rules = bound.policy.match.rules if bound.policy.match else ()
     return not rules or any(could_match(rule, kind, (operation,)) for rule in rules for kind in kinds)
 

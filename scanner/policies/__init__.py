@@ -1,1 +1,1 @@
-"""What a policy language is, and one folder for each."""
+"""The interface of a policy language, and one folder for each language."""

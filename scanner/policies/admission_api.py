@@ -1,4 +1,4 @@
-"""What the policy kinds of the admission API have in common: lists, manifests, bindings, and policies joined to them.
+"""The common parts of the policy kinds of the admission API: lists, manifests, bindings, and policies joined to them.
 
 Source of truth: `admissionregistration.k8s.io` of Kubernetes 1.36, `ValidatingAdmissionPolicy` and `MutatingAdmissionPolicy`.
 """
@@ -29,10 +29,10 @@ from scanner.policies.documents import PolicyDocuments, ReadDocument
 
 @dataclass(frozen=True, slots=True)
 class PolicyKind:
-    """One of the policy kinds, and its bindings: how the API names, validates and stores them.
+    """A policy kind and its bindings: their names in the API, their validation and their versions.
 
-    `language` is the kind of the policies, `policies` and `bindings` are plurals. The faults are those for which the API refuses a
-    manifest.
+    `language` is the kind of the policies, `policies` and `bindings` are plurals. The faults are those for which the API rejects
+    a manifest.
     """
 
     language: str
@@ -43,7 +43,7 @@ class PolicyKind:
     binding_faults: Callable[[JsonObject], tuple[str, ...]]
 
     def kinds(self, served: Iterable[Kind]) -> Iterator[Kind]:
-        """The kinds to list, each in the newest version that is served."""
+        """The kinds to list, each in the newest served version."""
         known = tuple(served)
         for plural in (self.policies, self.bindings):
             versions = {kind.version: kind for kind in known if (kind.group, kind.plural) == (manifest.GROUP, plural)}
@@ -52,17 +52,17 @@ class PolicyKind:
                 yield newest
 
     def reads(self, document: JsonObject) -> bool:
-        """Whether a document is a policy of the kind, or a binding."""
+        """Return whether a document is a policy of the kind, or a binding."""
         return manifest.is_a(document, self.language) or self.is_binding(document)
 
     def is_binding(self, document: JsonObject) -> bool:
-        """Whether a document is a binding."""
+        """Return whether a document is a binding."""
         return manifest.is_a(document, f"{self.language}Binding")
 
     def read_policy(self, document: JsonObject, *, source: str = "cluster", rules: Minor = NEWEST) -> Policy:
         """The policy of a manifest.
 
-        From a file (`source` is not `cluster`), InvalidManifest when the API would refuse it.
+        Raises InvalidManifest for a manifest from a file (`source` is not `cluster`) that the API would reject.
         """
         if source == "cluster":
             return manifest.read_policy(document, language=self.language, source=source)
@@ -72,7 +72,7 @@ class PolicyKind:
         return policy
 
     def read_binding(self, document: JsonObject, *, source: str = "cluster") -> Binding:
-        """The binding of a manifest, with the same promise as `read_policy`."""
+        """The binding of a manifest. Raises InvalidManifest like `read_policy`."""
         if source == "cluster":
             return manifest.read_binding(document, language=self.language, source=source)
         taken = api_validation.decoded(document)
@@ -80,7 +80,7 @@ class PolicyKind:
         return manifest.read_binding(taken, language=self.language, source=source)
 
     def assume_bound(self, policy: Policy, *actions: Action) -> Binding:
-        """The binding that `--assume-bound` makes up: the whole policy, without a param."""
+        """The binding that `--assume-bound` creates: it covers the whole policy, and has no param."""
         return Binding.unwritten(policy, f"assumed:{policy.name}", actions, "--assume-bound", assumed=True)
 
     def compile(self, policy: Policy, rules: Minor) -> CompiledPolicy:
@@ -96,7 +96,7 @@ class PolicyKind:
         evaluator: Evaluator,
         combination: Combination | None = None,
     ) -> tuple[BoundPolicy, ...]:
-        """Policies that some binding puts into force, compiled, ordered by name."""
+        """The policies that some binding puts into force, compiled, ordered by name."""
         joined = {policy.key: [binding for binding in bindings if binding.joins(policy)] for policy in policies}
         return tuple(
             bound_policy(self.compile(policy, rules), joined[policy.key], operations, evaluator, combination)
@@ -106,7 +106,7 @@ class PolicyKind:
 
 
 def _reject(faults: tuple[str, ...]) -> None:
-    """The server tells the same fault once (`ErrorList.ToAggregate`)."""
+    """Raise InvalidManifest with each fault once, as the server does (`ErrorList.ToAggregate`)."""
     if faults:
         raise InvalidManifest(tuple(dict.fromkeys(faults)))
 
@@ -118,7 +118,7 @@ def bound_policy(
     evaluator: Evaluator,
     combination: Combination | None = None,
 ) -> BoundPolicy:
-    """Return a compiled policy with its bindings, to be evaluated for requests of some operations."""
+    """Return a compiled policy with its bindings, for requests of some operations."""
     read = reading(compiled, operations)
     requester = frozenset(it.check for it in read.checks if Auditability.REQUESTER in it.classes)
     ordered = tuple(sorted(bindings, key=lambda binding: binding.name))
@@ -157,7 +157,7 @@ class BoundByApi(BoundLanguage):
 
 @dataclass(frozen=True, slots=True)
 class AdmissionLanguage:
-    """What `Language` asks of one policy kind of the admission API."""
+    """The methods of `Language` for one policy kind of the admission API."""
 
     api: PolicyKind
 
@@ -185,7 +185,7 @@ class AdmissionLanguage:
         return self.api.reads(document)
 
     def read(self, document: JsonObject, *, source: str, namespace: str, rules: Minor) -> ReadDocument:
-        """See Language: neither policies nor bindings are in a namespace."""
+        """See Language: neither policies nor bindings have a namespace."""
         del namespace
         ignored = api_validation.unknown_fields(document) if source != "cluster" else ()
         if self.api.is_binding(document):

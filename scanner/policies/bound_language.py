@@ -1,4 +1,4 @@
-"""The policies of one language, bound for one scan: what they have to list, what is recorded of them, and their health."""
+"""The policies of one language in one scan: the lists that they need, their records, and their health."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from scanner.model.scan import Health, OutOfScope
 from scanner.mutate.schema import Schemas
 
 Places: TypeAlias = Mapping[Kind, tuple[str, ...]]
-"""Kinds to list, each with the namespaces to list it in; the empty one stands for all of them."""
+"""Kinds to list, each with the namespaces to list it in; the empty string means all namespaces."""
 
 
 class Lists(Protocol):
-    """Where the objects of a kind are listed."""
+    """A source of listed objects."""
 
     def everything(self, kind: Kind, namespaces: Iterable[str] = ("",)) -> Iterator[Resource]:
         """Every object of a kind in some namespaces. Raises ListFailed, and ValueError for a page that cannot be read."""
@@ -32,11 +32,11 @@ class Lists(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class BindingContext:
-    """What binding policies depends on besides the policies.
+    """The context for binding policies, besides the policies themselves.
 
     `rules` is the Kubernetes release that evaluates, `operations` are those of the simulated requests, `user` makes them.
-    `schemas` tells how objects of a kind are merged, where that is known. `params` are the objects among the policy files. Without
-    `lists` nothing can be listed.
+    `schemas` has the known schemas by which objects of a kind are merged. `params` are the objects among the policy files.
+    Without `lists` nothing can be listed.
     """
 
     now: datetime
@@ -50,7 +50,7 @@ class BindingContext:
 
 
 class ListRight(NamedTuple):
-    """A right to list a resource in a namespace, and what needs it."""
+    """A permission to list a resource in a namespace, and its purpose."""
 
     group: str
     plural: str
@@ -61,11 +61,11 @@ class ListRight(NamedTuple):
 class BoundLanguage(ABC):
     """The policies of one language in force.
 
-    What is not overridden is right for policies that need no binding in a manifest and read nothing but the object.
+    The defaults are correct for policies that need no binding in a manifest and read only the object.
 
-    With `own_health`, `health` says all that there is to say before objects are seen; otherwise it adds to what is said of
-    policies of every language: expressions that do not compile, params that are missing, bindings that repeat others.
-    `gaps` and `outside` are what a scan does not know of the language's own configuration.
+    With `own_health`, `health` returns every problem that is known before the first object is evaluated; otherwise it adds to the
+    health of policies of every language: expressions that do not compile, missing params, repeated bindings. `gaps` and `outside`
+    are the unknown parts of the language's own configuration.
     """
 
     own_health: bool = False
@@ -75,23 +75,23 @@ class BoundLanguage(ABC):
     @property
     @abstractmethod
     def bound(self) -> tuple[BoundPolicy, ...]:
-        """The policies in force, compiled when first asked for."""
+        """The policies in force, compiled on first use."""
 
     @property
     def bindings(self) -> tuple[Binding, ...]:
-        """The bindings to record, those that put nothing into force included."""
+        """The bindings to record, including those that put no policy into force."""
         return tuple(binding for entry in self.bound for binding in entry.bindings)
 
     def recorded(self) -> Iterator[tuple[Policy, Reading]]:
-        """The policies to record, in force or not, and what their expressions read."""
+        """The policies to record, in force or not, with the access paths of their expressions."""
         yield from ((entry.policy, entry.reading) for entry in self.bound)
 
     def announced(self) -> Iterator[Policy]:
-        """The policies in force, as far as they are known before they are compiled: they tell what will be listed."""
+        """The policies in force, as far as they are known before they are compiled: they decide what will be listed."""
         yield from (entry.policy for entry in self.bound)
 
     def reads(self) -> Iterator[tuple[BoundPolicy, Places]]:
-        """What the expressions of each policy read of the cluster, besides the object and the params."""
+        """The cluster objects that the expressions of each policy read, besides the object and the params."""
         yield from ()
 
     def take(self, kind: Kind, namespace: str, resources: Iterable[Resource]) -> None:
@@ -99,14 +99,14 @@ class BoundLanguage(ABC):
         raise NotImplementedError
 
     def rights(self) -> Iterator[ListRight]:
-        """What binding the policies had to list."""
+        """The permissions for the lists that binding the policies needed."""
         yield from ()
 
     def health(self, evaluable: tuple[BoundPolicy, ...], served: tuple[Kind, ...]) -> Iterator[Health]:
-        """What can be said before any object is seen; `evaluable` are the policies in force that can be evaluated."""
+        """The problems before the first object is evaluated; `evaluable` are the policies in force that can be evaluated."""
         del evaluable, served
         yield from ()
 
     def observed(self, health: Iterable[Health]) -> Iterator[Health]:
-        """What the objects told of policies of every language, as it holds for those of this one."""
+        """The health that the evaluation found for policies of every language, adapted to the policies of this language."""
         yield from health

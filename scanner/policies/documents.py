@@ -1,4 +1,4 @@
-"""What a manifest of a policy language may be: a policy, a binding, or an object that its policies rely on."""
+"""The manifests of a policy language: a policy, a binding, or an object that its policies rely on."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scanner.model.policy import Binding, Policy
 
 @dataclass(frozen=True, slots=True)
 class Supporting:
-    """An object that policies of a language rely on, such as an exception. `what` is what its kind is called in a sentence."""
+    """An object that policies of a language rely on, such as an exception. `what` names its kind in sentences."""
 
     language: str
     what: str
@@ -20,7 +20,7 @@ class Supporting:
 
 @dataclass(frozen=True, slots=True)
 class ReadDocument:
-    """A manifest as a noun. `ignored` are the paths of fields that the API server drops with a warning."""
+    """A manifest that was read. `ignored` are the paths of fields that the API server drops with a warning."""
 
     content: Policy | Binding | Supporting
     ignored: tuple[str, ...] = ()
@@ -28,7 +28,7 @@ class ReadDocument:
 
 @dataclass(frozen=True, slots=True)
 class PolicyDocuments:
-    """The policies of one language that a scan chose, in force or not, their bindings, and what they rely on."""
+    """The policies of one language that a scan selected, in force or not, their bindings, and the objects that they rely on."""
 
     policies: tuple[Policy, ...] = ()
     bindings: tuple[Binding, ...] = ()

@@ -1,4 +1,4 @@
-"""Rules that no object of the cluster can ever match, because of the kinds that they name."""
+"""Rules that cannot match any object of the cluster, because of the kinds that they name."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def unresolved(entry: BoundPolicy, kinds: tuple[Kind, ...]) -> Iterator[Health]:
 
 
 def _lost(match: MatchResources | None, kinds: Iterable[Kind], *, static: bool) -> Iterator[tuple[str, str]]:
-    """Rules by their path, and what is wrong with them."""
+    """The rules that match no kind, by their path, each with its problem."""
     known = tuple(kinds)
     for index, rule in enumerate(match.rules if match else ()):
         whole = _whole(rule)
@@ -47,5 +47,5 @@ def _lost(match: MatchResources | None, kinds: Iterable[Kind], *, static: bool) 
 
 
 def _whole(rule: Rule) -> Rule:
-    """The rule as one about the kinds that it names, in any scope; `pods/exec` names pods."""
+    """The rule for the kinds that it names, in any scope; `pods/exec` names pods."""
     return replace(rule, resources=tuple(entry.partition("/")[0] for entry in rule.resources), scope="*")

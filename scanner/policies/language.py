@@ -1,7 +1,7 @@
-"""What a policy language is, and which there are.
+"""The interface of a policy language, and the table of languages.
 
-A language reads documents into policies, puts them into force, and has an evaluator (`scanner.admission.evaluator`) for what they
-match. Matching, params, findings, history and reports are the same for all languages.
+A language reads documents into policies, puts them into force, and has an evaluator (`scanner.admission.evaluator`) for matched
+objects. Matching, params, findings, history and reports are the same for all languages.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from scanner.policies.validating.language import Validating
 
 
 class Language(Protocol):
-    """A policy language. Its options are fields of the value that satisfies this."""
+    """A policy language. Its options are fields of the value that satisfies this Protocol."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -33,43 +33,43 @@ class Language(Protocol):
 
     @property
     def needs_bindings(self) -> bool:
-        """Whether a policy is in force only where a binding in a manifest names it."""
+        """Return whether a policy is in force only if a binding in a manifest names it."""
         ...
 
     @property
     def single_process(self) -> bool:
-        """Whether only one process may evaluate: for connections that no two processes can share."""
+        """Return whether only one process may evaluate, because processes cannot share a connection."""
         ...
 
     def kinds(self, served: Iterable[Kind]) -> Iterable[Kind]:
-        """The served kinds to list its documents from, each in one version."""
+        """The served kinds of its documents, each in one version."""
         ...
 
     def reads(self, document: JsonObject) -> bool:
-        """Whether a document is one of its policies or bindings, or an object that its policies rely on."""
+        """Return whether a document is one of its policies or bindings, or an object that its policies rely on."""
         ...
 
     def read(self, document: JsonObject, *, source: str, namespace: str, rules: Minor) -> ReadDocument:
-        """The noun of a document that it reads; one without a namespace is in `namespace`.
+        """Read a document of this language; a document without a namespace is in `namespace`.
 
-        From a file (`source` is not `cluster`), InvalidManifest when a server of the release would refuse the document.
+        Raises InvalidManifest for a document from a file (`source` is not `cluster`) that a server of the release would reject.
         """
         ...
 
     def assume_bound(self, policy: Policy, action: Action) -> Binding:
-        """The binding that `--assume-bound` makes up for a policy. Raises UsageError where policies need no binding."""
+        """The binding that `--assume-bound` creates for a policy. Raises UsageError if policies need no binding."""
         ...
 
     def generated(self, own: Iterable[Policy], others: Iterable[Policy]) -> Iterable[tuple[PolicyKey, Health]]:
-        """The policies of other languages that a controller generated from its `own`: they would say everything twice."""
+        """The policies of other languages that a controller generated from its `own`: they would repeat every finding."""
         ...
 
     def compile(self, policy: Policy, rules: Minor) -> CompiledPolicy:
-        """Compile a policy, as it is written, by the rules of a Kubernetes release."""
+        """Compile a policy, without generated variants, by the rules of a Kubernetes release."""
         ...
 
     def bind(self, documents: PolicyDocuments, context: BindingContext) -> BoundLanguage:
-        """The policies in force."""
+        """Put the policies into force."""
         ...
 
 
@@ -82,12 +82,12 @@ LANGUAGES: Final[tuple[Language, ...]] = (
 
 
 def with_options(configured: Language) -> tuple[Language, ...]:
-    """Every language, one of them with the options of the user."""
+    """Every language, one of them with the user's options."""
     return tuple(configured if language.names == configured.names else language for language in LANGUAGES)
 
 
 def compiled(policy: Policy, rules: Minor, known: Iterable[Language] = LANGUAGES) -> CompiledPolicy:
-    """Compile a policy of any of some languages, as it is written. Raises UsageError for a language that is not among them."""
+    """Compile a policy of one of some languages, without generated variants. Raises UsageError for another language."""
     for language in known:
         if policy.language in language.names:
             return language.compile(policy, rules)

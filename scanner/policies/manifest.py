@@ -1,7 +1,7 @@
-"""Policies and bindings out of their manifests, with the API's defaults.
+"""Reads policies and bindings from their manifests, with the API's defaults.
 
-Source of truth: `admissionregistration.k8s.io` v1, v1beta1 and v1alpha1 with `SetDefaults_*` of Kubernetes 1.36. All
-three versions convert to one shape; only v1alpha1 defaults `parameterNotFoundAction`.
+Source of truth: `admissionregistration.k8s.io` v1, v1beta1 and v1alpha1 with `SetDefaults_*` of Kubernetes 1.36. All three
+versions convert to one shape; only v1alpha1 defaults `parameterNotFoundAction`.
 
 Rules: `docs/semantics/api-validation.md#defaults-of-policies`.
 """
@@ -36,13 +36,13 @@ VERSIONS = ("v1", "v1beta1", "v1alpha1")
 
 
 def is_a(document: JsonObject, kind: str) -> bool:
-    """Whether a document is of a kind of the admissionregistration API, in any of its versions."""
+    """Return whether a document is of a kind of the admissionregistration API, in any of its versions."""
     group, _, version = as_text(document.get("apiVersion")).partition("/")
     return document.get("kind") == kind and group == GROUP and version in VERSIONS
 
 
 def read_policy(document: JsonObject, *, language: str, source: str = "cluster") -> Policy:
-    """The policy a manifest describes; what is missing or malformed in it reads as absent."""
+    """The policy of a manifest; a missing or malformed field is read as absent."""
     spec = dig(document, "spec")
     return Policy(
         language=language,
@@ -63,7 +63,7 @@ def read_policy(document: JsonObject, *, language: str, source: str = "cluster")
 
 
 def read_binding(document: JsonObject, *, language: str, source: str = "cluster") -> Binding:
-    """The binding a manifest describes."""
+    """The binding of a manifest."""
     spec = dig(document, "spec")
     alpha = as_text(document.get("apiVersion")).endswith("/v1alpha1")
     return Binding(
@@ -80,7 +80,7 @@ def read_binding(document: JsonObject, *, language: str, source: str = "cluster"
 
 
 def digest(document: JsonObject) -> str:
-    """SHA-256 (hex) of what decides verdicts: the kind, the name and the spec, whatever the order of keys."""
+    """SHA-256 (hex) of the fields that decide verdicts: the kind, the name and the spec, with the keys in any order."""
     decisive = [document.get("kind"), dig(document, "metadata", "name"), document.get("spec")]
     text = json.dumps(decisive, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()

@@ -1,7 +1,7 @@
-"""Which kinds have to be listed, in which version, and which policies look at each of them.
+"""The kinds to list, their versions, and the policies that evaluate each of them.
 
-A policy sees an object in the version its rule names (`matchPolicy: Equivalent`), so a kind can be listed in several
-versions; every policy speaks about an object in exactly one of them.
+A policy evaluates an object in the version that its rule names (`matchPolicy: Equivalent`), so a kind can be listed in several
+versions; every policy evaluates an object in exactly one of them.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _COHABITANTS = {("events.k8s.io", "events"): ("", "events")}
 
 @dataclass(frozen=True, slots=True)
 class KindPlan:
-    """One list to make, and the policies that may judge its objects; each with the kind its request would name."""
+    """One list to make, and the policies that may evaluate its objects, each with the kind of the request."""
 
     kind: Kind
     policies: tuple[tuple[BoundPolicy, Kind], ...]
 
 
 def families(kinds: Iterable[Kind]) -> tuple[tuple[Kind, ...], ...]:
-    """Served kinds grouped by the objects they show, each group's preferred kind first."""
+    """Served kinds in groups of the same objects, each group's preferred kind first."""
     grouped: dict[tuple[str, str], list[Kind]] = {}
     for kind in dict.fromkeys(kinds):
         key = (kind.group, kind.plural)
@@ -38,7 +38,7 @@ def families(kinds: Iterable[Kind]) -> tuple[tuple[Kind, ...], ...]:
 
 
 def equivalents(kinds: Iterable[Kind]) -> dict[Kind, tuple[Kind, ...]]:
-    """For each kind the other kinds of its family, in registration order."""
+    """The other kinds of each kind's family, in registration order."""
     return {kind: tuple(k for k in family if k != kind) for family in families(kinds) for kind in family}
 
 
@@ -58,7 +58,7 @@ def plan(
 def lists(
     kinds: Iterable[Kind], policies: Iterable[Policy], operations: tuple[Operation, ...] = AUDITABLE
 ) -> tuple[Kind, ...]:
-    """The kinds of the lists that `plan` will make, known before the policies are compiled."""
+    """The kinds of the lists that `plan` will make, before the policies are compiled."""
     known, wanted = families(kinds), tuple(policies)
     found = {it for family in known for policy in wanted for _, it in viewpoints(policy, family, operations)}
     return tuple(sorted(found))
@@ -67,7 +67,7 @@ def lists(
 def viewpoints(
     policy: Policy, family: tuple[Kind, ...], operations: tuple[Operation, ...]
 ) -> tuple[tuple[Kind, Kind], ...]:
-    """Pairs of (the kind a request names, the kind the policy evaluates); empty when it never sees these objects.
+    """Pairs of the kind that a request names and the kind that the policy evaluates; empty if it never matches these objects.
 
     A request names the preferred kind, unless only requests in another version can reach an `Exact` policy.
     """
@@ -81,7 +81,7 @@ def viewpoints(
 
 
 def _evaluated(match: MatchResources, kind: Kind, requested: Kind, operations: tuple[Operation, ...]) -> bool:
-    """Whether a policy may want objects in a kind: a rule that surely matches the requested kind leaves no other."""
+    """Return whether a policy may evaluate objects in a kind: a rule that always matches the requested kind excludes others."""
     return any(
         _possible(match, kind, (operation,)) and (kind == requested or not _certain(match, requested, operation))
         for operation in operations

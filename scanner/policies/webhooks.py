@@ -1,4 +1,4 @@
-"""Admission webhooks: programs that decide about requests as well. A scan names them and cannot evaluate them.
+"""Admission webhooks: programs that also admit or deny requests. A scan names them and cannot evaluate them.
 
 Source of truth: `ValidatingWebhookConfiguration` and `MutatingWebhookConfiguration` of admissionregistration.k8s.io.
 """
@@ -17,7 +17,7 @@ _NAMED = 5
 
 
 def webhook_kinds(kinds: Iterable[Kind]) -> Iterator[Kind]:
-    """The kinds to list webhooks from, each in the newest version that is served."""
+    """The kinds of webhook configurations to list, each in the newest served version."""
     known = tuple(kinds)
     for plural in _PLURALS:
         served = {kind.version: kind for kind in known if (kind.group, kind.plural) == (manifest.GROUP, plural)}
@@ -25,7 +25,7 @@ def webhook_kinds(kinds: Iterable[Kind]) -> Iterator[Kind]:
 
 
 def described(configuration: Resource) -> OutOfScope:
-    """One configuration, by the names of its webhooks."""
+    """One configuration, with the names of its webhooks."""
     names = [as_text(dig(item, "name")) for item in as_list(configuration.body.get("webhooks"))]
     shown = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
     number = f"{len(names)} webhook{'' if len(names) == 1 else 's'}"
@@ -34,5 +34,5 @@ def described(configuration: Resource) -> OutOfScope:
 
 
 def unknown(kind: Kind, why: str) -> OutOfScope:
-    """What stands for configurations that could not be listed."""
+    """The record of configurations that could not be listed."""
     return OutOfScope(kind.kind, "", f"whether there are any is not known: {why}")

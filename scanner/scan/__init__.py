@@ -1,1 +1,1 @@
-"""How a scan runs: prepare, list, evaluate in workers, record."""
+"""The steps of a scan: prepare, list, evaluate in workers, record."""

@@ -1,4 +1,4 @@
-"""Which cluster a scan evaluates, for which user, and in which scope."""
+"""The cluster that a scan evaluates, the user of the simulated requests, and the scope."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from scanner.model.scan import (
 
 @dataclass(frozen=True, slots=True)
 class ScanContext:
-    """Which cluster is looked at, by whom, and what for."""
+    """The cluster of a scan, the user, and the scope."""
 
     cluster: ClusterIdentity
     user: UserInfo
@@ -24,15 +24,15 @@ class ScanContext:
 
     @property
     def files(self) -> bool:
-        """Whether the cluster is made of files."""
+        """Return whether the cluster consists of files."""
         return self.cluster.source == "files"
 
     @property
     def rules(self) -> Minor:
-        """The Kubernetes release whose rules judge."""
+        """The Kubernetes release whose rules apply."""
         return self.cluster.release.rules
 
     @property
     def operations(self) -> tuple[Operation, ...]:
-        """The operations of the simulated requests; the first that a rule names is taken."""
+        """The operations of the simulated requests; the first one that a rule names is used."""
         return OPERATIONS[self.scope.operation]

@@ -1,6 +1,6 @@
-"""Documents sorted into policies, bindings and params; a document that cannot be used becomes a gap.
+"""Sorts documents into policies, bindings and params; an unusable document becomes a gap.
 
-Documents come from the cluster's lists and from files; those of files are held to what the API would store.
+Documents come from the cluster's lists and from files; a document from a file must be one that the API would store.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ class Manifest:
 
 
 def is_policy(document: JsonObject, languages: Iterable[Language] = LANGUAGES) -> bool:
-    """Whether a document is a policy or a binding of some language, or an object that its policies rely on."""
+    """Return whether a document is a policy or binding of some language, or an object that its policies rely on."""
     return any(language.reads(document) for language in languages)
 
 
 class DocumentReader:
-    """Sorts documents into policies, bindings and params; what cannot be used becomes a gap."""
+    """Sorts documents into policies, bindings and params; an unusable document becomes a gap."""
 
     def __init__(self, languages: Iterable[Language], kinds: Iterable[Kind], namespace: str, rules: Minor) -> None:
-        """Read documents of some languages by the rules of a Kubernetes release; `namespace` is where others are placed."""
+        """Read documents by the rules of a Kubernetes release; `namespace` is the namespace of documents without one."""
         self._languages = tuple(languages)
         self._rules = rules
         self.policies: list[Policy] = []
@@ -56,7 +56,7 @@ class DocumentReader:
 
     @property
     def knows_all(self) -> bool:
-        """Whether every list of policies and bindings was read to its end."""
+        """Return whether every list of policies and bindings was read to its end."""
         return not any(gap.kind is GapKind.LIST for gap in self.gaps)
 
     def read(self, document: Manifest | Gap) -> None:
@@ -115,7 +115,7 @@ class DocumentReader:
         self.gaps.append(Gap(GapKind.DOCUMENT, document.source, why))
 
     def _first(self, what: str, name: str, source: str, *where: str) -> bool:
-        """Whether this is the first of its name: files come before the cluster, and stand in for its objects."""
+        """Return whether this is the first document of its name: files come before the cluster, and replace its objects."""
         key = (what, name, *where)
         if key not in self._seen:
             self._seen[key] = source

@@ -1,6 +1,6 @@
-"""The two edges of a scan, as Protocols: where objects come from, and where outcomes go.
+"""The edges of a scan, as Protocols: the source of the objects, and the store of the outcomes.
 
-Edges satisfy them by shape, so the whole run is tested with two in-memory objects.
+Edges satisfy the Protocols by shape, so tests run a whole scan with two in-memory objects.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from scanner.policies.plan import KindPlan
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """What a cluster serves: every kind in every served version, a group's preferred version first.
+    """The kinds of a cluster: every kind in every served version, a group's preferred version first.
 
-    Kinds without the list verb, and subresources, are left out. `gaps` are groups that did not answer, and (for
-    files) documents that could not be read.
+    Subresources and kinds without the list verb are left out. `gaps` are groups that did not answer, and (for files) documents
+    that could not be read.
     """
 
     kinds: tuple[Kind, ...]
@@ -43,58 +43,58 @@ class Cluster(Protocol):
     """A source of cluster state."""
 
     def identity(self) -> ClusterIdentity:
-        """Which cluster this is."""
+        """The identity of the cluster."""
         ...
 
     def requester(self) -> UserInfo:
-        """The identity that scans; it stands in for the requester in simulated requests."""
+        """The identity of the scanner; it makes the simulated requests by default."""
         ...
 
     def authorizer(self) -> Decider | None:
-        """Who answers what expressions ask about permissions; None where nobody may be asked.
+        """The authorizer that answers the permission checks of expressions; None if the cluster has none.
 
-        Raises ClusterError. What it cannot answer later is an AuthorizerFailed.
+        Raises ClusterError. A later check without an answer raises AuthorizerFailed.
         """
         ...
 
     def schemas(self) -> Schemas:
-        """How the objects of a kind are merged; asked only when some policy mutates."""
+        """The schemas by which objects of a kind are merged; only mutating policies need them."""
         ...
 
     def discover(self) -> Discovery:
-        """Every served kind. Raises ClusterError when there is no cluster to talk to."""
+        """Every served kind. Raises ClusterError if the cluster cannot be reached."""
         ...
 
     def expect(self, lists: Iterable[tuple[Kind, str, str]]) -> None:
-        """Hear which lists are going to be read, in this order: kind, namespace and selector of each.
+        """Announce the lists that will be read, in this order: kind, namespace and selector of each.
 
-        A cluster that is far away may begin to fetch them.
+        A remote cluster may begin to fetch them.
         """
         ...
 
     def pages(self, kind: Kind, *, namespace: str = "", selector: str = "") -> Iterator[Page]:
         """The objects of a kind, page by page, of one namespace or of all, narrowed by a label selector.
 
-        A namespace narrows no cluster-scoped kind but that of namespaces themselves, where it may.
+        A namespace narrows no cluster-scoped kind except Namespace, which it may narrow.
 
-        Raises ListFailed when the list is refused or breaks off; pages already yielded stay good.
+        Raises ListFailed if the server denies the list or the list breaks off; pages already yielded stay valid.
         """
         ...
 
     def paused(self) -> AbstractContextManager[None]:
-        """A block in which nothing is fetched, and no thread of the cluster's runs: the process may be forked."""
+        """A block in which the cluster fetches nothing and runs no thread: the process may be forked."""
         ...
 
 
 class Store(Protocol):
-    """Where a scan is recorded. Only the parent process writes."""
+    """The store of a scan. Only the parent process writes."""
 
     def begin(self, start: ScanStart) -> None:
-        """Record that a scan runs, with the policies and bindings it uses."""
+        """Record that a scan runs, with its policies and bindings."""
         ...
 
     def page(self, scan_id: str, result: PageResult) -> None:
-        """Commit one page's outcomes and its completion together."""
+        """Commit the outcomes and the completion of one page together."""
         ...
 
     def finish(self, scan_id: str, end: ScanEnd) -> Scan:
@@ -109,9 +109,9 @@ class Comparison(Protocol):
     """A second engine that evaluates a sample of the same objects; it changes no outcome."""
 
     def page(self, page: Page, plan: KindPlan, judging: PageEvaluator) -> None:
-        """Compare on the objects of a page that are in the sample."""
+        """Compare the engines on the sampled objects of a page."""
         ...
 
     def opinion(self) -> Opinion:
-        """Return what the comparison found."""
+        """Return the result of the comparison."""
         ...

@@ -8,11 +8,11 @@ from scanner.model.policy import VALIDATING
 
 
 def policy_label(entry: BoundPolicy) -> str:
-    """Return the name of a policy in a gap, with its language where it is not the usual one."""
+    """Return the name of a policy in a gap, with its language unless it is the default language."""
     language = "" if entry.policy.language == VALIDATING else f" ({entry.policy.language})"
     return f"policy {entry.policy.name}{language}"
 
 
 def policy_gap(entry: BoundPolicy, why: str) -> Gap:
-    """What becomes of a policy that could only be judged wrongly."""
+    """Return the gap of a policy that Assay cannot evaluate correctly."""
     return Gap(GapKind.EVALUATION, policy_label(entry), why)

@@ -18,7 +18,7 @@ from scanner.scan.workers import Relay
 
 
 class ScanLists:
-    """The cluster's lists, within the scope that the user chose."""
+    """The cluster's lists, within the user's scope."""
 
     def __init__(self, cluster: Cluster, scope: Scope, *, ahead: bool) -> None:
         self._cluster = cluster
@@ -29,7 +29,7 @@ class ScanLists:
         self.namespaces = scope.namespaces or ("",)
 
     def everything(self, kind: Kind, namespaces: Iterable[str] = ("",)) -> Iterator[Resource]:
-        """Every object of a kind that judging needs, once, whatever the scope of what is judged.
+        """Every object of a kind that the evaluation needs, once, in any scope.
 
         Raises ListFailed, and ValueError for a page that cannot be read.
         """
@@ -41,7 +41,7 @@ class ScanLists:
                     yield resource
 
     def _listed(self, kind: Kind, namespace: str) -> Iterator[Resource]:
-        """The objects of one list; it fails at its end where it may have hidden some."""
+        """The objects of one list; raises ListFailed at its end if objects may be missing."""
         inconsistencies: list[str] = []
         for page in self._cluster.pages(kind, namespace=namespace):
             inconsistencies += [page.inconsistency] if page.inconsistency else []
@@ -52,22 +52,22 @@ class ScanLists:
             )
 
     def expect(self, kinds: Iterable[Kind]) -> None:
-        """Tell the cluster what is going to be judged, if it is."""
+        """Announce the kinds that will be evaluated to the cluster."""
         wanted = [kind for kind in kinds if self._ahead and not self.left_out(kind)]
         self._cluster.expect((kind, place, self._scope.selector) for kind in wanted for place in self.namespaces)
 
     def authorizer(self) -> Decider | None:
-        """See Cluster; whoever asks may be another process."""
+        """See Cluster; another process may send the checks."""
         decider = self._cluster.authorizer()
         return self.relay.to(decider) if decider else None
 
     def judged(self, kind: Kind) -> Iterator[Iterator[Page]]:
-        """The pages to judge, for each namespace that the scope names or for all of them at once."""
+        """The pages to evaluate, for each namespace of the scope, or for all namespaces at once."""
         for namespace in self.namespaces:
             yield self._cluster.pages(kind, namespace=namespace, selector=self._scope.selector)
 
     def left_out(self, kind: Kind) -> str:
-        """Why the user does not want to see a kind, or an empty string."""
+        """The reason why the user's options leave out a kind, or an empty string."""
         scope = self._scope
         if scope.kinds and not any(names_kind(pattern, kind) for pattern in scope.kinds):
             return "not named by --kind"
@@ -79,7 +79,7 @@ class ScanLists:
 
 
 def names_kind(pattern: str, kind: Kind) -> bool:
-    """Whether a kind is meant by `Pod`, `pods`, `deployments.apps` or a glob of these."""
+    """Return whether `Pod`, `pods`, `deployments.apps` or a glob of these names a kind."""
     forms = (kind.kind, kind.plural, kind.resource, f"{kind.plural}.{kind.version}.{kind.group}")
     return any(fnmatchcase(form.lower(), pattern.lower()) for form in forms)
 

@@ -1,4 +1,4 @@
-"""What a scan lists before the objects that it evaluates: namespaces, params, and what expressions read of the cluster."""
+"""The lists before the evaluation: namespaces, params, and the objects that expressions read from the cluster."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from scanner.scan.policy_set import PolicySet
 
 
 def outside_of(listing: ScanLists, kinds: Iterable[Kind]) -> Iterator[OutOfScope]:
-    """The webhooks of the cluster: not to be allowed to see what is not evaluated anyway is no gap, but it is said."""
+    """The webhooks of the cluster: a missing permission to list them is reported, but is no gap."""
     for kind in webhook_kinds(kinds):
         try:
             yield from [described(configuration) for configuration in listing.everything(kind)]
@@ -46,7 +46,7 @@ def load_params(
 
 
 def load_inventory(listing: ScanLists, language: BoundLanguage) -> Iterator[Gap]:
-    """List what expressions read; a policy that reads what cannot be listed could only be evaluated wrongly."""
+    """List the objects that expressions read; a policy whose objects cannot be listed becomes a gap."""
     listed: dict[tuple[Kind, str], str] = {}
     for entry, reads in language.reads():
         wanted = [(kind, place) for kind, places in reads.items() for place in places]
@@ -58,7 +58,7 @@ def load_inventory(listing: ScanLists, language: BoundLanguage) -> Iterator[Gap]
 
 
 def _listed(listing: ScanLists, language: BoundLanguage, kind: Kind, place: str) -> str:
-    """Why the objects that expressions read could not be listed, or an empty string."""
+    """The reason why the objects that expressions read could not be listed, or an empty string."""
     try:
         language.take(kind, place, listing.everything(kind, (place,)))
     except (ListFailed, ValueError) as error:
@@ -67,7 +67,7 @@ def _listed(listing: ScanLists, language: BoundLanguage, kind: Kind, place: str)
 
 
 def load_namespaces(listing: ScanLists, kinds: Iterable[Kind]) -> tuple[dict[str, JsonObject], Gap | None]:
-    """Return the Namespace objects by name, and the gap where they could not be listed."""
+    """Return the Namespace objects by name, and a gap if they could not be listed."""
     kind = next((k for k in kinds if (k.group, k.version, k.plural) == ("", "v1", "namespaces")), None)
     if kind is None:
         return {}, Gap(GapKind.DISCOVERY, "v1/Namespace", "the cluster does not say that it serves namespaces")
@@ -78,7 +78,7 @@ def load_namespaces(listing: ScanLists, kinds: Iterable[Kind]) -> tuple[dict[str
 
 
 def _needed_namespaces(listing: ScanLists, kind: Kind) -> Iterator[Resource]:
-    """All of them, or those that the user names: whoever is confined to a namespace may read that one only."""
+    """All namespaces, or those that the user names: a user of one namespace may have no permission to read others."""
     try:
         yield from listing.everything(kind, listing.namespaces)
     except ListFailed:

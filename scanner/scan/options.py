@@ -15,11 +15,11 @@ from scanner.scan.documents import Manifest
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the user asked for.
+    """The options of the user.
 
-    `manifests` come from policy files: policies, bindings and params; `gaps` are the documents among them that could
-    not be read. `assume_bound` names policies and the action to preview them with. `user` makes the simulated requests
-    instead of the identity that scans. `languages` are the policy languages that are evaluated, each with its own options.
+    `manifests` come from policy files: policies, bindings and params; `gaps` are the documents among them that could not be read.
+    `assume_bound` names policies and the action to preview them with. `user` makes the simulated requests instead of the
+    scanner's identity. `languages` are the policy languages that are evaluated, each with its own options.
     """
 
     scope: Scope = field(default_factory=Scope)

@@ -1,4 +1,4 @@
-"""The params of a scan: the objects that bindings refer to, found by kind, namespace, name and labels."""
+"""The params of a scan: the objects that bindings refer to, by kind, namespace, name and labels."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scanner.model.scan import Scope
 
 
 def param_of(kind: Kind, document: JsonObject, namespace: str = "default") -> Resource:
-    """A document as an object of its kind; `namespace` is where it is applied if it does not say so itself."""
+    """A document as an object of its kind; `namespace` is the namespace of a document without one."""
     param = resource_of(kind, document)
     if not kind.namespaced or param.namespace:
         return param
@@ -21,15 +21,15 @@ def param_of(kind: Kind, document: JsonObject, namespace: str = "default") -> Re
 
 
 def home_namespace(scope: Scope) -> str:
-    """Where documents without a namespace are applied: in the one that `-n` names, or in `default`."""
+    """The namespace of documents without one: the namespace that `-n` names, or `default`."""
     return scope.namespaces[0] if len(scope.namespaces) == 1 else "default"
 
 
 class ParamTable:
-    """Param objects by kind: just those that some binding can mean."""
+    """Param objects by kind: only those that some binding can select."""
 
     def __init__(self, kinds: Iterable[Kind]) -> None:
-        """An empty table of what the cluster serves."""
+        """An empty table of the served kinds."""
         self._kinds = {(kind.api_version, kind.kind): kind for kind in kinds}
         self._objects: dict[Kind, dict[tuple[str, str], Resource]] = {}
 
@@ -56,9 +56,9 @@ class ParamTable:
         return needed
 
     def namespaces(self, kind: Kind, entries: Iterable[BoundPolicy], within: Iterable[str] = ()) -> tuple[str, ...]:
-        """The namespaces to list; the empty one stands for all of them.
+        """The namespaces to list; the empty string means all of them.
 
-        Where objects bring their namespace, those that are judged (`within`) are enough.
+        If params come from the namespace of the object, only the evaluated namespaces (`within`) are listed.
         """
         if not kind.namespaced:
             return ("",)
@@ -68,18 +68,18 @@ class ParamTable:
         return ("",) if "" in named else tuple(sorted(named))
 
     def keep(self, resource: Resource, entries: Iterable[BoundPolicy]) -> None:
-        """Take a listed object if some binding can mean it."""
+        """Keep a listed object if some binding can select it."""
         if any(_meant(reference, resource) for entry in entries for reference in _references(entry)):
             self.put(resource)
 
     def add(self, document: JsonObject) -> None:
-        """Take a document as a param; it stands in for an object of that name."""
+        """Add a document as a param; it replaces a listed object of the same name."""
         kind = self._kinds.get((as_text(document.get("apiVersion")), as_text(document.get("kind"))))
         if kind:
             self.put(param_of(kind, document))
 
     def put(self, param: Resource) -> None:
-        """Take an object as a param."""
+        """Add an object as a param."""
         self._objects.setdefault(param.kind, {})[param.namespace, param.name] = param
 
 
@@ -90,5 +90,5 @@ def _references(entry: BoundPolicy) -> Iterator[ParamRef]:
 def _meant(reference: ParamRef, resource: Resource) -> bool:
     if reference.namespace and resource.namespace and reference.namespace != resource.namespace:
         return False
-    # A selector that the server cannot parse is an outcome of the evaluation; here everything is kept for it.
+    # The evaluation reports a selector that the server cannot parse, so every object is kept here.
     return not reference.name or reference.name == resource.name

@@ -1,6 +1,6 @@
-"""Where policies, bindings and params come from, and what is wrong with them before any object is seen.
+"""Reads policies, bindings and params, and finds their problems before the first object is evaluated.
 
-Documents come from the cluster's lists and from files; a file's are held to what the API would store.
+Documents come from the cluster's lists and from files; a document from a file must be one that the API would store.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from scanner.scan.param_table import home_namespace
 
 
 class PolicySelection(Protocol):
-    """The part of the options that decides which policies are in force."""
+    """The part of the options that selects the policies in force."""
 
     @property
     def scope(self) -> Scope:
-        """Which policies and bindings to look at."""
+        """The scope of policies and bindings."""
         ...
 
     @property
     def assume_bound(self) -> tuple[tuple[str, str], ...]:
-        """Policies to preview, each with the action of the binding that is made up for it."""
+        """Policies to preview, each with the action of its assumed binding."""
         ...
 
     @property
@@ -44,7 +44,7 @@ class PolicySelection(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PolicySet:
-    """The policies and bindings of a scan, in force or not, what they rely on, and the documents among them that are params."""
+    """The policies and bindings of a scan, in force or not, the objects that they rely on, and documents that are params."""
 
     policies: tuple[Policy, ...]
     bindings: tuple[Binding, ...]
@@ -54,7 +54,7 @@ class PolicySet:
     supporting: tuple[Supporting, ...] = ()
 
     def of(self, language: Language) -> PolicyDocuments:
-        """What one language has to put into force."""
+        """The documents of one language."""
         return PolicyDocuments(
             tuple(policy for policy in self.policies if policy.language in language.names),
             tuple(binding for binding in self.bindings if binding.language in language.names),
@@ -65,9 +65,9 @@ class PolicySet:
 def read_policy_set(
     documents: Iterable[Manifest | Gap], wishes: PolicySelection, kinds: Sequence[Kind], rules: Minor = NEWEST
 ) -> PolicySet:
-    """Read every document once, those of files first. Raises UsageError when a flag names a policy that is not there.
+    """Read every document once, those of files first. Raises UsageError if a flag names a policy that does not exist.
 
-    `rules` is the Kubernetes release that would store them.
+    `rules` is the Kubernetes release that would store the documents.
     """
     reader = DocumentReader(wishes.languages, kinds, home_namespace(wishes.scope), rules)
     for document in documents:
@@ -116,7 +116,7 @@ def read_policy_set(
 def _copies(
     languages: Iterable[Language], chosen: Sequence[Policy], policies: Sequence[Policy]
 ) -> Iterator[tuple[PolicyKey, Health]]:
-    """The policies that a controller generated from policies of another language that are evaluated."""
+    """The policies that a controller generated from evaluated policies of another language."""
     for language in languages:
         own = [policy for policy in chosen if policy.language in language.names]
         yield from language.generated(own, [policy for policy in policies if policy.language not in language.names])
@@ -129,9 +129,9 @@ def _assumed(
     reader: DocumentReader,
     languages: Iterable[Language],
 ) -> Iterator[Binding]:
-    """The bindings that are made up for the policies of a name, one for each language that has such a policy.
+    """The assumed bindings for the policies of a name, one for each language that has such a policy.
 
-    Raises UsageError for what nothing would come of.
+    Raises UsageError for a binding without effect.
     """
     found = [
         (language, policies[kind, name])
@@ -182,7 +182,7 @@ def _dangling(bindings: Iterable[Binding], policies: Mapping[PolicyKey, Policy])
 
 
 def namespaces_needed(entry: BoundPolicy) -> bool:
-    """Whether judging needs to know namespaces: by a namespaceSelector, or by an expression that reads them."""
+    """Return whether the evaluation reads namespaces: in a namespaceSelector, or in an expression."""
     matches = (entry.policy.match, *(binding.match for binding in entry.bindings))
     if any(match is not None and not match.namespace_selector.empty for match in matches):
         return True

@@ -1,4 +1,4 @@
-"""Everything that is settled before the first object is evaluated: policies, params, namespaces, and the lists to make."""
+"""The preparation of a scan before the first object is evaluated: policies, params, namespaces, and the lists to make."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ from scanner.scan.policy_set import PolicySet, namespaces_needed, read_policy_se
 
 
 def prepare(cluster: Cluster, options: Options, now: datetime, *, ahead: bool = False) -> PreparedScan:
-    """What a scan with these options would judge at a moment, and by what. Raises like `run`.
+    """Prepare a scan with these options at a moment. Raises like `run`.
 
-    With `ahead` the cluster hears early what will be judged: the first pages come while policies are compiled.
+    With `ahead` the cluster fetches the first pages while policies are compiled.
     """
     identity = cluster.identity()
     discovery = cluster.discover()
@@ -66,7 +66,7 @@ def prepare(cluster: Cluster, options: Options, now: datetime, *, ahead: bool = 
 
 @dataclass(frozen=True, slots=True)
 class PreparedScan:
-    """A cluster as a scan sees it before it judges the first object."""
+    """A prepared scan, before it evaluates the first object."""
 
     context: ScanContext
     setting: EvaluationPlan
@@ -75,21 +75,21 @@ class PreparedScan:
 
     @property
     def cluster(self) -> ClusterIdentity:
-        """Which cluster it is."""
+        """The identity of the cluster."""
         return self.context.cluster
 
     @property
     def world(self) -> EvaluationContext:
-        """What objects are judged by."""
+        """The context of every evaluation."""
         return self.setting.judge.world
 
     @property
     def plans(self) -> tuple[KindPlan, ...]:
-        """The lists to make, as far as the scope goes."""
+        """The lists to make within the scope."""
         return tuple(plan for plan in self.setting.plans if not self.listing.left_out(plan.kind))
 
     def objects(self, kind: Kind) -> Iterator[Resource]:
-        """Every object of a kind that is within the scope. Raises ListFailed, and ValueError for an unreadable page."""
+        """Every object of a kind within the scope. Raises ListFailed, and ValueError for an unreadable page."""
         excluded = self.context.scope.exclude_namespaces
         for pages in self.listing.judged(kind):
             for resource in (found for page in pages for found in resources_of(page)):
@@ -99,7 +99,7 @@ class PreparedScan:
 
 @dataclass(frozen=True, slots=True)
 class EvaluationPlan:
-    """Everything that is known before the first object is evaluated. `bound` are the policies that can be evaluated."""
+    """The result of the preparation. `bound` are the policies that can be evaluated."""
 
     judge: PageEvaluator
     plans: tuple[KindPlan, ...]
@@ -111,7 +111,10 @@ class EvaluationPlan:
 
 
 def _reject_unknown(scope: Scope, discovery: Discovery, setting: EvaluationPlan) -> None:
-    """A typing error must not look like a clean cluster. What could not be listed is not called unknown."""
+    """Raise UsageError for an unknown name, so that a typing error does not look like a clean cluster.
+
+    A name is not unknown if the list that could contain it failed.
+    """
     for pattern in scope.kinds:
         if not discovery.gaps and not any(names_kind(pattern, kind) for kind in discovery.kinds):
             raise UsageError(f"--kind {pattern} matches nothing that the cluster serves: see `kubectl api-resources`")
@@ -184,7 +187,7 @@ def _health(
     kinds: tuple[Kind, ...],
     world: EvaluationContext,
 ) -> Iterator[Health]:
-    """What is wrong with policies before any object is seen."""
+    """The problems of policies before the first object is evaluated."""
     for language in languages:
         own = {id(entry) for entry in language.bound}
         entries = tuple(entry for entry in evaluable if id(entry) in own)
@@ -194,13 +197,13 @@ def _health(
 
 
 def _authorizer(listing: ScanLists, bound: Iterable[BoundPolicy], context: ScanContext) -> Decider | None:
-    """Who answers, if any policy asks: nobody is asked about nobody."""
+    """The authorizer, if a policy reads it and the requester is known; else None."""
     asks = any(Auditability.AUTHORIZER in entry.reading.classes for entry in bound)
     return listing.authorizer() if asks and context.user.username else None
 
 
 def _unknown_param_kinds(bound: Iterable[BoundPolicy], params: ParamTable, discovery: Discovery) -> Iterator[Gap]:
-    """Policies whose paramKind may well be served, by an API group that did not answer."""
+    """Policies whose paramKind may be served by an API group that did not answer."""
     silent = {gap.where for gap in discovery.gaps if gap.kind is GapKind.DISCOVERY}
     for entry in bound:
         kind = entry.policy.param_kind

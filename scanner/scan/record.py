@@ -1,4 +1,4 @@
-"""From evaluated pages to the store: coverage, gaps and health, kind by kind."""
+"""Records evaluated pages in the store: coverage, gaps and health of each kind."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _NOT_ONE_MOMENT = (
 
 
 class ScanRecorder:
-    """What a scan has told its store so far, and what it still has to tell at the end."""
+    """The records of a scan: those already in the store, and those to write at the end."""
 
     def __init__(self, store: Store, scan_id: str, progress: Progress, comparison: Comparison | None = None) -> None:
         self._comparison = comparison
@@ -52,7 +52,7 @@ class ScanRecorder:
         self._troubles: list[ListFailed] = []
 
     def judge(self, setting: EvaluationPlan, listing: ScanLists, workers: Workers) -> None:
-        """List and judge every kind; an interrupted scan still says what it did not list."""
+        """List and evaluate every kind; an interrupted scan still records the kinds that it did not list."""
         listing.expect(line.kind for line in setting.plans)
         try:
             steps: Iterator[Judged | ListEvent] = workers.ordered(_steps(setting.plans, listing))
@@ -65,7 +65,7 @@ class ScanRecorder:
             self._coverage.extend(_untouched(line.kind) for line in setting.plans[len(self._coverage) :])
 
     def end(self, setting: EvaluationPlan, finished: datetime) -> ScanEnd:
-        """What the store is told last."""
+        """The last record of a scan."""
         incomplete = bool(self.gaps) or any(_incomplete(entry) for entry in self._coverage)
         after: Iterable[Health] = health_after(setting.bound, self._counted, self._coverage)
         for language in setting.languages:
@@ -111,7 +111,7 @@ class ScanRecorder:
         self._progress(self._coverage[-1])
 
     def _close(self, kind: Kind, listing: ScanLists) -> None:
-        """A kind is listed; pages that were seen stay good when a list breaks off."""
+        """End the list of a kind; evaluated pages stay valid if a list breaks off."""
         where = f"{kind.api_version}/{kind.kind}"
         self.gaps.extend(Gap(GapKind.LIST, where, error.why) for error in self._troubles)
         if note := listing.left_out(kind):
@@ -134,14 +134,14 @@ class ScanRecorder:
 
 @dataclass(frozen=True, slots=True)
 class KindStarted:
-    """From here on a kind is listed."""
+    """The beginning of the list of a kind."""
 
     kind: Kind
 
 
 @dataclass(frozen=True, slots=True)
 class KindFinished:
-    """No other page of the kind will come."""
+    """The end of the list of a kind."""
 
     kind: Kind
 
@@ -150,7 +150,7 @@ ListEvent: TypeAlias = KindStarted | ListFailed | KindFinished
 
 
 def _steps(plans: Iterable[KindPlan], listing: ScanLists) -> Iterator[Job | ListEvent]:
-    """Every kind's pages, namespace by namespace, numbered through."""
+    """Every kind's pages, namespace by namespace, with consecutive numbers."""
     for line in plans:
         yield KindStarted(line.kind)
         numbers = count(1)
@@ -173,7 +173,7 @@ def _untouched(kind: Kind) -> Coverage:
 
 
 def _inconsistencies(page: Page, result: PageResult) -> Iterator[str]:
-    """Why the list so far does not show one moment."""
+    """The reasons why the list so far does not show one moment."""
     if page.inconsistency:
         yield page.inconsistency
     elif result.repeated:
@@ -181,7 +181,7 @@ def _inconsistencies(page: Page, result: PageResult) -> Iterator[str]:
 
 
 def _added(coverage: Coverage, page: Page, result: PageResult) -> Coverage:
-    """The ledger line with one more page; until the last one has come the list is partial."""
+    """The coverage with one more page; the list is partial until its last page."""
     return replace(
         coverage,
         state=CoverageState.PARTIAL,

@@ -1,7 +1,7 @@
-"""The line: discover, list, match, resolve params, evaluate, record.
+"""The steps of a scan: discover, list, match, resolve params, evaluate, record.
 
-This is the one place that joins the pure questions to the two edges. The edges are described here, by the two
-Protocols, and satisfied by shape: the whole run is tested with two in-memory objects.
+This module alone joins the pure functions to the two edges. Two Protocols describe the edges, and edges satisfy them by shape:
+tests run a whole scan with two in-memory objects.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ def run(
     fork_after_bytes: int = 0,
     comparison: Comparison | None = None,
 ) -> Scan:
-    """Scan a cluster into a store and return what was recorded.
+    """Scan a cluster into a store and return the recorded scan.
 
-    With more than one of them `workers` are the processes that judge, what comes after the first `little` bytes of pages.
-    A `comparison` looks at the same pages, and has its say at the end.
+    `workers` processes (if more than one) evaluate the pages after the first `little` bytes. A `comparison` evaluates a sample of
+    the same pages, and adds its result at the end.
 
-    Raises ClusterError when there is nothing to talk to, StoreError when nothing can be recorded, UsageError for
-    options that name what does not exist. Everything else that goes wrong is in the scan.
+    Raises ClusterError if the cluster cannot be reached, StoreError if nothing can be recorded, UsageError for options that name
+    something that does not exist. Every other problem is recorded in the scan.
     """
     started = clock()
     seen = prepare(cluster, options, started, ahead=True)
@@ -63,7 +63,7 @@ def run(
 
 
 def _start(scan_id: str, started: datetime, seen: PreparedScan) -> ScanStart:
-    """What is known when the scan begins: policies that nothing puts into force are read as well."""
+    """The first record of a scan: it includes policies that are not in force."""
     context, languages = seen.context, seen.setting.languages
     every = (known for language in languages for known in language.recorded())
     recorded = sorted(every, key=lambda known: (known[0].name, known[0].language))

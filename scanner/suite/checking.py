@@ -39,7 +39,7 @@ class Checked:
 
     @property
     def right(self) -> bool:
-        """Whether every matched object has the expected result; without a matched object the result is skip."""
+        """Return whether every matched object has the expected result; without a matched object the result is skip."""
         matched = [result for result in self.results if result.status != NOT_MATCHED]
         return all(_meets(self.expectation, result) for result in matched or [Result("skip")])
 

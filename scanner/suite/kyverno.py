@@ -111,7 +111,7 @@ def _operation(values: tuple[JsonObject, ...]) -> Operation:
 
 
 def _namespaces(values: tuple[JsonObject, ...]) -> Iterator[JsonObject]:
-    """The namespaces in the values, and those of which the values have the labels alone."""
+    """The namespaces in the values, and the namespaces for which the values have labels only."""
     described = [namespace for document in values for namespace in _objects(document.get("namespaces"))]
     yield from described
     names = {dig(namespace, "metadata", "name") for namespace in described}

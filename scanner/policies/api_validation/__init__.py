@@ -1,7 +1,7 @@
-"""Would the API store this policy or binding? Asked of manifests from files; a cluster's were accepted already.
+"""Validates policies and bindings from files as the API does; a cluster's policies were accepted already.
 
-Source of truth: `pkg/apis/admissionregistration/validation` of Kubernetes 1.36. Messages, their order included, are the
-API's own; `tests/policies/api_validation` holds what a server says to two hundred manifests.
+Source of truth: `pkg/apis/admissionregistration/validation` of Kubernetes 1.36. Messages, their order included, are the API's
+own; `tests/policies/api_validation` has a server's responses to two hundred manifests.
 """
 
 from scanner.policies.api_validation.decoding import Undecodable, decoded, unknown_fields

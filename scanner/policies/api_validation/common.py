@@ -1,4 +1,4 @@
-"""What policies of both native languages have in common, and their bindings."""
+"""The common fields of policies of both native languages, and of their bindings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from scanner.policies.api_validation.metadata import metadata_faults
 
 _MOST_CONDITIONS = 64
 OfMatch: TypeAlias = Callable[[str, Json], Iterator[str]]
-"""What else is wrong with match constraints at a path."""
+"""The other field errors of match constraints at a path."""
 
 
 def nothing_else(path: str, match: Json) -> Iterator[str]:
@@ -32,7 +32,7 @@ def nothing_else(path: str, match: Json) -> Iterator[str]:
 
 
 def shared_policy_faults(document: JsonObject, expressions: Faults, of_match: OfMatch = nothing_else) -> Iterator[str]:
-    """What is wrong with the fields that policies of both kinds have, in the order of the API."""
+    """The field errors of the fields that policies of both kinds have, in the order of the API."""
     spec = dig(document, "spec")
     match = dig(spec, "matchConstraints")
     yield from metadata_faults(document)
@@ -45,7 +45,7 @@ def shared_policy_faults(document: JsonObject, expressions: Faults, of_match: Of
 
 
 def shared_binding_faults(document: JsonObject, of_match: OfMatch = nothing_else) -> Iterator[str]:
-    """What is wrong with the fields that bindings of both kinds have, in the order of the API."""
+    """The field errors of the fields that bindings of both kinds have, in the order of the API."""
     spec = dig(document, "spec")
     match = dig(spec, "matchResources")
     yield from metadata_faults(document)
@@ -56,12 +56,12 @@ def shared_binding_faults(document: JsonObject, of_match: OfMatch = nothing_else
 
 
 def _failure_policy_faults(spec: Json) -> Iterator[str]:
-    """What is wrong with the failure policy."""
+    """The field errors of the failure policy."""
     return choice("spec.failurePolicy", dig(spec, "failurePolicy"), ("Fail", "Ignore"))
 
 
 def _param_kind_faults(value: Json) -> Iterator[str]:
-    """What is wrong with the kind of the params."""
+    """The field errors of the kind of the params."""
     if value is None:
         return
     yield from _group_version_faults("spec.paramKind.apiVersion", as_text(dig(value, "apiVersion")))
@@ -87,7 +87,7 @@ def _group_version_faults(path: str, value: str) -> Iterator[str]:
 
 
 def _condition_faults(conditions: Sequence[Json], expressions: Faults) -> Iterator[str]:
-    """What is wrong with match conditions."""
+    """The field errors of match conditions."""
     path = "spec.matchConditions"
     if len(conditions) > _MOST_CONDITIONS:
         yield f"{path}: Too many: {len(conditions)}: must have at most {_MOST_CONDITIONS} items"
@@ -105,7 +105,7 @@ def _condition_faults(conditions: Sequence[Json], expressions: Faults) -> Iterat
 
 
 def _variable_faults(variables: Sequence[Json], expressions: Faults) -> Iterator[str]:
-    """What is wrong with variables. Two of one name are not: each has to compile, and the last one counts."""
+    """The field errors of variables. The API accepts two of one name: each must compile, and the last one counts."""
     for index, item in enumerate(variables):
         where, name = f"spec.variables[{index}]", as_text(dig(item, "name"))
         if not name.strip():
@@ -116,7 +116,7 @@ def _variable_faults(variables: Sequence[Json], expressions: Faults) -> Iterator
 
 
 def expression_faults(path: str, item: Json, expressions: Faults, missing: str = "") -> Iterator[str]:
-    """What is wrong with the expression at a path: it is not there, or does not compile."""
+    """The field errors of the expression at a path: it is missing, or does not compile."""
     if not as_text(dig(item, path.rpartition(".")[2])).strip():
         yield required(path, missing)
     elif fault := expressions(path):
@@ -124,13 +124,13 @@ def expression_faults(path: str, item: Json, expressions: Faults, missing: str =
 
 
 def _policy_name_faults(spec: Json) -> Iterator[str]:
-    """What is wrong with the name of the policy that a binding is for."""
+    """The field errors of the policy name in a binding."""
     name = as_text(dig(spec, "policyName"))
     yield from each("spec.policyName", name, names.subdomain(name)) if name else [required("spec.policyName")]
 
 
 def _param_ref_faults(document: JsonObject, value: Json) -> Iterator[str]:
-    """What is wrong with the reference to params."""
+    """The field errors of the reference to params."""
     if value is None:
         return
     path = "spec.paramRef"

@@ -1,4 +1,4 @@
-"""What the API server makes of the JSON of a policy or binding before it validates it, or why it cannot.
+"""Decodes a policy or binding as the API server does before it validates, or raises the server's error.
 
 Source of truth: the decoder of `sigs.k8s.io/json` in its lenient form, which drops fields that a type does not have, and the
 defaults and checks of `metav1.Time`. Names of fields are case-sensitive. Null is an absent field, and an empty element of a list.
@@ -32,16 +32,16 @@ _TIME = (
     ("05", r"[0-9]{2}([.,][0-9]+)?"),
     ("Z07:00", r"Z|[+-][0-9]{2}:[0-9]{2}"),
 )
-"""The parts of a time, in the words of Go's layout."""
+"""The parts of a time, in Go's notation of layouts."""
 _RANGES = {"01": ("month", 1, 12), "15": ("hour", 0, 23), "04": ("minute", 0, 59), "05": ("second", 0, 59)}
 
 
 class Undecodable(InvalidManifest):
-    """The server answers with 400, and does not get to its field errors."""
+    """A document that the server rejects with 400, before its field errors."""
 
 
 def decoded(document: JsonObject) -> JsonObject:
-    """A manifest as the server takes it in. Raises Undecodable."""
+    """A manifest as the server decodes it. Raises Undecodable."""
     kind, version = as_text(document.get("kind")), as_text(document.get("apiVersion")).rpartition("/")[2]
     known = kinds(version)[kind]
     try:
@@ -58,7 +58,7 @@ def unknown_fields(document: JsonObject) -> tuple[str, ...]:
 
 
 class _Mismatch(Exception):
-    """A value that a Go type cannot be decoded from."""
+    """A value that Go cannot decode into a type."""
 
 
 def _struct(value: JsonObject, known: Struct, path: str) -> JsonObject:
@@ -102,7 +102,7 @@ def _scalar(value: Json, known: Scalar, owner: str, path: str) -> Json:
 
 
 def _time(value: Json, owner: str, path: str) -> Json:
-    """Go names the first part that does not fit, or is out of its range; the day is compared with the month at the end."""
+    """Decode a time; Go names the first part that is malformed or out of its range, and compares the day with the month last."""
     text = rest = as_text(_expect(value, "string", "string", owner, path))
     for name, pattern in _TIME:
         found = re.match(pattern, rest)
@@ -126,7 +126,7 @@ def _days(year: int, month: int) -> int:
 
 
 def _quoted(text: str) -> str:
-    """A text as package `time` quotes it: bytes beyond ASCII are escaped."""
+    """A text as package `time` quotes it, with escapes for bytes beyond ASCII."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').encode("utf-8", "surrogatepass")
     return '"' + "".join(chr(it) if ord(" ") <= it < _BEYOND_ASCII else f"\\x{it:02x}" for it in escaped) + '"'
 

@@ -1,7 +1,7 @@
-"""What the API says to the expressions of a policy that is being written.
+"""Compiles the expressions of a policy as the API does when a user writes it.
 
-It compiles those of match conditions, audit annotations and mutations without the blanks around them, and match
-conditions without `variables`: an engine would find them, but nobody may write so.
+The API compiles match conditions, audit annotations and mutations without the blanks around them, and match conditions without
+`variables`: an engine would find the variables, but the API rejects such a condition.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from scanner.policies.api_validation.fields import Faults
 
 
 def written(policy: Policy, rules: Minor, plugin: Plugin = VALIDATING) -> Faults:
-    """What is wrong with each expression by the rules of a release, by its path."""
+    """The compile error of each expression by the rules of a release, by its path."""
     compiled = compile_policy(_trimmed(policy), rules, plugin, new=True)
     shown = {
         f"spec.auditAnnotations[{index}].valueExpression": annotation.value_expression
@@ -44,7 +44,7 @@ def _trimmed(policy: Policy) -> Policy:
 
 
 def _conditions(policy: Policy, rules: Minor) -> Iterator[tuple[str, Expression]]:
-    """Match conditions, in an environment that has never heard of variables."""
+    """Match conditions, in an environment without variables."""
     environment = cel.Environment(version=rules, compatible=(rules[0], rules[1] - 1))
     environment = environment.without("variables").extend(cel.AUTHORIZATION).returning(cel.BOOL)
     environment = environment.extend(cel.PARAMS) if policy.param_kind else environment

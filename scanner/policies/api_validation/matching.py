@@ -23,7 +23,7 @@ _SCOPES = ("*", "Cluster", "Namespaced")
 
 
 def match_faults(path: str, value: Json, *, rules_needed: bool) -> Iterator[str]:
-    """What is wrong with one of them; a policy needs it, and at least one rule in it."""
+    """The field errors of match constraints; a policy needs them, and at least one rule in them."""
     if value is None:
         yield from [required(path)] if rules_needed else []
         return
@@ -38,7 +38,7 @@ def match_faults(path: str, value: Json, *, rules_needed: bool) -> Iterator[str]
 
 
 def selector_faults(path: str, value: Json) -> Iterator[str]:
-    """What is wrong with a label selector."""
+    """The field errors of a label selector."""
     yield from label_faults(f"{path}.matchLabels", text_map(dig(value, "matchLabels")))
     for index, item in enumerate(as_list(dig(value, "matchExpressions"))):
         yield from _requirement_faults(f"{path}.matchExpressions[{index}]", item)
@@ -90,7 +90,7 @@ def _wildcard_faults(path: str, values: Sequence[str], what: str) -> Iterator[st
 
 
 def _resource_faults(path: str, values: Sequence[str]) -> Iterator[str]:
-    """Wildcards make what comes after them superfluous; the API does not look back.
+    """The errors of resources that an earlier wildcard includes; a wildcard after them causes no error.
 
     Beside `*`, only the last resource without a subresource counts (`validateResources`).
     """

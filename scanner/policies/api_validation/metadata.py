@@ -1,7 +1,7 @@
-"""The metadata of objects that are not in a namespace.
+"""Validates the metadata of cluster-scoped objects.
 
-Source of truth: `ValidateObjectMeta` of `apimachinery/pkg/api/validation` of Kubernetes 1.36. What a create request may not set, the
-server clears without a word: namespace, uid, generation, resourceVersion and managedFields.
+Source of truth: `ValidateObjectMeta` of `apimachinery/pkg/api/validation` of Kubernetes 1.36. The server silently clears the
+fields that a create request may not set: namespace, uid, generation, resourceVersion and managedFields.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _IN_A_GROUP = 1
 
 
 def metadata_faults(document: JsonObject) -> Iterator[str]:
-    """What is wrong with the metadata of an object."""
+    """The field errors of an object's metadata."""
     metadata = dig(document, "metadata")
     prefix, name = as_text(dig(metadata, "generateName")), as_text(dig(metadata, "name"))
     if prefix:
-        # A name is made of it by adding characters, so it may end where a name may not.
+        # The server adds characters to the prefix, so the prefix may end in a character that may not end a name.
         yield from each("metadata.generateName", prefix, names.subdomain(_completed(prefix)))
     if name:
         yield from each("metadata.name", name, names.subdomain(name))
@@ -64,7 +64,7 @@ def _owner_faults(owners: Sequence[Json]) -> Iterator[str]:
 
 
 def _has_version(text: str) -> bool:
-    """Whether a text is a version, or a group and a version; what is neither has none."""
+    """Return whether a text has a version, alone or after a group."""
     return bool(text.rpartition("/")[2]) and text.count("/") <= _IN_A_GROUP
 
 

@@ -16,7 +16,7 @@ _WRITES = ("*", "CONNECT", "CREATE", "UPDATE")
 
 
 def mutating_policy_faults(document: JsonObject, expressions: Faults) -> tuple[str, ...]:
-    """Field errors of a policy; empty when it would be stored."""
+    """The field errors of a policy; empty if the API would store it."""
     spec = dig(document, "spec")
     return (
         *shared_policy_faults(document, expressions, _operation_faults),
@@ -26,12 +26,12 @@ def mutating_policy_faults(document: JsonObject, expressions: Faults) -> tuple[s
 
 
 def mutating_binding_faults(document: JsonObject) -> tuple[str, ...]:
-    """Field errors of a binding; empty when it would be stored."""
+    """The field errors of a binding; empty if the API would store it."""
     return tuple(shared_binding_faults(document, _operation_faults))
 
 
 def _operation_faults(path: str, match: Json) -> Iterator[str]:
-    """Only what is written can be mutated."""
+    """The errors for operations that write no object, which cannot be mutated."""
     for rule in as_list(dig(match, "resourceRules")):
         for operation in texts(dig(rule, "operations")):
             yield from choice(f"{path}.resourceRules.operations", operation, _WRITES)
@@ -49,7 +49,7 @@ def _mutation_faults(mutations: Sequence[Json], expressions: Faults) -> Iterator
 
 
 def _body_faults(path: str, item: Json, patch_type: str, expressions: Faults) -> Iterator[str]:
-    """A mutation has the body that its type names, and no other."""
+    """The errors of a mutation, which must have exactly the body that its type names."""
     for other, body in _BODIES.items():
         present = dig(item, body) is not None
         if other != patch_type:

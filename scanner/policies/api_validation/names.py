@@ -1,4 +1,4 @@
-"""What is wrong with a name, by the rules that Kubernetes has for names; nothing when it is fine.
+"""The errors of names, by the rules of Kubernetes; a valid name has none.
 
 Source of truth: `apimachinery/pkg/util/validation` and `api/validation/path` of Kubernetes 1.36.
 """
@@ -63,7 +63,7 @@ _PARTS = 2
 
 
 def subdomain(value: str, unit: str = "characters") -> Iterator[str]:
-    """A DNS subdomain, as names of objects and API groups are."""
+    """The errors of a DNS subdomain, the form of names of objects and API groups."""
     if _size(value) > _LONGEST:
         yield f"must be no more than {_LONGEST} {unit}"
     if not _SUBDOMAIN.fullmatch(value):
@@ -71,7 +71,7 @@ def subdomain(value: str, unit: str = "characters") -> Iterator[str]:
 
 
 def dns_1035(value: str) -> Iterator[str]:
-    """A DNS label that begins with a letter, as API versions are."""
+    """The errors of a DNS label that begins with a letter, the form of API versions."""
     if _size(value) > _LONGEST_PART:
         yield f"must be no more than {_LONGEST_PART} characters"
     if not _DNS_1035.fullmatch(value):
@@ -79,7 +79,7 @@ def dns_1035(value: str) -> Iterator[str]:
 
 
 def qualified(value: str) -> Iterator[str]:
-    """A name with an optional prefix, as label keys are."""
+    """The errors of a name with an optional prefix, the form of label keys."""
     parts = value.split("/")
     if len(parts) > _PARTS:
         yield f"a valid label key {_QUALIFIED_RULE} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
@@ -97,7 +97,7 @@ def qualified(value: str) -> Iterator[str]:
 
 
 def label(value: str) -> Iterator[str]:
-    """The value of a label."""
+    """The errors of the value of a label."""
     if _size(value) > _LONGEST_PART:
         yield f"must be no more than {_LONGEST_PART} bytes"
     if value and not _QUALIFIED.fullmatch(value):
@@ -105,7 +105,7 @@ def label(value: str) -> Iterator[str]:
 
 
 def segment(value: str) -> Iterator[str]:
-    """A name that can be part of a URL's path, as all names of objects can."""
+    """The errors of a name in a URL path, the form of all names of objects."""
     if value in (".", ".."):
         yield f"may not be '{value}'"
         return
@@ -117,5 +117,5 @@ def _size(value: str) -> int:
 
 
 def identifier(value: str) -> bool:
-    """Whether an expression can name it."""
+    """Return whether an expression can use the text as a name."""
     return value not in _RESERVED and _IDENTIFIER.fullmatch(value) is not None

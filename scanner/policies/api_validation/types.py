@@ -1,4 +1,4 @@
-"""The Go types of policies and bindings, as data: what JSON they can be decoded from, and what errors call them.
+"""The Go types of policies and bindings, as data: the JSON that each type decodes, and its name in errors.
 
 Source of truth: `k8s.io/api/admissionregistration` v1, v1beta1 and v1alpha1, and `metav1.ObjectMeta` of Kubernetes 1.36. Versions
 have the same fields; names that v1beta1 and v1alpha1 only alias are those of v1.
@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """A text, a number or a truth value; `name` is what Go calls the type, `takes` what JSON calls it."""
+    """A text, a number or a bool; `name` is the name of the type in Go, `takes` the name in JSON."""
 
     name: str
     takes: str = "string"
@@ -22,14 +22,14 @@ class Scalar:
 
 @dataclass(frozen=True, slots=True)
 class Time:
-    """A `metav1.Time`, which decodes a text by itself."""
+    """A `metav1.Time`, which has its own decoder."""
 
     name: str = "string"
 
 
 @dataclass(frozen=True, slots=True)
 class Anything:
-    """JSON that is kept as it is."""
+    """JSON without a type."""
 
     name: str = ""
 
@@ -49,13 +49,13 @@ class Listed:
 
     @property
     def name(self) -> str:
-        """What Go calls it."""
+        """The name of the type in Go."""
         return f"[]{self.item.name}"
 
 
 @dataclass(frozen=True, slots=True)
 class Struct:
-    """A struct; `embedded` maps its fields that come from embedded structs to the path that errors give them."""
+    """A struct; `embedded` maps its fields from embedded structs to the path in errors."""
 
     name: str
     fields: Mapping[str, Type]
@@ -63,7 +63,7 @@ class Struct:
 
     @property
     def bare_name(self) -> str:
-        """Its name without the package."""
+        """The name without the package."""
         return self.name.rpartition(".")[2]
 
 

@@ -28,12 +28,12 @@ _LONGEST_VALUE = 5120
 
 
 def policy_faults(document: JsonObject, expressions: Faults) -> tuple[str, ...]:
-    """Field errors of a policy; empty when it would be stored."""
+    """The field errors of a policy; empty if the API would store it."""
     return (*shared_policy_faults(document, expressions), *_check_faults(document, expressions))
 
 
 def binding_faults(document: JsonObject) -> tuple[str, ...]:
-    """Field errors of a binding; empty when it would be stored."""
+    """The field errors of a binding; empty if the API would store it."""
     actions = texts(dig(document, "spec", "validationActions"))
     return (*shared_binding_faults(document), *_action_faults(actions))
 
@@ -83,7 +83,7 @@ def _annotations_faults(policy: str, annotations: Sequence[Json], expressions: F
 
 
 def _key_faults(path: str, policy: str, key: str) -> Iterator[str]:
-    """The key is published behind the name of the policy."""
+    """The errors of an annotation key, which follows the name of the policy in the published annotation."""
     if not policy:
         yield invalid(path, key, "requires metadata.name be non-empty")
         return

@@ -1,7 +1,7 @@
-"""A policy about Pods is also one about what creates Pods: the rewritten copies of its spec.
+"""Rewrites a policy for Pods into variants for the controllers of Pods.
 
 Source of truth: `pkg/cel/autogen` of Kyverno 1.18. The rewriting replaces text in the whole spec as JSON, messages, names and
-literals included, because Kyverno does: a tree would be rewritten better, and judge differently.
+literals included, because Kyverno does: a rewritten syntax tree would be more exact, and evaluate differently.
 
 Rules: `docs/semantics/kyverno.md#autogen`.
 """
@@ -31,14 +31,14 @@ _KEPT = r"(?!\.namespace(?![A-Za-z0-9_]))"
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One form in which a policy is evaluated: the empty name is the policy as written."""
+    """One form in which a policy is evaluated: the empty name is the policy without rewriting."""
 
     name: str
     spec: JsonObject
 
 
 def variants(spec: JsonObject) -> tuple[Variant, ...]:
-    """The policy as written, then what autogen makes of it, in the order of Kyverno's configurations."""
+    """The policy without rewriting, then its autogen variants, in the order of Kyverno's configurations."""
     return (Variant("", spec), *(Variant(name, rewritten) for name, rewritten in _generated(spec)))
 
 
@@ -62,7 +62,7 @@ def _about_pods_alone(spec: JsonObject) -> bool:
 
 
 def _controllers(spec: JsonObject) -> set[str]:
-    """The chosen controllers: all of them unless there is a list; names that are not known choose nothing."""
+    """The selected controllers: all of them unless there is a list; unknown names select nothing."""
     named = dig(spec, "autogen", "podControllers", "controllers")
     return set(CONTROLLERS) if named is None else set(CONTROLLERS) & set(texts(named))
 
@@ -80,7 +80,7 @@ def _constraints(spec: JsonObject, targets: set[str]) -> JsonObject:
 
 
 def rewrite(spec: JsonObject, variant: str) -> JsonObject:
-    """The spec with every path into the Pod leading into the Pod template instead."""
+    """The spec with every path into the Pod changed to a path into the Pod template."""
     text = json.dumps(spec, ensure_ascii=False)
     template = _TEMPLATES[variant]
     for field in ("spec", "metadata"):

@@ -1,6 +1,6 @@
-"""Kyverno's policies in force: every one by itself, in each of its variants, with the exceptions that name it.
+"""Kyverno's policies in force: each policy separately, in each of its variants, with the exceptions that name it.
 
-A policy needs no binding; what its scope and its variants are is told by bindings that stand in no manifest.
+A policy needs no binding; Assay creates bindings that represent its scope and its variants.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from scanner.policies.kyverno.modes import ADMISSION, KyvernoMode
 from scanner.policies.kyverno.spec import KyvernoPolicy
 
 AS_WRITTEN = "as-written"
-"""The binding of a policy in its own form."""
+"""The binding of a policy in its original form."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class KyvernoContext:
-    """What judging depends on besides policies and objects: in whose manner, at what time, with what around.
+    """The context of the evaluation besides policies and objects: the mode, the time, and the cluster data.
 
-    `configuration` is Kyverno's own: what it keeps from the webhook.
+    `configuration` is Kyverno's own: the requests that never reach the webhook.
     """
 
     now: datetime
@@ -46,7 +46,7 @@ class KyvernoContext:
 
 @dataclass(frozen=True, slots=True)
 class BoundForm:
-    """One form of a policy in force: as it is written, or as autogen rewrote it. All forms have one decision in common."""
+    """One form of a policy in force: the original, or a rewritten one from autogen. All forms share one decision."""
 
     policy: KyvernoPolicy
     decision: Decision
@@ -54,7 +54,7 @@ class BoundForm:
 
     @property
     def binding(self) -> str:
-        """The name of its binding, which tells the forms of a policy apart."""
+        """The name of the binding, which identifies the form of the policy."""
         return self.bound.bindings[0].name
 
 
@@ -68,7 +68,7 @@ def bind(
 def bind_forms(
     policies: Iterable[KyvernoPolicy], exceptions: Iterable[PolicyException], kyverno_context: KyvernoContext
 ) -> tuple[BoundForm, ...]:
-    """Every form of every policy, compiled, by name and form, with what only Kyverno knows of it."""
+    """Every form of every policy, compiled, by name and form, with its Kyverno policy and decision."""
     known = tuple(exceptions)
     ordered = sorted(policies, key=lambda policy: (policy.full_name, policy.kind))
     return tuple(form for policy in ordered for form in _forms(policy, concerning(policy, known), kyverno_context))
@@ -130,14 +130,14 @@ def _variant(
 
 
 def _exempts(policy: KyvernoPolicy, kyverno_context: KyvernoContext) -> Exempts | None:
-    """Only the webhook filters: the reports controller skips resource filters by default, and so does the command line."""
+    """The filter of the webhook; the reports controller and the command line skip resource filters by default."""
     configuration = kyverno_context.configuration
     asked = policy.admission and kyverno_context.mode.server
     return configuration.exempts if asked and configuration != NOTHING else None
 
 
 def _match(policy: Policy, mode: KyvernoMode) -> MatchResources | None:
-    """The constraints; a selector that an object without labels fits selects everything in Kyverno's reports."""
+    """The constraints; in Kyverno's reports a selector that matches an object without labels selects every object."""
     match = policy.match
     if match is None:
         return None
@@ -151,7 +151,7 @@ def _match(policy: Policy, mode: KyvernoMode) -> MatchResources | None:
 
 
 def _creating(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
-    """The rules as far as they are about a CREATE."""
+    """The rules that name CREATE, for CREATE alone."""
     return tuple(replace(rule, operations=("CREATE",)) for rule in rules if {"*", "CREATE"} & set(rule.operations))
 
 

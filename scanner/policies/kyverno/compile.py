@@ -1,8 +1,8 @@
-"""A policy's expressions in Kyverno's environment, and what Kyverno says of those that do not compile.
+"""Compiles a policy's expressions in Kyverno's environment, with Kyverno's messages for those that do not compile.
 
-Source of truth: `pkg/cel/policies/vpol/compiler` of Kyverno 1.18. A policy's match conditions see no variables, a variable sees those
-before it with their exact types, and an expression whose type is dyn is refused. One fault, an exception's included, makes the whole
-policy unusable.
+Source of truth: `pkg/cel/policies/vpol/compiler` of Kyverno 1.18. A policy's match conditions cannot read variables, a variable
+can read those before it with their exact types, and Kyverno rejects an expression whose type is dyn. One fault, an exception's
+included, makes the whole policy unusable.
 
 Rules: `docs/semantics/kyverno.md#evaluation-by-kyverno`.
 """
@@ -34,7 +34,7 @@ class CompiledException:
 
 
 def compile_policy(policy: Policy, *, namespaced: bool) -> CompiledPolicy:
-    """Compile one variant; what does not compile is kept as a fault."""
+    """Compile one variant; an expression that does not compile is kept as a fault."""
     try:
         return _compiled_variant(policy, namespaced=namespaced)
     except cel.TooLarge as why:
@@ -74,7 +74,7 @@ def _compiled_variant(policy: Policy, *, namespaced: bool) -> CompiledPolicy:
 
 
 def _secret_roots(compiled: CompiledPolicy) -> frozenset[str]:
-    """The variables through which expressions may read Secrets: an entry of the global context may hold any."""
+    """The variables through which expressions may read Secrets: an entry of the global context may hold any Secret."""
     expressions = [expression for _, expression in compiled.expressions()]
     lists = any(expression.reads("resource") for expression in expressions)
     secrets = lists and reads_secrets(expression.text for expression in expressions)
@@ -82,7 +82,7 @@ def _secret_roots(compiled: CompiledPolicy) -> frozenset[str]:
 
 
 def _cost_bounds(compiled: CompiledPolicy) -> CostBounds:
-    """What it costs at most: each expression has a limit of its own, and a policy has none."""
+    """The upper bounds of the cost: each expression has its own limit, and a policy has none."""
     programs = [one.program for _, one in compiled.expressions() if one.program is not None]
     return CostBounds(compiled.variables, [BudgetGroup(cel.PER_CALL_LIMIT, (program,)) for program in programs])
 
@@ -90,8 +90,8 @@ def _cost_bounds(compiled: CompiledPolicy) -> CostBounds:
 def compile_exception(exception: PolicyException, policy: CompiledPolicy, *, namespaced: bool) -> CompiledException:
     """Compile the match conditions of an exception for one policy.
 
-    `compileForKubernetes` compiles them last, when the policy's variables are declared already; `evaluateWithData` gives them no
-    value for `variables`. So `variables.x` compiles, and is an error in every evaluation.
+    `compileForKubernetes` compiles them last, after it declared the policy's variables; `evaluateWithData` gives them no value
+    for `variables`. So `variables.x` compiles, and is an error in every evaluation.
     """
     environment = libraries.environment(namespaced=namespaced)
     for name, variable in policy.variables.items():
@@ -102,7 +102,7 @@ def compile_exception(exception: PolicyException, policy: CompiledPolicy, *, nam
 def _conditions(
     conditions: tuple[NamedExpression, ...], environment: cel.Environment
 ) -> tuple[tuple[NamedExpression, Expression], ...]:
-    """Compile match conditions, a policy's or an exception's."""
+    """Compile the match conditions of a policy or an exception."""
     return tuple((one, _compiled(one.expression, environment, _NO_VARIABLES, cel.BOOL)) for one in conditions)
 
 
@@ -125,7 +125,7 @@ def _compiled(
 
 
 def fault(name: str, compiled: CompiledPolicy, exceptions: tuple[CompiledException, ...]) -> str:
-    """Why Kyverno cannot use a policy, or an empty string."""
+    """The reason why Kyverno cannot use a policy, or an empty string."""
     faults = [*_faults(compiled), *(text for exception in exceptions for text in _exception_faults(exception))]
     return f"failed to compile policy {name} ({', '.join(faults)})" if faults else ""
 

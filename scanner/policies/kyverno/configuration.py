@@ -1,8 +1,8 @@
-"""What Kyverno's configuration keeps from its webhook: resource filters, and the selectors of its webhook configurations.
+"""Kyverno's own limits of its webhook: resource filters, and the selectors of its webhook configurations.
 
 Source of truth: `pkg/config` (`parseKinds`, `ToFilter`, `parseWebhooks`, `IsExcluded`), `ParseKindSelector` of `pkg/utils/kube`,
-`WithFilter` of `pkg/webhooks/handlers` and `buildWebhookRules` of `pkg/controllers/webhook` of Kyverno 1.18, the defaults from its
-Helm chart. The keys `matchConditions`, `webhookLabels` and `webhookAnnotations` exempt no object from ValidatingPolicies.
+`WithFilter` of `pkg/webhooks/handlers` and `buildWebhookRules` of `pkg/controllers/webhook` of Kyverno 1.18, the defaults from
+its Helm chart. The keys `matchConditions`, `webhookLabels` and `webhookAnnotations` exempt no object from ValidatingPolicies.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from scanner.model.resource import Resource, UserInfo
 from scanner.model.selector import EVERYTHING, Selector, selector_of
 
 NAMESPACE = NAME = "kyverno"
-"""Where Kyverno reads its configuration from unless it is installed under other names."""
+"""The default name and namespace of Kyverno's ConfigMap; an installation can have others."""
 _REPORTS = ("AdmissionReport", "ClusterAdmissionReport", "BackgroundScanReport", "ClusterBackgroundScanReport")
 _NEVER_ASKED = frozenset((*_REPORTS, "UpdateRequest"))
-"""`ExcludeKyvernoResources`: kinds that the webhook lets pass whatever the configuration is."""
+"""`ExcludeKyvernoResources`: kinds that the webhook admits with any configuration."""
 _VERSION = re.compile(r"v[0-9]+((alpha|beta)[0-9]+)?|\*")
 _ENTRY = re.compile(r"\[([^\[\]]*)\]")
 _PARTS = 3
@@ -29,7 +29,7 @@ _PARTS = 3
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """One entry of resourceFilters; each part is a pattern with `*` and `?`. `text` is the entry as it is written."""
+    """One entry of resourceFilters; each part is a pattern with `*` and `?`. `text` is the entry in the ConfigMap."""
 
     text: str
     group: str = ""
@@ -40,7 +40,7 @@ class Filter:
     name: str = ""
 
     def matches(self, resource: Resource, namespace: str) -> bool:
-        """Whether it filters a request for an object; `namespace` is the request's. A filter's namespace names Namespaces, too."""
+        """Return whether the filter excludes an object; `namespace` is the request's. A filter's namespace matches Namespaces."""
         kind = resource.kind
         parts = ((self.group, kind.group), (self.version, kind.version), (self.kind, kind.kind), (self.subresource, ""))
         if not all(_fits(pattern, text) for pattern, text in parts):
@@ -52,7 +52,7 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """What decides whether a request gets to Kyverno's policies. Patterns of users come as pairs of key and pattern."""
+    """Decides whether a request reaches Kyverno's policies. Patterns of users are pairs of key and pattern."""
 
     filters: tuple[Filter, ...] = ()
     namespace_selector: Selector = EVERYTHING
@@ -61,7 +61,7 @@ class Configuration:
     included: tuple[tuple[str, str], ...] = ()
 
     def exempts(self, resource: Resource, namespace_labels: Mapping[str, str]) -> str:
-        """What keeps requests for an object from the webhook, or an empty string."""
+        """The setting that keeps requests for an object from the webhook, or an empty string."""
         if not self._selects(resource, namespace_labels):
             return "the namespaceSelector of Kyverno's webhooks"
         if not self.object_selector.matches(resource.labels):
@@ -73,17 +73,17 @@ class Configuration:
         return "Kyverno, which evaluates no reports of its own" if resource.kind.kind in _NEVER_ASKED else ""
 
     def with_filters(self, filters: tuple[Filter, ...]) -> Configuration:
-        """The same with more filters."""
+        """A copy with more filters."""
         return replace(self, filters=(*self.filters, *filters))
 
     def excludes(self, user: UserInfo) -> str:
-        """What makes Kyverno admit every request of a user, or an empty string. Roles are not known, and not asked."""
+        """The setting by which Kyverno admits every request of a user, or an empty string. Roles are unknown, and ignored."""
         if any(_concerns(key, pattern, user) for key, pattern in self.included):
             return ""
         return next((f"{key} {pattern}" for key, pattern in self.excluded if _concerns(key, pattern, user)), "")
 
     def _selects(self, resource: Resource, namespace_labels: Mapping[str, str]) -> bool:
-        """A namespace selector narrows what is in a namespace, and Namespaces by their own labels."""
+        """Return whether the selectors match; a namespace selector reads a Namespace's own labels."""
         if _is_namespace(resource):
             return self.namespace_selector.matches(resource.labels)
         return not resource.namespace or self.namespace_selector.matches(namespace_labels)
@@ -93,7 +93,7 @@ NOTHING = Configuration()
 
 
 def configuration_of(config_map: JsonObject) -> Configuration:
-    """The configuration in a ConfigMap; what Kyverno cannot read in it, it leaves out."""
+    """The configuration in a ConfigMap; values that Kyverno cannot read are left out."""
     data = text_map(config_map.get("data"))
     webhooks = _decoded(data.get("webhooks", ""))
     users = [entry for key in ("excludeUsernames", "excludeGroups") for entry in _patterns(key, data.get(key, ""))]
@@ -107,7 +107,7 @@ def configuration_of(config_map: JsonObject) -> Configuration:
 
 
 def parse_filters(text: str) -> Iterator[Filter]:
-    """The filters of a text of `[kind,namespace,name]`; what is outside of brackets, and blanks inside, mean what they are."""
+    """The filters in a text of `[kind,namespace,name]`; text outside of brackets is ignored, blanks inside are kept."""
     for entry in _ENTRY.findall(text):
         parts = entry.split(",")
         if len(parts) <= _PARTS and parts[0]:
@@ -116,7 +116,7 @@ def parse_filters(text: str) -> Iterator[Filter]:
 
 
 def is_filters(text: str) -> bool:
-    """Whether a text is nothing but filters of three parts."""
+    """Return whether a text has only filters of three parts."""
     entries = _ENTRY.findall(text)
     return bool(entries) and not _ENTRY.sub("", text).strip() and all(it.count(",") == _PARTS - 1 for it in entries)
 
@@ -146,7 +146,7 @@ def kind_selector(text: str) -> tuple[str, str, str, str]:
 
 
 def _patterns(key: str, text: str) -> Iterator[tuple[str, str]]:
-    """The patterns of a list with commas; those after `!` are not excluded whatever the others say."""
+    """The patterns of a comma-separated list; `!` marks a pattern that overrides the exclusions."""
     for pattern in (part.strip() for part in text.split(",")):
         if pattern.removeprefix("!").strip():
             yield key, pattern
@@ -166,7 +166,7 @@ def _decoded(text: str) -> Json:
 
 
 def _selector(value: Json) -> Selector:
-    """A selector; with one that the API server cannot parse Kyverno has no webhook, and nothing is known of it."""
+    """A selector; if the API server cannot parse it, Kyverno has no webhook, and the selector is unknown."""
     selector = selector_of(as_object(value))
     return EVERYTHING if selector.fault() else selector
 
@@ -181,7 +181,7 @@ def _fits(pattern: str, text: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def _expression(pattern: str) -> Callable[[str], re.Match[str] | None]:
-    """`Match` of `ext/wildcard`: `*` is any text, `?` any one character."""
+    """`Match` of `ext/wildcard`: `*` is any text, `?` any single character."""
     parts = (".*" if mark == "*" else "." if mark == "?" else re.escape(mark) for mark in pattern)
     return re.compile("".join(parts), re.DOTALL).fullmatch
 
@@ -206,7 +206,7 @@ _OF_THE_CHART = (
     *(f"[ClusterRole,*,kyverno:{it}-controller{rest}]" for it in _CONTROLLERS for rest in ("", ":core", ":additional")),
     *(f"[ClusterRoleBinding,*,kyverno:{it}-controller]" for it in _CONTROLLERS),
 )
-"""`config.resourceFilters` of the chart, without those that are about subresources alone or that the first one contains."""
+"""`config.resourceFilters` of the chart, without those for subresources alone or that the first one contains."""
 _SELECTOR_OF_THE_CHART: JsonObject = {
     "matchExpressions": [
         {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", NAMESPACE]}
@@ -217,4 +217,4 @@ DEFAULT = Configuration(
     namespace_selector=selector_of(_SELECTOR_OF_THE_CHART),
     excluded=(("excludeGroups", "system:nodes"),),
 )
-"""What Kyverno's Helm chart installs."""
+"""The configuration that Kyverno's Helm chart installs."""

@@ -1,7 +1,7 @@
-"""One variant of a Kyverno policy, one request: exceptions, match conditions, validations, audit annotations → outcomes.
+"""Evaluates one variant of a Kyverno policy for one request: exceptions, match conditions, validations, audit annotations.
 
-Source of truth: `pkg/cel/policies/vpol` of Kyverno 1.18 and its webhook, which refuses failures and errors alike. Exceptions
-come first; failurePolicy is about errors in conditions alone. An answer that cannot be had here decides nothing.
+Source of truth: `pkg/cel/policies/vpol` of Kyverno 1.18 and its webhook, which denies requests for failures and errors alike.
+Exceptions are evaluated first; failurePolicy applies to errors in conditions alone. Unavailable data decide nothing.
 
 Rules: `docs/semantics/kyverno.md#evaluation-by-kyverno`, `docs/semantics/kyverno.md#messages-by-kyverno`.
 """
@@ -43,7 +43,7 @@ Values = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """An evaluation that has no value; `unavailable` when what it asks for cannot be known here."""
+    """An evaluation without a value; `unavailable` if it reads data that Assay does not have."""
 
     text: str
     unavailable: bool = False
@@ -61,7 +61,7 @@ def run(expression: Expression, values: Values) -> cel.Value | Fault:
 
 @dataclass(frozen=True, slots=True)
 class _Conditions:
-    """What became of a list of conditions: the name of the first false one, the errors, or what cannot be known."""
+    """The result of a list of conditions: the name of the first false one, the errors, or the unavailable data."""
 
     false: str | None = None
     errors: tuple[str, ...] = ()
@@ -76,7 +76,7 @@ _HOLD = _Conditions()
 
 
 def _met(conditions: tuple[tuple[NamedExpression, Expression], ...], values: Values) -> _Conditions:
-    """One false condition beats every error, also one before it."""
+    """Evaluate conditions; one false condition overrides every error, also one before it."""
     faults: list[Fault] = []
     for condition, expression in conditions:
         value = run(expression, values)
@@ -90,7 +90,7 @@ def _met(conditions: tuple[tuple[NamedExpression, Expression], ...], values: Val
 
 @dataclass(frozen=True, slots=True)
 class _AppliedExceptions:
-    """The exceptions that apply to an object, full ones and partial ones; `error` when that cannot be decided."""
+    """The exceptions that apply to an object, full ones and partial ones; `error` if Kyverno cannot decide it."""
 
     full: tuple[PolicyException, ...] = ()
     partial: tuple[PolicyException, ...] = ()
@@ -114,7 +114,7 @@ _NO_EXCEPTIONS = _AppliedExceptions()
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """How one policy evaluates what it matches: see `Evaluator`. `fault` is why the policy cannot be used at all."""
+    """The evaluation of one policy: see `Evaluator`. `fault` is the reason why the policy is unusable."""
 
     mode: KyvernoMode
     now: datetime
@@ -124,7 +124,7 @@ class Decision:
     secret_safe: Values = field(default_factory=dict)
 
     def evaluate(self, compiled: CompiledPolicy, request: Request, param: Resource | None) -> tuple[CheckResult, ...]:
-        """Every check of a matched policy; there are no params."""
+        """Evaluate every check of a matched policy; there are no params."""
         del param
         if compiled.excess:
             return left_out(compiled)
@@ -142,7 +142,7 @@ class Decision:
 
     @property
     def reads_whole_object(self) -> bool:
-        """See Evaluator: what exceptions read is not among the access paths of the policy."""
+        """See Evaluator: the access paths of the policy do not include those of exceptions."""
         return not self._is_plain()
 
     def inputs(
@@ -153,7 +153,7 @@ class Decision:
         return with_variables(compiled, self._inputs(request))
 
     def fast_form(self, compiled: CompiledPolicy, kind: Kind) -> FastForm | None:
-        """See Evaluator: the request has the object in it, and is as large."""
+        """See Evaluator: a request contains the object, so a policy that reads the request has no fast form."""
         del kind
         reads_request = any(("request",) in expression.paths for expression in compiled.evaluated())
         return (
@@ -161,20 +161,20 @@ class Decision:
         )
 
     def _is_plain(self) -> bool:
-        """Whether nothing but the expressions decides: what passes them all passes, and simply."""
+        """Return whether the expressions alone decide: an object that passes all of them passes."""
         return not (self.fault or self.exceptions or self.mode.exempts)
 
     def _inputs(self, request: Request) -> dict[str, object]:
-        """What the expressions of a plain policy may name, but the variables."""
+        """The values that the expressions of a plain policy can read, without the variables."""
         return {**activation(request, self.mode, self._library_values(request)), "exceptions": _NO_EXCEPTIONS.offered()}
 
     def _library_values(self, request: Request) -> Values:
-        """What answers expressions: nobody outside hears of a Secret."""
+        """The values of the libraries: no data of a Secret leaves the process."""
         is_secret = (request.matched.group, request.matched.plural) == ("", "secrets")
         return {**self.library_values, **self.secret_safe} if is_secret and self.secret_safe else self.library_values
 
     def _applied_exceptions(self, compiled: CompiledPolicy, values: Values) -> _AppliedExceptions:
-        """Which exceptions apply. Their errors are the policy's, unless an earlier one exempts the object fully."""
+        """The exceptions that apply. Their errors are the policy's, unless an earlier one exempts the object fully."""
         applied = _NO_EXCEPTIONS
         for entry in self.exceptions:
             exception = entry.exception
@@ -198,7 +198,7 @@ class Decision:
         values: Values,
         applied: _AppliedExceptions,
     ) -> tuple[CheckResult, ...]:
-        """The judgements as they are without exceptions, each with those that take its effect away."""
+        """The check results without exceptions, each with the exceptions that remove its effect."""
         if applied.full:
             return tuple(_excepted(check_result, applied.keys) for check_result in check_results)
         if applied.unknown:
@@ -221,7 +221,7 @@ class Decision:
         return tuple(map(CheckResult, compiled.checks, self._outcomes(compiled, with_variables(compiled, values))))
 
     def _stopped(self, compiled: CompiledPolicy, met: _Conditions) -> Errored | Skipped | None:
-        """What the match conditions decide by themselves."""
+        """The outcome if the match conditions alone decide it, else None."""
         denies = compiled.policy.failure_policy != "Ignore"
         if met.hold:
             return None
@@ -254,7 +254,7 @@ def _context_fault(text: str, *, denies: bool) -> Errored:
 
 
 def _exempted(compiled: CompiledPolicy, applied: _AppliedExceptions) -> tuple[CheckResult, ...]:
-    """Kyverno's own verdict on an exempted object: of several exceptions, the one with the highest priority words it."""
+    """Kyverno's own verdict on an exempted object: of several exceptions, the highest priority selects pass or skip."""
     matched = (*applied.full, *applied.partial)
     first = max(matched, key=lambda exception: exception.priority)
     done = "passed" if first.passes else "skipped"
@@ -270,7 +270,7 @@ def _excepted(check_result: CheckResult, keys: str) -> CheckResult:
 
 
 def _taken(check_result: CheckResult, without: CheckResult | None, keys: str) -> CheckResult:
-    """The judgement as it would be without what exceptions offer, where it passes because of that alone."""
+    """The check result without the values of exceptions, if it passes only because of them."""
     if without is None or not isinstance(check_result.outcome, Passed):
         return check_result
     return _excepted(without, keys) if isinstance(without.outcome, Violated | Errored) else check_result
@@ -296,7 +296,7 @@ def _validate(
 
 
 def _message(index: int, validation: Validation, expression: Expression | None, values: Values) -> str:
-    """The message, replaced by that of the expression whatever comes of it; empty ones by Kyverno's own words."""
+    """The message, or the result of its expression, errors included; Kyverno's own text if both are empty."""
     text = validation.message
     if expression is not None:
         value = run(expression, values)

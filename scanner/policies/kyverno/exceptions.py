@@ -1,8 +1,8 @@
-"""PolicyException: which objects a policy lets be, and until when.
+"""PolicyException: the objects that a policy exempts, and the end of the exemption.
 
-Source of truth: the type in `policies.kyverno.io` and `vpol` of Kyverno 1.18. References are literal: name and kind, whatever
-namespace the exception is in. An exception with images or allowed values exempts nothing by itself: it offers them to the
-policy's expressions.
+Source of truth: the type in `policies.kyverno.io` and `vpol` of Kyverno 1.18. References are literal: name and kind, for an
+exception in any namespace. An exception with images or allowed values exempts no object by itself: the policy's expressions can
+read these values.
 
 Rules: `docs/semantics/kyverno.md#exceptions`.
 """
@@ -36,9 +36,9 @@ _SPEC: Schema = {
 
 @dataclass(frozen=True, slots=True)
 class PolicyException:
-    """One exception. `references` are pairs of name and kind; `expires` is None when it has no end.
+    """One exception. `references` are pairs of name and kind; `expires` is None if it has no end.
 
-    `passes` tells that Kyverno's reports shall say pass instead of skip; of several, the highest `priority` decides.
+    With `passes` Kyverno's reports have pass instead of skip; of several, the highest `priority` decides.
     """
 
     namespace: str
@@ -55,26 +55,26 @@ class PolicyException:
 
     @property
     def key(self) -> str:
-        """Its name in results."""
+        """The name in results."""
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
     @property
     def partial(self) -> bool:
-        """Whether it only offers images or values to the policy's expressions."""
+        """Return whether it only offers images or values to the policy's expressions."""
         return bool(self.images or self.values)
 
     def expired(self, now: datetime) -> bool:
-        """Whether its time is over."""
+        """Return whether its time is over."""
         return self.expires is not None and self.expires <= now
 
 
 def is_exception(document: JsonObject) -> bool:
-    """Whether a document is an exception of the CEL policies; `kyverno.io` has another kind of this name."""
+    """Return whether a document is an exception of the CEL policies; `kyverno.io` has another kind of this name."""
     return document.get("kind") == KIND and in_group(document)
 
 
 def read_exception(document: JsonObject, *, source: str = "cluster") -> PolicyException:
-    """The exception of a manifest. Raises InvalidManifest for one from a file that the API would refuse."""
+    """The exception of a manifest. Raises InvalidManifest for one from a file that the API would reject."""
     spec, metadata = dig(document, "spec"), dig(document, "metadata")
     faults = () if source == "cluster" else tuple(_faults(spec))
     if faults:
@@ -100,7 +100,7 @@ def read_exception(document: JsonObject, *, source: str = "cluster") -> PolicyEx
 
 
 def _faults(spec: Json) -> Iterator[str]:
-    """What the API server refuses; if it is nothing, what Kyverno's webhook refuses."""
+    """The errors for which the API server rejects the exception; if there are none, those of Kyverno's webhook."""
     wrong = ["spec: Required value"] if spec is None else [*schema_faults(spec, _SPEC, "spec")]
     yield from wrong
     references = as_list(dig(spec, "policyRefs"))
@@ -117,7 +117,7 @@ def _priority(text: str) -> int:
 
 
 def concerning(policy: KyvernoPolicy, exceptions: tuple[PolicyException, ...]) -> tuple[PolicyException, ...]:
-    """The exceptions that name a policy, by namespace and name; one that names it twice comes twice."""
+    """The exceptions that name a policy, by namespace and name; one that names it twice is repeated."""
     named = (policy.name, policy.kind)
     ordered = sorted(exceptions, key=lambda exception: (exception.namespace, exception.name))
     return tuple(exception for exception in ordered for reference in exception.references if reference == named)

@@ -1,6 +1,7 @@
-"""What is wrong with Kyverno's policies and their exceptions, before and after the objects are seen.
+"""Finds the problems of Kyverno's policies and their exceptions, before and after the objects are evaluated.
 
-A policy is told of once, whatever autogen makes of it. Source of truth: the status of the policies, and Kyverno's webhook.
+A problem of a policy is reported once for all its autogen variants. Source of truth: the status of the policies, and Kyverno's
+webhook.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _NO_EFFECT = "spec.webhookConfiguration has no effect on a scan: it is about the
 
 
 def of_policies(forms: Iterable[BoundForm], served: tuple[Kind, ...]) -> Iterator[Health]:
-    """What can be said before any object is seen: once of each policy, whatever its forms are."""
+    """The problems before the first object is evaluated, once for each policy with all its forms."""
     for form in forms:
         if form.binding == AS_WRITTEN:
             yield from _of_policy(form.policy, form.bound)
@@ -69,9 +70,9 @@ def _of_policy(policy: KyvernoPolicy, entry: BoundPolicy) -> Iterator[Health]:
 
 
 def without_noise(health: Iterable[Health], forms: Iterable[BoundForm]) -> Iterator[Health]:
-    """Leave out that a form which autogen made matched no object: of a policy it is said when none of its forms did.
+    """Report "matched no object" once per policy, only if none of its autogen variants matched.
 
-    What does not compile is said before; that its errors refuse nothing is no matter of its failurePolicy.
+    Expressions that do not compile are reported already; Kyverno admits the requests with any failurePolicy.
     """
     names: dict[PolicyKey, set[str]] = {}
     broken: set[PolicyKey] = set()

@@ -1,9 +1,9 @@
-"""What Kyverno's expressions can read of the cluster: objects that were listed before the first object is judged.
+"""The cluster data that Kyverno's expressions read: objects that were listed before the first object is evaluated.
 
-One scan shows one state: what `resource.Get` and `resource.List` answer is what the lists showed, and an answer that would take
-a list that nobody could foresee is not available. Entries of the global context that call the API server for a list or an object
-are answered from lists as well. What lies outside the cluster is asked only where the user allows it, and never once expressions
-read Secrets, which stay in this process. Source of truth: Kyverno's resource and global context loaders.
+One scan shows one state: `resource.Get` and `resource.List` return listed objects, and a read whose list was not foreseeable is
+unavailable. Entries of the global context that call the API server for a list or an object are answered from lists as well.
+Requests beyond the cluster are sent only if the user allows them, and never if expressions read Secrets, whose data stay in
+this process. Source of truth: Kyverno's resource and global context loaders.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _PATH = re.compile(
 
 
 class Inventory(NoClusterData):
-    """The answers to what expressions ask.
+    """The cluster data of a scan.
 
-    `parse` reads YAML; `entries` are the GlobalContextEntry manifests; `network` makes requests, where they are allowed.
+    `parse` reads YAML; `entries` are the GlobalContextEntry manifests; `network` makes requests, if the user allows them.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Inventory(NoClusterData):
         parse: Parse | None = None,
         network: Network | None = None,
     ) -> None:
-        """Nothing is listed yet: see `wanted` and `put`."""
+        """Begin without listed objects: see `wanted` and `put`."""
         self._network = network
         self._kinds = {Collection(kind.group, kind.version, kind.plural): kind for kind in kinds}
         self._named = {(kind.group, kind.version, kind.kind): place for place, kind in self._kinds.items()}
@@ -57,11 +57,11 @@ class Inventory(NoClusterData):
 
     @property
     def reaches_out(self) -> bool:
-        """See Surroundings."""
+        """See ClusterData."""
         return self._network is not None
 
     def wanted(self, form: BoundForm) -> Places:
-        """The kinds that a policy reads, each with the namespaces to list; the empty one stands for all of them."""
+        """The kinds that a policy reads, each with the namespaces to list; the empty string means all namespaces."""
         wanted: dict[Kind, set[str]] = {}
         for need in _needs(form):
             for kind, namespace in self._resolved(need):
@@ -69,7 +69,7 @@ class Inventory(NoClusterData):
         return {kind: _places(namespaces) for kind, namespaces in wanted.items()}
 
     def put(self, kind: Kind, namespace: str, resources: Iterable[Resource]) -> None:
-        """Take the objects of a namespace, or of all."""
+        """Take the objects of a namespace, or of all namespaces."""
         known = self._objects.setdefault(kind, {})
         known.update({(resource.namespace, resource.name): resource.body for resource in resources})
         self._listed.setdefault(kind, set()).add(namespace)
@@ -129,7 +129,7 @@ class Inventory(NoClusterData):
         return projected(data, paths[projection]) if projection else data
 
     def request(self, call: Call, /) -> Value:
-        """See ClusterData. Raises Unavailable where no request is made."""
+        """See ClusterData. Raises Unavailable if requests are not allowed."""
         if self._network is None:
             return super().request(call)
         if any((kind.group, kind.plural) == ("", "secrets") for kind in self._listed):
@@ -137,11 +137,11 @@ class Inventory(NoClusterData):
         return answer_of(*self._network.request(call))
 
     def image(self, reference: str, /) -> Value:
-        """See ClusterData. Raises Unavailable where no registry is asked."""
+        """See ClusterData. Raises Unavailable if registries are not allowed."""
         return super().image(reference) if self._network is None else self._network.image(reference)
 
     def _data(self, name: str, entry: JsonObject) -> Value:
-        """What an entry holds: a list of objects, or the answer to a call."""
+        """The data of an entry: a list of objects, or the response to a call."""
         service = dig(entry, "spec", "apiCall", "service")
         if service is not None:
             return self._answered(entry, service)
@@ -160,7 +160,7 @@ class Inventory(NoClusterData):
         return with_doubles(self._called(kind, place))
 
     def _called(self, kind: Kind, place: _Place) -> Json:
-        """What the API server would answer to a GET of a list or of an object."""
+        """The response of the API server to a GET of a list or of an object."""
         if place.name:
             found = self._objects[kind].get((place.namespace, place.name))
             if found is None:
@@ -189,7 +189,7 @@ class Inventory(NoClusterData):
         return _decoded(text)
 
     def parse_yaml(self, text: str, /) -> Value:
-        """See ClusterData. Raises EvaluationError for a text that is no YAML."""
+        """See ClusterData. Raises EvaluationError for a text that is not YAML."""
         if self._parse is None:
             return super().parse_yaml(text)
         try:
@@ -208,7 +208,7 @@ class Inventory(NoClusterData):
 
 
 class _Place(NamedTuple):
-    """Where the data of an entry is: objects of a collection, or what a call for them answers."""
+    """The source of an entry's data: objects of a collection, or the response to a call for them."""
 
     collection: Collection
     namespace: str
@@ -217,7 +217,7 @@ class _Place(NamedTuple):
 
 
 def _place(entry: JsonObject | None) -> _Place | None:
-    """Where an entry's data is listed; None when it is elsewhere."""
+    """The source of an entry's data in the lists; None for another source."""
     spec = dig(entry, "spec", "kubernetesResource")
     if spec is not None:
         group, version, plural = (as_text(dig(spec, part)) for part in ("group", "version", "resource"))
@@ -235,18 +235,18 @@ def _projections(entry: JsonObject) -> Sequence[Json]:
 
 
 def _untyped(body: JsonObject) -> JsonObject:
-    """An object as lists of built-in kinds show it."""
+    """An object in the form of lists of built-in kinds."""
     return {key: value for key, value in body.items() if key not in ("apiVersion", "kind")}
 
 
 def answer_of(status: int, body: bytes) -> Value:
-    """The answer to an HTTP request as expressions see it."""
+    """The response to an HTTP request in the form that expressions read."""
     value = _decoded(body)
     return {**value, "statusCode": status} if isinstance(value, dict) else {"body": value, "statusCode": status}
 
 
 def _decoded(body: bytes) -> Value:
-    """The JSON of a body, None when it is none."""
+    """The JSON of a body, or None if it is not JSON."""
     try:
         return with_doubles(orjson.loads(body))
     except ValueError:

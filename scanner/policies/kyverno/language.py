@@ -33,9 +33,9 @@ _ENTRY = "global context entry"
 class Kyverno:
     """Satisfies `Language`. The fields are the options of Kyverno's policies.
 
-    `compat` says whether policies are evaluated as admission does, or as Kyverno's `controller` or `cli` reports. `parse` reads YAML
-    for expressions, `network` makes the requests that they name. `configuration` tells what never gets to Kyverno's webhook.
-    `context` stands in for all that otherwise comes from these options and from the cluster.
+    `compat` is empty for the evaluation of admission, or `controller` or `cli` for that of Kyverno's reports. `parse` reads YAML
+    for expressions, `network` makes their requests. `configuration` is the source of Kyverno's own configuration, which filters
+    requests. `context` replaces everything that otherwise depends on these options and on the cluster.
     """
 
     compat: str = ""
@@ -56,7 +56,7 @@ class Kyverno:
 
     @property
     def single_process(self) -> bool:
-        """See Language: a request is made once in a scan."""
+        """See Language: a scan sends each request once."""
         return self.network is not None
 
     def kinds(self, served: Iterable[Kind]) -> Iterator[Kind]:
@@ -74,7 +74,7 @@ class Kyverno:
         return spec.is_policy(document) or is_exception(document) or spec.is_entry(document)
 
     def read(self, document: JsonObject, *, source: str, namespace: str, rules: Minor) -> ReadDocument:
-        """See Language: Kyverno's own rules do not depend on the release."""
+        """See Language: Kyverno's own rules are the same for every release."""
         del rules
         if spec.is_policy(document):
             return ReadDocument(spec.read_policy(document, source=source, namespace=namespace).written())
@@ -137,7 +137,7 @@ class BoundKyverno(BoundLanguage):
         configuration: OwnConfiguration,
         rights: tuple[ListRight, ...],
     ) -> None:
-        """Take the forms, and what answers their expressions."""
+        """Take the forms, and the data that their expressions read."""
         self._forms, self._inventory, self._rights = forms, inventory, rights
         self.gaps, self.outside = configuration.gaps, configuration.outside
 
@@ -147,7 +147,7 @@ class BoundKyverno(BoundLanguage):
         return tuple(form.bound for form in self._forms)
 
     def recorded(self) -> Iterator[tuple[Policy, Reading]]:
-        """See BoundLanguage: a policy as it is written, and not the forms that autogen gave it."""
+        """See BoundLanguage: the original policy, without its autogen forms."""
         for entry in self.bound:
             if all(binding.name == AS_WRITTEN for binding in entry.bindings):
                 yield entry.policy, entry.reading
@@ -165,7 +165,7 @@ class BoundKyverno(BoundLanguage):
         yield from self._rights
 
     def health(self, evaluable: tuple[BoundPolicy, ...], served: tuple[Kind, ...]) -> Iterator[Health]:
-        """See BoundLanguage: all of them have something to say, those that cannot be evaluated included."""
+        """See BoundLanguage: every policy can have health entries, those that cannot be evaluated included."""
         del evaluable
         yield from health.of_policies(self._forms, served)
 

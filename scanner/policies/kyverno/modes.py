@@ -1,8 +1,8 @@
-"""In whose manner a policy is judged: as admission would, or as one of Kyverno's own reports says it.
+"""The modes in which a Kyverno policy is evaluated: as in admission, or as in one of Kyverno's own reports.
 
-Kyverno's scan and its command line are not what its webhook enforces: they stop at the first failure, know no end of an
-exception, and read a negative object selector as if it selected everything; its scan asks the policies of all namespaces about
-what is in none. Assay judges as admission does unless told.
+Kyverno's scan and its command line differ from its webhook: they stop at the first failure, ignore the end of an exception, and
+treat a negative object selector as one that selects everything; its scan evaluates the policies of all namespaces for
+cluster-scoped objects. Assay evaluates as admission does by default.
 
 Rules: `docs/semantics/kyverno.md#kyvernos-reports`.
 """
@@ -14,15 +14,16 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True, slots=True)
 class KyvernoMode:
-    """What differs between the judges.
+    """The differences between the modes.
 
-    `every`: all validations are asked, not only those up to the first that does not pass. `exempts`: an exception takes the
-    place of the verdict, where otherwise it is noted beside it. `expires`: exceptions end. `lenient`: an object selector that
-    fits an object without labels fits every object. `creates`: only a CREATE is simulated. `server`: requests come from an API
-    server, so those on Namespaces carry their namespace, which `Handle` of `pkg/cel/policies/vpol/engine` looks up by its name
-    (`NewNamespaceResolver`): the stored Namespace itself, or null while it is being created. `leaks`: a namespaced policy is asked
-    about objects that are in no namespace, too. `doubles`: every number of an object is a double. `all_modes`: policies that are
-    not meant for stored objects are asked all the same.
+    `all_validations`: all validations are evaluated, not only those up to the first that does not pass. `exempts`: an exception
+    replaces the verdict; otherwise it is noted beside the verdict. `expires`: exceptions end. `ignores_negative_selectors`: an
+    object selector that matches an object without labels matches every object. `create_only`: only a CREATE is simulated.
+    `server`: requests come from an API server, so those on Namespaces carry their namespace, which `Handle` of
+    `pkg/cel/policies/vpol/engine` reads by its name (`NewNamespaceResolver`): the stored Namespace itself, or null while it is
+    being created. `evaluates_cluster_scoped`: a namespaced policy is also evaluated for objects without a namespace.
+    `numbers_as_doubles`: every number of an object is a double. `all_modes`: policies that are not for stored objects are
+    evaluated as well.
     """
 
     all_validations: bool

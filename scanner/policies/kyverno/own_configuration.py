@@ -1,4 +1,4 @@
-"""Kyverno's own configuration, by which its webhook filters requests: read from its ConfigMap, or given by the user."""
+"""Kyverno's own configuration, by which its webhook filters requests: from its ConfigMap, or from the user."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ _NAME_THEM = "Name the filters with --kyverno-resource-filters"
 
 @dataclass(frozen=True, slots=True)
 class ConfigurationSource:
-    """Where Kyverno's configuration is: in a ConfigMap (namespace and name), or `given` by the user."""
+    """The source of Kyverno's configuration: a ConfigMap (namespace and name), or the user's `given` configuration."""
 
     place: tuple[str, str] = (configuration.NAMESPACE, configuration.NAME)
     given: Configuration | None = None
 
     def wanted(self, policies: Iterable[KyvernoPolicy], mode: KyvernoMode) -> bool:
-        """Whether a scan has to read the ConfigMap: only Kyverno's webhook asks it."""
+        """Return whether a scan must read the ConfigMap: only the evaluation as Kyverno's webhook needs it."""
         return self.given is None and mode.server and any(not policy.unauditable() for policy in policies)
 
     def right(self) -> ListRight:
-        """What reading the ConfigMap takes."""
+        """The permission to read the ConfigMap."""
         return ListRight("", "configmaps", self.place[0], "the resource filters of Kyverno")
 
 
 @dataclass(frozen=True, slots=True)
 class OwnConfiguration:
-    """Kyverno's configuration, and what a scan does not know of it."""
+    """Kyverno's configuration, and its parts that a scan does not know."""
 
     configuration: Configuration = configuration.NOTHING
     gaps: tuple[Gap, ...] = ()
@@ -47,7 +47,7 @@ class OwnConfiguration:
 
 
 def own_configuration(source: ConfigurationSource, context: BindingContext, *, wanted: bool) -> OwnConfiguration:
-    """The configuration by which Kyverno's webhook filters requests, read from the cluster where that is `wanted`."""
+    """The configuration by which Kyverno's webhook filters requests, read from the cluster if it is `wanted`."""
     if not wanted:
         return OwnConfiguration(source.given or configuration.NOTHING)
     where = "/".join(source.place)

@@ -1,7 +1,7 @@
-"""What an expression of a Kyverno policy sees: the object, what is known of the request, the values of the libraries.
+"""The values that an expression of a Kyverno policy reads: the object, the request, and the libraries.
 
-Source of truth: `prepareK8sData` and the request map of Kyverno 1.18. The old object of a CREATE is an empty map, not null;
-user data are absent rather than empty; a field that is empty is no key.
+Source of truth: `prepareK8sData` and the request map of Kyverno 1.18. The old object of a CREATE is an empty map, not null; user
+data are absent rather than empty; an empty field has no key.
 
 Rules: `docs/semantics/kyverno.md#what-kyvernos-expressions-read`.
 """
@@ -18,11 +18,11 @@ from scanner.policies.kyverno.modes import KyvernoMode
 
 _REPLACED = ("UPDATE", "DELETE")
 METERED = "@metered"
-"""Set among the values when evaluations have to be counted; expressions cannot name it."""
+"""A key among the values if evaluations must be counted; expressions cannot name it."""
 
 
 def activation(request: Request, mode: KyvernoMode, library_values: Mapping[str, object]) -> dict[str, object]:
-    """The values of the declared variables, apart from `variables` and `exceptions`."""
+    """The values of the declared variables, without `variables` and `exceptions`."""
     body = doubled(request.resource.body) if mode.numbers_as_doubles else request.resource.body
     return {
         **library_values,
@@ -54,7 +54,7 @@ def doubled(value: JsonObject) -> JsonObject:
 
 
 def with_doubles(value: Json) -> Json:
-    """The value with every number a double, as everything is that went through JSON once more."""
+    """The value with every number a double, as after another conversion to JSON and back."""
     if isinstance(value, Mapping):
         return {key: with_doubles(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -65,7 +65,7 @@ def with_doubles(value: Json) -> Json:
 
 
 def evaluated(program: cel.Program, values: Mapping[str, object]) -> cel.Value | cel.EvaluationError:
-    """The value of a program, or its error. What may come to the limit of one evaluation is counted: there is no other limit."""
+    """The value of a program, or its error. The cost is counted if it may reach the limit of one evaluation, the only limit."""
     if values.get(METERED):
         return program.measure(values).outcome
     try:
@@ -75,12 +75,12 @@ def evaluated(program: cel.Program, values: Mapping[str, object]) -> cel.Value |
 
 
 def with_variables(compiled: CompiledPolicy, base: Mapping[str, object]) -> dict[str, object]:
-    """A fresh activation in which each variable is evaluated when it is first read."""
+    """A new activation that evaluates each variable on its first read."""
     return {**base, "variables": _Variables(compiled.variables, base)}
 
 
 class _Variables(cel.Lazy):
-    """The variables of one evaluation: value or error of each is remembered, errors as they are."""
+    """The variables of one evaluation: the value or the error of each is kept."""
 
     __slots__ = ("_expressions", "_known", "_values")
 
@@ -95,7 +95,7 @@ class _Variables(cel.Lazy):
         return self._expressions
 
     def find(self, name: str) -> tuple[cel.Value] | None:
-        """The value of a variable, or None when there is none. Raises EvaluationError, the same one every time."""
+        """The value of a variable, or None if it does not exist. Raises EvaluationError, the same one every time."""
         if name not in self._expressions:
             return None
         if name not in self._known:

@@ -1,7 +1,7 @@
-"""What Kyverno itself would write into a report about one policy and one object: one result, however many validations.
+"""The result that Kyverno would write into a report for one policy and one object: one result for all validations.
 
-Source of truth: `reportutils` of Kyverno 1.18. The first validation that does not pass speaks for all; audit annotations are
-properties, some of which replace the message; of an unscored policy a failure is a warning.
+Source of truth: `reportutils` of Kyverno 1.18. The first validation that does not pass decides; audit annotations are properties,
+some of which replace the message; of an unscored policy a failure is a warning.
 
 Rules: `docs/semantics/kyverno.md#kyvernos-reports`.
 """
@@ -22,7 +22,7 @@ _INDEX = "cel.validationIndex"
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One entry of a report. `unmet` tells that match conditions were not met: only the command line shows such a skip."""
+    """One entry of a report. `unmet`: the match conditions are not true; only the command line shows such a skip."""
 
     status: Status
     message: str
@@ -32,7 +32,7 @@ class Result:
 
 
 def result_of(policy: KyvernoPolicy, form: Policy, check_results: Sequence[CheckResult]) -> Result:
-    """Kyverno's one result out of the judgements of one variant."""
+    """Kyverno's single result from the check results of one variant."""
     raw = _raw(form, check_results)
     message = _overridden(raw)
     status: Status = "warn" if policy.unscored and raw.status == "fail" else raw.status
@@ -65,7 +65,7 @@ def _whole(check_result: CheckResult) -> Result:
 
 
 def _breakage(check_result: CheckResult) -> str:
-    """The error of an audit annotation: Kyverno then has no verdict at all."""
+    """The error of an audit annotation: Kyverno then has no verdict."""
     outcome = check_result.outcome
     about = check_result.check.kind is CheckKind.AUDIT_ANNOTATION
     return outcome.message if about and isinstance(outcome, Errored) else ""
@@ -92,7 +92,7 @@ def _failed(check_result: CheckResult, annotations: Mapping[str, str]) -> Result
 
 
 def _annotations(form: Policy, check_results: Sequence[CheckResult]) -> Mapping[str, str]:
-    """The values of the audit annotations: empty ones are left out."""
+    """The values of the audit annotations; empty ones are left out."""
     return {
         form.audit_annotations[one.check.index].key: one.outcome.annotation
         for one in check_results

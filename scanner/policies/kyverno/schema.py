@@ -1,4 +1,4 @@
-"""What the API server finds wrong with a document by the schema of its kind, before Kyverno's webhook sees it.
+"""The API server's errors for a document by the schema of its kind, before Kyverno's webhook receives it.
 
 Source of truth: the CustomResourceDefinitions of `policies.kyverno.io` in Kyverno 1.18, and `pkg/apiserver/validation` of
 k8s.io/apiextensions-apiserver. A schema is data: an object maps its fields, a list holds the schema of its elements, `...` is
@@ -23,7 +23,7 @@ _INT64 = 2**63
 
 
 def schema_faults(value: Json, schema: Schema, path: str) -> Iterator[str]:
-    """What is wrong with a value; fields that the schema does not have are dropped without a word."""
+    """The errors of a value; fields that the schema does not have are dropped silently."""
     if isinstance(schema, str):
         yield from _leaf_faults(value, schema.removesuffix("!"), path)
     elif isinstance(schema, list):
@@ -36,7 +36,7 @@ def schema_faults(value: Json, schema: Schema, path: str) -> Iterator[str]:
 
 
 def named_faults(value: Json, path: str) -> Iterator[str]:
-    """What is wrong with a list whose elements are told apart by their names."""
+    """The errors of a list whose elements are identified by their names."""
     known: set[str] = set()
     for index, item in enumerate(as_list(value)):
         name = as_object(item).get("name")
@@ -48,7 +48,7 @@ def named_faults(value: Json, path: str) -> Iterator[str]:
 
 
 def repeated_faults(value: Json, path: str) -> Iterator[str]:
-    """Texts that come twice in a list that is a set."""
+    """The repeated texts in a list that is a set."""
     items = as_list(value)
     for index, item in enumerate(items):
         if isinstance(item, str) and item in items[:index]:
@@ -56,7 +56,7 @@ def repeated_faults(value: Json, path: str) -> Iterator[str]:
 
 
 def _field_faults(value: Json, schema: Mapping[str, Schema], path: str) -> Iterator[str]:
-    """Null is an absent field (`PruneNonNullableNullsWithoutDefaults`)."""
+    """The errors of an object's fields; null is an absent field (`PruneNonNullableNullsWithoutDefaults`)."""
     fields = as_object(value)
     for name, known in schema.items():
         where = f"{path}.{name}"
@@ -83,7 +83,7 @@ def _leaf_faults(value: Json, known: str, path: str) -> Iterator[str]:
 
 
 def _format_faults(value: Json, known: str, path: str) -> Iterator[str]:
-    """A format is mostly checked before the type; nothing is checked of a list in the place of a time."""
+    """The errors of a value with a format, which is mostly checked before the type; a list in place of a time has none."""
     found = _type(value)
     if known == "int32" and found in ("string", "array"):
         yield from _type_faults(value, "integer", path)
@@ -95,7 +95,7 @@ def _format_faults(value: Json, known: str, path: str) -> Iterator[str]:
 
 
 def moment(text: str) -> datetime | None:
-    """A time in UTC unless it says otherwise, or None for what is none."""
+    """A time, in UTC if it has no zone, or None for another text."""
     try:
         found = datetime.fromisoformat(text)
     except ValueError:

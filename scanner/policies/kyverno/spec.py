@@ -1,7 +1,7 @@
-"""ValidatingPolicy and NamespacedValidatingPolicy out of their manifests.
+"""Reads ValidatingPolicy and NamespacedValidatingPolicy from their manifests.
 
-Source of truth: the types of `policies.kyverno.io` v1, v1beta1 and v1alpha1, which have one schema, and what Kyverno's policy
-webhook refuses. The API defaults nothing; Kyverno's code does.
+Source of truth: the types of `policies.kyverno.io` v1, v1beta1 and v1alpha1, which have one schema, and the rules for which
+Kyverno's policy webhook rejects a manifest. The API sets no defaults; Kyverno's code does.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ _SPEC: Schema = {
 
 @dataclass(frozen=True, slots=True)
 class KyvernoPolicy:
-    """A policy with what Kyverno knows beyond the admission API. `namespace` is empty for a cluster-wide policy.
+    """A policy with Kyverno's fields beyond the admission API. `namespace` is empty for a cluster-wide policy.
 
-    `name` is the one in the manifest; results and reports call a namespaced policy `namespace/name`. `elsewhere` says why no
-    stored object can be judged by it, and is empty otherwise. `unknown` are the paths of fields that no version has.
+    `name` is the name in the manifest; results and reports call a namespaced policy `namespace/name`. `elsewhere` is the reason
+    why the policy cannot evaluate stored objects, or empty. `unknown` are the paths of fields that no version has.
     """
 
     kind: str
@@ -81,31 +81,31 @@ class KyvernoPolicy:
 
     @property
     def full_name(self) -> str:
-        """As Kyverno's reports call it."""
+        """The name in Kyverno's reports."""
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
     @property
     def key(self) -> PolicyKey:
-        """What tells it from every other policy."""
+        """The key that identifies the policy among all policies."""
         return self.kind, self.full_name
 
     @property
     def enforced(self) -> tuple[Action, ...]:
-        """What happens to a request that fails: where the webhook does not ask the policy, nothing but a report."""
+        """The actions for a request that fails; only a report if the webhook does not evaluate the policy."""
         return self.actions if self.admission else ("Audit",)
 
     @property
     def unscored(self) -> bool:
-        """Whether its failures are only warnings in reports."""
+        """Return whether its failures are only warnings in reports."""
         return text_map(dig(self.document, "metadata", "annotations")).get("policies.kyverno.io/scored") == "false"
 
     @property
     def disabled(self) -> bool:
-        """Whether its results are kept out of reports; the label's value does not matter."""
+        """Return whether its results are left out of reports; the label's value does not matter."""
         return DISABLED in as_object(dig(self.document, "metadata", "labels"))
 
     def unauditable(self) -> str:
-        """Why a scan of stored objects does not judge by it, or an empty string."""
+        """The reason why a scan of stored objects cannot evaluate the policy, or an empty string."""
         if self.elsewhere:
             return self.elsewhere
         if not self.background:
@@ -121,7 +121,7 @@ class KyvernoPolicy:
         return tuple((variant, self._policy(variant)) for variant in variants(as_object(self.document.get("spec"))))
 
     def written(self) -> Policy:
-        """The policy in its own form."""
+        """The policy in its original form."""
         return self._policy(Variant("", as_object(self.document.get("spec"))))
 
     def _policy(self, variant: Variant) -> Policy:
@@ -137,26 +137,26 @@ class KyvernoPolicy:
 
 
 def is_policy(document: JsonObject) -> bool:
-    """Whether a document is a policy of these kinds, in any of its versions."""
+    """Return whether a document is a policy of these kinds, in any of its versions."""
     return document.get("kind") in KINDS and in_group(document)
 
 
 def is_entry(document: JsonObject) -> bool:
-    """Whether a document is a GlobalContextEntry, from which expressions read."""
+    """Return whether a document is a GlobalContextEntry, which expressions read."""
     group = as_text(document.get("apiVersion")).partition("/")[0]
     return group == ENTRIES_GROUP and document.get("kind") == "GlobalContextEntry"
 
 
 def in_group(document: JsonObject) -> bool:
-    """Whether a document is of a known version of Kyverno's policy group."""
+    """Return whether a document is of a known version of Kyverno's policy group."""
     group, _, version = as_text(document.get("apiVersion")).partition("/")
     return group == GROUP and version in VERSIONS
 
 
 def read_policy(document: JsonObject, *, source: str = "cluster", namespace: str = "default") -> KyvernoPolicy:
-    """The policy of a manifest; `namespace` is where a namespaced one is applied that does not say so.
+    """The policy of a manifest; `namespace` is the namespace of a namespaced one that has none in the manifest.
 
-    Raises InvalidManifest for one from a file (`source` is not `cluster`) that the API or Kyverno's webhook would refuse.
+    Raises InvalidManifest for one from a file (`source` is not `cluster`) that the API or Kyverno's webhook would reject.
     """
     spec = dig(document, "spec")
     kind = as_text(document.get("kind"))
@@ -182,7 +182,7 @@ def read_policy(document: JsonObject, *, source: str = "cluster", namespace: str
 
 
 def policy_of(policy: Policy) -> KyvernoPolicy:
-    """What Kyverno knows of a policy that was read before."""
+    """The Kyverno policy of a policy that was read before."""
     read = read_policy(policy.manifest, namespace=policy.name.rpartition("/")[0])
     return replace(read, source=policy.source)
 
@@ -199,7 +199,7 @@ def unknown_fields(value: Json, known: Schema, path: str) -> Iterator[str]:
 
 
 def _faults(policy: KyvernoPolicy, spec: Json) -> Iterator[str]:
-    """What the API server refuses; if it is nothing, what Kyverno's webhook refuses."""
+    """The errors for which the API server rejects the policy; if there are none, those of Kyverno's webhook."""
     if not policy.name:
         yield "metadata.name: Required value: name or generateName is required"
     wrong = ["spec: Required value"] if spec is None else [*schema_faults(spec, _SPEC, "spec")]

@@ -1,1 +1,1 @@
-"""MutatingAdmissionPolicy: its manifests and bindings, and what its mutations do to a stored object."""
+"""MutatingAdmissionPolicy: its manifests and bindings, and the effect of its mutations on a stored object."""

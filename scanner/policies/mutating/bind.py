@@ -1,7 +1,7 @@
-"""MutatingAdmissionPolicy: what it would do to a stored object today.
+"""MutatingAdmissionPolicy: the change that it would make to a stored object now.
 
-Source of truth: `mutating.plugin` of kube-apiserver 1.36. Each invocation is evaluated on the stored object (`mutation`), whatever
-others would do to it before; what all of them do is another question (`together`).
+Source of truth: `mutating.plugin` of kube-apiserver 1.36. Each invocation is evaluated on the stored object (`mutation`),
+independently of the others; `together` computes the result of all of them.
 """
 
 from __future__ import annotations
@@ -39,5 +39,5 @@ def bind(
     operations: tuple[Operation, ...] = AUDITABLE,
     rules: Minor = NEWEST,
 ) -> tuple[BoundPolicy, ...]:
-    """Policies that some binding puts into force, compiled, ordered by name, to be asked about some operations."""
+    """The policies that some binding puts into force, compiled, ordered by name, for some operations."""
     return API.bind(policies, bindings, operations, rules, Mutator(schemas, rules), IN_ONE_REQUEST)

@@ -1,4 +1,4 @@
-"""How mutating policies evaluate a request, and when the fast path can tell that they leave an object as it is.
+"""The evaluation of a request by mutating policies, and the fast path for objects that they do not change.
 
 Source of truth: `mutating.dispatcher` of kube-apiserver 1.36.
 """
@@ -31,14 +31,14 @@ _OF_THE_POLICY = "failed to configure policy: "
 
 @dataclass(frozen=True, slots=True)
 class Mutator:
-    """How mutating policies evaluate a request: by the schemas of a cluster and the rules of a Kubernetes release."""
+    """Evaluates mutating policies by the schemas of a cluster and the rules of a Kubernetes release."""
 
     schemas: Schemas
     rules: Minor
     reads_whole_object: bool = True
 
     def evaluate(self, compiled: CompiledPolicy, request: Request, param: Resource | None) -> tuple[CheckResult, ...]:
-        """Every mutation of a matched invocation. Raises SchemaUnknown."""
+        """Evaluate every mutation of a matched invocation. Raises SchemaUnknown."""
         return with_room(lambda: predict(compiled, request, param, self.schemas, self.rules)).check_results
 
     def inputs(
@@ -48,7 +48,7 @@ class Mutator:
         return inputs_of(compiled, request, param, check)
 
     def fast_form(self, compiled: CompiledPolicy, kind: Kind) -> FastForm | None:
-        """See Evaluator: an object passes that every mutation leaves as it is."""
+        """See Evaluator: an object passes if no mutation changes it."""
         schema = self.schemas.schema(kind)
         if schema is None or WRAPPED_OBJECTS.holds(self.rules) or compiled.policy.param_kind or not compiled.mutations:
             return None
@@ -59,7 +59,7 @@ class Mutator:
 
 
 def mutator_of(bound: BoundPolicy) -> Mutator | None:
-    """The evaluator of a mutating policy, with what only this language knows of it; None for other policies."""
+    """The evaluator of a mutating policy, which holds its schemas and rules; None for other policies."""
     return bound.evaluator if isinstance(bound.evaluator, Mutator) else None
 
 
@@ -78,7 +78,7 @@ def _leaves(mutation: Mutation, expression: Expression, schema: Schema) -> Objec
 
 
 class _Once:
-    """The test of a mutation that writes the same into every object, or into every element of a list: it is made once."""
+    """The test of a mutation that writes the same value into every object or list element: it is created once."""
 
     def __init__(self, make: Callable[[], Holds]) -> None:
         self._make = make
@@ -91,7 +91,7 @@ class _Once:
 
 
 def refusal(invocation: Invocation, message: str) -> str:
-    """The message with which the API server refuses a request because of a mutation that failed."""
+    """The message of the API server when it denies a request because a mutation failed."""
     if message.startswith(_OF_THE_POLICY):
         return f'policy "{invocation.policy.name}" denied request: {message}'
     return f"policy '{invocation.policy.name}' with binding '{invocation.binding.name}' denied request: {message}"

@@ -1,8 +1,8 @@
-"""One invocation of a mutating policy: its conditions, its mutations one after the other, and the object after each.
+"""Evaluates one invocation of a mutating policy: its conditions, its mutations in order, and the object after each.
 
-Source of truth: `mutating.dispatcher` of kube-apiserver 1.36. A failing mutation does not stop the next one. Once anything was
-patched, the server goes through all of admission once more: match conditions are evaluated again, and with `IfNeeded` so are
-the mutations of what ran the first time.
+Source of truth: `mutating.dispatcher` of kube-apiserver 1.36. A failing mutation does not stop the next one. After any patch, the
+server runs all of admission once more: it evaluates match conditions again, and with `IfNeeded` also the mutations that ran the
+first time.
 
 Rules: `docs/semantics/mutation.md#errors-of-mutations`, `docs/semantics/mutation.md#reinvocation`.
 """
@@ -53,7 +53,7 @@ _TOO_DEEP = f"what it would change nests more than {_DEEPEST} levels deep, and c
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What an invocation says about an object, and the object as it would leave it."""
+    """The results of an invocation for an object, and the object after it."""
 
     check_results: tuple[CheckResult, ...]
     after: JsonObject
@@ -62,9 +62,9 @@ class Prediction:
 def predict(
     compiled: CompiledPolicy, request: Request, param: Resource | None, schemas: Schemas, rules: Minor = NEWEST
 ) -> Prediction:
-    """Every mutation of a matched invocation, and the object after all of them, as a Kubernetes release decides.
+    """Evaluate every mutation of a matched invocation by the rules of a Kubernetes release.
 
-    Raises SchemaUnknown when the kind has no schema: then only a server can tell.
+    Raises SchemaUnknown if the kind has no schema: then only a server can evaluate it.
     """
     before = request.resource.body
     if compiled.excess:
@@ -87,12 +87,12 @@ def predict(
 
 
 def denies(outcome: Outcome) -> bool:
-    """Whether the API server refuses the request for an outcome."""
+    """Return whether the API server denies the request for an outcome."""
     return isinstance(outcome, Errored) and outcome.would_deny
 
 
 def run_of(compiled: CompiledPolicy, request: Request, param: Resource | None, schemas: Schemas, rules: Minor) -> Run:
-    """An invocation, ready to run; the same for the same request as long as it is about the latest object. Raises SchemaUnknown."""
+    """An invocation, ready to run; the same object for the same request of the latest resource. Raises SchemaUnknown."""
     return _RUNS.of(compiled, request, param, schemas, rules)
 
 
@@ -109,7 +109,7 @@ def _known(schemas: Schemas, kind: Kind, rules: Minor) -> Schema:
 
 
 def _bare(param: Resource | None, schemas: Schemas) -> Resource | None:
-    """The param as mutations see it: one of a built-in kind has neither apiVersion nor kind there."""
+    """The param as mutations read it: a param of a built-in kind has neither apiVersion nor kind there."""
     schema = schemas.schema(param.kind) if param else None
     if param is None or schema is None or not schema.builtin:
         return param
@@ -118,28 +118,28 @@ def _bare(param: Resource | None, schemas: Schemas) -> Resource | None:
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """One run of all mutations: what each did, the object after each, whether any patch was applied."""
+    """One run of all mutations: the outcome of each, the object after each, and whether any patch was applied."""
 
     steps: tuple[tuple[Outcome, JsonObject], ...]
     after: JsonObject
     patched: bool
 
     def refusals(self) -> Iterator[Errored]:
-        """The errors for which the API server refuses the request."""
+        """The errors for which the API server denies the request."""
         for outcome, _ in self.steps:
             if isinstance(outcome, Errored) and outcome.would_deny:
                 yield outcome
 
     @property
     def ended(self) -> Errored | None:
-        """The error that ends the request at once, whatever the policy says."""
+        """The error that ends the request at once, with any failure policy."""
         errors = (outcome for outcome, _ in self.steps if isinstance(outcome, Errored))
         return next((error for error in errors if error.code == _INTERNAL_ERROR), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A policy, a request and a param, with what is needed to evaluate them. What a pass makes of an object is found once."""
+    """A policy, a request and a param, ready to be evaluated. The result of a pass on an object is computed once."""
 
     compiled: CompiledPolicy
     request: Request
@@ -153,7 +153,7 @@ class Run:
     )
 
     def conditions(self, body: JsonObject) -> tuple[CheckResult, ...]:
-        """What the match conditions say of an object; nothing when they hold."""
+        """The results of the match conditions for an object; empty if all are true."""
         if not self.compiled.conditions:
             return ()
         return before_checks(self.compiled, replace(self.request, current=body), self.param)
@@ -178,15 +178,15 @@ class Run:
         return Pass(tuple(steps), body, patched=patches > 0)
 
     def is_judged_again(self, first: Pass) -> bool:
-        """Whether the server, after a first pass of this policy alone, goes through admission once more and matches it again."""
+        """Return whether the server, after a first pass of this policy alone, repeats admission and matches the policy again."""
         return first.patched and not any(first.refusals()) and self.still_selects(first.after)
 
     def still_selects(self, body: JsonObject) -> bool:
-        """Whether what selected the stored object selects a changed one: an UPDATE is selected by its old object, too."""
+        """Return whether the selectors match a changed object: for an UPDATE the old object is enough."""
         return self._selects(body, objects=self.request.operation == "CREATE")
 
     def _selects(self, body: JsonObject, *, objects: bool = True) -> bool:
-        """Whether policy and binding select an object by its labels; those of a Namespace are its namespace's, too."""
+        """Return whether policy and binding select an object by its labels; a Namespace's labels are its namespace's too."""
         known = [match for match in (self.compiled.policy.match, self.request.narrowing) if match is not None]
         if all(match.object_selector.empty and match.namespace_selector.empty for match in known):
             return True
@@ -197,7 +197,7 @@ class Run:
         return not is_namespace or all(match.namespace_selector.matches(labels) for match in known)
 
     def between_passes(self, body: JsonObject) -> JsonObject:
-        """What the first pass left, as the second one sees it."""
+        """The object after the first pass, as the second pass reads it."""
         if id(body) not in self._rounds:
             self._rounds[id(body)] = body, between_passes(self.schema, self.request.resource.body, body)
         return self._rounds[id(body)][1]
@@ -207,11 +207,11 @@ class Run:
         return stored(self.schema, self.request.resource.body, body)
 
     def after_first(self, body: JsonObject) -> JsonObject:
-        """The object as the server would store it after a first pass that no second one adds to."""
+        """The object as the server would store it after a first pass, if a second pass changes nothing."""
         return self.stored(self.between_passes(body))
 
     def is_settled(self, body: JsonObject) -> bool:
-        """Whether the policy changes nothing more in its own result, as a request of its own, which it may not match."""
+        """Return whether the policy, in a new request, would not change its own result; it need not match that result."""
         if not self._selects(body):
             return True
         request = replace(self.request, resource=replace(self.request.resource, body=body))
@@ -247,10 +247,10 @@ class Run:
         return apply(value, body, self.schema, data)
 
     def _wrapped(self, body: JsonObject) -> Iterator[tuple[Schema, object]]:
-        """What 1.37 shows as Go values: the object only when the policy has conditions, others of compiled kinds always.
+        """The values that 1.37 wraps: the object only if the policy has conditions, others of compiled-in kinds always.
 
-        A server shows the object so, too, when a policy with conditions was judged before this one; which comes first is
-        random there.
+        A server also wraps the object if it evaluated a policy with conditions before this one; the order of policies is random
+        there.
         """
         if self.compiled.conditions and self.schema.builtin:
             yield self.schema, body
@@ -264,7 +264,7 @@ class Run:
 
 
 class _Runs:
-    """The invocations on the object that was asked about last: what each makes of it alone, all together begin with."""
+    """The runs of the latest evaluated object: the evaluation of all invocations reuses those of each alone."""
 
     def __init__(self) -> None:
         self._resource: Resource | None = None
@@ -281,7 +281,7 @@ class _Runs:
         if run is None or run.schemas is not schemas or run.rules != rules:
             schema = _known(schemas, request.matched, rules)
             run = Run(compiled, request, _bare(param, schemas), schema, schemas, rules)
-            # The param is kept as well: as long as it is there, no other has its number.
+            # The param is kept as well: while it exists, no other object has its id.
             self._known[key] = param, run
         return run
 
@@ -294,7 +294,7 @@ def _sources(activation: dict[str, object]) -> tuple[object, ...]:
 
 
 class _Undecided(Exception):
-    """A mutation that asks what this scan cannot answer."""
+    """A mutation reads data that this scan does not have."""
 
 
 def _evaluated(expression: Expression, activation: dict[str, object], request: Request) -> cel.Value:
@@ -310,7 +310,7 @@ def _evaluated(expression: Expression, activation: dict[str, object], request: R
 
 
 def refused(policy: Policy, fault: PatchFault) -> Errored:
-    """What a mutation that fails means for the request."""
+    """The outcome of the request when a mutation fails."""
     if isinstance(fault, RequestFault):
         return Errored(str(fault), would_deny=True, always=True, reason="InternalError", code=_INTERNAL_ERROR)
     denies = policy.failure_policy != "Ignore"
@@ -318,12 +318,12 @@ def refused(policy: Policy, fault: PatchFault) -> Errored:
 
 
 def is_left(mutation: Mutation, schema: Schema, live: JsonObject, value: cel.Value) -> bool:
-    """Whether the value of a mutation leaves an object as it is, as far as can be told quickly."""
+    """Return whether the value of a mutation leaves an object unchanged, as far as a fast test can detect it."""
     return is_patched(live, value) if mutation.patch_type == "JSONPatch" else is_configured(schema, live, value)
 
 
 def _outcomes(run: Run, first: Pass, last: Pass, changes: tuple[Change, ...], *, converges: bool) -> Iterator[Outcome]:
-    """One outcome for each mutation. Their patches, one after the other, are what the policy does to the stored object."""
+    """One outcome for each mutation. Their patches, in order, are the policy's change of the stored object."""
     more = () if last is first else difference_of(run.after_first(first.after), run.stored(last.after))
     is_alone = len(first.steps) == 1 and last is first
     heir = max((index for index, (outcome, _) in enumerate(first.steps) if isinstance(outcome, Passed)), default=-1)
@@ -342,7 +342,7 @@ def _outcomes(run: Run, first: Pass, last: Pass, changes: tuple[Change, ...], *,
 
 
 def is_deep(patch: tuple[Change, ...]) -> bool:
-    """Whether a patch nests so deeply that neither a database nor a report could take it."""
+    """Return whether a patch nests too deeply for a database or a report."""
     return any(_nests(value, _DEEPEST) for change in patch for value in (change.value, change.was))
 
 

@@ -1,8 +1,8 @@
-"""Mutating policies of which Kubernetes 1.37 does not always make the same thing.
+"""Finds mutating policies whose result varies in Kubernetes 1.37.
 
-There the object is wrapped for the mutations of a policy once any policy with match conditions was judged on it in the same
-request. Policies run in random order, so one *without* conditions sees either form when another *with* conditions matches
-the same kind. It was judged as if it came first.
+There the object is wrapped for the mutations of a policy after any policy with match conditions was evaluated on it in the same
+request. Policies run in random order, so a policy *without* conditions reads either form if another policy *with* conditions
+matches the same kind. Assay evaluates it as if it ran first.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from scanner.model.scan import Health, HealthKind
 
 
 def of_policies(bound: Iterable[BoundPolicy], kinds: tuple[Kind, ...], rules: Minor) -> Iterator[Health]:
-    """A note for each policy that sees the object in either form; none before 1.37."""
+    """A note for each policy that can read the object in either form; none before 1.37."""
     changing = tuple(bound) if WRAPPED_OBJECTS.holds(rules) else ()
     conditional = [entry.policy for entry in changing if entry.policy.match_conditions]
     for entry in changing:
@@ -32,7 +32,7 @@ def of_policies(bound: Iterable[BoundPolicy], kinds: tuple[Kind, ...], rules: Mi
 
 
 def _both(one: Policy, other: Policy, kind: Kind) -> bool:
-    """Whether both may act on objects of a kind that is compiled into the API server; custom ones are never wrapped."""
+    """Return whether both may match objects of a kind that is compiled into the API server; custom ones are never wrapped."""
     return _is_native(kind) and _matches(one, kind) and _matches(other, kind)
 
 

@@ -1,13 +1,13 @@
-"""What all mutating policies that match an object make of it in one request.
+"""The result of all mutating policies that match an object in one request.
 
-Source of truth: `mutating.dispatcher` and `reinvoker` of kube-apiserver 1.36. Each invocation, which is a policy with a binding
-and a param, sees the object as the ones before have left it, its match conditions included; once anything was patched, all of
-admission runs once more, where only what ran before and wants it (`IfNeeded`) changes anything, but where every match condition
-is evaluated again. One error of a policy with `Fail` refuses the request.
+Source of truth: `mutating.dispatcher` and `reinvoker` of kube-apiserver 1.36. An invocation is a policy with a binding and a
+param; its mutations and its match conditions read the object as the invocations before it changed it. After any patch, all of
+admission runs once more: there only invocations that ran before and have `IfNeeded` change the object, but every match condition
+is evaluated again. One error of a policy with `Fail` denies the request.
 
-A server runs policies in an order of its own, and so it does with the bindings of a policy and the params of a binding. All orders
-are tried where there are few; else that of their names, its reverse, every policy first and last, and all orders of those policies
-that did anything in one of these.
+A server runs policies in its own order, and also the bindings of a policy and the params of a binding. If there are few orders,
+all are tried; else the order of names, its reverse, every policy first and last, and all orders of the policies that had an
+effect in one of these.
 
 Rules: `docs/semantics/mutation.md#invocations`, `docs/semantics/mutation.md#reinvocation`.
 """
@@ -39,13 +39,13 @@ _Tree: TypeAlias = "int | tuple[_Tree, ...]"
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a server answers to one request: the object that it would store, or why it refuses."""
+    """The response of a server to one request: the object that it would store, or the reason of the denial."""
 
     after: JsonObject
     refused: str = ""
 
     def is_like(self, other: Answer) -> bool:
-        """Whether two orders end alike; of several errors any may be the first."""
+        """Return whether two orders have the same end; of several errors any may be the first."""
         if self.refused or other.refused:
             return bool(self.refused) == bool(other.refused)
         return same(self.after, other.after)
@@ -54,7 +54,7 @@ class Answer:
 def invocations(
     bound: BoundPolicy, resource: Resource, original: Kind, world: EvaluationContext
 ) -> Iterator[InvocationResult]:
-    """What a policy is asked about an object, not yet evaluated; nothing of a policy that changes no object."""
+    """The invocations of a policy on an object, not yet evaluated; none for a policy that changes no object."""
     if bound.may_change_objects:
         yield from requests(bound, resource, original, world)
 
@@ -66,9 +66,9 @@ def _is_unknown(_bound: BoundPolicy, _body: JsonObject) -> bool:
 def together(
     invocation_results: Sequence[tuple[BoundPolicy, InvocationResult]], at_rest: AtRest = _is_unknown
 ) -> Together | None:
-    """What all invocations on an object do to it; None where at most one does anything, and what it does alone.
+    """The result of all invocations on an object; None if at most one has an effect, and the same effect as alone.
 
-    Those that are not `at_rest` are evaluated. Raises SchemaUnknown.
+    Invocations that are not `at_rest` are evaluated. Raises SchemaUnknown.
     """
     if len(invocation_results) < _SEVERAL:
         return None
@@ -88,13 +88,13 @@ IN_ONE_REQUEST: Final = InOneRequest()
 
 
 def answers(invocation_results: Sequence[tuple[BoundPolicy, InvocationResult]]) -> tuple[Answer, ...]:
-    """The answers in all orders that are tried, that of the names first. Raises SchemaUnknown."""
+    """The responses in all orders that are tried, the order of names first. Raises SchemaUnknown."""
     return with_room(lambda: _Request(invocation_results).answers())
 
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """What an invocation makes of an object: whether its conditions hold, and the errors that count."""
+    """The result of an invocation on an object: whether its conditions are true, and its errors."""
 
     runs: bool
     after: JsonObject
@@ -105,7 +105,7 @@ class _Made:
 
 @dataclass(frozen=True, slots=True)
 class _Passed:
-    """The object after one pass of all invocations, and which of them ran."""
+    """The object after one pass of all invocations, and the invocations that ran."""
 
     after: JsonObject
     ran: frozenset[int]
@@ -114,7 +114,7 @@ class _Passed:
 
 
 class _Request:
-    """One request, in any order of its invocations; what an invocation makes of an object is found out once."""
+    """One request, in any order of its invocations; the result of an invocation on an object is computed once."""
 
     def __init__(
         self, invocation_results: Sequence[tuple[BoundPolicy, InvocationResult]], at_rest: AtRest = _is_unknown
@@ -149,7 +149,7 @@ class _Request:
         return None if is_deep(patch) else joint
 
     def _rests(self, index: int) -> bool:
-        """Whether an invocation is known to leave the stored object as it is."""
+        """Return whether an invocation is known to leave the stored object unchanged."""
         return self._at_rest(self._invocation_results[index][0], self._stored)
 
     def answers(self) -> tuple[Answer, ...]:
@@ -157,7 +157,7 @@ class _Request:
         given = _flat(tree)
         found = {order: self.answer(order) for order in (given, given[::-1])}
         if len(self._active) < _SEVERAL:
-            # Every invocation has met the object as it was and as the only active one makes it: no order differs.
+            # Every invocation ran on the stored object and on the result of the only active one: no order differs.
             return tuple(found.values())
         found |= {order: self.answer(order) for order in _orders(tree) if order not in found}
         active = tuple(part for part in tree if self._active.intersection(_flat(part)))
@@ -167,7 +167,7 @@ class _Request:
         return tuple(found.values())
 
     def answer(self, order: _Order) -> Answer:
-        """What the server answers when it runs the invocations in this order."""
+        """The response of the server if it runs the invocations in this order."""
         first = self._pass(order, self._stored)
         if first.refused or not first.patched:
             return Answer(self._stored, first.refused)
@@ -180,7 +180,7 @@ class _Request:
         return Answer(self._stored, last.refused) if last.refused else Answer(self._as_stored(last.after))
 
     def _pass(self, order: Sequence[int], body: JsonObject, due: frozenset[int] | None = None) -> _Passed:
-        """Run what is due, the first time everything; a server evaluates the match conditions of all."""
+        """Run the invocations that are due (the first time all); a server evaluates the match conditions of all."""
         refusals = [*self._misconfigured]
         ran: set[int] = set()
         patched = False
@@ -210,7 +210,7 @@ class _Request:
         bound, run = self._invocation_results[index][0], self._runs[index]
         if run is None:
             return _Made(runs=False, after=body)
-        # Whether conditions hold matters only to a policy that may run again.
+        # The conditions matter only to a policy that may run again.
         if bound.policy.reinvocation_policy != "IfNeeded" and self._at_rest(bound, body):
             return _Made(runs=True, after=body)
         invocation = self._invocation_results[index][1].invocation
@@ -223,7 +223,7 @@ class _Request:
         return _Made(runs=True, after=after, patched=found.patched, refusals=refusals, ended=ended)
 
     def _known(self, after: JsonObject, body: JsonObject) -> JsonObject:
-        """The one object that stands for all that are the same."""
+        """The first of all equal objects, which represents them."""
         known = next((one for one in (body, *self._objects) if one is after or same(one, after)), None)
         if known is None:
             self._objects.append(after)
@@ -244,7 +244,7 @@ class _Request:
         return run is not None and run.still_selects(body)
 
     def _tree(self) -> tuple[_Tree, ...]:
-        """The invocations of each binding of each policy: what stays together in every order."""
+        """The invocations of each binding of each policy: every order keeps them together."""
 
         def policy(index: int) -> object:
             return self._invocation_results[index][0].policy.key
@@ -257,7 +257,7 @@ class _Request:
 
 
 def _refusals(check_results: Sequence[CheckResult], invocation: Invocation) -> tuple[str, ...]:
-    """The texts of the errors for which the API server refuses the request."""
+    """The messages of the errors for which the API server denies the request."""
     errors = (check_result.outcome for check_result in check_results if isinstance(check_result.outcome, Errored))
     return tuple(refusal(invocation, error.message) for error in errors if error.would_deny)
 
@@ -270,7 +270,7 @@ def _run(bound: BoundPolicy, invocation_result: InvocationResult) -> Run | None:
 
 
 def _orders(tree: tuple[_Tree, ...]) -> Iterator[_Order]:
-    """All orders where there are few; else that of the names, its reverse, and every policy first and last."""
+    """All orders if there are few; else the order of names, its reverse, and every policy first and last."""
     if _count(tree) <= _MOST_ORDERS:
         yield from _permutations(tree)
         return

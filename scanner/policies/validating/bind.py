@@ -36,9 +36,9 @@ def bind(
     rules: Minor = NEWEST,
     schemas: Schemas | None = None,
 ) -> tuple[BoundPolicy, ...]:
-    """Policies that some binding puts into force, compiled, ordered by name, to be asked about some operations.
+    """The policies that some binding puts into force, compiled, ordered by name, for some operations.
 
-    `rules` is the Kubernetes release that evaluates them; `schemas` tells it which values are native, from 1.37 on.
+    `rules` is the Kubernetes release that evaluates the policies; `schemas` identifies native values, from 1.37 on.
     """
     wraps = WRAPPED_OBJECTS.holds(rules) and schemas is not None
     evaluator: Evaluator = wrapped.WrappedEvaluator(schemas, rules) if schemas is not None and wraps else ADMISSION

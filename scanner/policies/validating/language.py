@@ -36,7 +36,7 @@ class Validating(AdmissionLanguage):
 
 
 class BoundValidating(BoundByApi):
-    """Validating policies in force. From Kubernetes 1.37 on they see wrapped values."""
+    """Validating policies in force. From Kubernetes 1.37 on, their expressions read wrapped values."""
 
     @cached_property
     def _wrapped(self) -> WrappedEvaluator | None:
@@ -51,7 +51,7 @@ class BoundValidating(BoundByApi):
         return self.api.bind(given.policies, given.bindings, context.operations, context.rules, evaluator)
 
     def health(self, evaluable: tuple[BoundPolicy, ...], served: tuple[Kind, ...]) -> Iterator[Health]:
-        """See BoundLanguage: what the server reports of every policy, and what 1.37 may answer otherwise."""
+        """See BoundLanguage: the problems that the server reports, and the expressions that 1.37 may evaluate differently."""
         for policy in self.documents.policies:
             yield from status.of_policy(policy)
         if self._wrapped is not None:

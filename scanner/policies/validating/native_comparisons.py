@@ -1,7 +1,7 @@
-"""Expressions that Kubernetes 1.37 could answer otherwise than Assay: those that compare whole native structures.
+"""Expressions that Kubernetes 1.37 could evaluate differently from Assay: those that compare whole native structures.
 
-1.37 compares structures by what they mean (`1k` is `1000`, an empty list is none), and not field by field. Everything else that
-its wrapped values do is evaluated; each of these expressions is named, for the kinds that its policy matches.
+1.37 compares structures by their meaning (`1k` is `1000`, an empty list is none), and not field by field. Assay evaluates every
+other effect of wrapped values; it names each of these expressions, for the kinds that its policy matches.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from scanner.policies.validating.wrapped import WrappedEvaluator
 
 
 def of_policies(bound: Iterable[BoundPolicy], evaluator: WrappedEvaluator, kinds: tuple[Kind, ...]) -> Iterator[Health]:
-    """An entry for each expression that could be answered otherwise."""
+    """A health entry for each expression that 1.37 could evaluate differently."""
     for entry in bound:
         yield from _of_policy(entry, evaluator, (kind for kind in kinds if _matches(entry.policy, kind)))
 

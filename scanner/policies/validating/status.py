@@ -1,8 +1,8 @@
-"""What the server itself reports of a validating policy: its type check, and its conditions.
+"""The server's own reports of a validating policy: its type check, and its conditions.
 
-Source of truth: `status` of ValidatingAdmissionPolicy; no other policy has an `observedGeneration`, and
-MutatingAdmissionPolicy has no status at all. kube-controller-manager checks the types of the version that
-`observedGeneration` names; its warnings are about the policy as it is only when that is the current generation.
+Source of truth: `status` of ValidatingAdmissionPolicy; no other policy has an `observedGeneration`, and MutatingAdmissionPolicy
+has no status at all. kube-controller-manager checks the types of the version that `observedGeneration` names; its warnings are
+about the policy as it is only when that is the current generation.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from scanner.model.scan import Health, HealthKind
 
 
 def of_policy(policy: Policy) -> Iterator[Health]:
-    """What the status of a policy says about it."""
+    """The health entries from the status of a policy."""
     name = policy.name
     if _stale(policy):
         yield Health(HealthKind.STALE_STATUS, name, "", _generations(policy.manifest), policy.language)
@@ -32,7 +32,7 @@ def of_policy(policy: Policy) -> Iterator[Health]:
 
 
 def _stale(policy: Policy) -> bool:
-    """Whether the status is about another generation; a file that was never on a server has neither."""
+    """Return whether the status is about another generation; a file that was never on a server has neither."""
     generation = dig(policy.manifest, "metadata", "generation")
     observed = dig(policy.manifest, "status", "observedGeneration")
     return isinstance(generation, int) and observed != generation

@@ -1,8 +1,8 @@
-"""Native values as Kubernetes 1.37 hands them to expressions: wrapped, wherever an expression could tell.
+"""Native values as expressions read them from Kubernetes 1.37 on: wrapped, if an expression can detect the difference.
 
 Source of truth: `common.SchemalessTypedToVal` of apiserver 1.37: objects of compiled-in kinds, `request` and `namespaceObject`
-are wrapped, params and custom resources are plain. Few expressions can tell, and the schema of a kind says which; all others
-are evaluated as ever.
+are wrapped, params and custom resources are plain. Few expressions can detect the difference, and the schema of a kind identifies
+them; all others are evaluated without wrapping.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class WrappedEvaluator:
     reads_whole_object = False
 
     def __init__(self, schemas: Schemas, rules: Minor) -> None:
-        """Tell native kinds by their schemas."""
+        """Identify native kinds by their schemas."""
         self._schemas = schemas
         self._rules = rules
         self._typed: dict[Kind, _Typed] = {}
@@ -64,15 +64,15 @@ class WrappedEvaluator:
         return inputs_of(compiled, request, param, check)
 
     def fast_form(self, compiled: CompiledPolicy, kind: Kind) -> FastForm | None:
-        """See Evaluator: generated functions know nothing of wrapped values."""
+        """See Evaluator: generated functions do not support wrapped values."""
         return None if self.differs(compiled, kind) else FastForm()
 
     def differs(self, compiled: CompiledPolicy, kind: Kind) -> bool:
-        """Whether some expression could tell that objects of a kind are wrapped, or the rest of the request."""
+        """Return whether some expression can detect that objects of a kind, or the rest of the request, are wrapped."""
         return bool(self.differences(compiled, kind))
 
     def differences(self, compiled: CompiledPolicy, kind: Kind) -> Differences:
-        """What the expressions of a policy could tell of objects of a kind, by the expression's path."""
+        """The differences that the expressions of a policy can detect in objects of a kind, by the expression's path."""
         key = (id(compiled), kind)
         if key not in self._told:
             self._told[key] = {path: told for path, told in self._of(kind).differences(compiled, self._rules) if told}
@@ -86,14 +86,14 @@ class WrappedEvaluator:
 
 
 class _Typed:
-    """A kind with the types of its objects: of custom resources, which are plain, nothing is known."""
+    """A kind with the types of its objects; custom resources are plain and have no types."""
 
     def __init__(self, schema: Schema | None) -> None:
         self.schema = schema
         self._types = _Types(schema) if schema else None
 
     def differences(self, compiled: CompiledPolicy, rules: Minor) -> Iterator[tuple[str, tuple[Difference, ...]]]:
-        """What each expression could tell, with its path."""
+        """The differences that each expression can detect, with its path."""
         environment = self._environment(compiled, rules)
         names = (variable.name for variable in compiled.policy.variables)
         for path, expression in compiled.expressions():
@@ -114,7 +114,7 @@ class _Typed:
 
 
 class _Watch:
-    """The wrapped values of one request: of the object, and of every activation that was seen."""
+    """The wrapped values of one request: of the object, and of every activation of its evaluation."""
 
     def __init__(self, kind: _Typed, namespaces: _Typed, body: object) -> None:
         self._namespaces = namespaces
@@ -124,7 +124,7 @@ class _Watch:
         self._requests: list[object] = []
 
     def see(self, activation: Mapping[str, object]) -> None:
-        """Remember the request and the namespace of an activation."""
+        """Store the request and the namespace of an activation."""
         namespace = self._namespaces.wrapped(activation["namespaceObject"])
         self._roots = [*self._roots, *namespace]
         self._places = {}
@@ -132,7 +132,7 @@ class _Watch:
         self._known.append(Data((), wrapped=namespace, request=activation["request"]))
 
     def holds(self, value: object) -> bool:
-        """Whether a value is wrapped."""
+        """Return whether a value is wrapped."""
         return bool(self._go_type(value))
 
     def is_structure(self, value: object) -> bool:
@@ -155,7 +155,7 @@ class _Watch:
 
 
 def _places(schema: Schema, body: object) -> Iterator[tuple[int, tuple[Schema, Json]]]:
-    """What the schema says of every structure of an object, by its identity."""
+    """The schema of every structure of an object, by its identity."""
     waiting: list[tuple[Json, object]] = [(schema.root, body)]
     while waiting:
         ref, value = waiting.pop()
@@ -168,7 +168,7 @@ def _places(schema: Schema, body: object) -> Iterator[tuple[int, tuple[Schema, J
 
 
 def _alike(schema: Schema, ref: Json, one: object, other: object) -> bool:
-    """Whether two values are the same to `equality.Semantic` of apimachinery: numbers of quantities, and nothing is empty."""
+    """Return whether two values are equal by `equality.Semantic` of apimachinery: quantities by number, empty values as none."""
     if ref is None:
         return one == other
     atom = schema.resolve(ref)
@@ -185,13 +185,13 @@ def _alike(schema: Schema, ref: Json, one: object, other: object) -> bool:
 
 
 def _is_nothing(atom: Atom, value: object) -> bool:
-    """Whether a field has no value, or an empty list or map for one; a structure without fields is one all the same."""
+    """Return whether a field has no value, or an empty list or map; a structure without fields is a value."""
     is_structure = atom.map is not None and bool(atom.map.fields)
     return value is None or (value in ([], {}) and not is_structure)
 
 
 class _Types:
-    """The types of a schema: a structure's name is the path to it, or the name that the schema gives it."""
+    """The types of a schema: the name of a structure is its path, or its name in the schema."""
 
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
@@ -210,7 +210,7 @@ class _Types:
         return self._type(known.fields[name], f"{type_name}.{name}", 0)
 
     def maker(self, type_: Type) -> Callable[[dict[str, Value]], Value]:
-        """See Structs: nothing is made here."""
+        """See Structs: no structure can be created here."""
         return partial(Struct, type_)
 
     def _type(self, ref: Json, path: str, depth: int) -> Type:

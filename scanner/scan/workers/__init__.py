@@ -1,4 +1,4 @@
-"""The line on several cores: raw pages go to processes that judge them, and what they find comes back in order."""
+"""Evaluation on several cores: processes evaluate raw pages, and their results return in the order of the pages."""
 
 from scanner.scan.workers.cores import cores
 from scanner.scan.workers.heap import return_freed_memory

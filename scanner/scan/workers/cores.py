@@ -1,4 +1,4 @@
-"""How many processes judging is worth.
+"""The number of processes that a scan can use.
 
 Source of truth: the scheduler's affinity mask, and `cpu.max` of the control group, which is the CPU limit of a container.
 """
@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Final
 
 FORKS: Final = sys.platform == "linux"
-"""Whether a process may be forked; macOS' own libraries do not bear it."""
+"""True if a process may be forked; libraries of macOS do not support it."""
 MOST: Final = 8
-"""One process can list, record and report for about so many."""
+"""The number of workers for which one process can list, record and report."""
 _LIMIT: Final = Path("/sys/fs/cgroup/cpu.max")
 
 
 def cores(limit: Path = _LIMIT) -> int:
-    """How many processors this process may use, at most `MOST`; 1 where it may not be forked."""
+    """The number of processors that this process may use, at most `MOST`; 1 on a system without fork."""
     if sys.platform != "linux":
         return 1
     allowed = len(os.sched_getaffinity(0))

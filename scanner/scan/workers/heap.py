@@ -1,7 +1,7 @@
-"""Memory that is given back: pages of several megabytes come and go, and the C library would keep their room.
+"""Returns freed memory to the system: the C library would keep the memory of pages of several megabytes.
 
-Source of truth: mallopt(3). By default the first large block that is freed raises the size from which blocks are
-returned to the system, and every thread has a heap of its own. Elsewhere than on Linux nothing changes.
+Source of truth: mallopt(3). By default the first large block that is freed raises the size from which blocks are returned to the
+system, and every thread has a heap of its own. Only Linux is changed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _SETTINGS: Final = {_MMAP_THRESHOLD: 512 << 10, _TRIM_THRESHOLD: 256 << 10, _ARE
 
 
 def return_freed_memory() -> None:
-    """Let the system have what is free, from now on."""
+    """Return freed memory to the system from now on."""
     if sys.platform != "linux":
         return
     with suppress(OSError, AttributeError):

@@ -1,8 +1,8 @@
-"""Pages to workers, and what comes of them in the order of the pages.
+"""Sends pages to workers, and yields their results in the order of the pages.
 
-The workers are forked once every policy is compiled, at a moment when no other thread runs: they have all that judging
-needs, and share it. Each has one page at a time, so that a worker that dies takes one page with it, which another one
-judges anew, once. See `docs/adr/0012-workers-are-forked.md`.
+The workers are forked after every policy is compiled, while no other thread runs: they share all data that the evaluation needs.
+Each worker has one page at a time, so a worker that dies loses one page, which another worker evaluates once more. See
+`docs/adr/0012-workers-are-forked.md`.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 LITTLE: Final = 4 << 20
-"""Bytes of pages that are judged sooner than there is another process to do it."""
+"""Bytes of pages that this process evaluates faster than it can start another one."""
 _ATTEMPTS: Final = 2
 _AHEAD: Final = 1
-"""Pages, beside one for each worker, that may be done and wait for the one that is next."""
+"""Finished pages, besides one for each worker, that may wait for the next page in order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A page to judge, by the policies of its list."""
+    """A page to evaluate, with the policies of its list."""
 
     page: Page
     plan: KindPlan
@@ -49,7 +49,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A job and what came of it."""
+    """A job and its result."""
 
     job: Job
     result: PageResult
@@ -57,7 +57,7 @@ class Judged:
 
 @dataclass(slots=True)
 class _Task:
-    """A job on the line."""
+    """A job in the queue."""
 
     job: Job
     result: PageResult | None = None
@@ -66,7 +66,7 @@ class _Task:
 
 @dataclass(slots=True)
 class _Worker:
-    """A process, seen from its parent."""
+    """A worker process, as its parent holds it."""
 
     process: BaseProcess
     connection: Connection
@@ -74,7 +74,7 @@ class _Worker:
 
 
 class Workers:
-    """So many processes that judge pages, or none but this one where that is enough."""
+    """The processes that evaluate pages; this process alone evaluates a small input."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class Workers:
         count: int,
         fork_after_bytes: int = 0,
     ) -> None:
-        """Begin without any; after `little` bytes of pages there are `count`. In `paused` no other thread runs."""
+        """Begin without workers; after `little` bytes of pages start `count`. In `paused` no other thread runs."""
         self._judge = judge
         self._plans = {plan.kind: plan for plan in plans}
         self._relay = relay
@@ -97,17 +97,17 @@ class Workers:
         self._workers: list[_Worker] = []
 
     def __enter__(self) -> Self:
-        """Use them, and end them whatever happens."""
+        """Use the workers; they end with the context."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End them at once: they hold nothing that anybody misses."""
+        """End the workers at once: they hold no data that the parent needs."""
         for worker in self._workers:
             _end(worker)
         self._workers.clear()
 
     def ordered(self, items: Iterable[Job | T]) -> Iterator[Judged | T]:
-        """Every item in its place, the jobs done. An item is taken when there may be somebody to do it."""
+        """Every item in its place, the jobs done. An item is taken when a worker may be free."""
         line: deque[_Task | T] = deque()
         coming = iter(items)
         while (item := self._next(coming, line)) is not None:
@@ -119,11 +119,11 @@ class Workers:
             yield from _done(line)
 
     def judge(self, job: Job, known: AbstractSet[str]) -> PageResult:
-        """Judge a page here and now, but for those of its objects that are known."""
+        """Evaluate a page in this process, without its objects in `known`."""
         return judged(self._judge, job.page, job.plan, known)
 
     def _next(self, coming: Iterator[Job | T], line: deque[_Task | T]) -> Job | T | None:
-        """The next item, once there is a worker without a page and what waits for the first of the line is not too much."""
+        """The next item, once a worker has no page and the number of finished pages is within its limit."""
         while self._workers:
             if self._free() and (len(line) < self._count + _AHEAD or _is_done(line[0])):
                 break
@@ -131,7 +131,7 @@ class Workers:
         return next(coming, None)
 
     def _taken(self, job: Job) -> _Task:
-        """A job that is done, or in somebody's hands."""
+        """A job that is done, or that a worker has."""
         self._bytes += len(job.page.data)
         if self._count and not self._workers and self._bytes > self._little:
             self._begin()
@@ -146,7 +146,7 @@ class Workers:
         return next((worker for worker in self._workers if worker.task is None), None)
 
     def _begin(self) -> None:
-        """Fork; what is there by now stays, and nobody looks through it for garbage, which would copy it."""
+        """Fork the workers; existing objects are kept out of garbage collection, which would copy them."""
         try:
             with self._paused():
                 gc.freeze()
@@ -155,7 +155,7 @@ class Workers:
             self._count = len(self._workers)
 
     def _forked(self) -> _Worker:
-        """A new worker. Raises OSError when the system has no room for it."""
+        """A new worker. Raises OSError if the system has no room for it."""
         import multiprocessing
 
         context = multiprocessing.get_context("fork")
@@ -169,7 +169,7 @@ class Workers:
         return _Worker(process, ours)
 
     def _hear(self) -> None:
-        """Wait until a worker has something to say."""
+        """Wait until a worker sends a message."""
         from multiprocessing.connection import wait
 
         busy = [worker for worker in self._workers if worker.task]
@@ -201,7 +201,7 @@ class Workers:
             self._lost(worker)
 
     def _lost(self, worker: _Worker) -> None:
-        """Another one takes the place and the page of a worker that died; a page with which two died is a gap."""
+        """Replace a worker that died, and give its page to another one; a page with which two workers died is a gap."""
         why = _end(worker)
         self._workers.remove(worker)
         try:
@@ -234,7 +234,7 @@ def _is_done(item: object) -> bool:
 
 
 def _end(worker: _Worker) -> str:
-    """End a worker, if it has not ended; how it has."""
+    """End a worker if it still runs; return how it ended."""
     worker.connection.close()
     worker.process.kill()
     worker.process.join()
@@ -244,9 +244,9 @@ def _end(worker: _Worker) -> str:
 
 @contextmanager
 def _forking() -> Iterator[None]:
-    """A block in which interrupts wait: a worker that was just born would take them for its own.
+    """A block that delays interrupts: a new worker would handle them as its own.
 
-    Python warns of forks beside other threads. None of ours runs; one of a program around this is its own affair.
+    Python warns of forks beside other threads. Assay runs none here; threads of a program that embeds Assay are its own.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTS)
     try:

@@ -1,4 +1,4 @@
-"""What a worker does: a page in, its outcomes out, until its parent is gone."""
+"""A worker process: it reads pages and returns their outcomes until its parent ends."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 INTERRUPTS: Final = (signal.SIGINT, signal.SIGTERM)
 _GARBAGE: Final = 20_000
-"""Containers among which a process looks for cycles: what decoding makes is gone by itself, soon."""
+"""The number of containers at which a process searches for cycles: the memory of decoded pages is freed without it."""
 
 _SET_DEATH_SIGNAL: Final = 1
 
 
 def judged(judge: PageEvaluator, page: Page, plan: KindPlan, known: AbstractSet[str] = frozenset()) -> PageResult:
-    """What comes of a page. A fault of ours is a gap: it must not pass for a verdict, nor stop the scan."""
+    """Evaluate a page. A bug of Assay becomes a gap: it must neither count as a verdict nor stop the scan."""
     try:
         return judge.page(page, plan, known)
     except Exception as error:  # noqa: BLE001 - see above
@@ -37,7 +37,7 @@ def judged(judge: PageEvaluator, page: Page, plan: KindPlan, known: AbstractSet[
 
 
 def unjudged(page: Page, why: str) -> PageResult:
-    """What comes of a page that could not be judged."""
+    """The result of a page that could not be evaluated."""
     where = f"{page.kind.api_version}/{page.kind.kind}"
     gap = Gap(GapKind.OBJECT, where, f"page {page.number} was not judged: {why}")
     return PageResult(page.kind.api_version, page.kind.kind, page.number, objects=0, evaluated=0, gaps=(gap,))
@@ -50,9 +50,9 @@ def serve(
     relay: Relay,
     others: Iterable[Connection],
 ) -> NoReturn:
-    """Judge what comes until the parent is gone; interrupts are its business, and so is every word to the user.
+    """Evaluate pages until the parent ends; the parent handles interrupts and writes all output.
 
-    `others` are ends of the parent's: whoever keeps them open would not see it go.
+    `others` are ends of the parent's connections: a process that keeps them open cannot detect the end of the parent.
     """
     code = 1
     try:
@@ -73,14 +73,14 @@ def serve(
 
 
 def settle() -> None:
-    """Leave what is there now as it is, and shared with the parent: nobody looks through it for garbage."""
+    """Call gc.freeze(): keep inherited objects out of garbage collection, so that their memory pages stay shared."""
     gc.freeze()
     gc.set_threshold(_GARBAGE)
 
 
 @contextmanager
 def rare_collections() -> Iterator[None]:
-    """A block in which this process looks for garbage as seldom as a worker; afterwards as before."""
+    """A block in which this process collects garbage as rarely as a worker; the former thresholds return at its end."""
     before = gc.get_threshold()
     gc.set_threshold(before[0] and max(before[0], _GARBAGE), *before[1:])
     try:
@@ -90,7 +90,7 @@ def rare_collections() -> Iterator[None]:
 
 
 def _die_with_parent() -> None:
-    """A parent that is killed takes its workers along; where the system knows no such wish, they find out by themselves."""
+    """End with the parent if it is killed; on a system without this option the worker detects the closed connection."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)
 

@@ -1,6 +1,6 @@
-"""Questions to the cluster while objects are judged: only the process that has the connections can put them.
+"""Sends authorizer checks and schema requests of workers to the parent, which alone has the connections to the cluster.
 
-A worker asks its parent, which asks the cluster, and nobody asks twice.
+A worker sends a request to its parent, which sends it to the cluster; each request is sent once.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ Reply: TypeAlias = Answer | Schema | AssayError | None
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a worker wants to know: whether something is allowed, or how the objects of a kind are merged."""
+    """The request of a worker: an authorizer check, or the schema of a kind."""
 
     what: Question | Kind
 
 
 class Relay:
-    """Satisfies `scanner.cel.Decider` and `Schemas`, in whatever process."""
+    """Satisfies `scanner.cel.Decider` and `Schemas` in every process."""
 
     def __init__(self, schemas: Callable[[], Schemas]) -> None:
-        """Ask these, as long as there is no parent; they are not made before that."""
+        """Use these schemas while there is no parent; they are created on first use."""
         self._schemas = cache(schemas)
         self._decider: Decider | None = None
         self._parent: Connection | None = None
@@ -40,12 +40,12 @@ class Relay:
         self._known: dict[Kind, Schema | None] = {}
 
     def to(self, decider: Decider) -> Decider:
-        """Let this one decide."""
+        """Use this decider."""
         self._decider = decider
         return self
 
     def through(self, parent: Connection) -> None:
-        """Ask the parent from now on."""
+        """Send requests to the parent from now on."""
         self._parent = parent
 
     def decide(self, question: Question) -> Answer:
@@ -61,7 +61,7 @@ class Relay:
         return self._known[kind]
 
     def reply(self, asked: Asked) -> Reply:
-        """What a worker is told; what is raised there if it is an error."""
+        """The reply to a worker; the worker raises it if it is an error."""
         try:
             return self.schema(asked.what) if isinstance(asked.what, Kind) else self.decide(asked.what)
         except AssayError as error:

@@ -51,7 +51,7 @@ RULES = (1, 36)
 """The Kubernetes release whose libraries Kyverno is built with."""
 EXCEPTIONS = object_type("kyverno.exceptions")
 EXEMPTED: Fields = (("exceptions", EXCEPTIONS),)
-"""Declared in the expressions of a policy; what partial exceptions allow."""
+"""The variable of a policy's expressions with the values that partial exceptions allow."""
 RECEIVERS: Fields = (
     ("resource", resources.RESOURCE),
     ("globalContext", global_context.GLOBAL_CONTEXT),
@@ -93,7 +93,7 @@ def environment(*, namespaced: bool) -> Environment:
 
 
 def library_values(cluster_data: ClusterData, now: Timestamp, namespace: str = "") -> dict[str, Value]:
-    """Return the values of the variables that libraries bring; `namespace` is a namespaced policy's own."""
+    """Return the values of the libraries' variables; `namespace` is a namespaced policy's own."""
     return {
         "resource": resources.ResourceReader(cluster_data, namespace),
         "globalContext": global_context.GlobalContext(cluster_data),
@@ -106,7 +106,7 @@ def library_values(cluster_data: ClusterData, now: Timestamp, namespace: str = "
 
 
 def secret_safe(cluster_data: ClusterData) -> dict[str, Value]:
-    """Return the values of those variables that are others for a Secret; none where nothing leaves the process anyway."""
+    """Return the values of the variables that differ for a Secret; none if no data leave the process."""
     if not cluster_data.reaches_out:
         return {}
     return {"http": network.Http(SecretSafe()), "image": network.ImageData(SecretSafe())}

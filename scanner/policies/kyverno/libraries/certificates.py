@@ -1,7 +1,7 @@
-"""`x509.decode`: a certificate or a request for one, as the map that Go's JSON makes of it.
+"""`x509.decode`: a certificate or a request for one, in the form of a map as Go's JSON writes it.
 
-Mirrors Kyverno's x509 library: keys are Go's field names, bytes are base64, every number is a double, an empty list is null,
-and only RSA keys are taken. Signatures are not checked, and nothing is asked of anybody.
+Mirrors Kyverno's x509 library: keys are Go's field names, bytes are base64, every number is a double, an empty list is null, and
+only RSA keys are accepted. Signatures are not checked, and no request is sent.
 
 Rules: `docs/semantics/kyverno.md#kyvernos-functions`.
 """
@@ -113,7 +113,7 @@ def _request(whole: Element) -> Fields:
 
 
 def _asked(attribute: Element) -> Element | None:
-    """The extensions that a request asks for."""
+    """The extensions that a certificate request contains."""
     name, values = attribute.children()
     return values.children()[0] if name.object_id() == _EXTENSION_REQUEST else None
 
@@ -127,7 +127,7 @@ def _id(element: Element) -> list[Value]:
 
 
 def _or_null(values: Iterable[Value]) -> Value:
-    """The list, null when nothing is in it."""
+    """The list, or null if it is empty."""
     return list(values) or None
 
 
@@ -154,7 +154,7 @@ def _name(name: Element) -> Fields:
 
 
 def _extensions(extensions: Element | None) -> dict[tuple[int, ...], tuple[bool, bytes]]:
-    """Whether each extension is critical, and its value."""
+    """The criticality of each extension, and its value."""
     found: dict[tuple[int, ...], tuple[bool, bytes]] = {}
     for extension in extensions.children() if extensions else ():
         id_, *flags, value = extension.children()
@@ -203,7 +203,7 @@ def _constraints(known: Extensions) -> Fields:
 
 
 def _subtrees(prefix: str, known: Extensions, number: int) -> Fields:
-    """The names that a certificate may be for, or must not."""
+    """The names that a certificate is valid for, or excludes."""
     constraints = known.get((2, 5, 29, 30))
     part = next((one for one in constraints.children() if one.context(number)), None) if constraints else None
     bases = [tree.children()[0] for tree in part.children()] if part else []
@@ -238,7 +238,7 @@ def _places(known: Extensions) -> Fields:
 
 
 def _uris(element: Element) -> list[Value]:
-    """Every URI in an element, however deep."""
+    """Every URI in an element, at any depth."""
     if element.tag == 0x80 | _URI:
         return [element.text()]
     constructed = bool(element.tag & 0x20)

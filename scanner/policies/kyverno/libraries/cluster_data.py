@@ -1,7 +1,7 @@
-"""What Kyverno's functions ask of the world outside an expression, and what they say when it may not be asked.
+"""The data that Kyverno's functions read outside an expression, and the errors for data that are not available.
 
-Whoever evaluates gives the receivers (`resource`, `globalContext`, `image`, `yaml`) an answer to this Protocol. A question that
-nobody here can answer is `Unavailable`: an error that operators absorb like any other, but that decides nothing.
+The evaluator gives the library values (`resource`, `globalContext`, `image`, `yaml`) an object with this Protocol. A read that
+Assay cannot answer raises `Unavailable`: operators absorb it like any other error, but it decides nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from scanner.cel.values.values import Value
 
 
 class Unavailable(EvaluationError):
-    """An answer that cannot be had here, so that what depends on it cannot be audited; the message is the reason."""
+    """Data that Assay does not have: a check that depends on them cannot be audited; the message is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Collection:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """An HTTP request that an expression makes: `data` is the JSON text of its body, `bundle` the certificates to trust alone."""
+    """An HTTP request of an expression: `data` is the JSON text of its body, `bundle` has the only trusted certificates."""
 
     method: str
     url: str
@@ -39,27 +39,27 @@ class Call:
 
 
 class Network(Protocol):
-    """Who makes requests, where the user allows it. Each raises `EvaluationError` with upstream's text, or `Unavailable`."""
+    """Sends requests, if the user allows them. Each method raises `EvaluationError` with upstream's text, or `Unavailable`."""
 
     def request(self, call: Call, /) -> tuple[int, bytes]:
-        """Return the status and the body of an answer."""
+        """Return the status and the body of a response."""
         ...
 
     def image(self, reference: str, /) -> Value:
-        """Return what a registry says about an image, as a map."""
+        """Return a registry's data about an image, as a map."""
         ...
 
 
 class ClusterData(Protocol):
-    """The answers. Each raises `EvaluationError` with upstream's text, or `Unavailable`."""
+    """The data. Each method raises `EvaluationError` with upstream's text, or `Unavailable`."""
 
     @property
     def reaches_out(self) -> bool:
-        """Whether questions may leave this process."""
+        """Return whether requests may leave this process."""
         ...
 
     def get(self, collection: Collection, namespace: str, name: str, /) -> Value:
-        """Return an object as a map, or None when it does not exist."""
+        """Return an object as a map, or None if it does not exist."""
         ...
 
     def list(self, collection: Collection, namespace: str, labels: Mapping[str, str], /) -> Value:
@@ -67,19 +67,19 @@ class ClusterData(Protocol):
         ...
 
     def collection(self, group: str, version: str, kind: str, /) -> Collection:
-        """Return where the objects of a kind are found."""
+        """Return the collection of the objects of a kind."""
         ...
 
     def entry(self, name: str, projection: str, /) -> Value:
-        """Return the data of a global context entry, or None when there is no such entry."""
+        """Return the data of a global context entry, or None if the entry does not exist."""
         ...
 
     def image(self, reference: str, /) -> Value:
-        """Return what a registry says about an image, as a map."""
+        """Return a registry's data about an image, as a map."""
         ...
 
     def request(self, call: Call, /) -> Value:
-        """Return the answer to an HTTP request, with its `statusCode`; every other number is a double."""
+        """Return the response to an HTTP request, with its `statusCode`; every other number is a double."""
         ...
 
     def parse_yaml(self, text: str, /) -> Value:
@@ -88,11 +88,11 @@ class ClusterData(Protocol):
 
 
 class NoClusterData:
-    """Surroundings that know nothing: every question is unavailable."""
+    """Cluster data without contents: every read is unavailable."""
 
     @property
     def reaches_out(self) -> bool:
-        """See Surroundings."""
+        """See ClusterData."""
         return False
 
     def get(self, collection: Collection, _namespace: str, _name: str, /) -> Value:
@@ -125,7 +125,7 @@ class NoClusterData:
 
 
 class SecretSafe(NoClusterData):
-    """Surroundings of a Secret: nobody outside hears of it."""
+    """Cluster data for a Secret: no request leaves the process."""
 
     def image(self, _reference: str, /) -> Value:
         """See ClusterData. Raises Unavailable."""

@@ -1,4 +1,4 @@
-"""The part of DER that certificates are written in: tags, lengths, integers, names of objects, times.
+"""The part of DER that certificates use: tags, lengths, integers, object identifiers, times.
 
 Source of truth: X.690, as strict as Go's encoding/asn1 where certificates need it.
 """
@@ -19,35 +19,35 @@ _FORTY = 40
 
 
 class Malformed(ValueError):
-    """Bytes that are no DER."""
+    """Bytes that are not DER."""
 
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """One element: its tag, its content, and all of it as it was written."""
+    """One element: its tag, its content, and its original bytes."""
 
     tag: int
     content: bytes
     raw: bytes
 
     def children(self) -> tuple[Element, ...]:
-        """The elements inside."""
+        """The elements of the content."""
         return tuple(elements(self.content))
 
     def context(self, number: int) -> bool:
-        """Whether it is tagged with a number of its context, simple or constructed."""
+        """Return whether the element has a context-specific tag of a number, simple or constructed."""
         return self.tag in (_LONG | number, _CONTEXT | number)
 
     def integer(self) -> int:
-        """The number in it."""
+        """The content as an integer."""
         return int.from_bytes(self.content, "big", signed=True)
 
     def bits(self) -> bytes:
-        """A bit string, without the count of its unused bits."""
+        """The content of a bit string, without the count of its unused bits."""
         return self.content[1:]
 
     def text(self) -> str:
-        """A text."""
+        """The content as a text."""
         return self.content.decode("utf-8", "replace")
 
     def object_id(self) -> tuple[int, ...]:
@@ -65,7 +65,7 @@ class Element:
         return (first, numbers[0] - first * _FORTY, *numbers[1:])
 
     def moment(self) -> str:
-        """A time, in UTC, as RFC 3339 writes it."""
+        """The content as a time, in UTC, in the format of RFC 3339."""
         text = self.content.decode("ascii", "replace")
         if self.tag == UTC_TIME:
             text = ("20" if int(text[:2]) < _SPLIT else "19") + text
@@ -73,7 +73,7 @@ class Element:
 
 
 def elements(data: bytes) -> Iterator[Element]:
-    """The elements that follow each other."""
+    """The elements in some bytes, in order."""
     at = 0
     while at < len(data):
         element = _element(data, at)
@@ -82,7 +82,7 @@ def elements(data: bytes) -> Iterator[Element]:
 
 
 def only(data: bytes) -> Element:
-    """The one element that bytes are. Raises Malformed for what is none, or more than one."""
+    """The single element in some bytes. Raises Malformed for no element, or more than one."""
     found = tuple(elements(data))
     if len(found) != 1:
         raise Malformed("trailing data")

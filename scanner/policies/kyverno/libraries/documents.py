@@ -104,7 +104,7 @@ def _in_gos_words(document: str, error: json.JSONDecodeError) -> str:
 
 
 def _beginning(rest: str, shown: str) -> str:
-    """Say what is wrong with the beginning of a value: the wrong letter of a literal, or the wrong character."""
+    """Describe the invalid beginning of a value: the wrong letter of a literal, or the wrong character."""
     literal = _LITERALS.get(rest[0])
     if literal is None:
         return f"invalid character {shown} looking for beginning of value"
@@ -117,7 +117,7 @@ def _beginning(rest: str, shown: str) -> str:
 
 
 def _container(before: str) -> str:
-    """Tell which container an element or a pair has just ended in."""
+    """Return the container of the element or pair that ends here."""
     open_: list[str] = []
     quoted = escaped = False
     for character in before:
@@ -144,7 +144,7 @@ def _marshal(_reader: JsonReader, value: Value) -> Value:
 
 
 def marshalled(value: Value) -> str:
-    """Return the JSON text of a value as Go writes it. Raises EvaluationError for what has none."""
+    """Return the JSON text of a value as Go writes it. Raises EvaluationError for a value that has none."""
     return "".join(_written(value))
 
 

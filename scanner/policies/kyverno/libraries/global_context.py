@@ -1,6 +1,6 @@
-"""`globalContext.Get`: data that GlobalContextEntry objects hold ready.
+"""`globalContext.Get`: the data of GlobalContextEntry objects.
 
-Mirrors Kyverno's globalcontext library: an entry that nobody declared is null.
+Mirrors Kyverno's globalcontext library: an entry that does not exist is null.
 
 Rules: `docs/semantics/kyverno.md#kyvernos-functions`.
 """

@@ -1,7 +1,7 @@
-"""Image references taken apart: registry, repository, tag, digest.
+"""Parses image references: registry, repository, tag, digest.
 
-Mirrors Kyverno's image library over go-containerregistry's weak parsing: Docker Hub is `index.docker.io`, its official images
-are in `library/`, a digest hides the tag, and the first component is a registry when it looks like a host.
+Mirrors Kyverno's image library over go-containerregistry's weak parsing: Docker Hub is `index.docker.io`, its official images are
+in `library/`, a digest hides the tag, and the first component is a registry if it has the form of a host.
 
 Rules: `docs/semantics/kyverno.md#kyvernos-functions`.
 """
@@ -28,7 +28,7 @@ _HOST = re.compile(r"(?:[A-Za-z0-9\-._~!$&'()*+,;=]*|\[[0-9A-Fa-f:.]+\])(?::[0-9
 
 
 class Image(Opaque):
-    """A parsed reference: of tag and digest, one is empty."""
+    """A parsed reference: either the tag or the digest is empty."""
 
     __slots__ = ("digest", "registry", "repository", "tag")
     TYPE: ClassVar[Type] = IMAGE
@@ -46,7 +46,7 @@ class Image(Opaque):
         return self.digest or self.tag
 
     def equals(self, other: Opaque) -> bool:
-        """Compare what was parsed."""
+        """Compare the parsed parts."""
         return isinstance(other, Image) and self.map_key() == other.map_key()
 
     def map_key(self) -> Hashable:
@@ -55,7 +55,7 @@ class Image(Opaque):
 
 
 def parse(reference: str) -> Value:
-    """Return the image of a reference, or raise `EvaluationError`."""
+    """Return the image of a reference. Raises EvaluationError."""
     found = _tagged(reference) or _digested(reference)
     if found is None:
         raise EvaluationError(f"could not parse reference: {reference}")
@@ -71,7 +71,7 @@ def _tagged(reference: str) -> Image | None:
 
 
 def _cut_tag(reference: str) -> tuple[str | None, str]:
-    """Return what stands before the tag, and the tag; a colon before a slash belongs to a port."""
+    """Return the text before the tag, and the tag; a colon before a slash belongs to a port."""
     before, colon, tag = reference.rpartition(":")
     if not colon or "/" in tag:
         return reference, ""
@@ -90,7 +90,7 @@ def _digested(reference: str) -> Image | None:
 
 
 def _place(name: str) -> tuple[str, str] | None:
-    """Return registry and repository, or None when a name is not valid."""
+    """Return registry and repository, or None if a name is not valid."""
     first, slash, rest = name.partition("/")
     is_host = bool(slash) and ("." in first or ":" in first or first == "localhost")
     registry, repository = (first, rest) if is_host else ("", name)

@@ -1,4 +1,4 @@
-"""What an expression will ask of the cluster, as far as its text tells: so that it can be listed before anything is judged."""
+"""The cluster data that an expression will read, as far as its text shows: they are listed before the evaluation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ANY = "*"
 class Need:
     """A read of the cluster: objects of a resource, named by its plural or (`kind`) by its kind, or a global context `entry`.
 
-    `namespace` is None when all of them may be read. A `resource` of `*` is one that only evaluation tells.
+    `namespace` is None if all of them may be read. A `resource` of `*` is one that only the evaluation names.
     """
 
     group: str = ""
@@ -33,7 +33,7 @@ class Need:
 
 
 def needs(text: str, own_namespace: str = "") -> frozenset[Need]:
-    """Return what an expression reads; `own_namespace` is that of a namespaced policy, which reads no other."""
+    """Return the reads of an expression; `own_namespace` is the only namespace that a namespaced policy reads."""
     try:
         root, issues = with_room(lambda: parser.parse(text))
     except (NotInGrammar, UnknownCharacter, TooDeep):
@@ -42,7 +42,7 @@ def needs(text: str, own_namespace: str = "") -> frozenset[Need]:
 
 
 def reads_secrets(texts: Iterable[str]) -> bool:
-    """Whether some expression reads Secrets, or objects that only its evaluation names."""
+    """Return whether some expression reads Secrets, or objects that only its evaluation names."""
     wanted = {need for text in texts for need in needs(text)}
     named = {(need.group, need.resource or need.kind) for need in wanted}
     return bool(named & {("", "secrets"), ("", "Secret"), ("", ANY)})
@@ -60,7 +60,7 @@ def _needs(root: Node, own: str) -> Iterator[Need]:
 
 
 def _text(node: Node) -> str | None:
-    """Return a constant text, or None when evaluation decides."""
+    """Return a constant text, or None if the evaluation computes it."""
     return node.value if isinstance(node, Literal) and isinstance(node.value, str) else None
 
 
@@ -70,7 +70,7 @@ def _read(function: str, arguments: tuple[str | None, ...], own: str) -> Iterato
     version, name = (*arguments, None, None)[:2]
     namespace = arguments[2] if len(arguments) > 2 else None  # noqa: PLR2004
     if version is None or name is None:
-        # What ToGVR names is found where it is named, if it is a constant there.
+        # The call of ToGVR is a need of its own, if its arguments are constants.
         yield Need(resource=ANY)
     else:
         group, short = group_version(version, "") if version.count("/") <= 1 else ("", "")

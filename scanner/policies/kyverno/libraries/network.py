@@ -1,7 +1,8 @@
-"""`http.Get` and its like, `image.GetMetadata`, `random`: what expressions ask of the world outside the cluster.
+"""`http.Get` and similar functions, `image.GetMetadata`, `random`: expressions that read data beyond the cluster.
 
-Mirrors Kyverno's http, imagedata and random libraries. Who answers is the surroundings' affair; random texts would make two
-scans of the same cluster differ: what depends on them is not auditable. In a namespaced policy Kyverno refuses requests.
+Mirrors Kyverno's http, imagedata and random libraries. The `ClusterData` decides which requests are sent. Random texts would make
+two scans of the same cluster differ: a check that depends on them is not auditable. In a namespaced policy Kyverno rejects
+requests.
 
 Rules: `docs/semantics/kyverno.md#kyvernos-functions`.
 """
@@ -26,7 +27,7 @@ _PLAIN = re.compile(r"(?:[^\\.^$*+?()[\]{}|]|\\[^A-Za-z0-9])*")
 
 
 class Http(Opaque):
-    """The value of `http`; `bundle` are the certificates that a client of its own trusts."""
+    """The value of `http`; `bundle` has the certificates that its own client trusts."""
 
     __slots__ = ("bundle", "cluster_data", "namespace")
     TYPE: ClassVar[Type] = HTTP

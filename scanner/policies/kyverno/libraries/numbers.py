@@ -23,7 +23,7 @@ _BITS = 64
 
 
 def _extreme(name: str, wanted: int) -> Function:
-    """Declare `math.greatest` or `math.least`: an argument replaces the kept one when it compares as `wanted`."""
+    """Declare `math.greatest` or `math.least`: an argument replaces the kept one if the comparison returns `wanted`."""
 
     def of_list(values: list[Value]) -> Value:
         if not values:

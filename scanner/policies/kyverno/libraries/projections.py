@@ -1,7 +1,7 @@
-"""JMESPath, in which global context entries project their data.
+"""Evaluates JMESPath, the language in which global context entries project their data.
 
-Mirrors go-jmespath as far as the specification of JMESPath goes. Functions that Kyverno adds to it are not evaluated: what
-depends on one cannot be audited.
+Mirrors go-jmespath within the specification of JMESPath. Functions that Kyverno adds to it are not evaluated: a check that
+depends on such a function cannot be audited.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _FAILED = "failed to get global reference"
 
 
 def projected(data: Value, path: str) -> Value:
-    """Return what a path finds in some data. Raises EvaluationError and Unavailable."""
+    """Return the result of a path on some data. Raises EvaluationError and Unavailable."""
     try:
         return cast("Value", jmespath.search(path, data))
     except UnknownFunctionError as error:

@@ -1,4 +1,4 @@
-"""`parseServiceAccount` and `listObjToMap`: small data taken apart and put together.
+"""`parseServiceAccount` and `listObjToMap`: functions that split and combine small data.
 
 Mirrors Kyverno's user and transform libraries.
 

@@ -1,7 +1,7 @@
-"""`resource.Get`, `resource.List`, `resource.ToGVR`: objects of the cluster inside expressions.
+"""`resource.Get`, `resource.List`, `resource.ToGVR`: functions that read objects of the cluster.
 
-Mirrors Kyverno's resource library: a namespaced policy reads its own namespace only, and its functions have one argument
-less. Resources are named by their plural; an object that is not there is null. `resource.Post` writes, so it is refused.
+Mirrors Kyverno's resource library: a namespaced policy reads its own namespace only, and its functions have one argument less.
+Resources are named by their plural; an object that does not exist is null. `resource.Post` writes, so Assay rejects it.
 
 Rules: `docs/semantics/kyverno.md#kyvernos-functions`.
 """
@@ -24,7 +24,7 @@ _LABELS = map_of(STRING, STRING)
 
 
 class ResourceReader(Opaque):
-    """The value of `resource`; with a namespace it belongs to a namespaced policy and reads nothing else."""
+    """The value of `resource`; with a namespace it belongs to a namespaced policy, which reads no other namespace."""
 
     __slots__ = ("cluster_data", "namespace")
     TYPE: ClassVar[Type] = RESOURCE
@@ -36,7 +36,7 @@ class ResourceReader(Opaque):
 
 
 class GroupVersionResource(Opaque):
-    """What `ToGVR` returns."""
+    """The result of `ToGVR`."""
 
     __slots__ = ("collection",)
     TYPE: ClassVar[Type] = GVR

@@ -1,7 +1,7 @@
-"""Calls that are really syntax in Kyverno: `orValue` on anything, `cel.bind`, `math.greatest` of many, `time.now`.
+"""Calls that are macros in Kyverno: `orValue` on any value, `cel.bind`, `math.greatest` with many arguments, `time.now`.
 
 Mirrors the macros of Kyverno's compiler and of cel-go's bindings and math extensions. `orValue` becomes a function of two dyn
-values: on an optional it is what it always is, any other value stays itself, and the result is dyn.
+values: an optional has its usual result, any other value is returned unchanged, and the result is dyn.
 """
 
 from __future__ import annotations
