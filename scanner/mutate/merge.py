@@ -22,7 +22,7 @@ _Entry: TypeAlias = "tuple[str, object]"
 
 
 class _Absent:
-    """Stands for the side that has no value; null is a value."""
+    """A marker for the side that has no value; null is a value."""
 
 
 _ABSENT = _Absent()
@@ -79,7 +79,7 @@ class _Merge:
 
 
 def _json(patch: object) -> object:
-    """A part of a patch as JSON: an empty list that was written is null there."""
+    """A part of a patch as JSON: an empty list literal becomes null."""
     match patch:
         case NilList():
             return None
@@ -92,7 +92,7 @@ def _json(patch: object) -> object:
 
 
 def _partners(left: list[_Entry]) -> dict[str, object]:
-    """The object's elements by key; of those that occur twice, nothing is kept."""
+    """The object's elements by key; of elements with the same key, none is kept."""
     found: dict[str, object] = {}
     for key, element in left:
         found[key] = _ABSENT if key in found else element
