@@ -114,7 +114,7 @@ class _Strict:
         self.unsuitable: dict[str, None] = {}
 
     def fault(self) -> str:
-        """The error text of the decoder, or None."""
+        """The error text of the decoder, empty when there is none."""
         if self.first or not self.unsuitable:
             return self.first
         return f"strict decoding error: {', '.join([*self.unsuitable][:_MOST_UNKNOWN])}"

@@ -129,7 +129,7 @@ def _first_bad(data: bytes) -> int | None:
 
 
 def _bad_ending(data: bytes, at: int, place: int) -> int | None:
-    """The error in the ending after the first byte that is not a digit, or None when it is correct padding."""
+    """The offset of the error in the ending from the first non-digit byte on, or None when that is correct padding."""
     if data[at : at + 1] != b"=" or place < _QUANTUM // 2:
         return at
     rest = _after_line_ends(data, at + 1)

@@ -61,7 +61,7 @@ class Data:
         return self._made.of(value) if self._made else None
 
     def wrapping(self, value: object) -> str:
-        """The Go type names in the error of a wrapped value's failed conversion; None for a plain value."""
+        """The Go type names in the error of a wrapped value's failed conversion; empty for a plain value."""
         if self._kinds is None:
             self._kinds = dict(self._described())
         return self._kinds.get(id(value), "")

@@ -51,7 +51,7 @@ def map_of(entries: tuple[tuple[Measure, Measure, bool], ...]) -> Measure:
             if isinstance(key, EvaluationError):
                 return key
             if type(key) is dict or type(key) is list:
-                # Upstream makes another list or map each time it reads one in an object, and tells keys apart by identity.
+                # Upstream makes a new list or map at each read of one in an object, and compares keys by identity.
                 key = copy(key)
             value = _entry(key, value_of(frame, meter), optional=optional)
             if isinstance(value, EvaluationError):

@@ -41,7 +41,7 @@ def variable(slot: int, rewrap: Rewrap) -> Evaluate:
 
 
 def reading(operand: Evaluate, rewrap: Rewrap) -> Evaluate:
-    """Read what a branch comes to as upstream reads a selection."""
+    """Read the value of a branch as upstream reads a selection."""
 
     def evaluate(frame: Frame) -> Value:
         value = operand(frame)
@@ -117,7 +117,7 @@ _Reached: TypeAlias = tuple[tuple[Value] | None, bool]
 
 
 def _reach(value: Value, steps: tuple[Step, ...], frame: Frame, rewrap: Rewrap) -> _Reached:
-    """Return where the steps lead, wrapped, None where there is nothing, and whether the way was optional."""
+    """Return the value at the path, wrapped, None if absent, and whether the path has an optional step."""
     is_optional = type(value) is Optional
     if type(value) is Optional:
         if not value.present:

@@ -1,11 +1,12 @@
 """The object that an update stores, given the object that admission has admitted.
 
-Mirrors, for the kinds that are compiled into the server, `rest.BeforeUpdate`, the strategies of `pkg/registry` and the way of the
-object through its internal type and its stored form. It happens once, at the end of a request (`stored`): mutations of one pass
-see each other's `stringData` and `status`. What happens between the passes of admission stands beside it. What a strategy refuses is no matter here: objects are validated after admission.
+Mirrors, for the kinds that are compiled into the server, `rest.BeforeUpdate`, the strategies of `pkg/registry` and the
+conversion of the object to its internal type and its stored form. It happens once, at the end of a request (`stored`): mutations
+of one pass read each other's `stringData` and `status`. `between_passes` does the conversion between the passes of admission. The
+validation by a strategy is out of scope: objects are validated after admission.
 
-An object that has not all its defaults, as those in files, is compared with what the server would hold of it: a difference that
-every request brings about is none of the policy's, and is taken back.
+An object without all its defaults, such as one in a file, is compared with its stored form: a difference that every request
+causes is not a change of the policy, and is reverted.
 """
 
 from __future__ import annotations
