@@ -45,7 +45,7 @@ def _on_a_large_stack(run: Callable[[], _Result]) -> _Result:
 
 
 class _Call(Generic[_Result]):
-    """A call whose outcome another thread wants."""
+    """A call whose result another thread waits for."""
 
     def __init__(self, run: Callable[[], _Result]) -> None:
         self._run = run

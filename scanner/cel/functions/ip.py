@@ -66,7 +66,7 @@ class Address(Opaque):
 
 
 class BadAddress(Exception):
-    """A text that netip does not take for an address."""
+    """A text that netip does not accept as an address."""
 
     def __init__(self, text: str, message: str, at: str = "") -> None:
         rest = f" (at {quoted(at)})" if at else ""
@@ -224,7 +224,7 @@ def _is_global_unicast(address: Address) -> bool:
 
 
 def _about(name: str, id_: str, answer: str) -> Function:
-    """Declare a question that Python's address answers under another name."""
+    """Declare a test that Python's address class has under another name."""
 
     def run(address: Address) -> Value:
         return bool(getattr(address.native(), answer))
