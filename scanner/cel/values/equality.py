@@ -54,7 +54,7 @@ def unequal(left: Value, right: Value) -> bool:
 
 
 def _equal_unlike(left: Value, right: Value) -> bool:
-    """Compare values of different classes: maps come in two shapes, and opaque types refuse."""
+    """Compare values of different classes: maps have two classes, and opaque types raise."""
     if type(left) in (dict, KeyedMap) and type(right) in (dict, KeyedMap):
         return equal_maps(left, right)
     if isinstance(left, Opaque) or (type(left) in (dict, list) and wrapped(left)):
@@ -197,7 +197,7 @@ def _order_doubles(left: Operand, right: Operand) -> int:
 
 
 def _order_mixed(left: Operand, right: Operand) -> int:
-    """Order two numbers; an integer meets a double as the nearest double, unless the double is out of its range."""
+    """Order two numbers; an integer is compared to a double as the nearest double, unless the double is out of its range."""
     if type(left) is float and type(right) is not float:
         return _order_double(left, right)
     if type(right) is float and type(left) is not float:

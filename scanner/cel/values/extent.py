@@ -1,6 +1,6 @@
-"""How much there is inside a value: what the cost of an expression can depend on.
+"""The extent of a value: the amounts that the cost of an expression can depend on.
 
-Known from the length of its JSON text, which takes microseconds, or counted there and in the document itself.
+The extent is estimated from the length of its JSON text, which takes microseconds, or counted in the text or the document.
 """
 
 from __future__ import annotations

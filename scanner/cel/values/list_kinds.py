@@ -1,9 +1,9 @@
-"""Remembers whether a list came from `+`, from `split`, or from a message of protobuf: their Go types differ when they become patches.
+"""A record of the lists from `+`, from `split`, or from a message of protobuf: their Go types differ when they become patches.
 
-To expressions all lists are alike. Only a caller that converts values into patches can tell them apart, and asks for the record.
+To expressions all lists are alike. Only a caller that converts values into patches distinguishes them, and requests the record.
 
 Source of truth: `Value()` of the lists of cel-go: `[]ref.Val` for literals and results of macros, `[]any` for `concatList`,
-`[]string` for what `split` and `findAll` return.
+`[]string` for the results of `split` and `findAll`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class ListKind(Enum):
-    """What made a list or map."""
+    """The origin of a list or map."""
 
     JOINED = "+"
     SPLIT = "split"

@@ -33,7 +33,7 @@ LAST_SECOND = 253_402_300_799
 Unary: TypeAlias = "Callable[[Value], Value]"
 Binary: TypeAlias = "Callable[[Value, Value], Value]"
 Operand: TypeAlias = Any
-"""A value whose class the code checks before it uses the value."""
+"""A value whose class is checked before its use."""
 _GO_TYPES = {
     bool: "types.Bool",
     int: "types.Int",
