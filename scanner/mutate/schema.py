@@ -99,8 +99,8 @@ class Custom:
 class Schema:
     """The type of one kind's objects.
 
-    `types` and `names` belong to all kinds of the same source; `builtin` marks kinds that are compiled into the API server. Of the
-    other kinds, custom resources are described by `custom`; without it, a kind is an aggregated API server's. With
+    `types` and `names` belong to all kinds of the same source; `builtin` marks kinds that are compiled into the API server. Of
+    the other kinds, custom resources are described by `custom`; without it, a kind is an aggregated API server's. With
     `needs_all_keys`, as before Kubernetes 1.34, an element of a merged list that lacks one of its keys is rejected.
     """
 

@@ -1,8 +1,8 @@
 """The conversion of a value to a field of a protobuf message, and its errors.
 
-Mirrors `msgSetField` of cel-go's `types/provider.go` and the `ConvertToNative` of its values and of Kubernetes' own: a value that becomes
-JSON has doubles for numbers, texts for integers beyond 2^53, and base64 for bytes. From 1.37 on the lists and maps of native
-objects are Go values that are not JSON.
+Mirrors `msgSetField` of cel-go's `types/provider.go` and the `ConvertToNative` of its values and of Kubernetes' own: a value that
+becomes JSON has doubles for numbers, texts for integers beyond 2^53, and base64 for bytes. From 1.37 on the lists and maps of
+native objects are Go values that are not JSON.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The text form of protobuf messages in Go: errors show it unchanged.
 
-Source of truth: `prototext` of Go's protobuf on one line. The number of blanks between fields, and the kind of blank after its name in
-errors, differ from build to build, on purpose; here they are those of the kube-apiserver that is the source of the other texts.
+Source of truth: `prototext` of Go's protobuf on one line. The number of blanks between fields, and the kind of blank after its
+name in errors, differ from build to build, on purpose; here they are those of the kube-apiserver that is the source of the other
+texts.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """CEL's grammar as data, for the errors of text that does not match it.
 
-The rules are cel-go's, with left recursion written as repetition. Every part has the set of its first tokens and the set of tokens that can
-follow it inside its rule: upstream's parser generator uses only these for its errors and its recovery.
+The rules are cel-go's, with left recursion written as repetition. Every part has the set of its first tokens and the set of
+tokens that can follow it inside its rule: upstream's parser generator uses only these for its errors and its recovery.
 
 Rules: `docs/semantics/cel-syntax.md#grammar`.
 """

@@ -1,7 +1,7 @@
 """Lookahead beyond one token, for the grammar's choices that one token does not decide.
 
-The decisions are those of ANTLR's adaptive prediction on cel-go's grammar, decision by decision; for this grammar three tokens are
-enough, or a dotted name. `Look` returns the kind of the token so many places ahead.
+The decisions are those of ANTLR's adaptive prediction on cel-go's grammar, decision by decision; for this grammar three tokens
+are enough, or a dotted name. `Look` returns the kind of the token so many places ahead.
 """
 
 from __future__ import annotations

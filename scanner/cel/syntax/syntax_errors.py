@@ -1,9 +1,9 @@
 """The errors of an expression that the grammar does not allow, in the words of upstream's parser generator.
 
-The module runs only after the real parser has failed. It walks the grammar's rules as ANTLR's generated parser does, reports errors
-with ANTLR's texts and recovers with its default strategy: drop a token, insert a token, or skip to a token that may follow a rule.
-cel-go's limits apply: a hundred errors, thirty recoveries, 256 tokens skipped by one of them. Texts that are not tokens are
-reported when the parser first reads beyond them.
+The module runs only after the real parser has failed. It walks the grammar's rules as ANTLR's generated parser does, reports
+errors with ANTLR's texts and recovers with its default strategy: drop a token, insert a token, or skip to a token that may follow
+a rule. cel-go's limits apply: a hundred errors, thirty recoveries, 256 tokens skipped by one of them. Texts that are not tokens
+are reported when the parser first reads beyond them.
 """
 
 from __future__ import annotations

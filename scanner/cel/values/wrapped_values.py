@@ -1,7 +1,7 @@
 """The lists and maps that are wrapped Go values, in the form that Kubernetes 1.37 passes parts of native objects to expressions.
 
-Here they are plain lists and dicts; the caller of an evaluation marks the wrapped ones, and only the few operations that depend on
-that read the marks: equality with a value of another kind, keys and indexes of other types than theirs.
+Here they are plain lists and dicts; the caller of an evaluation marks the wrapped ones, and only the few operations that depend
+on that read the marks: equality with a value of another kind, keys and indexes of other types than theirs.
 
 Source of truth: `common.SchemalessTypedToVal` of apiserver 1.37.
 
