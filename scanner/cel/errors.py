@@ -31,7 +31,7 @@ class InstantiationError(AssayError):
 
 
 class EvaluationError(AssayError):
-    """One evaluation ended in an error; the message is what follows `resulted in error: ` in an API response."""
+    """One evaluation ended in an error; the message is the text after `resulted in error: ` in an API response."""
 
 
 class EvaluationStopped(EvaluationError):

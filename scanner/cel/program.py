@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 _UNTYPED = "unexpected compilation error: missing type conversion to proto: "
 _LARGEST_TYPE = 300
-"""Ours; what one expression can nest by itself has less."""
+"""The limit of nesting, Assay's own; a single expression nests less."""
 _WORTH_GENERATING = 3
 """The number of evaluations by closures before the function is generated: many expressions are evaluated only a few times."""
 
@@ -148,7 +148,7 @@ class Program:
         return deep_reads.depths(self.analysis.root, self.analysis.checked, declared)
 
     def flow(self) -> flows.Flow:
-        """Return what the expression hands on, and what it computes something from."""
+        """Return the flow of the expression's inputs: those that it returns, and those from which it computes."""
         declared = frozenset(name for name, _ in self.analysis.environment.variables)
         return flows.flow(self.analysis.root, self.analysis.checked, declared)
 

@@ -1,7 +1,7 @@
 """The differences between Kubernetes releases: one row for each change, 1.36 being the release that the code describes.
 
 Source of truth: the release's `k8s.io/apiserver/pkg/cel`, the cel-go that it vendors (0.17.8 in 1.30, then 0.20.1, 0.22.0,
-0.23.2, and 0.26.0 from 1.34 on) and, for the last group, its admission plugins. Beside each row stands the upstream
+0.23.2, and 0.26.0 from 1.34 on) and, for the last group, its admission plugins. Each row has the upstream
 name. Code that depends on a row reads it by its name; the replacements of overloads are in
 `scanner.cel.functions.amended`.
 

@@ -26,7 +26,7 @@ _MOST_UNKNOWN = 100
 
 
 def strictly_decoded(schema: Schema, document: Json, live: JsonObject) -> JsonObject:
-    """The result of a JSON patch as the server goes on with it, its kind filled in. Raises RequestFault."""
+    """The decoded result of a JSON patch, its kind filled in. Raises RequestFault."""
     found = _identified({} if document is None else document, live)
     decoded, fault = _read(schema, found, live, as_given)
     if not fault:
@@ -45,7 +45,7 @@ def _read(schema: Schema, document: JsonObject, live: JsonObject, order: Order) 
 
 
 def converted(schema: Schema, document: JsonObject, live: JsonObject) -> JsonObject:
-    """The result of an apply configuration as the server goes on with it. Raises PatchFault."""
+    """The decoded result of an apply configuration. Raises PatchFault."""
     try:
         return Rewriting(schema, Unstructured()).rewritten(document, live)
     except Ended:

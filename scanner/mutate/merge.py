@@ -1,7 +1,7 @@
-"""An object and a patch, merged by their schema: the patch wins, and nothing is ever removed.
+"""The merge of an object and a patch by their schema: the patch has precedence, and no value is removed.
 
-Mirrors `typed.Merge` of structured-merge-diff v6 with the order of merged lists: what only the object has keeps its relative
-place, what both have follows the patch.
+Mirrors `typed.Merge` of structured-merge-diff v6 with the order of merged lists: elements of the object alone keep their
+relative order, elements of both follow the patch.
 
 Rules: `docs/semantics/mutation.md#merge`.
 """

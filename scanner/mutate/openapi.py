@@ -19,7 +19,7 @@ _NUMBERS = {"int32": "i", "int64": "l"}
 
 
 def kinds_of(document: JsonObject) -> dict[tuple[str, str, str], str]:
-    """Definition names by (group, version, kind), of the definitions that stand for one kind."""
+    """Definition names by (group, version, kind), of the definitions that describe one kind."""
     found = {}
     for name, definition in as_object(dig(document, "components", "schemas")).items():
         kinds = as_list(dig(definition, _KINDS))

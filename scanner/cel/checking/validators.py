@@ -172,7 +172,7 @@ def _mixed(node: Node, expected: Type, actual: Type, environment: Environment) -
 
 
 class _BadArgument(BadFormat):
-    """A format argument of the wrong type, and where it stands."""
+    """A format argument of the wrong type, and its place."""
 
     def __init__(self, message: str, offset: int) -> None:
         super().__init__(message)

@@ -75,7 +75,7 @@ def bound(
 ) -> Bound:
     """Return the bound of an expression; `extents` are those of the values that it reads, `variables.x` under that name.
 
-    `lengths` are at least the numbers of entries of what loops run over, for paths of which that is known.
+    `lengths` are upper limits of the numbers of entries in the ranges of loops, by path, where they are known.
     """
     return _Bounds(checked, folded, extents, lengths).of(root, extents, 0)
 

@@ -1,6 +1,6 @@
 """Counting closures of logical operators, conditionals and calls.
 
-A closure returns a value or an error, and spends from the meter what upstream charges, in the same order.
+A closure returns a value or an error, and spends upstream's charges from the meter, in the same order.
 """
 
 from __future__ import annotations

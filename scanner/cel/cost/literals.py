@@ -1,6 +1,6 @@
 """Counting closures of lists, maps and objects that an expression makes.
 
-A closure returns a value or an error, and spends from the meter what upstream charges, in the same order.
+A closure returns a value or an error, and spends upstream's charges from the meter, in the same order.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _built(build: Measure, price: int) -> Measure:
 
 
 def _entry(key: Value, value: Outcome, *, optional: bool) -> EvaluationError | tuple[Value, ...]:
-    """Return the value of an entry, or nothing where an optional one is absent."""
+    """Return a tuple of an entry's value, an empty tuple where an optional entry is absent, or an error."""
     if isinstance(value, EvaluationError):
         return value
     if not optional:

@@ -1,4 +1,4 @@
-"""Counting closures of what an expression reads: names, paths and presence tests; the closures that `metered` puts together.
+"""Counting closures of reads: names, paths and presence tests; `metered` combines these closures.
 
 Mirrors the interpretables of cel-go with `CostTracker.Observe` around them. A closure returns a value or an error, and spends from
 the meter what upstream charges, in the same order: what is spent decides where an evaluation ends.
@@ -109,7 +109,7 @@ def reading(operand: Measure, rewrap: Rewrap) -> Measure:
 
 
 def native_key(key: Measure) -> Measure:
-    """Name what cannot be a key or an index as Go does."""
+    """Evaluate a key or an index; the error of an invalid value names its Go type."""
 
     def measure(frame: Frame, meter: Meter) -> Outcome:
         value = key(frame, meter)
@@ -196,7 +196,7 @@ def _tried(container: Value, key: Outcome) -> tuple[Outcome] | None:
 
 
 def has(base: Measure, steps: tuple[Step, ...], field: str, rewrap: Rewrap, *, keep: bool, step_cost: int) -> Measure:
-    """Measure a presence test; `keep`: in a branch, what an optional path leads to stays an optional."""
+    """Measure a presence test; `keep`: in a branch, the value at an optional path stays an optional."""
 
     def measure(frame: Frame, meter: Meter) -> Outcome:
         start = base(frame, meter)

@@ -38,7 +38,7 @@ class Reason:
     """A part of an expression and its value.
 
     `place` is its place in a document, empty for a computed value; `reads` is every place whose content may be in it;
-    `variable` names the policy variable in whose expression the part stands.
+    `variable` names the policy variable whose expression contains the part.
     """
 
     text: str

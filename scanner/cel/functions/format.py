@@ -1,6 +1,6 @@
 """`string.format` (cel-go's strings extension version 2).
 
-The same scanner runs an evaluation and the checks of constant calls at compile time; the two differ in what a clause does.
+The same scanner runs an evaluation and the checks of constant calls at compile time; the two differ in the action of a clause.
 
 Rules: `docs/semantics/cel-libraries.md#format`.
 """

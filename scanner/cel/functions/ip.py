@@ -130,7 +130,7 @@ def _version_six(text: str) -> tuple[Address, str]:
 
 
 def _groups(text: str, rest: str, ellipsis: int | None) -> tuple[list[int], int | None]:
-    """Return the groups of 16 bits and before which of them the `::` stands."""
+    """Return the groups of 16 bits and the index of the group after the `::`."""
     groups: list[int] = []
     while len(groups) < _GROUPS:
         digits = _group(text, rest)
@@ -181,7 +181,7 @@ def _embedded(text: str, rest: str, before: int, *, has_ellipsis: bool) -> list[
 
 
 def is_mapped(address: Address) -> bool:
-    """Return whether an IPv6 address stands for an IPv4 one."""
+    """Return whether an IPv6 address represents an IPv4 address."""
     return address.version == 6 and address.number >> 32 == _MAPPED_PREFIX >> 32  # noqa: PLR2004
 
 

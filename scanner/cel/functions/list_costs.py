@@ -27,7 +27,7 @@ _SIGN_BIT = 1 << 63
 
 
 def _as_unsigned(number: float) -> int:
-    """Return what Go on amd64 makes of a float converted to an unsigned number; out of range that is the highest bit."""
+    """Return a float converted to an unsigned number as Go on amd64 does; out of range that is the highest bit."""
     return int(number) % WRAP if -_SIGN_BIT < number < WRAP else _SIGN_BIT
 
 

@@ -44,7 +44,7 @@ class Arithmetic:
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """`x // y`, of what is not negative."""
+    """`x // y`, for operands that are not negative."""
 
     sign: Literal["/", "%"]
 

@@ -203,7 +203,7 @@ def _exceeds_int64(unscaled: int, scale: int) -> bool:
 
 
 def add(left: Quantity, right: Quantity) -> Quantity:
-    """Return the sum, in upstream's form; zero takes the style of what is added to it."""
+    """Return the sum, in upstream's form; zero takes the style of the other operand."""
     small = _add_small(left, right.unscaled, right.exponent) if left.small and right.small else None
     return _in_style(small or _add_exactly(left, right), left, right)
 

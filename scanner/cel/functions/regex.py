@@ -158,7 +158,7 @@ def _find_all(text: str, pattern: str, limit: int = -1) -> Value:
 
 
 def matches_compiled(pattern: Pattern, text: Value, _pattern: Value) -> Value:
-    """Return whether a constant pattern matches; such a call accepts any overload and complains without its name."""
+    """Return whether a constant pattern matches; such a call accepts any overload and its error lacks the function's name."""
     return pattern.search(_searched(text))
 
 

@@ -236,7 +236,7 @@ def parse_request(text: str, *, strict: bool = True) -> None:
 
 
 def request_uri_fault(text: str) -> str:
-    """Return Go's message about a text that is neither an absolute URI nor an absolute path; nothing about one that is."""
+    """Return Go's error for a text that is neither an absolute URI nor an absolute path; empty for a valid one."""
     try:
         parse_request(text)
     except BadUrl as bad:

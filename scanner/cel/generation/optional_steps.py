@@ -1,4 +1,4 @@
-"""Chains of selections with optional steps, presence tests, indexes, and what stands for an absent value."""
+"""Chains of selections with optional steps, presence tests, indexes, and the replacement of an absent value."""
 
 from __future__ import annotations
 

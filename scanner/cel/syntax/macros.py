@@ -104,7 +104,7 @@ class Writer:
         )
 
     def duplicate(self, node: Node) -> Node:
-        """Copy a tree, with new ids, at its own places; entries of real copies stand where the macro does."""
+        """Copy a tree, with new ids, at its own places; entries of real copies have the place of the macro."""
         other = copy.copy(node)
         other.id = self._new_id()
         match other:

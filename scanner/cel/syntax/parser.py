@@ -89,7 +89,7 @@ _KEYWORDS: dict[str, Value] = {"true": True, "false": False, "null": None}
 
 
 class NotInGrammar(Exception):
-    """The token at this position of the list cannot follow what is before it."""
+    """The token at this position of the list cannot follow the tokens before it."""
 
     def __init__(self, position: int) -> None:
         super().__init__(position)
@@ -506,7 +506,7 @@ class Parser:
         self._enter(rule)
 
     def _leave(self, rule: str, links: int = 0) -> None:
-        """Leave a rule; upstream leaves it once more for each link, and its count never falls below nothing."""
+        """Leave a rule; upstream leaves it once more for each link, and its count never falls below zero."""
         self._open[rule] = max(self._open[rule] - 1 - links, 0)
 
     def _next(self) -> Token:

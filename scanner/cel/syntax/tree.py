@@ -1,7 +1,7 @@
 """The syntax tree, after macros: plain nodes with the offset that an error about them points at.
 
 Offsets follow cel-go: a selection is at its dot, an operator at its sign, a call at its parenthesis, everything that a macro
-writes at the parenthesis of the macro. `id` numbers the nodes of one tree; what the checker finds out is filed under it.
+writes at the parenthesis of the macro. `id` numbers the nodes of one tree; the checker's results are keyed by it.
 `depth` counts the nesting below a node the way upstream's recursion limit does.
 """
 

@@ -31,7 +31,7 @@ Family: TypeAlias = Choice[
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """One type; `name` is its run-time name, `parameters` what lists, maps, optionals and types are of.
+    """One type; `name` is its run-time name, `parameters` are those of lists, maps, optionals and types.
 
     A `nullable` type is that of a protobuf wrapper: the plain type, except that null fits, too.
     """

@@ -46,7 +46,7 @@ def equal(left: Value, right: Value) -> bool:
 
 
 def unequal(left: Value, right: Value) -> bool:
-    """Return whether two values are not equal; what cannot be compared is unequal."""
+    """Return whether two values are not equal; values that cannot be compared are unequal."""
     try:
         return not equal(left, right)
     except EvaluationError:
@@ -103,7 +103,7 @@ def equal_sum(left: Value, right: Value) -> bool:
 
 
 def unequal_sum(left: Value, right: Value) -> bool:
-    """Negate the comparison of a joined list; what cannot be compared is unequal."""
+    """Negate the comparison of a joined list; values that cannot be compared are unequal."""
     try:
         return not equal_sum(left, right)
     except EvaluationError:
@@ -126,7 +126,7 @@ def _equal_elements(left: list[Value], right: list[Value], same: Callable[[Value
 
 
 def _equal_inside(left: Value, right: Value) -> bool:
-    """Compare what two optionals hold; here null is no exception for opaque types."""
+    """Compare the contents of two optionals; here null is no exception for opaque types."""
     if right is None and isinstance(left, Opaque):
         raise no_overload()
     return equal(left, right)

@@ -83,10 +83,10 @@ def printed(value: Value) -> str:
 
 
 def rewrapped(value: Value) -> Value:
-    """Return what upstream makes of a value that it unwraps to a Go value and takes back.
+    """Return a value after upstream has unwrapped it to a Go value and wrapped it again.
 
-    Plain values survive it; a nested optional loses a level, a type becomes its name, and what has no way back becomes an error
-    that shows when the value is used.
+    Plain values survive it; a nested optional loses a level, a type becomes its name, and a value that cannot be wrapped again
+    becomes an error that shows when the value is used.
     """
     if type(value) is Optional:
         return rewrapped(value.value) if value.present else None

@@ -164,7 +164,7 @@ class _Entries(dict[str, Value]):
 class Lazy(Opaque):
     """The value of `variables`: evaluates and caches one entry at a time.
 
-    `entries` holds those that were read: `entries[name]` evaluates the others, and raises what `find` raises.
+    `entries` holds the entries that were read: `entries[name]` evaluates the others, and raises what `find` raises.
     """
 
     __slots__ = ("__weakref__", "entries")
@@ -249,8 +249,8 @@ class Message:
 def map_key(key: Value) -> Hashable:
     """Return the identity of a map key, as the hash of upstream's value does.
 
-    Plain values by type and value, lists, maps and the like only as the same object. Raises `EvaluationStopped` for what Go cannot
-    hash.
+    Plain values by type and value, lists, maps and the like only as the same object. Raises `EvaluationStopped` for a value that
+    Go cannot hash.
     """
     kind = type(key)
     if kind is str or kind is int:
