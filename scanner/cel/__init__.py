@@ -1,7 +1,8 @@
-"""A compiler for CEL as kube-apiserver 1.36 runs it; it has never heard of policies.
+"""A compiler for CEL as kube-apiserver 1.36 runs it; the package does not depend on policies.
 
-`compile(text, environment)` gives a `Program`, `Program.evaluate(activation)` a value, `Program.measure(activation)` its cost as
-well, and `Program.bound(extents)` what that can be at most. Refusals and run-time errors carry the texts of kube-apiserver.
+`compile(text, environment)` returns a `Program`, `Program.evaluate(activation)` a value, `Program.measure(activation)` its cost
+as well, and `Program.bound(extents)` the maximum of that cost. Compile errors and run-time errors carry the texts of
+kube-apiserver.
 """
 
 from scanner.cel.analysis.deep_reads import ELEMENTS, SHAPE

@@ -1,6 +1,6 @@
-"""What compiling and evaluating CEL raises, in kube-apiserver's words.
+"""The errors of compiling and evaluating CEL, in kube-apiserver's words.
 
-The texts end up in findings, so they are data, not prose of ours.
+The texts become part of findings, so they are data, not our wording.
 
 Rules: `docs/semantics/messages.md#errors-of-expressions`, `docs/semantics/messages.md#run-time-errors`.
 """
@@ -11,7 +11,7 @@ from scanner.errors import AssayError
 
 
 class CompileError(AssayError):
-    """The API would refuse this expression.
+    """The API would reject this expression.
 
     `str(error)` is upstream's text without its leading phrase (`ERROR: <input>:1:8: undefined field 'foo'…`, or
     `must evaluate to bool but got dyn`); `detail` is the whole phrase (`compilation failed: ERROR: …`).
@@ -23,7 +23,7 @@ class CompileError(AssayError):
 
 
 class TooLarge(AssayError):
-    """Compiling takes more than Assay spends on it, though a server may do it; the message says what there is too much of."""
+    """An expression that exceeds the limits of Assay's compiler, though a server may accept it; the message names the excess."""
 
 
 class InstantiationError(AssayError):
@@ -31,7 +31,7 @@ class InstantiationError(AssayError):
 
 
 class EvaluationError(AssayError):
-    """One evaluation ended in an error; the message is what follows `resulted in error: ` in an API response."""
+    """One evaluation ended in an error; the message is the text after `resulted in error: ` in an API response."""
 
 
 class EvaluationStopped(EvaluationError):

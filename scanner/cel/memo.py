@@ -1,6 +1,6 @@
-"""What a function made of the texts it has seen: names, images and quantities repeat heavily in a cluster.
+"""A cache of a function's results by text: names, images and quantities repeat heavily in a cluster.
 
-The memory is bounded, in entries and in the length of a text; which texts it holds decides nothing.
+The cache is bounded, in entries and in the length of a text; its content does not affect results.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _Result = TypeVar("_Result")
 
 
 class Remembered(dict[str, _Result]):
-    """`remembered[text]` is `function(text)`; what raises is asked again."""
+    """A cache: `remembered[text]` is `function(text)`; an error is not cached."""
 
     __slots__ = ("_function",)
 
@@ -23,7 +23,7 @@ class Remembered(dict[str, _Result]):
         self._function = function
 
     def __missing__(self, text: str) -> _Result:
-        """Ask the function."""
+        """Call the function."""
         result = self._function(text)
         if type(text) is str and len(text) <= LONGEST:
             if len(self) >= MOST:

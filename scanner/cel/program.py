@@ -43,13 +43,13 @@ if TYPE_CHECKING:
 
 _UNTYPED = "unexpected compilation error: missing type conversion to proto: "
 _LARGEST_TYPE = 300
-"""Ours; what one expression can nest by itself has less."""
+"""The limit of nesting, Assay's own; a single expression nests less."""
 _WORTH_GENERATING = 3
-"""How often an expression is evaluated by closures before its function is generated: many are never evaluated again."""
+"""The number of evaluations by closures before the function is generated: many expressions are evaluated only a few times."""
 
 
 class Measured(NamedTuple):
-    """What became of an evaluation, a value or the error it ended in, and what it cost."""
+    """The result of a measured evaluation: its value or error, and its cost."""
 
     outcome: Value | EvaluationError
     cost: int
@@ -112,9 +112,9 @@ class Program:
         return self.evaluate_exactly(activation)
 
     def generate(self) -> fast.Fast | None:
-        """Return the generated function, used from now on; None for what only the closures can evaluate.
+        """Return the generated function, used from now on; None for an expression that only the closures can evaluate.
 
-        It is generated once, however often it is asked for.
+        It is generated once; later calls return the same function.
         """
         if not self._is_generated:
             self._is_generated = True
@@ -153,7 +153,7 @@ class Program:
         return deep_reads.depths(self.analysis.root, self.analysis.checked, declared)
 
     def flow(self) -> flows.Flow:
-        """Return what the expression hands on, and what it computes something from."""
+        """Return the flow of the expression's inputs: those that it returns, and those from which it computes."""
         declared = frozenset(name for name, _ in self.analysis.environment.variables)
         return flows.flow(self.analysis.root, self.analysis.checked, declared)
 
@@ -173,9 +173,9 @@ class Program:
             return with_room(lambda: planned.evaluate(frame))
 
     def measure(self, activation: Mapping[str, object], limit: int = PER_CALL_LIMIT) -> Measured:
-        """Return the value or the error for these variables and what it costs; `CostExceeded` above the limit.
+        """Return the value or the error for these variables and its cost; `CostExceeded` above the limit.
 
-        Counting comes first: what it does not stop is evaluated again by those closures whose answers count.
+        Counting comes first: an evaluation that it does not stop is evaluated again by the exact closures.
         """
         meter = self.count(activation, limit)
         if isinstance(meter.stopped, CostExceeded | Interrupted):
@@ -188,9 +188,9 @@ class Program:
     def bound(
         self, extents: Mapping[str, SizeBound], lengths: Mapping[reads.Path, float] = MappingProxyType({})
     ) -> Bound:
-        """Return what an evaluation costs at most, and what is in its value, when this much is in what it reads.
+        """Return the maximum cost of an evaluation, and the extent of its value, for inputs of these extents.
 
-        What `extents` does not name may be anything, and `lengths` are those of `ranges`, as far as they are known.
+        A path without an extent is unlimited, and `lengths` are those of `ranges`, as far as they are known.
         An evaluation whose bound is within the limits need not be measured.
         """
         analysis = self.analysis
@@ -215,7 +215,7 @@ class Program:
 
 @lru_cache(maxsize=8192)
 def compile(text: str, env: Environment) -> Program:  # noqa: A001 (the verb of the language, as in re.compile)
-    """Return the program of an expression; raise `CompileError` when the API would refuse it."""
+    """Return the program of an expression; raise `CompileError` when the API would reject it."""
     return with_room(lambda: _compile(text, env))
 
 

@@ -1,8 +1,8 @@
-"""What Kubernetes releases answer differently: one row for each change, 1.36 being the release that the code describes.
+"""The differences between Kubernetes releases: one row for each change, 1.36 being the release that the code describes.
 
 Source of truth: the release's `k8s.io/apiserver/pkg/cel`, the cel-go that it vendors (0.17.8 in 1.30, then 0.20.1, 0.22.0,
-0.23.2, and 0.26.0 from 1.34 on) and, for the last group, its admission plugins. Beside each row stands the upstream
-name. Where the code follows a row, it asks for the row by its name here; what replaces a function's overload is in
+0.23.2, and 0.26.0 from 1.34 on) and, for the last group, its admission plugins. Each row has the upstream
+name. Code that depends on a row reads it by its name; the replacements of overloads are in
 `scanner.cel.functions.amended`.
 
 Rules: `docs/semantics/releases.md#libraries-by-release`, `docs/semantics/releases.md#changes-in-137`.
@@ -20,7 +20,7 @@ LAST: Final[Version] = (2, 0)
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What holds from one minor version on, until before another; `what` says it in a sentence."""
+    """A change that holds from one minor version on, until before another; `what` describes it in a sentence."""
 
     name: str
     what: str
@@ -28,7 +28,7 @@ class Change:
     until: Version = LAST
 
     def holds(self, version: Version) -> bool:
-        """Whether a release has it."""
+        """Return whether the change holds in a release."""
         return self.since <= version < self.until
 
 

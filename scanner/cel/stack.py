@@ -14,13 +14,13 @@ from typing import Generic, TypeVar
 
 ENOUGH = 250_000
 STACK = 512 * 1024 * 1024
-"""Bytes of address space; only what is used becomes memory."""
+"""Bytes of address space; only the used part occupies memory."""
 _Result = TypeVar("_Result")
 _one_at_a_time = threading.Lock()
 
 
 def with_room(run: Callable[[], _Result]) -> _Result:
-    """Return what a function returns, called a second time with more room when the first had too little."""
+    """Return the result of a function, which is called again with a larger stack when the first was too small."""
     try:
         return run()
     except RecursionError:
@@ -45,7 +45,7 @@ def _on_a_large_stack(run: Callable[[], _Result]) -> _Result:
 
 
 class _Call(Generic[_Result]):
-    """A call whose outcome another thread wants."""
+    """A call whose result another thread waits for."""
 
     def __init__(self, run: Callable[[], _Result]) -> None:
         self._run = run
@@ -59,7 +59,7 @@ class _Call(Generic[_Result]):
             self._raised = error
 
     def result(self) -> _Result:
-        """Return what the call returned, or raise what it raised."""
+        """Return the result of the call, or raise its exception."""
         if self._raised is not None:
             raise self._raised
         return self._returned[0]

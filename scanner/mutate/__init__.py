@@ -1,1 +1,1 @@
-"""What a mutation would do to an object: structured merge, JSON patch, defaults, and the difference between before and after."""
+"""The effect of a mutation on an object: structured merge, JSON patch, defaults, and the difference between before and after."""

@@ -1,7 +1,8 @@
-"""What is left of a change to an object of an aggregated API server, which is known by its OpenAPI document alone.
+"""The stored form of a changed object of an aggregated API server, which publishes only its OpenAPI document.
 
-Its Go types are not: fields that the document does not name are gone, and a default comes back where a field was removed. Types
-that every server has, as that of metadata, are read as elsewhere. Only what a mutation changed is visited.
+Assay does not have the Go types of such a server. The server drops fields that the document does not name, and it restores the
+default of a field that the mutation removed. Types that every server has, such as that of metadata, are read as elsewhere. Only
+the parts that the mutation changed are visited.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from scanner.mutate.schema import Atom, ListType, MapType, Schema
 
 
 def stored(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
-    """The object as its server would keep it in the place of another."""
+    """The object as its server would store it in the place of another object."""
     return kept_metadata(before, as_object(_Pruning(schema).value(schema.root, before, after)))
 
 

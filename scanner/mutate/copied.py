@@ -1,7 +1,7 @@
 """Apply configurations that write the same into every element of a list: `Object.spec{containers: object.spec.containers.map(c, …)}`.
 
-Such a configuration is told to change nothing without making it for each object. The answers keep the promise of `unchanged`: yes
-only where the whole way would leave the object as it is, without a fault.
+The module detects that such a configuration changes nothing without a configuration for each object. The answers follow the
+guarantee of `unchanged`: yes only where the full merge would leave the object as it is, without a fault.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from scanner.mutate.schema import Schema
 from scanner.mutate.unchanged import ROOT, Holds, Leaf, gather, holds_leaves, is_configured
 
 CopiedLists: TypeAlias = "Mapping[tuple[str, ...], str]"
-"""By the path of a list, the field that each element of the configuration copies from an element of the object."""
+"""The field that each element of the configuration copies from an element of the object, by the path of the list."""
 
 
 def copied_lists(root: Node) -> CopiedLists:
-    """The lists of the object that a configuration goes through; none where it depends on the object in another way."""
+    """The lists of the object that a configuration iterates over; none where it depends on the object in another way."""
     try:
         return dict(_lists(root, ()))
     except _OtherShape:
@@ -48,7 +48,7 @@ def _lists(node: Node, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...],
 
 
 def _is_at(node: Node, path: tuple[str, ...]) -> bool:
-    """Whether an expression names what stands at a path of the object."""
+    """Return whether an expression selects the value at a path of the object."""
     for name in reversed(path):
         if not isinstance(node, Select) or node.test or node.field != name:
             return False
@@ -57,7 +57,7 @@ def _is_at(node: Node, path: tuple[str, ...]) -> bool:
 
 
 def _copied_field(body: StructLiteral, variable: str) -> str:
-    """The only field of an element that is not constant: it has the value of the object's element. Raises _OtherShape."""
+    """The only field of an element that is not constant: its value is that of the object's element. Raises _OtherShape."""
     fields = [entry for entry in body.entries if not _is_constant(entry.value)]
     match fields:
         case [entry] if not any(other.optional for other in body.entries):
@@ -75,7 +75,7 @@ def _is_constant(node: Node) -> bool:
 
 
 def holds_copied(schema: Schema, program: cel.Program, lists: CopiedLists) -> Holds:
-    """How to tell that an object of a built-in kind holds a configuration that goes through these lists."""
+    """A test of whether an object of a built-in kind holds a configuration that iterates over these lists."""
     value = program.evaluate({"object": _sample(lists)})
     tests = {path: _of_list(schema, path, key, value) for path, key in lists.items()}
     leaves: list[Leaf] = []
@@ -96,7 +96,7 @@ def _sample(lists: CopiedLists) -> JsonObject:
 
 
 def _of_list(schema: Schema, path: tuple[str, ...], key: str, value: cel.Value) -> Holds | None:
-    """The test of one list, which is merged by this key alone and by texts."""
+    """The test of one list that is merged by this string key alone."""
     ref = schema.root
     for name in path:
         members = schema.resolve(ref).map
@@ -114,7 +114,7 @@ def _of_list(schema: Schema, path: tuple[str, ...], key: str, value: cel.Value) 
 
 
 def _each_holds(leaves: tuple[Leaf, ...], key: str, live: object) -> bool:
-    """Whether a list has elements, each with a key of its own, that hold what is written into each of them."""
+    """Return whether a list has elements with distinct keys, each of which holds the values that the configuration writes."""
     if not isinstance(live, list) or not live:
         return False
     keys = {element[key] for element in live if element[key].__class__ is str and holds_leaves(leaves, element)}

@@ -1,8 +1,8 @@
-"""What the API server makes of a custom resource: defaults after every mutation, and what is left of it in storage.
+"""The changes that the API server makes to a custom resource: defaults after every mutation, and pruning for storage.
 
 Source of truth, in apiextensions-apiserver 1.36: `structuraldefaulting.Default`, `structuralpruning.Prune`,
 `PruneNonNullableNullsWithoutDefaults`, `schemaobjectmeta.Coerce` and `customResourceStrategy.PrepareForUpdate`.
-Nothing is changed in place: a part that stays as it is stays the same object.
+Nothing is changed in place: an unchanged part remains the same object.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _OF_EVERY_KIND: Final = ("apiVersion", "kind", "metadata")
 
 
 def decoded(document: Json, live: JsonObject) -> JsonObject:
-    """The document that a JSON patch left behind. Raises RequestFault for one whose kind or version cannot be read."""
+    """The document that a JSON patch produced. Raises RequestFault for a document whose kind or version cannot be read."""
     found = EMPTY if document is None else with_identity(document)
     if not found.get("kind"):
         text = orjson.dumps(document, option=orjson.OPT_SORT_KEYS).decode()
@@ -41,7 +41,7 @@ def decoded(document: Json, live: JsonObject) -> JsonObject:
 
 
 def reject_unwritable(value: object) -> None:
-    """Raise RequestFault for a number that JSON does not have, which an apply configuration may hold."""
+    """Raise RequestFault for a number that JSON cannot hold; an apply configuration may contain such a number."""
     if isinstance(value, float) and not math.isfinite(value):
         raise RequestFault(
             f"json: unsupported value: {'NaN' if math.isnan(value) else f'{value:+}'.replace('inf', 'Inf')}"
@@ -52,14 +52,14 @@ def reject_unwritable(value: object) -> None:
 
 
 def defaulted(custom: Custom, document: JsonObject) -> JsonObject:
-    """The object as the next mutation sees it: the defaults of its schema are filled in, nothing is pruned yet."""
+    """The object as the next mutation reads it: the defaults of its schema are filled in, nothing is pruned yet."""
     return as_object(_defaulted(document, custom.schema))
 
 
 def stored(custom: Custom, before: JsonObject, after: JsonObject) -> JsonObject:
-    """The object as it is read again after it was stored in the place of another.
+    """The object as the API server reads it after it has replaced the stored object.
 
-    What its schema does not know is gone, and so are changes of the status where that is a subresource.
+    Fields that the schema does not define are removed, and so are changes of the status where status is a subresource.
     """
     own = ("status",) if custom.has_status else ()
     document = _kept(before, _typed(after, custom.schema), own)
@@ -68,22 +68,22 @@ def stored(custom: Custom, before: JsonObject, after: JsonObject) -> JsonObject:
 
 
 def _typed(document: JsonObject, schema: JsonObject) -> Json:
-    """The object without what its schema does not know or take (`unstructuredSchemaCoercer`)."""
+    """The object without the fields that its schema does not define or whose values it rejects (`unstructuredSchemaCoercer`)."""
     return _coerced(_without_nulls(_pruned(document, schema, root=True), schema), schema)
 
 
 def _kept(before: JsonObject, after: Json, names: Sequence[str]) -> JsonObject:
-    """An object with some fields put back."""
+    """An object with some fields restored."""
     document = as_object(after)
     own = {name: before[name] for name in names if name in before}
     return {**{name: value for name, value in document.items() if name not in names}, **own}
 
 
 def _field_schema(schema: JsonObject | None, name: str) -> JsonObject | None:
-    """The schema of a member: of a property, or of all others. One that allows anything says nothing of its parts."""
+    """The schema of a member: of a property, or of additional properties. A schema that allows anything gives none for parts."""
     properties = as_object(dig(schema, "properties"))
     found = properties[name] if name in properties else dig(schema, "additionalProperties")
-    # What a server publishes has a reference for metadata of which the definition itself says nothing.
+    # A published schema refers to another definition for metadata that the definition itself does not describe.
     return found if isinstance(found, Mapping) and not (name == "metadata" and "allOf" in found) else None
 
 
@@ -127,7 +127,7 @@ def _member_defaulted(value: Json, schema: JsonObject | None) -> Json:
 
 
 def _given(value: Json, schema: JsonObject | None) -> Json:
-    """A value, or the default for a null that may not be there."""
+    """A value, or the default in place of a null that the schema does not allow."""
     return dig(schema, "default") if value is None and _rejects_null(schema) else value
 
 
@@ -143,7 +143,7 @@ def _pruned(value: Json, schema: JsonObject | None, *, root: bool = False) -> Js
 
 
 def _pruned_inside(value: Json, schema: JsonObject | None, *, root: bool = False) -> Json:
-    """Prune the members that a schema names where it takes others too."""
+    """Prune the members that a schema names where it accepts other members too."""
     if schema is None:
         return value
     if isinstance(value, dict):
@@ -170,7 +170,7 @@ def _is_type_or_metadata(schema: JsonObject | None, name: str, *, root: bool) ->
 
 
 def _without_nulls(value: Json, schema: JsonObject | None) -> Json:
-    """Without members that are null, may not be, and have no default."""
+    """The object without members that are null, not nullable and without a default."""
     if isinstance(value, dict):
         known = {name: one for name, one in value.items() if one is not None or _may_stay(_field_schema(schema, name))}
         return _same_or({name: _without_nulls(one, _field_schema(schema, name)) for name, one in known.items()}, value)
@@ -184,7 +184,7 @@ def _may_stay(schema: JsonObject | None) -> bool:
 
 
 def _coerced(value: Json, schema: JsonObject | None) -> Json:
-    """With the metadata of embedded objects as their Go type writes it."""
+    """The object with the metadata of embedded objects as their Go type writes it."""
     if schema is None:
         return value
     if isinstance(value, list):
@@ -198,7 +198,7 @@ def _coerced(value: Json, schema: JsonObject | None) -> Json:
 
 
 def _same_or(found: Json, value: Json) -> Json:
-    """The old value where nothing in it has changed."""
+    """The old value where nothing in it has changed, so that its identity is kept."""
     if isinstance(found, dict) and isinstance(value, dict):
         return (
             value

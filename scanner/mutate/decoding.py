@@ -1,4 +1,4 @@
-"""What the API server makes of the object that a mutation left behind: how its Go type takes it, and how it is written back.
+"""The decoding of a mutated object: the API server converts it to its Go type and writes it as JSON again.
 
 Source of truth: the strict JSON serializer of apimachinery, which reads the result of a JSON patch, with sigs.k8s.io/json, and
 `FromUnstructured` of apimachinery, which reads that of an apply configuration. Custom resources have no Go type (`custom`).
@@ -20,23 +20,23 @@ INTERNAL = "Internal error occurred: "
 _UNIDENTIFIED = "couldn't get version/kind; json parse error: json: cannot unmarshal"
 _IDENTITY = ("apiVersion", "kind")
 _IDENTITY_TYPE = r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
-# The source file that made the scheme, as a server that is built from Go modules names it.
+# The source file that made the scheme, as error texts of a server that is built from Go modules name it.
 _SCHEME = "pkg/runtime/scheme.go:111"
 _MOST_UNKNOWN = 100
 
 
 def strictly_decoded(schema: Schema, document: Json, live: JsonObject) -> JsonObject:
-    """The result of a JSON patch as the server goes on with it, its kind filled in. Raises RequestFault."""
+    """The decoded result of a JSON patch, its kind filled in. Raises RequestFault."""
     found = _identified({} if document is None else document, live)
     decoded, fault = _read(schema, found, live, as_given)
     if not fault:
         return decoded
-    # What Go reports depends on the order in which it reads: members that a patch wrote are sorted.
+    # The error that Go reports depends on the order of reading: members that a patch wrote are sorted.
     raise RequestFault(f"{INTERNAL}{_read(schema, found, live, by_name)[1]}")
 
 
 def _read(schema: Schema, document: JsonObject, live: JsonObject, order: Order) -> tuple[JsonObject, str]:
-    """The decoded object, or what the strict decoder says."""
+    """The decoded object, or the error text of the strict decoder."""
     reader = _Strict()
     try:
         return Rewriting(schema, reader, order).rewritten(document, live), reader.fault()
@@ -45,7 +45,7 @@ def _read(schema: Schema, document: JsonObject, live: JsonObject, order: Order) 
 
 
 def converted(schema: Schema, document: JsonObject, live: JsonObject) -> JsonObject:
-    """The result of an apply configuration as the server goes on with it. Raises PatchFault."""
+    """The decoded result of an apply configuration. Raises PatchFault."""
     try:
         return Rewriting(schema, Unstructured()).rewritten(document, live)
     except Ended:
@@ -53,7 +53,7 @@ def converted(schema: Schema, document: JsonObject, live: JsonObject) -> JsonObj
 
 
 def _unconvertible(schema: Schema, document: JsonObject, live: JsonObject) -> str:
-    """What is wrong with the first field in the order of the structs."""
+    """The error of the first invalid field, in the order of the structs."""
     version = as_text(live.get("apiVersion"))
     named = f"{version if '/' in version else f'/{version}'}, Kind={as_text(live.get('kind'))}"
     try:
@@ -64,7 +64,7 @@ def _unconvertible(schema: Schema, document: JsonObject, live: JsonObject) -> st
 
 
 def with_identity(document: Json) -> JsonObject:
-    """A document whose kind and version can be read, if it has any. Raises RequestFault for another (`Interpret`)."""
+    """A document whose kind and version can be read, if it has any. Raises RequestFault for any other document (`Interpret`)."""
     if not isinstance(document, dict):
         raise RequestFault(f"{INTERNAL}{_UNIDENTIFIED} {word(document)} into Go value of type {_IDENTITY_TYPE}")
     for name in _IDENTITY:
@@ -78,7 +78,7 @@ def with_identity(document: Json) -> JsonObject:
 
 
 def _identified(document: Json, live: JsonObject) -> JsonObject:
-    """The document with the stored object's kind, which it may leave out. Raises RequestFault for another kind."""
+    """The document with the stored object's kind, which it may omit. Raises RequestFault for another kind."""
     document = with_identity(document)
     version, kind = as_text(document.get("apiVersion")), as_text(document.get("kind"))
     own_version, own_kind = as_text(live.get("apiVersion")), as_text(live.get("kind"))
@@ -90,7 +90,7 @@ def _identified(document: Json, live: JsonObject) -> JsonObject:
 
 
 def _other_kind(version: str, kind: str, own_version: str, own_kind: str) -> str:
-    """Why an object cannot become one of another kind."""
+    """The error text for an object that the patch turned into another kind."""
     group, _, short = version.rpartition("/")
     package = group.partition(".")[0] or "core"
     if is_known(f"io.k8s.api.{package}.{short}.{kind}"):
@@ -100,13 +100,13 @@ def _other_kind(version: str, kind: str, own_version: str, own_kind: str) -> str
 
 
 class Ended(ValueError):
-    """The error with which a decoder stops at once."""
+    """The error at which a decoder stops immediately."""
 
 
 class _Strict:
-    """sigs.k8s.io/json: of several values that do not suit the first is reported, before fields that are unknown.
+    """The decoder of sigs.k8s.io/json: it reports the first value of a wrong type before unknown fields.
 
-    A type that reads itself ends the reading with its own error.
+    A type with its own decoder ends the decoding with its own error.
     """
 
     def __init__(self) -> None:
@@ -114,7 +114,7 @@ class _Strict:
         self.unsuitable: dict[str, None] = {}
 
     def fault(self) -> str:
-        """What the decoder says, or nothing."""
+        """The error text of the decoder, empty when there is none."""
         if self.first or not self.unsuitable:
             return self.first
         return f"strict decoding error: {', '.join([*self.unsuitable][:_MOST_UNKNOWN])}"
@@ -168,10 +168,10 @@ class _Strict:
 
 
 class Inside(_Strict):
-    """The same inside a type that reads itself: the first error ends the reading, and unknown members are left out."""
+    """The strict decoder inside a type with its own decoder: the first error ends it, and unknown members are dropped."""
 
     def unknown(self, place: Place, name: str) -> None:
-        """Nothing."""
+        """Ignore an unknown member."""
 
     def _save(self, text: str) -> None:
         raise Ended(text)
@@ -188,7 +188,7 @@ def _in_field(error: Mismatch, place: Place) -> str:
 
 
 class Unstructured:
-    """`FromUnstructured`, which stops at the first error and does not say where it is."""
+    """The decoder `FromUnstructured`, which stops at the first error and does not report the path of the field."""
 
     def plain(self, go: GoPlain, value: Json, place: Place) -> Json:
         """A number of another width loses its upper bits."""
@@ -216,7 +216,7 @@ class Unstructured:
             raise Ended(f"error decoding from json: {error}") from None
 
     def special(self, kind: Special, value: Json, place: Place) -> Json:
-        """A value of a type that reads itself."""
+        """A value of a type with its own decoder."""
         del place
         try:
             return goread.special(kind, value)
@@ -229,10 +229,10 @@ class Unstructured:
         raise Ended(f"cannot restore {wanted} from{':' if wanted == 'struct' else ''} {_KINDS[word(value)]}")
 
     def unknown(self, place: Place, name: str) -> None:
-        """Nothing: what the schema does not have, the patch cannot say."""
+        """Ignore an unknown member: a patch cannot contain a field that the schema does not define."""
 
     def inside(self, place: Place) -> tuple[Reader, Place]:
-        """As JSON of its own."""
+        """The reader of the content, which is decoded as separate JSON."""
         del place
         return Inside(), Place()
 

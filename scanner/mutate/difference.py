@@ -17,7 +17,7 @@ _LARGEST_TABLE = 250_000
 
 
 def difference(before: Node, after: Node) -> tuple[Change, ...]:
-    """The changes, to be applied in this order; none when the values are equal."""
+    """The changes, in the order in which they apply; none when the values are equal."""
     return tuple(_changes(before, after, ""))
 
 
@@ -49,7 +49,7 @@ def escaped(name: str) -> str:
 
 
 def _elements(before: Sequence[Node], after: Sequence[Node], path: str) -> Iterator[Change]:
-    """Changes from the end of the list to its beginning, so that every index is still that of the list before."""
+    """The changes from the end of the list to its beginning, so that every index still refers to the original list."""
     at, to = len(before), len(after)
     for left, right in (*reversed(aligned(before, after)), (-1, -1)):
         yield from _gap(before, after, (left + 1, at), (right + 1, to), path)
@@ -61,7 +61,7 @@ def _elements(before: Sequence[Node], after: Sequence[Node], path: str) -> Itera
 def _gap(
     before: Sequence[Node], after: Sequence[Node], ours: tuple[int, int], theirs: tuple[int, int], path: str
 ) -> Iterator[Change]:
-    """What became of the elements between two pairs: as many as can be are replaced, the others come or go."""
+    """The changes between two aligned pairs: elements are replaced while both lists have them, then removed or added."""
     (first, end), (start, stop) = ours, theirs
     common = min(end - first, stop - start)
     yield from (
@@ -73,7 +73,7 @@ def _gap(
 
 
 def aligned(before: Sequence[Node], after: Sequence[Node]) -> list[tuple[int, int]]:
-    """Pairs of elements that are the same or bear the same name, in order."""
+    """Pairs of elements that are equal or have the same name, in order."""
     head = sum(1 for _ in takewhile(lambda pair: same(*pair), zip(before, after, strict=False)))
     rest = zip(reversed(before[head:]), reversed(after[head:]), strict=False)
     tail = sum(1 for _ in takewhile(lambda pair: same(*pair), rest))

@@ -1,7 +1,7 @@
-"""The Go type of a field that the Go types of 1.36 do not know, by its schema; and how error texts print a type.
+"""The Go type of a field that the Go types of 1.36 lack, inferred from its schema, and the form of a type in error texts.
 
-A server of another release has fields that these types lack: what is optional and no text is taken for a pointer there, as the API
-conventions want it.
+A server of another release has fields that these types lack. An optional field that is not a string is taken for a pointer,
+as the API conventions require.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SPECIAL: Mapping[str, Special] = {
 
 
 def inferred(schema: Schema, of: MapType, name: str) -> GoField:
-    """The field of an object that stands at a name."""
+    """The field of an object with a given name."""
     atom = schema.resolve(of.of(name))
     always = name in of.written
     go = _inferred(schema, atom)

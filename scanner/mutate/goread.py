@@ -1,4 +1,4 @@
-"""Single values as the API server's Go types take them, and as it writes them afterwards.
+"""Single values as the API server's Go types read them, and as it writes them afterwards.
 
 Mirrors `literalStore` of sigs.k8s.io/json, `fromUnstructured` of apimachinery, and the `UnmarshalJSON` of `Time`, `MicroTime`,
 `Quantity` and `IntOrString`.
@@ -28,7 +28,7 @@ SPECIAL_ZEROS: dict[Special, Json] = {"Quantity": "0", "IntOrString": 0}
 
 
 class Mismatch(ValueError):
-    """A JSON value that is none of a Go type."""
+    """A JSON value that does not fit a Go type."""
 
     def __init__(self, word: str, type_: str) -> None:
         super().__init__(f"json: cannot unmarshal {word} into Go value of type {type_}")
@@ -37,7 +37,7 @@ class Mismatch(ValueError):
 
 
 class Malformed(ValueError):
-    """A text that its type's own decoder refuses; the message is that decoder's."""
+    """A text that the decoder of its type rejects; the message is that decoder's."""
 
 
 class BadBytes(ValueError):
@@ -45,7 +45,7 @@ class BadBytes(ValueError):
 
 
 def word(value: Json) -> str:
-    """What a JSON value is, as error texts say it."""
+    """The name of a JSON value's type in error texts."""
     match value:
         case bool():
             return "bool"
@@ -92,7 +92,7 @@ def number_text(value: float) -> str:
 
 
 def wrapped_integer(kind: Plain, value: float) -> int | None:
-    """An integer out of a number as reflection converts it, bits beyond its width lost; None for one with a fraction."""
+    """An integer as reflection converts a number, without the bits beyond its width; None for a number with a fraction."""
     if isinstance(value, float):
         if not value.is_integer():
             return None
@@ -112,12 +112,12 @@ def read_bytes(text: str) -> str:
 
 
 def written_bytes(numbers: list[int]) -> str:
-    """Bytes that were given as numbers."""
+    """Bytes that the document gave as numbers."""
     return base64.b64encode(bytes(numbers)).decode()
 
 
 def _first_bad(data: bytes) -> int | None:
-    """Where a text stops to be base64, as `decodeQuantum` of Go counts."""
+    """The offset of the first byte that is not valid base64, as `decodeQuantum` of Go counts."""
     place = 0
     for at, byte in enumerate(data):
         if byte in _LINE_ENDS:
@@ -129,7 +129,7 @@ def _first_bad(data: bytes) -> int | None:
 
 
 def _bad_ending(data: bytes, at: int, place: int) -> int | None:
-    """What is wrong with the end that begins with a byte of no digit, or None when it is the right padding."""
+    """The offset of the error in the ending from the first non-digit byte on, or None when that is correct padding."""
     if data[at : at + 1] != b"=" or place < _QUANTUM // 2:
         return at
     rest = _after_line_ends(data, at + 1)
@@ -149,7 +149,7 @@ def _after_line_ends(data: bytes, at: int) -> int:
 
 
 def special(kind: Special, value: Json) -> Json:
-    """A value of a type that reads itself. Raises Mismatch and Malformed."""
+    """A value of a type with its own decoder. Raises Mismatch and Malformed."""
     match kind:
         case "Time":
             return _time(value, gotimes.SECONDS)
@@ -185,7 +185,7 @@ def quantity(value: Json) -> str:
 
 
 def same_quantity(left: Json, right: Json) -> bool:
-    """Return whether two quantities are the same number; what is no quantity is the same as nothing else."""
+    """Return whether two quantities are the same number; a value that is not a quantity equals nothing else."""
     try:
         return compare(parse(_quantity_text(left)), parse(_quantity_text(right))) == 0
     except EvaluationError:

@@ -1,6 +1,6 @@
-"""How Go's fmt prints the values of expressions that are no JSON: with `%v`, and with `%#v`, as source.
+"""Non-JSON values of expressions as Go's fmt prints them: with `%v`, and with `%#v`, as source.
 
-Mirrors the `String` and `GoString` of the time package, and what fmt makes of bytes and unsigned numbers.
+Mirrors the `String` and `GoString` of the time package, and the output of fmt for bytes and unsigned numbers.
 """
 
 from __future__ import annotations

@@ -25,11 +25,11 @@ _LEAP_CYCLE = 400
 
 
 class BadTime(ValueError):
-    """A text that is no time; the message is Go's."""
+    """A text that is not a time; the message is Go's."""
 
 
 class _Part(NamedTuple):
-    """A number of the layout: what stands before it, how the layout writes it, and which values it may have."""
+    """A number of the layout: the separator before it, its format in the layout, and its valid values."""
 
     before: str
     layout: str
@@ -51,7 +51,7 @@ _PARTS = (
 
 
 class _Reading:
-    """A text while it is read from the left."""
+    """A text during reading from left to right."""
 
     def __init__(self, text: str, layout: str) -> None:
         self.text = text
@@ -84,7 +84,7 @@ class _Reading:
         return number
 
     def fraction(self) -> int:
-        """The microseconds: as many digits as there are, or exactly six where the layout says so."""
+        """The microseconds: any number of digits, or exactly six where the layout requires six."""
         if self.layout == SECONDS:
             found = _FRACTION.match(self.rest)
         else:
@@ -140,7 +140,7 @@ def _written(parts: tuple[int, ...], offset: int, layout: str) -> str | None:
 
 
 def _quoted(text: str) -> str:
-    """A text as Go's time package quotes it: bytes that are no ASCII in hex."""
+    """A text as Go's time package quotes it: non-ASCII bytes in hex."""
     shown = "".join(
         (f"\\{character}" if character in '"\\' else character)
         if ord(character) in _PRINTABLE

@@ -1,14 +1,14 @@
-"""The Go types behind the API's definitions: what the fields of a built-in kind hold, and when the API server writes them.
+"""The Go types of the API's definitions: the types of a built-in kind's fields, and the conditions under which they are written.
 
 Source of truth: the types of Kubernetes 1.36 (`gotypes.json`, written by `scripts/generate_go_types.py`). A field is one text:
 
-| part | says |
+| part | meaning |
 |---|---|
 | `string`, `bool`, `int32`, `int64`, `float64`, `uint8` | a plain value |
-| `v1.PullPolicy=string` | the same under a name, which error texts print |
+| `v1.PullPolicy=string` | the same under a type name, which error texts print |
 | `*…`, `[]…`, `{}…`, `{v1.ResourceName}…` | a pointer, a list, a map, a map with named keys |
 | `#` | the struct of the definition that the schema names there |
-| `!Time` | a type that reads itself |
+| `!Time` | a type with its own decoder |
 | ` always` | written even when it is empty |
 | ` in ProbeHandler` | a field of a struct that is embedded |
 """
@@ -84,7 +84,7 @@ class GoMap:
 
 @dataclass(frozen=True, slots=True)
 class GoAny:
-    """Anything."""
+    """Any value."""
 
     pointer: bool = False
 
@@ -94,7 +94,7 @@ GoType: TypeAlias = "GoPlain | GoSpecial | GoStruct | GoList | GoMap | GoAny"
 
 @dataclass(frozen=True, slots=True)
 class GoField:
-    """A field: its type, whether it is written when it is empty, and the structs it is embedded by."""
+    """A field: its type, whether it is written when it is empty, and the structs through which it is embedded."""
 
     type: GoType
     always: bool = False
@@ -115,7 +115,7 @@ def fields_of(definition: str) -> Mapping[str, GoField]:
 
 @cache
 def is_known(definition: str) -> bool:
-    """Whether the Go type of a definition is known."""
+    """Return whether the Go type of a definition is known."""
     return definition in _table()
 
 
@@ -141,7 +141,7 @@ def _field(code: str) -> GoField:
 
 
 def read_type(code: str, *, pointer: bool = False) -> GoType:
-    """The type that a code stands for."""
+    """The type that a code denotes."""
     if code.startswith("*"):
         return read_type(code[1:], pointer=True)
     name, _, held = code.rpartition("=") if _is_named(code) else ("", "", code)

@@ -1,7 +1,7 @@
-"""An object and a patch, merged by their schema: the patch wins, and nothing is ever removed.
+"""The merge of an object and a patch by their schema: the patch has precedence, and no value is removed.
 
-Mirrors `typed.Merge` of structured-merge-diff v6 with the order of merged lists: what only the object has keeps its relative
-place, what both have follows the patch.
+Mirrors `typed.Merge` of structured-merge-diff v6 with the order of merged lists: elements of the object alone keep their
+relative order, elements of both follow the patch.
 
 Rules: `docs/semantics/mutation.md#merge`.
 """
@@ -22,7 +22,7 @@ _Entry: TypeAlias = "tuple[str, object]"
 
 
 class _Absent:
-    """Stands for the side that has no value; null is a value."""
+    """A marker for the side that has no value; null is a value."""
 
 
 _ABSENT = _Absent()
@@ -79,7 +79,7 @@ class _Merge:
 
 
 def _json(patch: object) -> object:
-    """A part of a patch as JSON: an empty list that was written is null there."""
+    """A part of a patch as JSON: an empty list literal becomes null."""
     match patch:
         case NilList():
             return None
@@ -92,7 +92,7 @@ def _json(patch: object) -> object:
 
 
 def _partners(left: list[_Entry]) -> dict[str, object]:
-    """The object's elements by key; of those that occur twice, nothing is kept."""
+    """The object's elements by key; of elements with the same key, none is kept."""
     found: dict[str, object] = {}
     for key, element in left:
         found[key] = _ABSENT if key in found else element

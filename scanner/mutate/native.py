@@ -1,9 +1,10 @@
-"""What expressions made, as the JSON that patches are made of.
+"""The JSON of expression values, as patches need it.
 
 Mirrors `ObjectVal.ConvertToNative` and `convertField` of apiserver. A list or map that was written in the expression is
 converted one level deep, so that another one inside it stays a Go value that no schema accepts (`Foreign`); a list that `+` has
-joined is JSON wherever it stands, and one of texts that a function made nowhere, nor what a protobuf message came to. What was
-read from the request is JSON already until 1.36, and from 1.37 on built anew: an empty list of it becomes null, and a null no
+joined is JSON at every depth, and a list of texts that a function returned is at none,
+nor is the value of a protobuf message. Data
+read from the request is JSON already until 1.36, and is rebuilt from 1.37 on: an empty list of it becomes null, and a null no
 value at all.
 """
 
@@ -26,11 +27,11 @@ _NATIVE_TYPES = {"types.Bytes": "[]uint8", "types.Timestamp": "time.Time", "type
 
 
 class PatchFault(ValueError):
-    """Why a mutation fails; the message is the API server's."""
+    """The failure of a mutation; the message is the API server's."""
 
 
 class ForeignKey(PatchFault):
-    """A field whose value is a map with a key that is no text."""
+    """A field whose value is a map with a key that is not a string."""
 
     def __init__(self, field: str, key: object) -> None:
         shown = f"%!q(types.Bool={printed(key)})" if isinstance(key, bool) else _rune(key)
@@ -38,14 +39,14 @@ class ForeignKey(PatchFault):
 
 
 def _rune(key: object) -> str:
-    """A number as Go's `%q` prints it: as the character of that number."""
+    """A number as Go's `%q` prints it: as the character with that code point."""
     number = int(key) if isinstance(key, int) and 0 <= key <= sys.maxunicode else 0xFFFD
     character = chr(number)
     return "'" + (character if character.isprintable() else quoted(character)[1:-1]) + "'"
 
 
 class NilList(list["Native"]):
-    """An empty list that an expression wrote: a nil slice of Go, which is a list to a schema, and null as JSON."""
+    """An empty list literal: a nil slice of Go, which is a list to a schema, and null as JSON."""
 
 
 class Foreign:
@@ -60,7 +61,7 @@ class Foreign:
 
 
 def native_object(value: cel.Struct, data: Data) -> dict[str, Native]:
-    """The JSON of an `Object{…}`. Raises ForeignKey for a map with a key that is no text."""
+    """The JSON of an `Object{…}`. Raises ForeignKey for a map with a key that is not a string."""
     return {name: _field(name, one, data) for name, one in value.fields.items()}
 
 
@@ -80,13 +81,13 @@ def _field(name: str, value: object, data: Data) -> Native:
 
 
 def _is_flat(value: list[object] | dict[str, object]) -> bool:
-    """Whether it does not matter where a list or map is from: it holds something, and only what has no parts."""
+    """Return whether the origin of a list or map is irrelevant: it is not empty, and all its values are scalars."""
     items = value.values() if isinstance(value, dict) else value
     return bool(value) and all(type(one) in _SIMPLE for one in items)
 
 
 def _rebuilt(value: object) -> Native:
-    """What was read from the request, as 1.37 copies it."""
+    """Data read from the request, as 1.37 copies it."""
     match value:
         case list():
             return [_rebuilt(one) for one in value] or None
@@ -99,7 +100,7 @@ def _rebuilt(value: object) -> Native:
 
 
 def _inside(value: object, data: Data) -> Native:
-    """What stands in a list or map."""
+    """The conversion of a value inside a list or map."""
     match value:
         case None:
             return Foreign("structpb.NullValue", gotext.text(value), gotext.source(value))
@@ -149,7 +150,7 @@ def _mapped(value: dict[str, object] | cel.KeyedMap) -> Foreign:
 
 
 def _listed(value: list[cel.Value], data: Data) -> Native:
-    """A list inside a list or map; a server of 1.37 makes no difference between its makers."""
+    """A list inside a list or map; a server of 1.37 does not distinguish their origins."""
     match data.made(value):
         case cel.ListKind.JOINED:
             return [_inside(one, data) for one in value]
@@ -164,7 +165,7 @@ def _listed(value: list[cel.Value], data: Data) -> Native:
 
 
 def _of_message(value: object) -> Foreign:
-    """A list or map that a message of protobuf came to, and that stays one to Go."""
+    """A list or map that is the value of a protobuf message, and that stays a Go value."""
     return Foreign("*structpb.ListValue" if isinstance(value, list) else "*structpb.Struct", prototext.printed(value))
 
 
@@ -191,7 +192,7 @@ def go_text(value: object) -> str:
 
 
 def misnamed(value: cel.Struct, data: Data) -> str:
-    """Which types inside an `Object…{…}` do not bear the name of their place, in the API server's words; or nothing."""
+    """The error text for types inside an `Object{…}` whose names differ from their paths, in the API server's words."""
     return "\n".join(_misnamed(value, value.type.name, data))
 
 

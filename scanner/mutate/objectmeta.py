@@ -1,6 +1,6 @@
 """The metadata of a custom resource, or of an object inside one, as its Go type reads and writes it.
 
-Source of truth: `schemaobjectmeta.GetObjectMetaWithOptions`, which reads metadata member by member once it cannot be read as a
+Source of truth: `schemaobjectmeta.GetObjectMetaWithOptions`, which reads metadata member by member when it cannot be read as a
 whole, and the JSON tags of `metav1.ObjectMeta`.
 """
 
@@ -46,7 +46,7 @@ _SCHEMA: Final = Schema(
 
 
 def object_meta(metadata: Json, *, keeps_malformed: bool = False) -> JsonObject:
-    """The metadata without what it cannot have; malformed members are gone too, unless validation is still to refuse them."""
+    """The metadata without unknown members; malformed members are dropped too, unless validation still has to reject them."""
     given = metadata if isinstance(metadata, Mapping) else EMPTY
     known: dict[str, Json] = {}
     for name, value in given.items():
@@ -55,7 +55,7 @@ def object_meta(metadata: Json, *, keeps_malformed: bool = False) -> JsonObject:
 
 
 def _read(name: str, value: Json, *, keeps_malformed: bool) -> JsonObject:
-    """What is left of a member: nothing of one that is unknown or empty."""
+    """The stored form of a member; nothing for a member that is unknown or empty."""
     member = {name: value}
     try:
         return Rewriting(_SCHEMA, Inside()).rewritten(member, EMPTY)

@@ -19,7 +19,7 @@ _NUMBERS = {"int32": "i", "int64": "l"}
 
 
 def kinds_of(document: JsonObject) -> dict[tuple[str, str, str], str]:
-    """Definition names by (group, version, kind), of the definitions that stand for one kind."""
+    """Definition names by (group, version, kind), of the definitions that describe one kind."""
     found = {}
     for name, definition in as_object(dig(document, "components", "schemas")).items():
         kinds = as_list(dig(definition, _KINDS))
@@ -30,7 +30,7 @@ def kinds_of(document: JsonObject) -> dict[tuple[str, str, str], str]:
 
 
 class Compactor:
-    """Turns definitions into compact types, each once, numbered in the order in which they are reached."""
+    """A converter of definitions into compact types: each definition once, numbered in the order of the first reference."""
 
     def __init__(self, definitions: Mapping[str, Json]) -> None:
         self._definitions = definitions
@@ -98,7 +98,7 @@ class Compactor:
         return {key: part for key, part in parts.items() if part}
 
     def _others(self, schema: JsonObject, *, preserve: bool) -> Json:
-        """What may stand under names that are no property."""
+        """The schema of members that are not properties."""
         match schema.get("additionalProperties"):
             case None:
                 return "?" if preserve or not schema.get("properties") else None
@@ -115,7 +115,7 @@ class Compactor:
 
 
 def _always_written(schema: JsonObject, defaults: JsonObject) -> list[Json]:
-    """The fields that the API server writes even when they are empty: required ones, and those whose default says so."""
+    """The fields that the API server writes even when they are empty: required fields, and those whose default implies it."""
     named = {name for name, default in defaults.items() if default in ("", 0, False)}
     return [*sorted(named.union(texts(schema.get("required"))))]
 
@@ -128,7 +128,7 @@ def _reference(schema: JsonObject) -> str:
 
 
 def _merge_keys(schema: JsonObject) -> list[Json] | None:
-    """The keys of a list that is merged, none for a set, None for an atomic list."""
+    """The keys of a merged list, an empty list for a set, None for an atomic list."""
     list_type = schema.get("x-kubernetes-list-type")
     if list_type is not None:
         keys: list[Json] = list(texts(schema.get("x-kubernetes-list-map-keys")))
@@ -157,7 +157,7 @@ def schemas_of(document: JsonObject, *, builtin: bool) -> dict[tuple[str, str, s
 
 
 def _custom(definition: Json, *, has_status: bool) -> Custom | None:
-    """A custom resource's schema, which stands on its own; what refers to other definitions is an aggregated API server's."""
+    """A custom resource's schema, which is self-contained; a schema with references belongs to an aggregated API server."""
     written = as_object(definition)
     fields = as_object(written.get("properties"))
     alone = not any(_reference(as_object(one)) for name, one in fields.items() if name != "metadata")
@@ -165,7 +165,7 @@ def _custom(definition: Json, *, has_status: bool) -> Custom | None:
 
 
 def _kinds_with_status(document: JsonObject) -> Iterator[tuple[str, str, str]]:
-    """The kinds that have a path of their own for their status."""
+    """The kinds that have a separate path for their status."""
     for path, operations in as_object(document.get("paths")).items():
         kind = as_object(dig(operations, "put", _KINDS))
         if path.endswith("/{name}/status") and kind:

@@ -1,7 +1,7 @@
-"""JSON patch as the API server applies it: RFC 6902 with the ways of the Go library json-patch v4.
+"""JSON patch as the API server applies it: RFC 6902 with the behaviour of the Go library json-patch v4.
 
 It differs from the RFC where that library does: negative indexes count from the end, `replace` adds a member that is not
-there, `copy` of one copies null, and what stands before the first slash of a path is dropped.
+there, `copy` of an absent member copies null, and text before the first slash of a path is dropped.
 
 Rules: `docs/semantics/mutation.md#json-patch`.
 """
@@ -26,14 +26,14 @@ _INVALID = "invalid index referenced"
 
 
 class TestFailed(Exception):
-    """A `test` operation that does not hold: nothing of the patch is applied, and that is no fault."""
+    """A `test` operation that fails: no operation of the patch is applied, and that is not a fault."""
 
     __test__ = False
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One step of a patch. `given` tells a null value from none."""
+    """One operation of a patch. `given` distinguishes a null value from an absent one."""
 
     op: str
     path: str
@@ -65,7 +65,7 @@ def apply(operations: Iterable[Operation], document: Node) -> Node:
 
 
 class _Root:
-    """The document while it is changed: what is changed is copied first, everything else is shared with the one before."""
+    """The document during the patch: changed parts are copied first, all other parts are shared with the original."""
 
     def __init__(self, document: Node) -> None:
         self.document = document
@@ -130,7 +130,7 @@ class _Root:
             raise TestFailed(path)
 
     def _find(self, path: str, missing: str) -> tuple[Container, str]:
-        """The container that a path leads to, as our own copy, and the key in it."""
+        """The container at the parent of a path, as our own copy, and the key in it."""
         _, *parts = path.split("/")
         if not parts or not isinstance(self.document, list | dict):
             raise PatchFault(f"{missing}: {_MISSING}")
@@ -154,7 +154,7 @@ class _Root:
 
 
 class _wrapped:  # noqa: N801 - used as a statement
-    """Says in what operation an error arose."""
+    """Add the operation to the text of an error."""
 
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix
@@ -216,7 +216,7 @@ def _remove(container: Container, key: str) -> None:
 
 
 def _position(key: str, length: int, last: int, prefix: str = "") -> int:
-    """The place an index means in a list; from `-length` to `last`."""
+    """The position of an index in a list; from `-length` to `last`."""
     if not _INDEX.fullmatch(key):
         raise PatchFault(f"{prefix}strconv.Atoi: parsing {quoted(key)}: invalid syntax")
     index = int(key) if len(key) <= len(str(_MOST)) + 1 else _MOST
@@ -228,19 +228,19 @@ def _position(key: str, length: int, last: int, prefix: str = "") -> int:
 
 
 def _same(actual: Node, expected: Node) -> bool:
-    """Whether a test holds. Null is the same as an empty object or list, as it reads as either."""
+    """Return whether a test holds. Null equals an empty object or list, as both are read alike."""
     if expected is None:
         return actual in ({}, [])
     return same(actual, expected)
 
 
 def same(left: object, right: object) -> bool:
-    """Whether two JSON values are equal; true is not 1, while 1 is 1.0."""
+    """Return whether two JSON values are equal; true is not 1, while 1 is 1.0."""
     return left is right or (left == right and _is_alike(left, right))
 
 
 def _is_alike(left: object, right: object) -> bool:
-    """Whether two values that Python takes for equal have truths in the same places."""
+    """Return whether two values that are equal to Python have booleans in the same places."""
     if isinstance(left, dict) and isinstance(right, dict):
         return all(value is (other := right[key]) or _is_alike(value, other) for key, value in left.items())
     if isinstance(left, list) and isinstance(right, list):

@@ -1,7 +1,7 @@
-"""Where a value of an expression comes from: read from the request, or made by the expression, and how.
+"""The origin of an expression's value: read from the request, or made by the expression, and by which operation.
 
-All are lists and dicts here, and upstream converts them differently. From 1.37 on, what was read from an object whose kind is
-compiled into the API server is moreover a wrapped Go value, which a JSON patch cannot take.
+All are lists and dicts here, and upstream converts them differently. From 1.37 on, data read from an object whose kind is
+compiled into the API server is also a wrapped Go value, which a JSON patch does not accept.
 
 Source of truth: `common.SchemalessTypedToVal` of apiserver 1.37, and which variables it wraps.
 """
@@ -28,10 +28,10 @@ _REQUEST = {
 
 
 class Data:
-    """What was read from the request.
+    """The data that an expression read from the request.
 
-    `wrapped` are objects with their schemas, and `request` the request, when they are Go values; `rebuilds` says that fields
-    of an `Object{…}` are converted as from 1.37 on. `made` knows how lists were made, where that matters.
+    `wrapped` are objects with their schemas, and `request` is the request, when they are Go values; with `rebuilds`, fields of an
+    `Object{…}` are converted as from 1.37 on. `made` records the origin of lists, where that is relevant.
     """
 
     def __init__(
@@ -57,11 +57,11 @@ class Data:
         return id(value) in self._ids
 
     def made(self, value: object) -> cel.ListKind | None:
-        """How a list was made."""
+        """The origin of a list."""
         return self._made.of(value) if self._made else None
 
     def wrapping(self, value: object) -> str:
-        """What a wrapped value cannot be converted from and to, as Go says it; nothing for a plain value."""
+        """The Go type names in the error of a wrapped value's failed conversion; empty for a plain value."""
         if self._kinds is None:
             self._kinds = dict(self._described())
         return self._kinds.get(id(value), "")
@@ -86,7 +86,7 @@ def _containers(root: object) -> Iterator[object]:
 
 
 def _native(schema: Schema, ref: Json, value: object) -> Iterator[tuple[int, str]]:
-    """The wrapped values of an object of a compiled kind; what is free-form in it stays plain."""
+    """The wrapped values of an object of a compiled kind; free-form parts of it stay plain."""
     atom = schema.resolve(ref)
     if atom.scalar:
         return

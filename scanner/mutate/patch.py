@@ -1,7 +1,7 @@
 """One mutation, from the value of its expression to the changed object.
 
-Mirrors the two patchers of apiserver 1.36 (`policy/mutating/patch`). PatchFault is what failurePolicy decides about;
-RequestFault ends the request whatever the policy says.
+Mirrors the two patchers of apiserver 1.36 (`policy/mutating/patch`). failurePolicy decides about a PatchFault;
+a RequestFault ends the request under either failure policy.
 
 Rules: `docs/semantics/mutation.md#apply-configuration`, `docs/semantics/mutation.md#json-patch`.
 """
@@ -35,7 +35,7 @@ def configured(value: cel.Value, live: JsonObject, schema: Schema, data: Data) -
     if touched := typed.atomics(schema, patch):
         why = f"may not mutate atomic arrays, maps or structs: {', '.join(touched)}"
         raise PatchFault(f"error applying patch: invalid ApplyConfiguration: {why}")
-    # A built-in kind's stored object came through its Go type, and suits its schema.
+    # The stored object of a built-in kind was decoded by its Go type, and so conforms to its schema.
     if fault := "" if schema.builtin else typed.faults(schema, live, duplicates=True):
         raise PatchFault(f"error applying patch: failed to convert original object to typed object: {fault}")
     try:

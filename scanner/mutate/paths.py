@@ -1,4 +1,4 @@
-"""How structured merge names places, the same for errors and for finding partners in lists.
+"""The path elements of structured merge, the same for errors and for the matching of list elements.
 
 Mirrors `structured-merge-diff/v6/fieldpath` and `value.ToString`.
 """
@@ -13,7 +13,7 @@ from scanner.mutate.schema import ListType, Schema
 
 
 class BadElement(ValueError):
-    """An element of a merged list that has no place in it; the message is the API's."""
+    """An element of a merged list that has no valid key; the message is the API's."""
 
 
 def element_key(schema: Schema, of: ListType, element: object) -> str:
@@ -57,7 +57,7 @@ def _scalar(element: object) -> str:
 
 
 def shown(value: object) -> str:
-    """A value inside a path element."""
+    """The text of a value inside a path element."""
     match value:
         case None:
             return "null"

@@ -1,8 +1,9 @@
-"""An object through the Go type of its kind: read from JSON, and as the API server writes it back.
+"""The conversion of an object by the Go type of its kind: it is read from JSON and written as the API server writes it.
 
 Mirrors the field rules of `encoding/json` (`omitempty`, `omitzero`, pointers, embedded structs) and of sigs.k8s.io/json, and the
-storage in between, which knows no difference between an empty list and none. Only what differs from the stored object is
-visited: that came through its type already. What a schema names and the Go types of 1.36 do not know is taken by its schema.
+storage in between, which does not distinguish an empty list from an absent one. Only parts that differ from the stored object are
+visited: the stored object has been converted already. A field that only its schema defines, not the Go types of 1.36, is read by
+the schema.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from scanner.mutate.paths import BadElement, element_key
 from scanner.mutate.schema import Atom, ListType, MapType, Schema
 
 Order: TypeAlias = Callable[[JsonObject, Mapping[str, GoField]], Iterable[str]]
-"""In which order the members of an object are read."""
+"""The order in which the members of an object are read."""
 
 _ABSENT: Json = ("no member",)  # null is a member
 _SCHEMA_PROPS = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"
@@ -44,7 +45,7 @@ _TEXT = GoPlain("string", "string")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a value stands: the struct that has the field, the fields on the way, and the path with its indexes."""
+    """The place of a value: the struct that has the field, the fields on the way, and the path with its indexes."""
 
     struct: str = ""
     fields: tuple[str, ...] = ()
@@ -67,7 +68,7 @@ class Place:
 
 
 class Reader(Protocol):
-    """How a decoder takes single values, and what it makes of those that do not suit."""
+    """The reader of single values for a decoder, including values that do not fit their type."""
 
     def plain(self, go: GoPlain, value: Json, place: Place) -> Json:
         """A text, number or boolean."""
@@ -78,24 +79,24 @@ class Reader(Protocol):
         ...
 
     def special(self, kind: Special, value: Json, place: Place) -> Json:
-        """A value of a type that reads itself."""
+        """Handle a value of a type with its own decoder: return its written form."""
         ...
 
     def misplaced(self, value: Json, wanted: str, type_: str, place: Place) -> None:
-        """A value that is no list, map or struct, as its type wants it."""
+        """Handle a value that is not of the list, map or struct type that is required."""
         ...
 
     def unknown(self, place: Place, name: str) -> None:
-        """A member that the struct does not have."""
+        """Handle a member that the struct does not have."""
         ...
 
     def inside(self, place: Place) -> tuple[Reader, Place]:
-        """How a type that reads itself reads what is in it, and where it says that this stands."""
+        """The reader for the content of a type with its own decoder, and the place that its errors name."""
         ...
 
 
 def as_given(value: JsonObject, fields: Mapping[str, GoField]) -> Iterable[str]:
-    """The order of the document itself, where no order is asked for."""
+    """The order of the document itself, where no order is required."""
     del fields
     return value
 
@@ -124,7 +125,7 @@ class Rewriting:
         return self.struct(self._schema.resolve(self._schema.root), document, before, Place())
 
     def value(self, ref: Json, go: GoType, value: Json, before: Json, place: Place) -> Json:
-        """A value of a type, written; null where the type says so."""
+        """A value of a type, as Go writes it; null where the type requires null."""
         if value is None:
             return self._zero(ref, go, before)
         match go:
@@ -144,7 +145,7 @@ class Rewriting:
                 assert_never(never)
 
     def _zero(self, ref: Json, go: GoType, before: Json) -> Json:
-        """What Go writes for a value that was not given."""
+        """The JSON that Go writes for an absent value."""
         if go.pointer:
             return None
         match go:
@@ -167,7 +168,7 @@ class Rewriting:
                 return self._reader.special(kind, value, place)
 
     def _schema_or(self, kind: Special, value: Json, before: Json, place: Place) -> Json:
-        """A JSON schema, or what else may stand in its place; of anything that is neither, nothing is left."""
+        """A JSON schema, or an alternative that is allowed in its place; any other value is dropped."""
         if isinstance(value, dict):
             return self._struct(self._schema_props(), value, before, place)
         if kind == "JSONSchemaPropsOrBool":
@@ -190,7 +191,7 @@ class Rewriting:
         return None
 
     def struct(self, atom: Atom, value: JsonObject, before: Json, place: Place) -> JsonObject:
-        """A struct: of its members those that Go writes."""
+        """The members of a struct that Go writes."""
         of = atom.map
         if of is None:
             return value
@@ -217,16 +218,16 @@ class Rewriting:
         return self._completed(written, atom, of, value, before)
 
     def _empty(self, atom: Atom, go: GoType, found: Json, stored: Json) -> Json:
-        """What stands for an empty value that is written: the storage keeps no empty list or map, but where it is JSON."""
+        """The form of an empty value that is written: the storage keeps no empty list or map, except in JSON fields."""
         is_kept = not isinstance(go, GoList | GoMap) or go.pointer or atom.name.startswith(_STORED_AS_JSON)
         return found if is_kept or stored == found else None
 
     def _completed(
         self, written: dict[str, Json], atom: Atom, of: MapType, value: JsonObject, before: Json
     ) -> JsonObject:
-        """The struct with the fields that are written though they were not given.
+        """The struct with the absent fields that Go always writes.
 
-        What the stored struct does not have either, its server does not write: it may be of another release.
+        A field that the stored struct lacks too is not added: its server may be of another release.
         """
         for name, field in always_written(atom.name).items():
             if name in value or name not in of.fields or (isinstance(before, dict) and name not in before):
@@ -282,6 +283,6 @@ class Rewriting:
         }
 
     def _entry(self, ref: Json, go: GoType, value: Json, before: Json, place: Place) -> Json:
-        """A map's entry: bytes that are none come back from the storage as no bytes."""
+        """A map's entry; a null in a map of bytes is read from the storage as empty bytes."""
         found = self.value(ref, go, value, before, place)
         return "" if found is None and isinstance(go, GoList) and go.element.kind == "uint8" else found  # type: ignore[union-attr]

@@ -1,9 +1,9 @@
-"""The merge schema of an object: which lists and maps are merged, by which keys, and which are taken whole.
+"""The merge schema of an object: the lists and maps that are merged, their keys, and those that are replaced whole.
 
 Mirrors `structured-merge-diff/v6/schema`: an atom is a scalar, a list, a map, or several of them when the schema leaves it
 open. Schemas are kept as compact JSON and read type by type, when a patch first touches it:
 
-| JSON | says |
+| JSON | meaning |
 |---|---|
 | `"s"`, `"b"`, `"n"`, `"i"`, `"l"` | a string, a boolean, a number, an int32, an int64 |
 | `"u"`, `"q"` | any scalar, a quantity |
@@ -45,7 +45,7 @@ class ListType:
 
 @dataclass(frozen=True, slots=True)
 class MapType:
-    """An object. `element` is what may stand under names that are no field, None when nothing may."""
+    """An object. `element` is the type of members that are not fields, None when there may be none."""
 
     fields: JsonObject = field(default_factory=dict)
     element: Json = None
@@ -61,7 +61,7 @@ class MapType:
 
 @dataclass(frozen=True, slots=True)
 class Atom:
-    """What a value may be; the API calls a schema that allows several of these untyped."""
+    """The alternatives for a value; the API calls a schema with several of them untyped."""
 
     scalar: Scalar | None = None
     list: ListType | None = None
@@ -69,7 +69,7 @@ class Atom:
     name: str = ""
 
     def deduced(self, value: object) -> Atom:
-        """The one alternative that suits a value, or all of them when none does."""
+        """The one alternative that fits a value, or all of them when none does."""
         if self.scalar is None or (self.list is None and self.map is None):
             return self
         match value:
@@ -99,9 +99,9 @@ class Custom:
 class Schema:
     """The type of one kind's objects.
 
-    `types` and `names` belong to all kinds of the same source; `builtin` tells kinds that are compiled into the API server
-    from others. Of these, custom resources are described by `custom`; without it, a kind is an aggregated API server's. With `needs_all_keys`, as before Kubernetes 1.34, an element of a
-    merged list that lacks one of its keys is refused.
+    `types` and `names` belong to all kinds of the same source; `builtin` marks kinds that are compiled into the API server. Of
+    the other kinds, custom resources are described by `custom`; without it, a kind is an aggregated API server's. With
+    `needs_all_keys`, as before Kubernetes 1.34, an element of a merged list that lacks one of its keys is rejected.
     """
 
     root: Json
@@ -169,15 +169,15 @@ def _written(shape: JsonObject) -> Atom:
 
 
 class Schemas(Protocol):
-    """Where the merge schemas of kinds are found."""
+    """A source of merge schemas of kinds."""
 
     def schema(self, kind: Kind) -> Schema | None:
-        """The schema of a kind, or None when none is known."""
+        """The schema of a kind, or None when it is unknown."""
         ...
 
 
 class NoSchemas:
-    """Satisfies `Schemas`, and knows none."""
+    """An implementation of `Schemas` that has no schema."""
 
     def schema(self, kind: Kind) -> Schema | None:
         """None, whatever the kind is."""

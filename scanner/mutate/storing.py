@@ -1,9 +1,10 @@
-"""What the API server makes of an object after each mutation, and what of it is stored in the end.
+"""The form of an object that the API server produces after each mutation, and the form that it stores in the end.
 
 Source of truth: `dispatchOne` of apiserver 1.36, which converts and defaults the object after every mutation, within a policy
 and from one policy to the next; `dispatchInvocations`, which takes it through its internal type before admission runs once more;
 and the update strategies of the registries, which run once, when all of admission is over.
-So a mutation sees what the one before wrote, `status` included, and the difference with the stored object does not have it.
+So a mutation reads the values that the previous one wrote, `status` included, and the difference with the stored object lacks
+them.
 
 Rules: `docs/semantics/mutation.md#defaults`.
 """
@@ -20,7 +21,7 @@ from scanner.mutate.schema import Schema
 
 
 def mutated(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
-    """The object as the next mutation sees it. Raises RequestFault for one that cannot be converted to its internal type."""
+    """The object as the next mutation reads it. Raises RequestFault for one that cannot be converted to its internal type."""
     if same(before, after):
         return before
     if schema.builtin:
@@ -30,21 +31,21 @@ def mutated(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject
 
 
 def _with_defaults(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
-    """A mutated object with its defaults: those that it had before the mutation, had it come through a server, stay.
+    """A mutated object with its defaults: those that it would have had before the mutation on a server stay.
 
-    An object with a uid did, and is complete.
+    An object with a uid was read from a server, and is complete.
     """
     start = before if dig(before, "metadata", "uid") else defaulted(schema, before)
     return defaulted(schema, after if start is before else completed(before, start, after))
 
 
 def between_passes(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
-    """What the first pass of admission has made of an object, as the second one sees it, whether or not it changes anything."""
+    """The object of the first pass of admission as the second pass reads it, whether or not that changes anything."""
     return registry.between_passes(schema, before, after) if schema.builtin and after is not before else after
 
 
 def stored(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
-    """The object as it would be kept in the place of the stored one."""
+    """The object as the server would store it in the place of the stored one."""
     if after is before:
         return before
     if schema.builtin:

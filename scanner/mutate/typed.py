@@ -1,4 +1,4 @@
-"""Whether a value suits its schema, and whether a patch touches what may only be replaced whole.
+"""The validation of a value against its schema, and of a patch that writes into an atomic part.
 
 Mirrors `typed.validate` of structured-merge-diff v6 and `validatePatch` of apiserver 1.36's ApplyConfiguration patcher.
 
@@ -20,7 +20,7 @@ _GO_TYPES = {bool: "bool", int: "int64", float: "float64", str: "string"}
 
 
 def faults(schema: Schema, value: object, *, duplicates: bool = False) -> str:
-    """What is wrong with a value, in the API's words, or nothing. `duplicates` lets keys of lists occur twice."""
+    """The errors of a value, in the API's words, empty for a valid one. With `duplicates`, keys of lists may occur twice."""
     found = list(_Validation(schema, duplicates=duplicates).visit(schema.root, value, ""))
     if len(found) < 2:  # noqa: PLR2004 - one error stands alone, several are listed
         return "".join(found)
@@ -79,7 +79,7 @@ def _placed(path: str, message: str) -> Iterator[str]:
 
 
 def scalar_fault(scalar: Scalar, value: object) -> str:
-    """Why a value is not of a scalar type, or nothing. Null is of every type."""
+    """The error of a value that is not of a scalar type, or an empty text. Null is of every type."""
     if value is None:
         return ""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)

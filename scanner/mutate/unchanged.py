@@ -1,7 +1,7 @@
-"""The ordinary mutation, which changes nothing: an object that holds already what a patch says.
+"""The fast test for a mutation that changes nothing: the object already holds all values of a patch.
 
-It takes no copy and no merge. These answers may only be yes where the whole way (`patch.configured`, `patch.patched`)
-would leave the object as it is, without a fault; no says only that it has to be gone.
+The test needs no copy and no merge. The answer may be yes only where the full merge (`patch.configured`, `patch.patched`)
+would leave the object as it is, without a fault; no means only that the full merge is necessary.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _LARGEST = 2**53 - 1
 
 
 def is_configured(schema: Schema, live: JsonObject, value: cel.Value) -> bool:
-    """Whether an object of a built-in kind holds all that an apply configuration says."""
+    """Return whether an object of a built-in kind holds all values of an apply configuration."""
     return (
         schema.builtin and isinstance(value, cel.Struct) and _holds(schema, schema.root, live, value=value, path=ROOT)
     )
 
 
 def holds(schema: Schema, value: cel.Value) -> Holds:
-    """The same for an apply configuration that is always the same: what can be known of it is found out once."""
+    """The same test for a constant apply configuration: its schema is resolved once."""
     leaves: list[Leaf] = []
     suits = schema.builtin and isinstance(value, cel.Struct) and gather(schema, schema.root, value, (ROOT,), leaves)
     return partial(holds_leaves, tuple(leaves)) if suits else _never
@@ -42,7 +42,7 @@ def _never(_live: object) -> bool:
 
 
 class Leaf(NamedTuple):
-    """A part of a configuration: where it is, and the scalar that has to be there, or a test of what is there."""
+    """A part of a configuration: its path, and the scalar that the object must have there, or a test of the object's value."""
 
     path: tuple[str, ...]
     expected: object
@@ -51,7 +51,7 @@ class Leaf(NamedTuple):
 
 
 def gather(schema: Schema, ref: Json, value: object, path: tuple[str, ...], leaves: list[Leaf]) -> bool:
-    """Collect the parts of a configuration; False when it can never be told quickly that an object holds it."""
+    """Collect the parts of a configuration; False when no fast test can prove that an object holds it."""
     if not isinstance(value, cel.Struct):
         texts = _texts_of(schema, ref, value)
         if texts:
@@ -72,7 +72,7 @@ def gather(schema: Schema, ref: Json, value: object, path: tuple[str, ...], leav
 
 
 def _texts_of(schema: Schema, ref: Json, value: object) -> dict[str, object]:
-    """The entries of a map of texts, where such a map is merged; nothing for any other value."""
+    """The entries of a map of strings, where such a map is merged; none for any other value."""
     of = schema.resolve(ref).map
     if of is None or of.atomic or not isinstance(value, dict):
         return {}
@@ -84,7 +84,7 @@ def _is_map(live: object) -> bool:
 
 
 def holds_leaves(leaves: tuple[Leaf, ...], live: Any) -> bool:
-    """Whether an object, or a part of it, has all parts of a configuration."""
+    """Return whether an object, or a part of it, has all parts of a configuration."""
     try:
         for path, expected, kind, test in leaves:
             found = live
@@ -101,7 +101,7 @@ def holds_leaves(leaves: tuple[Leaf, ...], live: Any) -> bool:
 
 
 def is_patched(live: JsonObject, value: cel.Value) -> bool:
-    """Whether every operation of a JSON patch sets a member to the scalar that it is."""
+    """Return whether every operation of a JSON patch sets a member to the scalar that it already has."""
     return isinstance(value, list) and all(_is_set(live, one) for one in value)
 
 
@@ -137,7 +137,7 @@ def _holds_members(schema: Schema, ref: Json, live: object, members: dict[str, o
 
 
 def _holds_elements(schema: Schema, ref: Json, live: object, elements: list[object], path: str) -> bool:
-    """Whether a merged list has all these elements, in this order, each of them once."""
+    """Return whether a merged list has all these elements, in this order, each of them once."""
     of = schema.resolve(ref).list
     if of is None or not of.keys or not elements or not isinstance(live, list):
         return False
@@ -156,7 +156,7 @@ def _holds_elements(schema: Schema, ref: Json, live: object, elements: list[obje
 
 
 def _key(of: ListType, element: dict[str, object]) -> _Key | None:
-    """The values of an element's keys, None when one is missing: it may have a default."""
+    """The values of an element's keys, None when one is absent: it may have a default."""
     if len(of.keys) == 1:
         only = element.get(of.keys[0])
         return only if only.__class__ is str else None
@@ -176,7 +176,7 @@ def _is_set(live: JsonObject, operation: object) -> bool:
 
 
 def _at(live: Json, steps: Sequence[str]) -> Json:
-    """What stands at a path that leads through members alone, None when it does not."""
+    """The value at a path that leads through members alone, None when there is no such value."""
     for step in steps:
         if not isinstance(live, dict):
             return None
@@ -185,7 +185,7 @@ def _at(live: Json, steps: Sequence[str]) -> Json:
 
 
 def _is_same(value: object, live: object) -> bool:
-    """Whether both are the same scalar, of the same type."""
+    """Return whether both are the same scalar, of the same type."""
     return type(value) is type(live) and type(value) in _SCALARS and value == live
 
 

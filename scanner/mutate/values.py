@@ -1,8 +1,8 @@
 """The `value` of a JSON patch operation as JSON.
 
-Mirrors `ConvertToNative(structpb.Value)` of cel-go: numbers are doubles there, integers beyond 2^53 texts, bytes base64. What
-`+` has joined (`concatList`) is taken out of CEL (`Value`) and put back (`NativeToValue`) before: an object in it becomes a map,
-where one in another list or map ends the connection.
+Mirrors `ConvertToNative(structpb.Value)` of cel-go: numbers are doubles there, integers beyond 2^53 texts, bytes base64. A list
+that `+` has joined (`concatList`) is converted to Go (`Value`) and back (`NativeToValue`) before: an object in it becomes a map,
+while an object in another list or map ends the connection.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _INVALID_NUMBER = (
     "json: error calling MarshalJSON for type *structpb.Value: proto:\u00a0google.protobuf.Value.number_value: invalid"
 )
 _PREFIX = "JSONPath valueExpression evaluated to a type that could not marshal to JSON: "
-# The names that Kubernetes' own values bear in their errors, where these are not those of their types.
+# The names of Kubernetes' own values in their errors, where these differ from the names of their types.
 _NAMES = {
     "kubernetes.Quantity": "Quantity",
     "kubernetes.URL": "URL",
@@ -38,11 +38,11 @@ _NAMES = {
 
 
 class RequestFault(PatchFault):
-    """The request ends here, with the code of an internal error, whatever failurePolicy says."""
+    """The error that ends the request with the code of an internal error, under either failure policy."""
 
 
 def json_value(value: cel.Value, data: Data) -> Node:
-    """The JSON of a value. Raises PatchFault for what has none."""
+    """The JSON of a value. Raises PatchFault for a value that has none."""
     if isinstance(value, cel.Struct) and value.type != cel.JSON_PATCH:
         if names := misnamed(value, data):
             raise PatchFault(f"type mismatch: {names}")
@@ -113,7 +113,7 @@ def _container(value: list[cel.Value] | dict[str, cel.Value], data: Data) -> Nod
 
 
 def _taken_out(value: cel.Value, data: Data) -> cel.Value:
-    """An element of a joined list after it was a Go value: `Value` and then `NativeToValue`."""
+    """An element of a joined list after its conversion to a Go value: `Value` and then `NativeToValue`."""
     if isinstance(value, cel.Optional) and value.present:
         return _taken_out(value.value, data)
     if isinstance(value, cel.Struct) and value.type != cel.JSON_PATCH:
@@ -125,7 +125,7 @@ def _taken_out(value: cel.Value, data: Data) -> cel.Value:
 
 
 def _field_taken_out(name: str, value: cel.Value, data: Data) -> cel.Value:
-    """A field of an object there: `convertField` opens a list or map once."""
+    """A field of an object in a joined list: `convertField` converts a list or map one level deep."""
     if isinstance(value, cel.KeyedMap):
         raise PatchFault(f"{_PREFIX}{ForeignKey(name, next(key for key in value if not isinstance(key, str)))}")
     if isinstance(value, list | dict) and (value in data or data.made(value) is not None):
@@ -138,7 +138,7 @@ def _field_taken_out(name: str, value: cel.Value, data: Data) -> cel.Value:
 
 
 def _struct_inside(value: cel.Struct, data: Data) -> Node:
-    """An object inside a list or map: until 1.36 the server does not survive it, unless `+` has joined the list."""
+    """An object inside a list or map: until 1.36 the server panics on it, unless `+` has joined the list."""
     if value.type == cel.JSON_PATCH:
         raise PatchFault(f"{_PREFIX}cannot convert to native type: *structpb.Value")
     if not data.rebuilds:
@@ -154,7 +154,7 @@ def _number(value: float) -> Node:
 
 
 def _plain(value: object) -> Node:
-    """What protobuf's Struct makes of a converted object: every number a double."""
+    """The value that protobuf's Struct holds for a converted object: every number is a double."""
     match value:
         case Foreign(type="uint64"):
             return _number(float(value.text))

@@ -1,7 +1,7 @@
 """Rules by type, applied to a whole document: the rule of a type first, then those of the types inside it.
 
-Nothing is changed in place, and what no rule changes is shared with the result. What became of a part is remembered for a while:
-the results of several mutations share most of their parts.
+Nothing is changed in place, and parts that no rule changes are shared with the result. The result for a part is cached for a
+while: the results of several mutations share most of their parts.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _CONTAINERS = (dict, list)
 
 
 class _Type(NamedTuple):
-    """What rules concern in a value of a type: itself, and the members and elements that a walk has to visit.
+    """The rules for a value of a type: the rule for itself, and the members and elements that a walk has to visit.
 
-    A field that no rule concerns has no entry, or None where members of other names are visited.
+    A field that no rule applies to is absent, or None where members of other names are visited.
     """
 
     rule: Rule | None
@@ -38,7 +38,7 @@ _UNCONCERNED = _Type(None, {}, None, None)
 
 
 class _Known:
-    """What is known of the types of a schema: which of them hold none with a rule at any depth, and what became of parts."""
+    """A cache for the types of a schema: the types that contain no type with a rule, and the results for parts."""
 
     __slots__ = ("_concerned", "_inline", "_numbered", "_rules", "_schema", "parts", "types")
 
@@ -51,7 +51,7 @@ class _Known:
         self.parts: dict[tuple[int, int], tuple[JsonObject, Json]] = {}
 
     def type_of(self, ref: Json) -> _Type:
-        """The type of a reference; of one that stands in the schema, its place in memory tells it from others."""
+        """The type of a reference; an inline type is identified by its address in memory."""
         if type(ref) is int:
             return self._numbered.get(ref) or self._numbered.setdefault(ref, self._made(ref))
         if isinstance(ref, str):
@@ -70,7 +70,7 @@ class _Known:
         return _Type(self._rules.get(atom.name), visited, others, element)
 
     def _concern(self, ref: Json) -> Json:
-        """A reference, None when no rule concerns what it leads to."""
+        """A reference, None when no rule applies to its type or the types inside it."""
         return ref if self._is_concerned(ref) else None
 
     def _is_concerned(self, ref: Json) -> bool:
@@ -87,18 +87,18 @@ _NO_MEMBERS = MapType()
 
 @dataclass(frozen=True, slots=True)
 class RuleSet:
-    """Rules by the names of definitions. What a rule makes of a struct depends on that struct alone."""
+    """Rules by the names of definitions. The result of a rule depends on its struct alone."""
 
     rules: Rules
     _known: dict[int, _Known] = field(default_factory=dict, compare=False, repr=False)
 
     def applied(self, schema: Schema, document: JsonObject) -> JsonObject:
-        """A document with the rules of its types applied; itself when they change nothing."""
+        """A document with the rules of its types applied; the same document when they change nothing."""
         found = _Walk(self._of(schema)).value(schema.root, document)
         return found if isinstance(found, Mapping) else document
 
     def _of(self, schema: Schema) -> _Known:
-        """What is known of the types of a schema, which many schemas share."""
+        """The cache for the types of a schema, which many schemas share."""
         known = self._known.get(id(schema.types))
         if known is None or known.types is not schema.types:
             known = self._known[id(schema.types)] = _Known(self.rules, schema)
@@ -131,7 +131,7 @@ class _Walk:
         found = self._object(of, value)
         self._parts[key] = value, found
         if found is not value and isinstance(found, dict):
-            # Rules come to an end: what they have made of a struct they leave as it is.
+            # Rules are idempotent: they do not change their own result.
             self._parts[number, id(found)] = found, found
         return found
 
@@ -153,7 +153,7 @@ class _Walk:
 
 
 def _reached(types: Sequence[Json], number: int) -> set[int]:
-    """The numbers of the types that a type is made of, its own among them."""
+    """The numbers of the types that a type contains, its own among them."""
     found = {number}
     waiting: list[Json] = [types[number]]
     while waiting:
@@ -167,7 +167,7 @@ def _reached(types: Sequence[Json], number: int) -> set[int]:
 
 
 def _inside(shape: Json) -> list[Json]:
-    """The references in a type that is written in place."""
+    """The references in an inline type."""
     match shape:
         case {"r": inner} | {"e": inner}:
             return [inner]
@@ -189,7 +189,7 @@ def in_order(*rules: Rule) -> Rule:
 
 
 def within(name: str, rule: Rule) -> Rule:
-    """Apply a rule to a struct inside the object, which is there even when it is not written."""
+    """Apply a rule to a struct inside the object; an absent struct counts as empty."""
     return lambda value: with_member(value, name, rule(as_object(value.get(name))))
 
 
@@ -210,7 +210,7 @@ def each(name: str, rule: Rule) -> Rule:
 
 
 def with_member(value: JsonObject, name: str, member: Json) -> JsonObject:
-    """The object with a member, itself when it has it; a struct that is not written and is left empty stays so."""
+    """The object with a member, the same object when it has it; a struct that is absent and would stay empty stays absent."""
     before = value.get(name)
     if member is before or (before is None and member is EMPTY):
         return value
@@ -218,12 +218,12 @@ def with_member(value: JsonObject, name: str, member: Json) -> JsonObject:
 
 
 def without(value: JsonObject, *names: str) -> JsonObject:
-    """The object without some members, itself when it has none of them."""
+    """The object without some members, the same object when it has none of them."""
     if not any(name in value for name in names):
         return value
     return {name: one for name, one in value.items() if name not in names}
 
 
 def is_shared(before: Sequence[Json], after: Sequence[Json]) -> bool:
-    """Whether two lists of one length hold the same values."""
+    """Return whether two lists of equal length hold the identical objects."""
     return all(map(is_, before, after))

@@ -1,1 +1,1 @@
-"""What a checked tree tells before it is evaluated."""
+"""Facts about a checked tree that need no evaluation."""

@@ -1,4 +1,4 @@
-"""What is known of an expression once its types are right, and before it is evaluated."""
+"""The results of checking an expression, before it is evaluated."""
 
 from __future__ import annotations
 

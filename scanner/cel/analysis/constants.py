@@ -1,7 +1,7 @@
-"""What is computed once, when a program is built: constants, sets to look up in, and compiled patterns.
+"""Values that are computed once, when a program is built: constants, sets for lookups, and compiled patterns.
 
 Mirrors cel-go's planner with its optimisations on. Folding is part of the semantics: a constant that cannot be converted
-refuses the whole expression (`program instantiation failed: …`), wherever it stands; `x in []` is false even when `x` is an
+rejects the whole expression (`program instantiation failed: …`), at any place; `x in []` is false even when `x` is an
 error; and constants cost nothing.
 """
 
@@ -41,9 +41,9 @@ Key = tuple[type, Value]
 
 @dataclass(slots=True)
 class Folded:
-    """What is known before evaluation, by node id.
+    """The facts that are constant before evaluation, by node id.
 
-    `constants`: the values of nodes that are constant. `sets`: what the constant list on the right of an `in` holds.
+    `constants`: the values of nodes that are constant. `sets`: the members of the constant list on the right of an `in`.
     `patterns`: the compiled constant pattern of a search.
     """
 
@@ -53,7 +53,7 @@ class Folded:
 
 
 def fold(root: Node, checked: Checked, environment: Environment) -> Folded:
-    """Return what can be computed beforehand; raise `InstantiationError` when that fails."""
+    """Return the constants of a tree; raise `InstantiationError` when the computation of one fails."""
     folded = Folded()
     for node in _bottom_up(root, checked):
         try:
@@ -64,7 +64,7 @@ def fold(root: Node, checked: Checked, environment: Environment) -> Folded:
 
 
 def _bottom_up(root: Node, checked: Checked) -> Iterator[Node]:
-    """Yield the nodes in the order upstream plans them: operands first, left to right."""
+    """Yield the nodes in the order in which upstream plans them: operands first, left to right."""
     stack: list[tuple[Node, bool]] = [(root, False)]
     while stack:
         node, has_children_done = stack.pop()
@@ -129,7 +129,7 @@ def _fold_map(node: MapLiteral, folded: Folded) -> None:
 
 
 def _reject_impossible_index(node: Call, folded: Folded) -> None:
-    """Raise for a constant that is no key or index; upstream finds it while planning."""
+    """Raise for a constant that cannot be a key or index; upstream detects it at planning."""
     if node.function in ("_[_]", "_[?_]") and node.arguments[1].id in folded.constants:
         access.require_key(folded.constants[node.arguments[1].id])
 
@@ -157,7 +157,7 @@ def _fold_membership(node: Call, members: Value, folded: Folded) -> None:
 
 
 def _spellings(member: Value) -> Iterator[Key]:
-    """Yield a member and the same number in the other numeric types, where upstream adds it."""
+    """Yield a member and the equal number in the other numeric types, where upstream adds it."""
     yield type(member), member
     if type(member) is float:
         if member.is_integer() and -(2.0**63) < member < 2.0**63:

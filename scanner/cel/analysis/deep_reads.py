@@ -1,7 +1,7 @@
-"""Which parts of its inputs an expression reads, through loops: `object.spec.containers.*.image`, for all that is alike there.
+"""The parts of its inputs that an expression reads, through loops: `object.spec.containers.*.image`, for all equal in shape.
 
-Unlike `reads`, a path goes on where a loop has the elements of a list or map (`*`). What a loop ranges over is read as to its
-shape (`#`): how many elements, under which keys. Where that cannot be told a path ends, and means all below it.
+Unlike `reads`, a path continues through the elements of a list or map in a loop (`*`). Of the range of a loop the shape is
+read (`#`): the number of elements, and their keys. A path ends where this cannot be determined, and means all values below it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _Scope: TypeAlias = "Mapping[str, Path | None]"
 
 
 def depths(root: Node, checked: Checked, variables: frozenset[str]) -> frozenset[Path]:
-    """Return the paths of an expression, each beginning with the name of a declared variable."""
+    """Return the paths of an expression, each with the name of a declared variable as its first step."""
     reader = _Reader(checked, variables)
     reader.read(root, {})
     return frozenset(reader.found)
@@ -34,7 +34,7 @@ class _Reader:
         self.found: set[Path] = set()
 
     def read(self, root: Node, scope: _Scope) -> None:
-        """Collect what is read in a node, all of its value included."""
+        """Collect the paths that a node reads, all of its value included."""
         stack = [root]
         while stack:
             node = stack.pop()
@@ -49,7 +49,7 @@ class _Reader:
                 stack.extend(children(node) if call is None else call.arguments)
 
     def _path(self, node: Node, scope: _Scope) -> Path | None:
-        """Return where a selection leads; None for what is none, or begins with something computed."""
+        """Return the path of a selection; None for another node, or for a selection from a computed value."""
         steps: list[str] = []
         while True:
             name = self._checked.names.get(node.id)
@@ -74,7 +74,7 @@ class _Reader:
         return tuple(name.split(".")) if name in self._variables else None
 
     def _keys(self, node: Node, scope: _Scope) -> None:
-        """Collect what the computed keys of a path read."""
+        """Collect the paths that the computed keys of a path read."""
         while isinstance(node, Select | Call):
             match node:
                 case Select(operand=operand):

@@ -1,7 +1,7 @@
-"""The inputs that an expression hands on as they stand, and those that it computes something from.
+"""The inputs that an expression returns unchanged, and the inputs from which it computes a value.
 
-Finer than `deep_reads`, for evidence about what a text may hold: lists that were filtered, mapped or put together are followed to
-the places of their elements, and so are the variables of a policy. A path goes on with `*` for any element, ends in `#` where only
+Finer than `deep_reads`, for evidence about what a text may hold: lists that were filtered, mapped or joined are traced to
+the places of their elements, and so are the variables of a policy. A path has `*` for any element, ends in `#` where only
 the shape of a list or map is read, and means all below its end otherwise.
 """
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from scanner.cel.checking.checker import Checked
 
 BOX: Final = "[]"
-"""A list or map that holds what stands at the path before."""
+"""A list or map that contains the value at the path before."""
 _VARIABLES: Final = "variables"
 _INDEXES: Final = frozenset({"_[_]", "_[?_]", "_?._"})
 _LITERAL_OPERATIONS: Final = frozenset({"add", "remove", "replace", "test"})
@@ -45,14 +45,14 @@ _OBJECT: Final[_Places] = frozenset({("object",)})
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """The places that a value was put together from, text by text, and those that something was computed from."""
+    """The places whose values a value contains, and the places from which it was computed."""
 
     carried: frozenset[Path]
     computed: frozenset[Path]
 
 
 def flow(root: Node, checked: Checked, variables: frozenset[str]) -> Flow:
-    """Return what an expression does with its inputs; the policy's variables are not followed."""
+    """Return the flow of an expression's inputs; the policy's variables are not resolved."""
 
     def read() -> Flow:
         reader = _Reader(checked, variables)
@@ -62,7 +62,7 @@ def flow(root: Node, checked: Checked, variables: frozenset[str]) -> Flow:
 
 
 def followed(first: Flow, variables: Callable[[str], Iterable[Flow]]) -> Flow | None:
-    """The same with the places that the policy's variables lead to; None where there are too many to tell.
+    """The flow with the places of the policy's variables resolved; None where there are too many to list.
 
     `variables` returns the flow of a variable, or those of all for an empty name.
     """
@@ -103,7 +103,7 @@ def _onward(path: Path, steps: Path) -> Iterator[Path]:
 
 
 def _stepped(path: Path, step: str) -> Path | None:
-    """One step further; out of a box that the expression made, any step leads to what it holds, and its shape is known."""
+    """A path with one more step; a step from a box that the expression made leads to its content, and its shape is known."""
     if path[-1] != BOX:
         return (*path, step)
     return None if step == SHAPE else path[:-1]
@@ -130,7 +130,7 @@ class _Reader:
         self.found: set[Path] = set()
 
     def places(self, node: Node, scope: _Scope) -> _Places:
-        """Return where a value, or what it is made of, stands; collect what it was computed from."""
+        """Return the places of a value, or of its parts; collect the places from which it was computed."""
         name = self._checked.names.get(node.id)
         if name is not None and isinstance(node, Identifier | Select):
             return self._named(node, name, scope)
@@ -179,7 +179,7 @@ class _Reader:
         return self._handed_on(given, ArgumentFlow.COMPUTES if call is None else call.function.flow, scope)
 
     def _handed_on(self, given: tuple[Node, ...], flow: ArgumentFlow, scope: _Scope) -> _Places:
-        """Return what a call makes of its arguments."""
+        """Return the flow of a call's arguments into its result."""
         match flow:
             case ArgumentFlow.COUNTS:
                 self.found |= {(*_unboxed(path), SHAPE) for path in self._of_all(given, scope)}
@@ -202,7 +202,7 @@ class _Reader:
         return _boxed(self._of_all((entry.value for entry in node.entries), scope))
 
     def _struct(self, node: StructLiteral, scope: _Scope) -> _Places:
-        """A patch's path is no value that it sets; what it copies or moves from elsewhere, no expression reads."""
+        """The flow of a struct literal: a patch's path is not part of the result, and a copy or move reads no input."""
         if node.type_name.lstrip(".") != "JSONPatch":
             return _boxed(self._of_all((entry.value for entry in node.entries), scope))
         fields = {entry.name: entry.value for entry in node.entries}
@@ -234,7 +234,7 @@ def _key(name: str) -> str:
 
 
 def _pointed(source: Node | None) -> _Places:
-    """Where the `from` of an operation leads, which is all of the object where that cannot be told."""
+    """The target of the `from` of an operation; the whole object where it cannot be determined."""
     if not isinstance(source, Literal) or not isinstance(source.value, str):
         return _OBJECT
     steps = source.value.split("/")[1:]

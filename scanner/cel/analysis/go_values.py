@@ -1,6 +1,6 @@
-"""Which parts of a document upstream leaves as Go values until something is done with them.
+"""The parts of a document that upstream keeps as Go values until an operation uses them.
 
-It names them by Go's types where they cannot be keys, and makes another list or map of them each time that they are read.
+Upstream names such values by their Go types where they cannot be keys, and makes a new list or map of them at each read.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def is_go_value(node: Node, checked: Checked, folded: Folded, scope: Container[s
 
 
 def is_go_key(node: Node, checked: Checked, folded: Folded, scope: Container[str]) -> bool:
-    """Return whether the key of a map's entry is one, `dyn()` around it or not."""
+    """Return whether the key of a map's entry is a Go value, with or without `dyn()` around it."""
     while isinstance(node, Call) and node.function == "dyn":
         node = node.arguments[0]
     return is_go_value(node, checked, folded, scope)
@@ -53,11 +53,11 @@ def is_selection(node: Node, checked: Checked) -> bool:
 
 
 def refusal(key: Value) -> str:
-    """Return what Go says of a value that cannot be a key or an index; empty for one that may be."""
+    """Return Go's error text for a value that cannot be a key or an index; empty for a valid one."""
     name = go_name(key) or _NAMES.get(type(key))
     return f"invalid qualifier type: {name}" if name else ""
 
 
 def _makes_value(key: Node, folded: Folded) -> bool:
-    """Return whether upstream looks up a key in a way that makes a CEL value of what it finds."""
+    """Return whether upstream's lookup of a key makes a CEL value of the result."""
     return isinstance(folded.constants.get(key.id), bool | UInt | float)

@@ -1,6 +1,6 @@
-"""Which parts of its inputs an expression reads: for caching, redaction and the note *depends on requester*.
+"""The parts of its inputs that an expression reads: for caching, redaction and the note *depends on requester*.
 
-A path ends where the selection leaves constant names: at a call, an index that is computed, or a comprehension.
+A path ends at the first step that is not a constant name: at a call, a computed index, or a comprehension.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Path = tuple[str, ...]
 
 
 def paths(root: Node, checked: Checked, variables: frozenset[str]) -> frozenset[Path]:
-    """Return the access paths of an expression, each beginning with the name of a declared variable."""
+    """Return the access paths of an expression, each with the name of a declared variable as its first step."""
     found: set[Path] = set()
     stack = [root]
     while stack:

@@ -1,9 +1,9 @@
-"""Where an expression could tell apart what Kubernetes 1.37 hands it and what earlier releases do.
+"""The places where an expression can distinguish the values of Kubernetes 1.37 from those of earlier releases.
 
 Mirrors `common.SchemalessTypedToVal` of apiserver 1.37: objects of compiled-in kinds, `request` and `namespaceObject` are no
-longer plain maps and lists but wrappers of Go values. They show the same data, and differ where an expression compares them with
-values of another kind, looks something up under a key of another type, compares two of them, or asks whether one is empty.
-With their types declared, the checker's types tell where that is. What is not typed (`dyn`) is given the benefit of the doubt.
+longer plain maps and lists but wrappers of Go values. They hold the same data, and differ where an expression compares them with
+values of another kind, looks up a key of another type, compares two of them, or tests whether one is empty.
+With their types declared, the checker's types give these places. An untyped value (`dyn`) counts as no difference.
 
 Rules: `docs/semantics/releases.md#native-values-in-137`.
 """
@@ -49,14 +49,14 @@ _ODD_INDEXES = frozenset({"uint", "double"})
 
 
 class Difference(NamedTuple):
-    """What an expression could tell. `evaluated` says that an evaluation with wrapped values answers as 1.37 does."""
+    """An observable difference. `evaluated` means that an evaluation with wrapped values has the result of 1.37."""
 
     text: str
     evaluated: bool = True
 
 
 def wrapper_differences(text: str, environment: Environment) -> tuple[Type, tuple[Difference, ...]]:
-    """Return the type of an expression whose roots are typed, and what in it could tell wrappers from plain values."""
+    """Return the type of an expression whose roots are typed, and the nodes that could distinguish wrappers from plain values."""
     try:
         return with_room(lambda: _differences(text, environment))
     except (UnknownCharacter, NotInGrammar, TooDeep):
@@ -74,7 +74,7 @@ def _differences(text: str, environment: Environment) -> tuple[Type, tuple[Diffe
 
 @lru_cache(maxsize=2048)
 def _parsed(text: str, version: Version, features: Version) -> Node:
-    """Parse once for all the kinds that an expression is checked for."""
+    """Parse once for all the kinds for which an expression is checked."""
     return parser.parse(text, version, features)[0]
 
 
@@ -85,7 +85,7 @@ class _Finder:
         self._environment = environment
 
     def of(self, node: Node) -> Iterator[Difference]:
-        """Yield what one node could tell."""
+        """Yield the differences at one node."""
         match node:
             case Call(function="_==_" | "_!=_" as sign, arguments=(left, right)):
                 yield from self._equality(_EQUALITIES[sign], left, right)
@@ -103,7 +103,7 @@ class _Finder:
                 pass
 
     def _conversion(self, message: str, field: str, value: Node) -> Iterator[Difference]:
-        """Yield what a field of a message of protobuf is given, where that may be a wrapper or hold one."""
+        """Yield the operand of a protobuf message's field, where it may be or contain a wrapper."""
         types = (self._type(value), *self._held(value))
         if self._reads(value) and any(self._kind(type_) in ("object", "map", "list") for type_ in types):
             yield Difference(f"{message}{{{field}: {_shown(types[0])}}}")
@@ -118,7 +118,7 @@ class _Finder:
             yield Difference(text)
 
     def _structures(self, left: Node, right: Node) -> bool:
-        """Return whether structures are compared with each other: the bytes of what is free-form in them count, as they came."""
+        """Return whether structures are compared with each other: free-form parts are compared as the bytes that were sent."""
         one, other = self._type(left), self._type(right)
         both = self._is_read(left) and self._is_read(right) and self._is_object(one) and self._is_object(other)
         pairs = ((held, beside) for held in self._held(left) for beside in self._held(right))
@@ -132,7 +132,7 @@ class _Finder:
         return (self._reads(left) or self._reads(right)) and any(inside)
 
     def _unlike(self, one: Type, other: Type) -> bool:
-        """Return whether a wrapper on the left refuses a value of another kind on the right."""
+        """Return whether a wrapper on the left rejects a value of another kind on the right."""
         kinds = self._kind(one), self._kind(other)
         if kinds[1] in ("dyn", "null"):
             return False
@@ -150,7 +150,7 @@ class _Finder:
         return any(field is not None and self._unlike(field, self._type(value)) for field, value in fields)
 
     def _held(self, node: Node) -> Iterator[Type]:
-        """Yield the types of what a list or map holds."""
+        """Yield the types of the content of a list or map."""
         match node:
             case ListLiteral(elements=elements):
                 yield from map(self._type, elements)
@@ -164,14 +164,14 @@ class _Finder:
                 yield from type_.parameters[-1:] if type_.family in ("list", "map") else ()
 
     def _inside(self, one: Type, other: Type) -> bool:
-        """Return whether one of two neighbours in a list or map is a wrapper, and the other of another kind."""
+        """Return whether one of two neighbours in a list or map is a wrapper, and the other is of another kind."""
         if self._unlike(one, other):
             return True
         both = one.family == other.family and one.family in ("list", "map")
         return both and self._inside(one.parameters[-1], other.parameters[-1])
 
     def _semantic(self, one: Type, other: Type) -> bool:
-        """Return whether two wrappers of structures are compared, which is not done field by field."""
+        """Return whether two wrappers of structures are compared, for which upstream does not compare field by field."""
         if one.family == other.family and one.family in ("list", "map"):
             return self._semantic(one.parameters[-1], other.parameters[-1])
         return self._is_object(one) and self._is_object(other)
@@ -186,7 +186,7 @@ class _Finder:
             yield Difference(f"{_shown(wanted)} in {_shown(within)}", evaluated=not structures)
 
     def _lists_differ(self, element: Node, held: Type) -> bool:
-        """Return whether an element could be taken for one of a list, because of what is in both."""
+        """Return whether an element could equal an element of a list, given the types of their content."""
         inner = held.parameters[-1] if held.family in ("list", "map") else None
         within = inner is not None and any(
             self._inside(one, inner) or self._inside(inner, one) for one in self._held(element)
@@ -200,7 +200,7 @@ class _Finder:
             yield Difference(f"{_shown(within)}[{_shown(at)}]")
 
     def _is_read(self, node: Node) -> bool:
-        """Return whether a value is handed over from the request, and not made by the expression."""
+        """Return whether a value comes unchanged from the request."""
         match node:
             case Identifier():
                 return True
@@ -217,18 +217,18 @@ class _Finder:
                 return False
 
     def _passed(self, node: Call) -> Node | None:
-        """Return the operand that a call returns as it is, or what is inside of it."""
+        """Return the operand that a call returns unchanged, or its content."""
         function = self._environment.function(node.function)
         if function is None or function.flow is not ArgumentFlow.PASSES:
             return None
         return next(children(node), None)
 
     def _reads(self, node: Node) -> bool:
-        """Return whether anything in a value is handed over from the request."""
+        """Return whether any part of a value comes unchanged from the request."""
         return any(self._is_read(part) for part in walk(node))
 
     def _type(self, node: Node) -> Type:
-        """Return the type of a node, without what `dyn` and optionals hide."""
+        """Return the type of a node, unwrapped from `dyn` and optionals."""
         while isinstance(node, Call) and node.function == "dyn" and len(node.arguments) == 1:
             node = node.arguments[0]
         type_ = self._types.get(node.id, DYN)
@@ -250,7 +250,7 @@ class _Finder:
 
 
 def _mirrored(left: Node, right: Node) -> bool:
-    """Return whether both sides are the same place of the object: before and after, which are equal when nothing changes."""
+    """Return whether both sides are the same place of the object, before and after: they are equal when nothing changes."""
     one, other = _place(left), _place(right)
     return one is not None and one == other
 

@@ -1,7 +1,7 @@
-"""Types for every node, overloads for every call, and what is wrong with them.
+"""The types of every node, the overloads of every call, and the type errors.
 
-One walk over the tree, in upstream's order, because the order decides what free type parameters come to stand for and how
-errors line up.
+One walk over the tree, in upstream's order, because the order decides the types that free type parameters are bound to, and the
+order of the errors.
 
 Rules: `docs/semantics/cel-types.md#rules-of-the-checker`.
 """
@@ -55,7 +55,7 @@ _MESSAGE_FAMILIES = frozenset({"object", "any", "dyn", "null", "timestamp", "dur
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """What a call means: the function under its full name, its candidate overloads, and the arguments to evaluate."""
+    """The meaning of a call: the function under its full name, its candidate overloads, and the arguments to evaluate."""
 
     function: Function
     overload_ids: tuple[str, ...]
@@ -64,10 +64,10 @@ class Resolution:
 
 @dataclass(slots=True)
 class Checked:
-    """What the checker found out, by node id.
+    """The results of the checker, by node id.
 
-    `names`: the variable or type that an identifier or a dotted name stands for, `globals`: those of them that no variable
-    of a macro may stand for. `calls`: what a call means.
+    `names`: the variable or type that an identifier or a dotted name denotes, `globals`: those of them that no variable
+    of a macro may shadow. `calls`: the resolution of each call.
     """
 
     types: dict[int, Type] = field(default_factory=dict)
@@ -142,7 +142,7 @@ class _Checker:
     # --- names
 
     def _lookup(self, name: str) -> Type | None:
-        """Find what a name stands for; until 1.36 a leading dot does not keep it from being a macro's variable."""
+        """Return the declaration of a name; until 1.36 a macro's variable shadows a name with a leading dot too."""
         if self._strict and name.startswith("."):
             return self._environment.identifier(name[1:])
         name = name.removeprefix(".")
@@ -241,7 +241,7 @@ class _Checker:
         return self._known(self._field(node, operand, str(name), optional=True))
 
     def _logic(self, node: Call, function: Function) -> Type:
-        """Check a logical operator: every operand that cannot be a bool is an issue of its own."""
+        """Check a logical operator: every operand that cannot be a bool is a separate issue."""
         wrong = [one for one in node.arguments if not self._assign(self.found.types[one.id], BOOL)]
         for argument in wrong:
             self._mismatch(argument.offset, BOOL, self.found.types[argument.id])
@@ -274,7 +274,7 @@ class _Checker:
         return result
 
     def _fits(self, overload: Overload, types: tuple[Type, ...]) -> Type | None:
-        """Return the result of an overload for arguments of these types, or None when it does not take them."""
+        """Return the result of an overload for arguments of these types, or None when it does not accept them."""
         fresh = {free: self._fresh() for free in overload.free_types()}
         if len(types) != len(overload.arguments):
             return None
@@ -320,7 +320,7 @@ class _Checker:
         return inner
 
     def _join(self, previous: Type | None, current: Type) -> Type | None:
-        """Return a type that takes both; upstream does not tell a part without a type from there being no part."""
+        """Return a type that accepts both; upstream does not distinguish a part without a type from an absent part."""
         if previous is None:
             return None if current == UNTYPED else current
         return most_general(previous, current) if self._assign(previous, current) else DYN
@@ -398,7 +398,7 @@ class _Checker:
                 return ERROR, ERROR if self._second == DYN else UNTYPED
 
     def _compare(self, first: Node, again: Node) -> None:
-        """Complain about what is checked twice, being one node upstream, and has a type of its own each time."""
+        """Report a node that is checked twice, because it is one node upstream, with a different type each time."""
         for one, other in zip(walk(first), walk(again), strict=True):
             old, new = self.found.types.get(one.id), self.found.types.get(other.id)
             if old is not None and new is not None and old != new:

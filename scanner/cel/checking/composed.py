@@ -16,21 +16,21 @@ from scanner.cel.types.type_system import Type
 
 
 class Composed:
-    """Names and types, in the order of their declaration; of one name the last declaration counts.
+    """Names and types, in the order of their declaration; the last declaration of a name counts.
 
-    Equal ones were declared alike. They are told apart by a digest, as comparing thousands for each expression takes too long.
+    Equal objects have equal declarations. A digest compares them, as comparing thousands of names for each expression is slow.
     """
 
     __slots__ = ("_count", "_digest", "_log")
 
     def __init__(self, log: _Log | None = None, digest: bytes = b"") -> None:
-        """See all that a table declares so far; without one, nothing."""
+        """The declarations of a table up to now; without a table, none."""
         self._log = log or _Log()
         self._count = len(self._log.names)
         self._digest = digest
 
     def declaring(self, name: str, type_: Type) -> Composed:
-        """These and one more."""
+        """Return these declarations with one more."""
         log = self._log if self._count == len(self._log.names) and self._count else _logged(self)
         log.append(name, type_)
         declaration = with_room(lambda: f"{name} {type_!r}")
@@ -55,7 +55,7 @@ class Composed:
 
 
 class _Log:
-    """The table: names as they were declared, and the types of each with its number."""
+    """The table: names in the order of declaration, and the types of each with its number."""
 
     __slots__ = ("names", "types")
 

@@ -1,4 +1,4 @@
-"""What an expression may name: variables, object types and their fields, functions and type names.
+"""The names that an expression may use: variables, object types and their fields, functions and type names.
 
 The tables are the declarations of kube-apiserver's admission plugins. Field names are the
 declared ones even where the run-time value has others: `namespaceObject.metadata.UID` compiles and then finds no such key.
@@ -135,7 +135,7 @@ ADMISSION: Fields = (
     ("namespaceObject", NAMESPACE),
     ("variables", VARIABLES),
 )
-"""What every expression of an admission policy may name."""
+"""The names of every expression of an admission policy."""
 PARAMS: Fields = (("params", DYN),)
 """Declared when the policy has a paramKind."""
 AUTHORIZATION: Fields = (("authorizer", AUTHORIZER), ("authorizer.requestResource", RESOURCE_CHECK))
@@ -154,7 +154,7 @@ class Structs(Protocol):
         ...
 
     def maker(self, type_: Type) -> Callable[[dict[str, Value]], Value]:
-        """Return what makes values of a type out of fields; it raises EvaluationError when a field's value does not suit."""
+        """Return a constructor of a type's values from fields; it raises EvaluationError when a field's value does not fit."""
         ...
 
 
@@ -187,11 +187,11 @@ class Environment:
         return replace(self, variables=(*self.variables, *(entry for fields in more for entry in fields)))
 
     def with_variable(self, name: str, type_: Type) -> Environment:
-        """Return an environment in which `variables.name` is declared; of one name the last declaration counts."""
+        """Return an environment in which `variables.name` is declared; the last declaration of a name counts."""
         return replace(self, composed=self.composed.declaring(name, with_room(lambda: declared_type(type_))))
 
     def without(self, name: str) -> Environment:
-        """Return an environment that has never heard of a variable."""
+        """Return an environment without a variable."""
         return replace(self, variables=tuple(entry for entry in self.variables if entry[0] != name))
 
     def returning(self, *results: Type) -> Environment:
@@ -204,7 +204,7 @@ class Environment:
 
     @property
     def roots(self) -> frozenset[str]:
-        """Return the names that an activation is asked for: variables, and types that pass for variables without a value."""
+        """Return the names that an activation provides: variables, and types that count as variables without a value."""
         declared = frozenset(name for name, _ in self.variables)
         return (
             declared if NAMED_TYPES.holds(self.version) else declared | _DECLARED_SCALARS.keys() | self._objects.keys()
@@ -219,7 +219,7 @@ class Environment:
         return None if made is None else type_of_type(made)
 
     def constant(self, name: str) -> int | None:
-        """Return the value of a name that stands for a constant: one of an enumeration of protobuf."""
+        """Return the value of a name that denotes a constant: a value of a protobuf enumeration."""
         return ENUMS.get(name)
 
     def type_named(self, name: str) -> Type | None:
@@ -246,7 +246,7 @@ class Environment:
         return None if self.structs is None else self.structs.field(type_name, name)
 
     def maker(self, type_name: str) -> Callable[[dict[str, Value]], Value] | None:
-        """Return what makes values of a type out of fields, which raises EvaluationError; None for what is no such type."""
+        """Return a constructor of a type's values from fields, which raises EvaluationError; None for an unknown type."""
         if type_name in MESSAGES:
             return unwrapping.maker(MESSAGES[type_name], self.version)
         made = None if self.structs is None else self.structs.type_named(type_name)
@@ -269,7 +269,7 @@ class Environment:
 
 
 def _unknown_type(name: str, _fields: dict[str, Value]) -> Value:
-    """Raise for a type whose fields are declared but of which no values can be made."""
+    """Raise for a type whose fields are declared but whose values expressions cannot make."""
     raise EvaluationError(f"unknown type '{name}'")
 
 

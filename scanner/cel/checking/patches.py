@@ -1,7 +1,7 @@
 """The types that patches are made of: `Object{…}`, `Object.spec{…}` and so on for any path, and `JSONPatch{…}`.
 
-Mirrors `pkg/cel/mutation` of apiserver 1.36: an object type has any field, of any type; whether its name suits the place
-where it stands is asked after the evaluation.
+Mirrors `pkg/cel/mutation` of apiserver 1.36: an object type has any field, of any type; whether its name fits its
+place is checked after the evaluation.
 
 Rules: `docs/semantics/mutation.md#apply-configuration`, `docs/semantics/mutation.md#json-patch`.
 """
@@ -52,7 +52,7 @@ class PatchTypes:
         return DYN if name == "value" else None
 
     def maker(self, type_: Type) -> Callable[[dict[str, Value]], Value]:
-        """Return what makes values of a type; a JSON patch whose op, path or from is no text is an EvaluationError."""
+        """Return a constructor of a type's values; a JSON patch whose op, path or from is not a string is an EvaluationError."""
         return _operation if type_ == JSON_PATCH else partial(Struct, type_)
 
 

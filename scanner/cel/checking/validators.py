@@ -57,7 +57,7 @@ _STRING_TYPES = frozenset(
 
 
 def validate(root: Node, checked: Checked, environment: Environment) -> list[Issue]:
-    """Return what is wrong with the literals of a tree."""
+    """Return the errors in the literals of a tree."""
     knows_formats = CHECKED_FORMATS.holds(environment.version)
     exempt = _inside_format(root, anywhere=EXEMPT_ANYWHERE.holds(environment.version))
     issues: list[Issue] = []
@@ -76,7 +76,7 @@ def validate(root: Node, checked: Checked, environment: Environment) -> list[Iss
 
 
 def _inside_format(root: Node, *, anywhere: bool) -> frozenset[int]:
-    """Return the ids of the nodes below calls of `format` whose literals may be mixed: all, or those in lists and maps alone."""
+    """Return the ids of the nodes below calls of `format` whose literals may be mixed: all, or only those in lists and maps."""
     below = walk if anywhere else _literal_parts
     calls = (node for node in walk(root) if isinstance(node, Call) and node.function.removeprefix(".") == _EXEMPT)
     return frozenset(part.id for call in calls for child in children(call) for part in below(child))
@@ -144,12 +144,12 @@ def _map_issues(node: MapLiteral, checked: Checked) -> Iterator[tuple[Node, Type
 
 
 def _typed(type_: Type) -> Type | None:
-    """Return a type, or None for what has none, which upstream takes for not having seen a part yet."""
+    """Return a type, or None for an untyped part, which upstream takes for a part that it has not visited yet."""
     return None if type_ == UNTYPED else type_
 
 
 def _differ(expected: Type, actual: Type) -> bool:
-    """Return whether two types are not the same; what has no type is not the same as itself."""
+    """Return whether two types differ; an untyped part differs from itself."""
     return actual != expected or is_untyped(expected)
 
 
@@ -172,7 +172,7 @@ def _mixed(node: Node, expected: Type, actual: Type, environment: Environment) -
 
 
 class _BadArgument(BadFormat):
-    """A format argument of the wrong type, and where it stands."""
+    """A format argument of the wrong type, and its place."""
 
     def __init__(self, message: str, offset: int) -> None:
         super().__init__(message)
@@ -202,7 +202,7 @@ def _format_issues(node: Call, template: str, arguments: tuple[Node, ...], check
 
 
 def _mistyped(argument: Node, verb: str, checked: Checked) -> Node | None:
-    """Return the node whose static type a clause refuses, or None."""
+    """Return the node whose static type a clause rejects, or None."""
     if verb == "s":
         return _unprintable(argument, checked)
     type_ = checked.types[argument.id]
@@ -210,7 +210,7 @@ def _mistyped(argument: Node, verb: str, checked: Checked) -> Node | None:
 
 
 def _unprintable(argument: Node, checked: Checked) -> Node | None:
-    """Return the first node, of an argument or of a literal inside it, that `%s` refuses."""
+    """Return the first node, of an argument or of a literal inside it, that `%s` rejects."""
     for node in _literal_parts(argument):
         type_ = checked.types[node.id]
         if type_.family != "dyn" and type_.name not in _STRING_TYPES:

@@ -1,1 +1,1 @@
-"""What an evaluation costs in CEL's unit: counted, and foreseen."""
+"""The cost of an evaluation in CEL's unit: counted, and estimated."""

@@ -1,14 +1,14 @@
-"""What evaluating an expression can cost at most, from how much there is in what it reads.
+"""The maximum cost of an expression, from the size of the values that it reads.
 
 Counting takes several times as long as evaluating, and hardly any expression on any object comes near a limit. A bound proves that:
 below the limit an evaluation need not be counted. It adds up every node of the tree as if all were evaluated, and bounds the work
-to be done as well as the cost, so that what is not counted is also quick.
+as well as the cost, so that an uncounted evaluation is also fast.
 
-All formulas are polynomials without negative coefficients. Therefore a loop over a document needs no product where its body looks
-at the element alone: what the elements of a list have together is no more than what the list has, so the body is charged once for
-all of the list, and for each element only what it costs on nothing.
+All formulas are polynomials without negative coefficients. Therefore a loop over a document needs no product where its body reads
+the element alone: the elements of a list together are not larger than the list, so the body is charged once for the
+whole list, and for each element only its cost on an empty value.
 
-Loops inside loops do need one. Where the list is a plain path into the document, its length can be given, and is then what counts.
+Nested loops need a product. Where the list is a plain path into the document, the caller can give its length, which then counts.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 _SCALARS = frozenset({"null", "timestamp", "duration", "type"})
 _DEEPEST = 6
-"""Loops inside loops; the bound of each is computed twice, on nothing and on everything."""
+"""The maximum depth of nested loops; the bound of each is computed twice, on an empty value and on the whole value."""
 _OVERHEADS = {
     "all": 4.0,
     "exists": 5.0,
@@ -56,11 +56,11 @@ _OVERHEADS = {
     "transformMap": 4.0,
     "transformMapEntry": 3.0,
 }
-"""What the bookkeeping of a fold costs per iteration, at most."""
+"""The maximum bookkeeping cost of a fold per iteration."""
 
 
 class Bound(NamedTuple):
-    """At most this cost, and a value with at most this in it."""
+    """The maximum cost, and the maximum extent of the value."""
 
     cost: float
     extent: SizeBound
@@ -73,26 +73,26 @@ def bound(
     extents: Mapping[str, SizeBound],
     lengths: Mapping[reads.Path, float] = MappingProxyType({}),
 ) -> Bound:
-    """Return the bound of an expression; `extents` are those of what it reads, `variables.x` under that name.
+    """Return the bound of an expression; `extents` are those of the values that it reads, `variables.x` under that name.
 
-    `lengths` are at least the numbers of entries of what loops run over, for paths of which that is known.
+    `lengths` are upper limits of the numbers of entries in the ranges of loops, by path, where they are known.
     """
     return _Bounds(checked, folded, extents, lengths).of(root, extents, 0)
 
 
 def _converted(literal: Bound, fields: int) -> Bound:
-    """Return the bound of a message, whose values are converted, which takes as long as there is much in them."""
+    """Return the bound of a message, whose values are converted; the conversion takes time in proportion to their size."""
     return Bound(literal.cost + literal.extent.span, converted(literal.extent, fields))
 
 
 def ranges(root: Node, checked: Checked) -> frozenset[reads.Path]:
-    """Return the paths into the documents that loops run over."""
+    """Return the paths into the documents over which loops run."""
     paths = (_path(node.range, checked) for node in walk(root) if isinstance(node, Comprehension))
     return frozenset(path for path in paths if path is not None)
 
 
 def _path(node: Node, checked: Checked) -> reads.Path | None:
-    """Return the path that an expression is, if it is one into a document, unless a variable of a macro hides that."""
+    """Return the path of an expression that selects from a document, unless a variable of a macro shadows its root."""
     fields: list[str] = []
     while isinstance(node, Select) and not node.test and node.id not in checked.names:
         fields.append(node.field)
@@ -147,7 +147,7 @@ class _Bounds:
         return Bound(base.cost + 1, NOTHING if node.test and not self._can_be_kept(node) else base.extent)
 
     def _is_on_conditional(self, node: Node) -> bool:
-        """Return whether a path begins with a conditional: there a presence test takes back a cost, perhaps below zero."""
+        """Return whether a path begins with a conditional: a presence test there refunds a cost, perhaps below zero."""
         while is_selection(node, self._checked):
             node = next(children(node))
         return isinstance(node, Call) and node.function == "_?_:_"
@@ -160,7 +160,7 @@ class _Bounds:
         return self._checked.types[node.operand.id].name == "optional_type"
 
     def _base(self, node: Node, known: Mapping[str, SizeBound], depth: int) -> Bound:
-        """Return the bound of what something is selected from; reading it costs 1 where it is no path itself."""
+        """Return the bound of the operand of a selection; reading it costs 1 where it is not a path itself."""
         base = self.of(node, known, depth)
         is_path = isinstance(node, Identifier | Select) or is_selection(node, self._checked)
         return base if is_path else Bound(base.cost + 1, base.extent)

@@ -1,6 +1,6 @@
 """Counting closures of logical operators, conditionals and calls.
 
-A closure returns a value or an error, and spends from the meter what upstream charges, in the same order.
+A closure returns a value or an error, and spends upstream's charges from the meter, in the same order.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def conditional(condition: Measure, yes: Measure, no: Measure) -> Measure:
 
 
 def not_strictly_false(operand: Measure) -> Measure:
-    """Measure what keeps a loop going."""
+    """Measure the condition of a loop."""
 
     def measure(frame: Frame, meter: Meter) -> Outcome:
         value = operand(frame, meter)
@@ -70,7 +70,7 @@ def not_strictly_false(operand: Measure) -> Measure:
 
 
 def alternative(optional: Measure, other: Measure, *, value: bool, strict: bool) -> Measure:
-    """Evaluate `or` and `orValue`; what is no optional passes until 1.36."""
+    """Evaluate `or` and `orValue`; an operand that is not an optional passes until 1.36."""
 
     def measure(frame: Frame, meter: Meter) -> Outcome:
         chosen = optional(frame, meter)
@@ -87,7 +87,7 @@ def alternative(optional: Measure, other: Measure, *, value: bool, strict: bool)
 
 
 class Applied:
-    """A function as one call applies it, and what that costs."""
+    """A function as one call applies it, and the cost of that."""
 
     __slots__ = ("_late", "_rule", "_run", "_tracker", "_work")
 
@@ -100,9 +100,9 @@ class Applied:
         self._work = NO_WORK if call.function.cost is None else call.function.cost.work
 
     def to(self, arguments: tuple[Outcome, ...], meter: Meter) -> Outcome:
-        """Return the result for arguments that are all evaluated; the call is paid for whatever they are.
+        """Return the result for arguments that are all evaluated; the call is charged even if one of them is an error.
 
-        What can be charged before the work is done is: then nothing is done that the limit forbids.
+        The cost is charged before the work where possible: then the limit prevents the work.
         """
         failure = next((argument for argument in arguments if isinstance(argument, EvaluationError)), None)
         if self._tracker is not None:
@@ -135,7 +135,7 @@ def _shortest(values: tuple[Value, ...]) -> tuple[Value, ...]:
 
 
 def apply_to_all(applied: Applied, arguments: tuple[Measure, ...]) -> Measure:
-    """Apply a function whose operands are all evaluated, whatever becomes of the first."""
+    """Apply a function whose operands are all evaluated, even after the first fails."""
     match arguments:
         case (only,):
             return lambda frame, meter: applied.to((only(frame, meter),), meter)
@@ -146,7 +146,7 @@ def apply_to_all(applied: Applied, arguments: tuple[Measure, ...]) -> Measure:
 
 
 def compare_sum(usual: Applied, joined: Applied, left: Measure, right: Measure) -> Measure:
-    """Compare what may be a list that `+` has joined, whose comparison is another one."""
+    """Compare with a list that `+` may have joined, which has a different comparison."""
 
     def measure(frame: Frame, meter: Meter) -> Outcome:
         with list_kinds.recorded() as kinds:
@@ -159,7 +159,7 @@ def compare_sum(usual: Applied, joined: Applied, left: Measure, right: Measure) 
 
 
 def apply_in_turn(applied: Applied, arguments: tuple[Measure, ...]) -> Measure:
-    """Apply a function whose arguments are not evaluated any more after an error; then the call is not paid for."""
+    """Apply a function whose arguments are not evaluated any more after an error; then the call is not charged."""
     *others, last = arguments
 
     def measure(frame: Frame, meter: Meter) -> Outcome:
@@ -175,7 +175,7 @@ def apply_in_turn(applied: Applied, arguments: tuple[Measure, ...]) -> Measure:
 
 
 def grown(accumulated: Value, more: Value) -> Value:
-    """Add to an accumulator, which nothing else can see: a list grows in place."""
+    """Add to an accumulator that no other expression reads: a list grows in place."""
     if type(accumulated) is not list or type(more) is not list:
         return arithmetic.add(accumulated, more)
     accumulated.extend(more)

@@ -1,6 +1,6 @@
-"""Counting closures of comprehensions, which run as their macros spell them out.
+"""Counting closures of comprehensions, which run in the full form of their macros.
 
-A closure returns a value or an error, and spends from the meter what upstream charges, in the same order.
+A closure returns a value or an error, and spends upstream's charges from the meter, in the same order.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def fold(
     step: Measure,
     result: Measure,
 ) -> Measure:
-    """Measure a comprehension as it is spelled out; no condition goes on to the end."""
+    """Measure a comprehension in its full form; without a condition it runs to the end."""
     slot, unset = accumulator
 
     def measure(frame: Frame, meter: Meter) -> Outcome:

@@ -1,6 +1,6 @@
 """Counting closures of lists, maps and objects that an expression makes.
 
-A closure returns a value or an error, and spends from the meter what upstream charges, in the same order.
+A closure returns a value or an error, and spends upstream's charges from the meter, in the same order.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def map_of(entries: tuple[tuple[Measure, Measure, bool], ...]) -> Measure:
             if isinstance(key, EvaluationError):
                 return key
             if type(key) is dict or type(key) is list:
-                # Upstream makes another list or map each time it reads one in an object, and tells keys apart by identity.
+                # Upstream makes a new list or map at each read of one in an object, and compares keys by identity.
                 key = copy(key)
             value = _entry(key, value_of(frame, meter), optional=optional)
             if isinstance(value, EvaluationError):
@@ -102,7 +102,7 @@ def _built(build: Measure, price: int) -> Measure:
 
 
 def _entry(key: Value, value: Outcome, *, optional: bool) -> EvaluationError | tuple[Value, ...]:
-    """Return the value of an entry, or nothing where an optional one is absent."""
+    """Return a tuple of an entry's value, an empty tuple where an optional entry is absent, or an error."""
     if isinstance(value, EvaluationError):
         return value
     if not optional:

@@ -1,4 +1,4 @@
-"""Counting closures of what an expression reads: names, paths and presence tests; the closures that `metered` puts together.
+"""Counting closures of reads: names, paths and presence tests; `metered` combines these closures.
 
 Mirrors the interpretables of cel-go with `CostTracker.Observe` around them. A closure returns a value or an error, and spends from
 the meter what upstream charges, in the same order: what is spent decides where an evaluation ends.
@@ -27,11 +27,11 @@ Measure: TypeAlias = "Callable[[Frame, Meter], Outcome]"
 Step: TypeAlias = "tuple[Measure | None, Value, bool]"
 """One selection: a computed key or a constant one, and whether it is optional."""
 _MINUS_ONE = WRAP - 1
-"""What a presence test gives back for the reading; on a conditional, whose reading has cost nothing, too."""
+"""The refund of a presence test for the reading; on a conditional, whose reading was free, too."""
 
 
 class Unset:
-    """An accumulator that nothing has read: its first value is computed, and paid for, when something does."""
+    """An accumulator that has not been read: its first value is computed and charged at the first read."""
 
     __slots__ = ("_grows", "_start")
 
@@ -40,7 +40,7 @@ class Unset:
         self._grows = grows
 
     def first(self, frame: Frame, meter: Meter) -> Outcome:
-        """Return the first value; where the fold adds to it, one that nothing else can see."""
+        """Return the first value; where the fold adds to it, a copy that no other expression reads."""
         value = self._start(frame, meter)
         if not self._grows or value:
             return value
@@ -55,7 +55,7 @@ def constant(value: Value) -> Measure:
 
 
 def charged(raw: Measure) -> Measure:
-    """Charge for reading what is read."""
+    """Charge for reading a value."""
 
     def measure(frame: Frame, meter: Meter) -> Outcome:
         value = raw(frame, meter)
@@ -66,7 +66,7 @@ def charged(raw: Measure) -> Measure:
 
 
 def refunded(presence: Measure) -> Measure:
-    """Take back what reading would have cost."""
+    """Refund the cost of reading."""
 
     def measure(frame: Frame, meter: Meter) -> Outcome:
         value = presence(frame, meter)
@@ -109,7 +109,7 @@ def reading(operand: Measure, rewrap: Rewrap) -> Measure:
 
 
 def native_key(key: Measure) -> Measure:
-    """Name what cannot be a key or an index as Go does."""
+    """Evaluate a key or an index; the error of an invalid value names its Go type."""
 
     def measure(frame: Frame, meter: Meter) -> Outcome:
         value = key(frame, meter)
@@ -120,7 +120,7 @@ def native_key(key: Measure) -> Measure:
 
 
 def copied(key: Measure) -> Measure:
-    """Make a list or map of its own."""
+    """Make a new list or map."""
 
     def measure(frame: Frame, meter: Meter) -> Outcome:
         value = key(frame, meter)
@@ -134,7 +134,7 @@ def _reread(optional: Optional, rewrap: Rewrap) -> Optional:
 
 
 def follow(base: Measure, steps: tuple[Step, ...], rewrap: Rewrap, *, step_cost: int) -> Measure:
-    """Follow a path, and pay the toll for each step."""
+    """Follow a path, and charge for each step."""
 
     def measure(frame: Frame, meter: Meter) -> Outcome:
         start = base(frame, meter)
@@ -153,7 +153,7 @@ _Reached: TypeAlias = "tuple[tuple[Outcome] | None, bool]"
 
 
 def _reach(value: Value, steps: tuple[Step, ...], place: tuple[Frame, Meter, int], rewrap: Rewrap) -> _Reached:
-    """Return where the steps lead or the error on the way, wrapped, None where there is nothing; and whether the way was optional."""
+    """Return the value at the path or the first error, wrapped, None if absent; and whether the path has an optional step."""
     frame, meter, step_cost = place
     is_optional = type(value) is Optional
     if type(value) is Optional:
@@ -196,7 +196,7 @@ def _tried(container: Value, key: Outcome) -> tuple[Outcome] | None:
 
 
 def has(base: Measure, steps: tuple[Step, ...], field: str, rewrap: Rewrap, *, keep: bool, step_cost: int) -> Measure:
-    """Measure a presence test; `keep`: in a branch, what an optional path leads to stays an optional."""
+    """Measure a presence test; `keep`: in a branch, the value at an optional path stays an optional."""
 
     def measure(frame: Frame, meter: Meter) -> Outcome:
         start = base(frame, meter)

@@ -1,7 +1,7 @@
-"""What an evaluation has used so far: CEL cost, which the API server limits, and work, which keeps us from hanging.
+"""The usage of an evaluation: CEL cost, which the API server limits, and work, which Assay limits so that it does not hang.
 
-Some loops and comparisons are nearly free of charge however much there is to do; upstream ends those when the request has taken
-too long. Work is counted instead of time, so that the same evaluation always ends the same way.
+Some loops and comparisons cost almost nothing for any amount of data; upstream ends those at the timeout of the request. Work is
+counted instead of time, so that the same evaluation always has the same result.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from scanner.cel.functions.pricing import Outcome
 
 PER_CALL_LIMIT = 1_000_000
-"""What one evaluation of one expression may cost."""
+"""The maximum cost of one evaluation of one expression."""
 MOST_WORK = 10_000_000
 """Iterations of loops, and values compared or printed inside other values. Upstream may do ten times as much in its time."""
 LONGEST_TEXT = 1 << 24
-"""Characters of a text that an evaluation makes; a text that is paid for has at most ten million."""
+"""Characters of a text that an evaluation makes; a text whose cost is charged has at most ten million."""
 LONGEST_LIST = 1 << 22
 
 
 class Meter:
-    """Adds up; raises `CostExceeded` beyond the limit and `Interrupted` beyond all patience.
+    """A counter; raises `CostExceeded` above the cost limit and `Interrupted` above the work limit.
 
     `cost` stays readable after either, and may then be above the limit. `outcome` is the value or the error of the counted evaluation,
     `stopped` the error that ended it early, if one did.

@@ -1,4 +1,4 @@
-"""A checked tree to nested closures that count what an evaluation costs.
+"""The translation of a checked tree to nested closures that count the cost of an evaluation.
 
 Mirrors cel-go's planner and what its `CostTracker` observes, step by step, because the cost is part of the semantics: it ends
 evaluations. An error is a value here, as upstream: most calls evaluate all their operands and are paid for whether they fail or
@@ -94,7 +94,7 @@ class _Planner(Planner[Measure]):
     # --- names and selections
 
     def _base(self, node: Node) -> Measure:
-        """Plan what upstream reads without charging for the reading: a key, the base of a path, a branch."""
+        """Plan a read that upstream does not charge: a key, the base of a path, a branch."""
         if node.id in self._folded.constants:
             return self.plan(node)
         if isinstance(node, Identifier) or (node.id in self._checked.names and isinstance(node, Select)):
@@ -133,14 +133,14 @@ class _Planner(Planner[Measure]):
         return measures.has(base, steps, node.field, self._rewrap, keep=keep, step_cost=self._step_cost(node.operand))
 
     def _step_cost(self, node: Node) -> int:
-        """Return what a step of a path costs: nothing, from 1.37 on, where a leading dot passes by a local variable."""
+        """Return the cost of a path's step: none, from 1.37 on, where a leading dot skips a local variable."""
         while is_selection(node, self._checked):
             node = next(children(node))
         passes_by = node.id in self._checked.globals and self._checked.names[node.id] in self._scope
         return 0 if passes_by and PASSED_BY.holds(self._version) else 1
 
     def _branch(self, node: Node) -> Measure:
-        """Plan a branch of a conditional: what is no selection itself is read as one."""
+        """Plan a branch of a conditional: a branch that is not a selection is read like one."""
         if isinstance(node, Select) and node.test and node.id not in self._checked.names:
             return self._presence(node, keep=True)
         value = self._base(node)
@@ -227,7 +227,7 @@ class _Planner(Planner[Measure]):
         return folds.fold(over, walk, (accumulator, measures.Unset(start, grows=grows)), condition, step, result)
 
     def _grows(self, node: Comprehension) -> bool:
-        """Return whether nothing but the fold itself can see what it gathers."""
+        """Return whether only the fold itself reads its accumulator."""
         return node.fold != "bind" and not node.is_open
 
     def _condition(self, node: Node) -> Measure | None:

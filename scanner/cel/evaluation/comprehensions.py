@@ -31,7 +31,7 @@ class Walk(Protocol):
 
 
 def walk(over: Evaluate, first: int, second: int | None) -> Walk:
-    """Return what puts each element in its slots, in turn; the range is evaluated before the first."""
+    """Return a walk that puts each element in its slots, in turn; the range is evaluated before the first."""
 
     def one_by_one(frame: Frame, part: _Part, /) -> Iterator[_Part]:
         elements = access.elements(over(frame))
@@ -117,7 +117,7 @@ def no_entries(_frame: Frame) -> Value:
 def spelled(
     walk: Walk, accumulator: tuple[int, Evaluate], condition: Evaluate, step: Evaluate, result: Evaluate
 ) -> Evaluate:
-    """Evaluate a fold as it is spelled out; an error becomes what is gathered, and is raised when that is read."""
+    """Evaluate a fold in its full form; an error becomes the accumulator, and is raised at its next read."""
     slot, start = accumulator
 
     def evaluate(frame: Frame) -> Value:
@@ -144,7 +144,7 @@ def _map_of(fold: Evaluate) -> Evaluate:
 def _fold(
     walk: Walk, predicate: Evaluate | None, empty: Callable[[], _Gathered], add: Callable[[Frame, _Gathered], None]
 ) -> Evaluate:
-    """Evaluate a loop that gathers. It goes on after an error: one of a body stays, one of a later predicate replaces it."""
+    """Evaluate a loop with an accumulator. After an error only predicates are evaluated, and their errors replace it."""
 
     def evaluate(frame: Frame) -> Value:
         gathered = empty()

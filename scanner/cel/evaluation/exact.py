@@ -1,4 +1,4 @@
-"""A checked tree to nested closures that evaluate exactly as kube-apiserver does.
+"""The translation of a checked tree to nested closures that evaluate exactly as kube-apiserver does.
 
 A closure takes the frame, a list: the declared variables first, then a slot per comprehension variable in scope. Errors are
 exceptions; only the logical operators, `all` and `exists` hold one back, because another operand may absorb it.
@@ -198,7 +198,7 @@ class _Planner(Planner[Evaluate]):
                 assert_never(node.fold)
 
     def _spelled(self, node: Comprehension) -> Evaluate:
-        """Plan a fold as it is spelled out, because what is written in it sees what it gathers."""
+        """Plan a fold in its full form, because an argument reads its accumulator."""
         over = self.plan(node.range)
         outer, used = self._scope, self._used
         slot = self._declare(node.accumulator)

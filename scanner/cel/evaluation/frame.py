@@ -1,4 +1,4 @@
-"""What closures are evaluated on: a list of values, and what stands where there is none."""
+"""The frame of closures: a list of values, with a marker for absent ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Evaluate: TypeAlias = "Callable[[Frame], Value]"
 
 
 class _Missing:
-    """Stands in the frame for a declared variable that the activation does not have."""
+    """The marker in the frame for a declared variable that the activation does not have."""
 
     __slots__ = ()
 

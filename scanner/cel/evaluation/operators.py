@@ -41,7 +41,7 @@ def search(run: Callable[..., Value], pattern: regex.Pattern, arguments: tuple[E
 
 
 def membership(element: Evaluate, members: frozenset[Key]) -> Evaluate:
-    """Ask whether a value is in a constant list."""
+    """Return whether a value is in a constant list."""
     return lambda frame: is_member(element(frame), members)
 
 
@@ -89,7 +89,7 @@ def deciding(operands: Callable[[Frame], Iterable[Evaluate]], *, stop: bool) -> 
 
 
 def conditional(condition: Evaluate, yes: Evaluate, no: Evaluate) -> Evaluate:
-    """Evaluate one branch, as the condition says."""
+    """Evaluate the branch that the condition selects."""
 
     def evaluate(frame: Frame) -> Value:
         value = condition(frame)
@@ -103,7 +103,7 @@ def conditional(condition: Evaluate, yes: Evaluate, no: Evaluate) -> Evaluate:
 
 
 def either(optional: Evaluate, other: Evaluate, *, strict: bool) -> Evaluate:
-    """Evaluate `or`; what is no optional passes until 1.36."""
+    """Evaluate `or`; an operand that is not an optional passes until 1.36."""
 
     def evaluate(frame: Frame) -> Value:
         value = optional(frame)
@@ -115,7 +115,7 @@ def either(optional: Evaluate, other: Evaluate, *, strict: bool) -> Evaluate:
 
 
 def either_value(optional: Evaluate, other: Evaluate, *, strict: bool) -> Evaluate:
-    """Evaluate `orValue`; what is no optional passes until 1.36."""
+    """Evaluate `orValue`; an operand that is not an optional passes until 1.36."""
 
     def evaluate(frame: Frame) -> Value:
         value = optional(frame)
@@ -131,7 +131,7 @@ def either_value(optional: Evaluate, other: Evaluate, *, strict: bool) -> Evalua
 def compare_sum(
     run: Callable[..., Value], on_joined: Callable[..., Value], left: Evaluate, right: Evaluate
 ) -> Evaluate:
-    """Compare what may be a list that `+` has joined, whose comparison is another one."""
+    """Compare with a list that `+` may have joined, which has a different comparison."""
 
     def evaluate(frame: Frame) -> Value:
         with list_kinds.recorded() as kinds:
@@ -147,7 +147,7 @@ def compare_sum(
 
 
 def apply(run: Callable[..., Value], arguments: tuple[Evaluate, ...]) -> Evaluate:
-    """Call a function on what its arguments come to."""
+    """Call a function on the values of its arguments."""
     match arguments:
         case (only,):
             return lambda frame: run(only(frame))
@@ -189,7 +189,7 @@ def attempt(evaluate: Evaluate, frame: Frame) -> tracker_panics.Tracked:
 
 
 def apply_tracked(tracker: Tracker, run: Callable[..., Value], arguments: tuple[Evaluate, ...]) -> Evaluate:
-    """Apply a function whose tracker checks the arguments of every call before its outcome counts."""
+    """Apply a function whose tracker checks the arguments of every call before the result counts."""
 
     def evaluate(frame: Frame) -> Value:
         tracked = tuple([attempt(argument, frame) for argument in arguments])

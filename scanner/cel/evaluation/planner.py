@@ -1,6 +1,6 @@
 """The walk over a checked tree that exact and counting evaluation share: names, slots, paths, keys, and chains of operators.
 
-Mirrors cel-go's planner. What a node becomes is a closure of one of two algebras: `exact` evaluates, and its closures raise errors;
+Mirrors cel-go's planner. A node becomes a closure of one of two algebras: `exact` evaluates, and its closures raise errors;
 `scanner.cel.cost.metered` counts, and its closures return them. An algebra names the closures that both have (`Parts`) and plans
 by itself what it does in another way; ADR 18 has the reason that there are two.
 """
@@ -106,11 +106,11 @@ class Planner(ABC, Generic[Closure]):
 
     @abstractmethod
     def _branch(self, node: Node) -> Closure:
-        """Plan a branch of a conditional: what is no selection itself is read as one."""
+        """Plan a branch of a conditional: a branch that is not a selection is read like one."""
 
     @abstractmethod
     def _base(self, node: Node) -> Closure:
-        """Plan what a path begins with, or a computed key."""
+        """Plan the root of a path, or a computed key."""
 
     @abstractmethod
     def _function(self, node: Call) -> Closure: ...
@@ -131,7 +131,7 @@ class Planner(ABC, Generic[Closure]):
         return self._parts.root(self._slots[name], name)
 
     def _path(self, node: Node) -> tuple[Closure, tuple[PathStep[Closure], ...]]:
-        """Return what a chain of selections and indexes begins with, and its steps."""
+        """Return the root of a chain of selections and indexes, and its steps."""
         steps: list[PathStep[Closure]] = []
         base = node
         while base.id not in self._folded.constants and is_selection(base, self._checked):
@@ -141,7 +141,7 @@ class Planner(ABC, Generic[Closure]):
         return self._base(base), tuple(steps)
 
     def _step(self, node: Node) -> tuple[Node, PathStep[Closure]]:
-        """Return what a selection selects from, and the step."""
+        """Return the operand of a selection, and the step."""
         if isinstance(node, Select):
             return node.operand, (None, node.field, False)
         if not isinstance(node, Call):
@@ -153,7 +153,7 @@ class Planner(ABC, Generic[Closure]):
         return operand, (self._index(key), None, optional)
 
     def _index(self, node: Node) -> Closure:
-        """Plan a computed key or index; what cannot be one is named as Go does, and that depends on where it is from."""
+        """Plan a computed key or index; the error of an invalid one has its Go type, which depends on its origin."""
         if isinstance(node, Call) and node.function == "_?_:_":
             condition, yes, no = node.arguments
             return self._parts.conditional(self.plan(condition), self._index(yes), self._index(no))
@@ -195,7 +195,7 @@ class Planner(ABC, Generic[Closure]):
     # --- literals
 
     def _key(self, node: Node) -> Closure:
-        """Plan the key of a map's entry; of what is in an object upstream makes another list or map each time it is read."""
+        """Plan the key of a map's entry; upstream makes a new list or map at each read of one in an object."""
         key = self.plan(node)
         is_native = is_go_key(node, self._checked, self._folded, self._scope)
         return self._parts.copied(key) if is_native else key
@@ -241,7 +241,7 @@ def may_be_sum(node: Node, checked: Checked) -> bool:
 
 
 def makes_map(node: Node) -> bool:
-    """Return whether a map comes from the expression itself: Go hashes what is looked up in it."""
+    """Return whether the expression itself makes a map: Go hashes the keys of lookups in it."""
     return isinstance(node, MapLiteral) or (isinstance(node, Comprehension) and node.fold.startswith("transformMap"))
 
 

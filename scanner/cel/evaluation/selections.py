@@ -41,7 +41,7 @@ def variable(slot: int, rewrap: Rewrap) -> Evaluate:
 
 
 def reading(operand: Evaluate, rewrap: Rewrap) -> Evaluate:
-    """Read what a branch comes to as upstream reads a selection."""
+    """Read the value of a branch as upstream reads a selection."""
 
     def evaluate(frame: Frame) -> Value:
         value = operand(frame)
@@ -56,7 +56,7 @@ def reread(optional: Optional, rewrap: Rewrap) -> Optional:
 
 
 def native_key(evaluate: Evaluate) -> Evaluate:
-    """Name what cannot be a key or an index as Go does."""
+    """Evaluate a key or an index; the error of an invalid value names its Go type."""
 
     def native(frame: Frame) -> Value:
         value = evaluate(frame)
@@ -106,7 +106,7 @@ def _follow_fields(base: Evaluate, fields: tuple[str, ...], rewrap: Rewrap) -> E
 
 
 def _walk_path(reached: _Reached) -> Value:
-    """Return what steps lead to; from an optional root or step on, what is not there gives an absent optional."""
+    """Return the value at the steps; from an optional root or step on, an absent value gives an absent optional."""
     item, is_optional = reached
     if item is None:
         return NONE
@@ -117,7 +117,7 @@ _Reached: TypeAlias = tuple[tuple[Value] | None, bool]
 
 
 def _reach(value: Value, steps: tuple[Step, ...], frame: Frame, rewrap: Rewrap) -> _Reached:
-    """Return where the steps lead, wrapped, None where there is nothing, and whether the way was optional."""
+    """Return the value at the path, wrapped, None if absent, and whether the path has an optional step."""
     is_optional = type(value) is Optional
     if type(value) is Optional:
         if not value.present:
@@ -137,7 +137,7 @@ def _reach(value: Value, steps: tuple[Step, ...], frame: Frame, rewrap: Rewrap) 
 
 
 def has(base: Evaluate, steps: tuple[Step, ...], field: str, rewrap: Rewrap, *, keep: bool = False) -> Evaluate:
-    """Evaluate a presence test; `keep`: in a branch, upstream forgets to make a bool of what an optional path leads to."""
+    """Evaluate a presence test; `keep`: in a branch, upstream does not convert the value at an optional path to a bool."""
 
     def evaluate(frame: Frame) -> Value:
         reached, is_optional = _reach(base(frame), steps, frame, rewrap)

@@ -1,7 +1,7 @@
-"""What upstream's cost tracker insists on when it sees a call (`ext/lists.go`, `track…`).
+"""The panics of upstream's cost tracker on wrong arguments (`ext/lists.go`, `track…`).
 
-The trackers of the list functions see every call, failed ones too, and take an argument for a list or for an int without a check.
-Go panics where it is something else, an error for instance, and the recovered panic is the outcome of the evaluation.
+The trackers of the list functions run on every call, failed ones too, and assert that an argument is a list or an int.
+Go panics where it is of another type, an error for instance, and the recovered panic is the outcome of the evaluation.
 A tracker is found by overload (`Overload.tracker`), so only calls that the checker has resolved to a single one are tracked.
 """
 

@@ -1,1 +1,1 @@
-"""Why an expression came to its value."""
+"""The reasons for an expression's value."""

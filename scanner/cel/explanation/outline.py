@@ -1,4 +1,4 @@
-"""What is known of an expression before it is evaluated, for people: its parts, their types, and which are constant."""
+"""The outline of an expression before evaluation: its parts, their types, and the constant parts."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ def _parts(analysis: Analysis) -> Iterator[Part]:
 
 
 def _is_path(node: Node, analysis: Analysis) -> bool:
-    """Return whether a node is a chain of fields from a variable on."""
+    """Return whether a node is a chain of fields that begins with a variable."""
     while isinstance(node, Select) and is_selection(node, analysis.checked):
         node = node.operand
     return isinstance(node, Identifier) or node.id in analysis.checked.names
 
 
 def _below(node: Node) -> Iterator[Node]:
-    """Yield what people would call the parts of a node: of a macro, what is written in it."""
+    """Yield the parts of a node as its text shows them: of a macro, its arguments."""
     match node:
         case Comprehension(fold="bind"):
             yield from (node.start, node.result)

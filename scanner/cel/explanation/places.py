@@ -1,4 +1,4 @@
-"""Places in documents, and which of them a value comes from."""
+"""Places in documents, and the places from which a value comes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from scanner.cel.values.values import Value
 
 Place: TypeAlias = "tuple[str | int, ...]"
-"""The name of a variable of the environment, then keys and indexes. Of a policy's variable: `variables` and its name."""
+"""The name of a variable of the environment, then keys and indexes. A policy's variable: `variables` and its name."""
 
 _MOST_LOCATED = 50_000
 VARIABLES = "variables"
@@ -18,14 +18,14 @@ VARIABLES = "variables"
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The place of a value, empty for what was computed, and all places whose content may be in it."""
+    """The place of a value, empty for a computed value, and all places whose content may be in it."""
 
     place: Place = ()
     reads: frozenset[Place] = frozenset()
 
     @property
     def stands(self) -> bool:
-        """Whether the value stands in a document as it is."""
+        """Return whether the value is an unchanged part of a document."""
         return bool(self.place) and self.place[0] != VARIABLES
 
     def below(self, key: Value) -> Origin:
@@ -36,17 +36,17 @@ class Origin:
         return standing(place) if self.stands else Origin(place, self.reads)
 
     def also(self, reads: frozenset[Place]) -> Origin:
-        """The same, when something else had a part in it."""
+        """The same origin with additional places that contributed."""
         return Origin(self.place, self.reads | reads) if reads else self
 
 
 NOWHERE = Origin()
 Scope: TypeAlias = "Mapping[str, Origin]"
-"""Where the variables of the loops around a note come from."""
+"""The origins of the variables of the loops around a note."""
 
 
 def standing(place: Place) -> Origin:
-    """Return the origin of what stands at a place."""
+    """Return the origin of an unchanged value at a place."""
     return Origin(place, frozenset({place}))
 
 

@@ -1,7 +1,7 @@
-"""Where a value comes from: its place in a document, if it stands in one, and every place that it was computed from.
+"""The origin of a value: its place in a document, if it is a part of one, and every place from which it was computed.
 
-Read off the notes of one evaluation, so that a place says which element it was: `object.spec.containers[2].image`. Lists that
-were put together, filtered or mapped lead back to what their elements were before.
+The notes of one evaluation give the origins, so that a place has the element's index: `object.spec.containers[2].image`. Lists
+that were joined, filtered or mapped lead back to the origins of their elements.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ONE_VARIABLE = 2
 
 
 class Tracer:
-    """The evaluations of one explanation: of the expression, and of each policy variable once it matters."""
+    """The evaluations of one explanation: of the expression, and of each policy variable at its first use."""
 
     def __init__(self, activation: Mapping[str, object], variables: Mapping[str, Program]) -> None:
         self._activation = activation
@@ -40,7 +40,7 @@ class Tracer:
         return Origins(self, noting, program, noting.take(self._activation))
 
     def variable(self, name: str) -> Origins | None:
-        """The evaluation of a policy variable; None for one that there is not, or that does not compile."""
+        """The evaluation of a policy variable; None for a variable that does not exist or does not compile."""
         program = self._variables.get(name)
         if program is None:
             return None
@@ -53,7 +53,7 @@ class Tracer:
         yield from self._variables
 
     def located(self, value: Value) -> Origin:
-        """Where a list or map stands that is a part of a document itself."""
+        """The place of a list or map that is a part of a document itself."""
         if type(value) is not dict and type(value) is not list:
             return NOWHERE
         if self._places is None:
@@ -63,7 +63,7 @@ class Tracer:
 
 
 class Origins:
-    """Where the values in one evaluation come from. `first` is the note of the whole expression."""
+    """The origins of the values in one evaluation. `first` is the note of the whole expression."""
 
     def __init__(self, tracer: Tracer, noting: Noting, program: Program, first: Note) -> None:
         self.tracer = tracer
@@ -79,7 +79,7 @@ class Origins:
     # --- one value
 
     def of(self, note: Note, scope: Scope) -> Origin:
-        """Where the value of a note comes from."""
+        """The origin of a note's value."""
         known = self._known.get(id(note))
         if known is None:
             known = self._known[id(note)] = self._found(note, scope)
@@ -101,7 +101,7 @@ class Origins:
         return located if located.place else Origin((), self.reads(note, scope))
 
     def is_path(self, node: Node) -> bool:
-        """Whether a node selects something, or asks whether it is there."""
+        """Return whether a node is a selection or a presence test."""
         return is_selection(node, self.checked) or (isinstance(node, Select) and node.test)
 
     def _named(self, node: Node, scope: Scope) -> Origin:
@@ -113,7 +113,7 @@ class Origins:
         return standing((name,))
 
     def _variable(self, name: str) -> Origin:
-        """Where the value of a policy variable comes from: where it stands, or under its own name."""
+        """The origin of a policy variable's value: its place in a document, or the variable's own name."""
         known = self.tracer.origins_of_variables
         if name not in known:
             other = self.tracer.variable(name)
@@ -128,7 +128,7 @@ class Origins:
         return steps[0] if is_variables and steps and isinstance(steps[0], str) else ""
 
     def _below(self, origin: Origin, key: Value) -> Origin:
-        """The origin of an element; of what a policy variable has put together, where it was before."""
+        """The origin of an element; for a list that a policy variable has built, the element's earlier origin."""
         below = origin.below(key)
         is_variable = origin.place[:1] == (VARIABLES,) and len(origin.place) == _ONE_VARIABLE
         other = self.tracer.variable(str(origin.place[1])) if is_variable else None
@@ -138,7 +138,7 @@ class Origins:
         return found if found.place else Origin(below.place, found.reads or below.reads)
 
     def _chain(self, node: Node) -> tuple[Node, list[Node | str]]:
-        """What a path begins with, and its steps: a field's name, or the node of a key."""
+        """The root of a path, and its steps: a field's name, or the node of a key."""
         known = self._chains.get(node.id)
         if known is None:
             known = self._chains[node.id] = self._followed_back(node)
@@ -159,7 +159,7 @@ class Origins:
         return node, steps[::-1]
 
     def _selected(self, note: Note, scope: Scope) -> Origin:
-        """Follow a path from where its base comes from."""
+        """Follow a path from the origin of its root."""
         _, steps = self._chain(note.node)
         parts = iter(note.parts)
         below = next(parts, None)
@@ -183,7 +183,7 @@ class Origins:
         return located if located.place else otherwise
 
     def _key(self, node: Node, parts: Iterator[Note]) -> Value | EvaluationError:
-        """What a key came to. A conditional key is noted as its condition and its branch."""
+        """The value of a key. A conditional key has notes of its condition and its branch."""
         if node.id in self.constants:
             return self.constants[node.id]
         part = next(parts, None)
@@ -200,7 +200,7 @@ class Origins:
         return None if part is None else part.outcome
 
     def _kept(self, note: Note, scope: Scope) -> tuple[Note, Scope, frozenset[Place]] | None:
-        """The part that an operation hands on as it is, the scope of that part, and what decided about it."""
+        """The part that an operation returns unchanged, the scope of that part, and the places that decided."""
         match note.node, note.parts:
             case Call(function="_?_:_"), [condition, branch]:
                 return branch, scope, self.reads(condition, scope)
@@ -218,7 +218,7 @@ class Origins:
     # --- elements
 
     def element(self, note: Note, key: Value, scope: Scope) -> Origin:
-        """Where an element of a list or map comes from."""
+        """The origin of an element of a list or map."""
         origin = self.of(note, scope)
         if origin.place:
             return self._below(origin, key)
@@ -229,7 +229,7 @@ class Origins:
         return located if located.place else Origin((), found.reads)
 
     def _followed(self, note: Note, key: Value, scope: Scope) -> Origin | None:
-        """Through what has put a list together."""
+        """Trace an element through the operation that built the list."""
         kept = self._kept(note, scope)
         if kept is not None:
             part, inner, reads = kept
@@ -268,11 +268,11 @@ class Origins:
         return turns
 
     def within(self, node: Comprehension, note: Note, at: int, scope: Scope) -> Scope:
-        """The scope of a round: where its variables come from."""
+        """The scope of a round: the origins of its variables."""
         return {**scope, **self._variables(node, note.parts[0], at, scope)}
 
     def _variables(self, node: Comprehension, over: Note, at: int, scope: Scope) -> dict[str, Origin]:
-        """Where the variables of one round come from."""
+        """The origins of the variables of one round."""
         ranged = over.outcome.value if isinstance(over.outcome, Optional) else over.outcome
         if isinstance(ranged, list):
             element = self.element(over, at, scope)
@@ -286,7 +286,7 @@ class Origins:
     # --- everything that a value was computed from
 
     def reads(self, note: Note, scope: Scope) -> frozenset[Place]:
-        """The places whose content may be in a value. That something is there, and how many there are, is no content."""
+        """The places whose content may be in a value. The existence and the number of values are not content."""
         known = self._read.get(id(note))
         if known is None:
             known = self._read[id(note)] = self._all_read(note, scope)
@@ -323,7 +323,7 @@ class Origins:
         return found
 
     def everything(self) -> frozenset[Place]:
-        """All that the expression reads, in whatever evaluation."""
+        """All places that the expression reads, in any evaluation."""
         found: set[Place] = {path for path in self._program.reads if path[0] != VARIABLES}
         used = {path[1] for path in self._program.reads if path[0] == VARIABLES and len(path) > 1}
         if (VARIABLES,) in self._program.reads:
@@ -335,7 +335,7 @@ class Origins:
 
 
 def _may_hand_on(node: Node) -> bool:
-    """Whether an operation may come to a list or map that was there before."""
+    """Return whether the result of an operation may be a list or map that existed before."""
     return isinstance(node, Call) and not node.function.startswith("_")
 
 

@@ -1,8 +1,8 @@
-"""Why an expression came to what it did: the values that decided it, and where in the object each of them is.
+"""The reasons for an expression's value: the values that decided it, and their places in the object.
 
-The expression is evaluated once more by closures that note what each part came to. What decided follows from the operators: of
-a conjunction that is false the operand that is false, of `all` the element that failed, of a comparison what was compared, of
-a policy variable what decided that. Nobody pays for this until somebody asks.
+The expression is evaluated once more by closures that note the value of each part. The operators determine the deciding parts: of
+a false conjunction the false operand, of `all` the element that failed, of a comparison its operands, of a policy variable the
+parts that decided its value. This costs nothing until a caller requests an explanation.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _LOGIC = frozenset({"_&&_", "_||_", "!_"})
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """A part of an expression and what it came to.
+    """A part of an expression and its value.
 
-    `place` is where in a document that is, empty for what was computed; `reads` is every place whose content may be in it;
-    `variable` names the policy variable in whose expression the part stands.
+    `place` is its place in a document, empty for a computed value; `reads` is every place whose content may be in it;
+    `variable` names the policy variable whose expression contains the part.
     """
 
     text: str
@@ -49,13 +49,13 @@ class Reason:
 
     @property
     def path(self) -> str:
-        """The place as people write it, in the object or below the name of another document."""
+        """The place as users write it, in the object or below the name of another document."""
         return path_of(self.place)
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What an expression came to, its reasons in order of evaluation, and how many more there are."""
+    """The value of an expression, its reasons in order of evaluation, and the number of reasons left out."""
 
     outcome: Value | EvaluationError
     reasons: tuple[Reason, ...]
@@ -65,7 +65,7 @@ class Explanation:
 def explain(
     program: Program, activation: Mapping[str, object], variables: Mapping[str, Program] = MappingProxyType({})
 ) -> Explanation:
-    """Return what decided an evaluation, at most `MOST_REASONS`; `variables` are those of the policy."""
+    """Return the values that decided an evaluation, at most `MOST_REASONS`; `variables` are those of the policy."""
     origins = Tracer(activation, variables).origins(noting(program.analysis), program)
     reader = _Reader(origins)
     found: dict[tuple[str, Place, str], Reason] = {}
@@ -76,7 +76,7 @@ def explain(
 
 
 class _Reader:
-    """Follows the notes of one evaluation from the whole expression to what decided it."""
+    """A reader of the notes of one evaluation, from the whole expression to the parts that decided it."""
 
     def __init__(
         self, origins: Origins, variable: str = "", told: set[str] | None = None, left_out: list[int] | None = None
@@ -88,7 +88,7 @@ class _Reader:
         """How many elements were not looked at, in a list that the readers of all variables share."""
 
     def why(self, note: Note, scope: Scope) -> Iterator[Reason]:
-        """Yield what decided a note."""
+        """Yield the parts that decided a note."""
         node = note.node
         if node.id in self._origins.constants:
             return
@@ -109,7 +109,7 @@ class _Reader:
     # --- loops
 
     def _elements(self, node: Comprehension, note: Note, scope: Scope) -> Iterator[Reason]:
-        """Yield why the elements that decided a quantifier did so; of an empty range, the range."""
+        """Yield the reasons for the elements that decided a quantifier; of an empty range, the range."""
         rounds = self._rounds(node, note)
         decided = [(at, part) for at, part in rounds if _is_decisive(node, note, part)]
         decided = decided or [(at, part) for at, part in rounds if isinstance(part.outcome, EvaluationError)]
@@ -120,17 +120,17 @@ class _Reader:
         yield from self._first(decided, node, note, scope)
 
     def _rounds(self, node: Comprehension, note: Note) -> list[tuple[int, Note]]:
-        """Return the number of each round, and the note of what it asked."""
+        """Return the number of each round, and the note of its body."""
         return [(at, parts[0]) for at, parts in enumerate(self._origins.rounds(node, note))]
 
     def _first(self, rounds: list[tuple[int, Note]], node: Comprehension, note: Note, scope: Scope) -> Iterator[Reason]:
-        """Yield why the first few rounds went as they did."""
+        """Yield the reasons for the results of the first few rounds."""
         self.left_out[0] += max(0, len(rounds) - _MOST_ELEMENTS)
         for at, part in rounds[:_MOST_ELEMENTS]:
             yield from self.why(part, self._origins.within(node, note, at, scope))
 
     def _kept(self, note: Note, scope: Scope) -> Iterator[Reason]:
-        """Yield why elements are in a list that was filtered, or why none is; mapped or not."""
+        """Yield the reasons that elements are in a filtered list, or that none is; mapped or not."""
         node = note.node
         while isinstance(node, Comprehension) and node.fold == "map" and node.predicate is None and note.parts:
             note, node = note.parts[0], note.parts[0].node
@@ -143,7 +143,7 @@ class _Reader:
     # --- operations
 
     def _compared(self, note: Note, scope: Scope) -> Iterator[Reason]:
-        """Yield what an operation looked at; what failed is the first of its parts that did."""
+        """Yield the operands of an operation; of a failed operation, the first part that failed."""
         node = note.node
         if isinstance(note.outcome, EvaluationError):
             failed = next((part for part in note.parts if isinstance(part.outcome, EvaluationError)), None)
@@ -187,7 +187,7 @@ class _Reader:
             yield from self._looked_at(part, scope)
 
     def _size(self, note: Note, scope: Scope) -> Iterator[Reason]:
-        """Yield how many there are, and of a filtered list why these."""
+        """Yield the number of elements, and of a filtered list the reasons for them."""
         over = note.parts[0]
         yield self._reason(note, Origin(self._origins.of(over, scope).place, self._origins.reads(note, scope)))
         if isinstance(over.node, Comprehension):
@@ -196,7 +196,7 @@ class _Reader:
             yield from self._of_variable(name)
 
     def _read(self, note: Note, scope: Scope) -> Iterator[Reason]:
-        """Yield the value of a part, unless it stands in the expression itself."""
+        """Yield the value of a part, unless it is a literal of the expression."""
         node = note.node
         if isinstance(node, Literal) or node.id in self._origins.constants:
             return
@@ -207,7 +207,7 @@ class _Reader:
             yield from self._of_variable(name)
 
     def _reads(self, note: Note, scope: Scope) -> frozenset[Place]:
-        """What may be in an outcome: an error may quote all that was looked at."""
+        """The places that may be in an outcome: an error may quote all values that the operation read."""
         if isinstance(note.outcome, EvaluationError) and self._origins.is_path(note.node):
             return self._origins.of(note, scope).reads
         return self._origins.reads(note, scope)
@@ -216,7 +216,7 @@ class _Reader:
         return Reason(unparse(note.node), note.outcome, origin.place, self._variable, origin.reads)
 
     def _of_variable(self, name: str) -> Iterator[Reason]:
-        """Yield what decided a policy variable, once."""
+        """Yield the parts that decided a policy variable, once."""
         other = self._origins.tracer.variable(name)
         if other is None or name in self._told:
             return
@@ -226,12 +226,12 @@ class _Reader:
 
 
 def _is_decisive(node: Comprehension, note: Note, part: Note) -> bool:
-    """Whether a round decided: of `exists_one`, one that counted."""
+    """Return whether a round decided: of `exists_one`, a round that counted."""
     return part.outcome is True if node.fold == "exists_one" else part.outcome is note.outcome
 
 
 def _asks(note: Note) -> bool:
-    """Whether an operation asks a value that says nothing by itself, as the authorizer's."""
+    """Return whether an operation's receiver is an authorizer's value, which is not informative by itself."""
     return any(isinstance(part.outcome, Opaque) and _is_request(part.outcome) for part in note.parts[:1])
 
 
@@ -249,7 +249,7 @@ def _deciding(note: Note) -> list[Note]:
 
 
 def path_of(place: Place) -> str:
-    """Return a place as people write it: `spec.containers[2].image`, `params.data['max.size']`."""
+    """Return a place as users write it: `spec.containers[2].image`, `params.data['max.size']`."""
     root, *steps = place or ("",)
     path = "" if root == "object" and steps else str(root)
     for step in steps:

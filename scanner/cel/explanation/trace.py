@@ -1,7 +1,7 @@
-"""Notes of one evaluation: what each part of an expression came to, as a tree.
+"""Notes of one evaluation: the value of each part of an expression, as a tree.
 
-The closures of the exact evaluator are planned once more, each inside another that notes. Nobody pays for that until somebody
-asks, and then once for each expression.
+The closures of the exact evaluator are planned once more, each inside another that takes notes. This costs nothing until a caller
+requests an explanation, and then once for each expression.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 MOST_NOTES = 20_000
 _MOST_STEPS = 1_000_000
-"""Evaluations of parts, noted or not, after which nobody waits for an explanation any longer."""
+"""The limit of evaluated parts, noted or not, after which an explanation takes too long."""
 
 
 @dataclass(slots=True, eq=False)
 class Note:
-    """What a part came to, once; a loop evaluates its parts many times. `complete`: so were all notes of what it did."""
+    """One evaluation of a part; a loop evaluates its parts many times. `complete`: all parts of this evaluation have notes."""
 
     node: Node
     outcome: Value | EvaluationError = None
@@ -46,13 +46,13 @@ class TookTooLong(EvaluationStopped):
 
 
 class _Recorder:
-    """Notes as a tree: the parts of a note are what was evaluated for it."""
+    """A recorder of notes as a tree: the parts of a note are the evaluations inside it."""
 
     def __init__(self) -> None:
         self.begin()
 
     def begin(self) -> None:
-        """Forget everything."""
+        """Discard all notes."""
         self._open = [Note(Literal(0, 0, None))]
         self._notes = self._steps = 0
 
@@ -62,7 +62,7 @@ class _Recorder:
         return next(iter(self._open[0].parts), None)
 
     def around(self, node: Node, evaluate: Evaluate) -> Evaluate:
-        """Note what a node comes to."""
+        """Note the value of a node."""
 
         def noting(frame: Frame) -> Value:
             if self._notes >= MOST_NOTES:
@@ -83,7 +83,7 @@ class _Recorder:
         return noting
 
     def _unnoted(self, evaluate: Evaluate, frame: Frame) -> Value:
-        """Evaluate only; what is open now will not be complete."""
+        """Evaluate only; the open notes become incomplete."""
         if not self._steps:
             for note in self._open:
                 note.complete = False
@@ -94,7 +94,7 @@ class _Recorder:
 
 
 class Noting:
-    """The closures of an expression that note. `chains` is for those who read notes: the paths of an expression, by node."""
+    """The closures of an expression that take notes. `chains` serves readers of notes: the paths of an expression, by node."""
 
     __slots__ = ("_planned", "_recorder", "analysis", "chains")
 

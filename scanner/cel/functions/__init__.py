@@ -63,7 +63,7 @@ def functions_of(
 ) -> dict[str, Function]:
     """Return all functions of a Kubernetes version by name, overloads of several libraries merged.
 
-    `features` is the version whose gated libraries may be used; `extras` are libraries that not every environment has.
+    `features` is the version whose gated libraries may be used; `extras` are libraries of some environments only.
     """
     merged: dict[str, Function] = {}
     for library in _libraries(version, features, extras):
@@ -81,7 +81,7 @@ def macros_of(extras: tuple[Library, ...]) -> dict[tuple[str, int, bool], Expand
 
 @cache
 def types_of(version: tuple[int, int], features: tuple[int, int]) -> tuple[Type, ...]:
-    """Return the types that libraries add, whose names expressions may use."""
+    """Return the types of libraries whose names expressions may use."""
     return tuple(type_ for library in _libraries(version, features, ()) for type_ in library.types)
 
 

@@ -1,6 +1,6 @@
-"""What functions of other Kubernetes releases do differently from those of 1.36, which the files beside this one describe.
+"""The differences of functions in other Kubernetes releases from 1.36, which the files beside this one describe.
 
-When is in `scanner.cel.releases`; here is what runs instead. Functions that came or went as a whole say so themselves, see
+`scanner.cel.releases` has the releases; here are the replacements. Libraries that were added or removed declare that, see
 `Library.since`.
 """
 
@@ -40,7 +40,7 @@ _LONGEST_RANGE = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Amendment:
-    """While a change holds, or with `before` until it does, an overload runs something else, or does not exist for `run` None."""
+    """An amendment of an overload while a change holds, or with `before` until it holds: `run` replaces it, None removes it."""
 
     change: Change
     overload: str
@@ -48,7 +48,7 @@ class Amendment:
     before: bool = False
 
     def holds(self, version: Version) -> bool:
-        """Whether a release has it."""
+        """Return whether the amendment applies to a release."""
         return version < self.change.since if self.before else self.change.holds(version)
 
 
@@ -91,12 +91,12 @@ def _last_index_clamped(text: str, part: str, offset: int) -> Value:
 
 
 def _starts_with_cidr(prefix: Prefix, other: Prefix) -> bool:
-    """Whether another network begins with this network's own address: the host bits were not masked."""
+    """Return whether a network contains another network's own address: its host bits were not masked."""
     return prefix.length <= other.length and cidr.masked(prefix).address.equals(other.address)
 
 
 def _in_place(compute: Callable[[Quantity, Quantity], Quantity]) -> Callable[[Quantity, Quantity], Quantity]:
-    """Return arithmetic whose receiver, when it is a big decimal, becomes the result, with all that share it."""
+    """Return arithmetic whose receiver, when it is a big decimal, becomes the result, with all quantities that share it."""
 
     def run(left: Quantity, right: Quantity) -> Quantity:
         result = compute(left, right)

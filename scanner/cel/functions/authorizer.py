@@ -1,8 +1,7 @@
-"""Questions to the authorizer.
+"""Authorization checks in expressions.
 
-An expression puts a question together (`authorizer.group('apps').resource('deployments').check('get')`); who may do what is for a
-`Decider` to say, whom the activation's `authorizer` carries. Selectors go to it as they were written: one that does not parse is
-no error here.
+An expression builds a question (`authorizer.group('apps').resource('deployments').check('get')`); a `Decider` in the activation's
+`authorizer` answers it. Selectors are passed to the decider unchanged: a selector that does not parse is not an error here.
 
 Rules: `docs/semantics/cel-libraries.md#authorizer`.
 """
@@ -45,7 +44,7 @@ DECISION = object_type("kubernetes.authorization.Decision")
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Who would act."""
+    """The user of an authorization question."""
 
     username: str
     groups: tuple[str, ...] = ()
@@ -55,7 +54,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """May this subject do that? About a resource (`version` is `*` then), or about a `path` of the server.
+    """An authorization question about a resource (`version` is `*` then), or about a `path` of the server.
 
     `field_selector` and `label_selector` are as written, empty for none.
     """
@@ -75,7 +74,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the authorizer says. An `error` is no error of the expression; it goes with a refusal."""
+    """The answer of the authorizer. An `error` is not an error of the expression; it accompanies a denial."""
 
     allowed: bool
     reason: str = ""
@@ -83,15 +82,15 @@ class Answer:
 
 
 class Decider(Protocol):
-    """Who answers questions."""
+    """The Protocol of an authorizer."""
 
     def decide(self, question: Question) -> Answer:
-        """Return the answer; what goes wrong is its `error`."""
+        """Return the answer; a failure is its `error`."""
         ...
 
 
 class Remembering:
-    """A decider that asks another one, and never twice the same."""
+    """A decider that forwards each distinct question to another decider once."""
 
     __slots__ = ("_answers", "_decider")
 
@@ -108,19 +107,19 @@ class Remembering:
 
 
 class _Receiver(Opaque):
-    """A value that exists for its methods only: `==` refuses it."""
+    """A value that exists for its methods only: `==` rejects it."""
 
     __slots__ = ()
     EQUAL_AT_ONCE: ClassVar[bool] = True
 
     def equals(self, other: Opaque) -> bool:  # noqa: ARG002 (whatever the other is)
-        """Raise, as upstream does for every two of them."""
+        """Raise, as upstream does for every two values of this type."""
         raise no_overload()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Authorizer(_Receiver):
-    """The value of `authorizer`: asks about a subject."""
+    """The value of `authorizer`: builds questions about a subject."""
 
     TYPE: ClassVar[Type] = AUTHORIZER
     GO_TYPE: ClassVar[str] = "library.authorizerVal"

@@ -1,6 +1,6 @@
-"""How a quantity prints: a number below a thousand times its unit where it can, in the style in which it was written.
+"""The canonical text of a quantity: a number below a thousand times its unit where possible, in the style of the input.
 
-Mirrors `Quantity.String` of apimachinery: a text that has the canonical unit already, and no fraction, is left as it is.
+Mirrors `Quantity.String` of apimachinery: a text that has the canonical unit already, and no fraction, stays unchanged.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _GROUP = 3
 
 
 class Style(Enum):
-    """How a quantity is written: with `k` and `M`, with `e3` and `e6`, or with `Ki` and `Mi`."""
+    """The notation of a quantity: with `k` and `M`, with `e3` and `e6`, or with `Ki` and `Mi`."""
 
     DECIMAL = "decimal"
     EXPONENT = "exponent"
@@ -32,7 +32,7 @@ class Canonical(NamedTuple):
 
 
 def canonical(unscaled: int, exponent: int, style: Style) -> Canonical:
-    """Return how `unscaled` times ten to the power of `exponent` prints."""
+    """Return the text of `unscaled` times ten to the power of `exponent`."""
     if style is Style.BINARY:
         value = unscaled * Fraction(10) ** exponent
         if value.denominator == 1 and abs(value) >= _SMALLEST_BINARY:

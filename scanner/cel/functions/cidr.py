@@ -74,7 +74,7 @@ class Prefix(Opaque):
 
 
 class BadPrefix(Exception):
-    """A text that netip does not take for a prefix."""
+    """A text that netip does not accept as a prefix."""
 
     def __init__(self, text: str, message: str) -> None:
         super().__init__(f"netip.ParsePrefix({quoted(text)}): {message}")

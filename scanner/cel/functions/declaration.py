@@ -1,11 +1,11 @@
-"""The declaration of a function: its overloads, what runs them, what calls cost, and what the passes need to know of it.
+"""The declaration of a function: its overloads, its implementations, the cost of calls, and the facts that the passes need.
 
 Mirrors cel-go's function declarations. A call that the checker has resolved to one overload runs that one, after a check of
 the arguments' types; any other call tries the overloads in their order. `shared` replaces both for the operators, which check
 their operands themselves.
 
-All that is known of a function stands in its declaration. Only the operators that do not evaluate all their operands, and the
-indexes, are known by name elsewhere: they are syntax.
+All facts about a function are in its declaration. Only the operators that do not evaluate all their operands, and the
+indexes, are handled by name elsewhere: they are syntax.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Run: TypeAlias = "Callable[..., Value]"
 
 
 class ArgumentFlow(Enum):
-    """What becomes of the arguments of a call."""
+    """The flow of a call's arguments into its result."""
 
     COMPUTES = "the result is computed from them"
     PASSES = "the result is one of them, or what is inside of one"
@@ -43,14 +43,14 @@ class ArgumentFlow(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Tracker:
-    """The argument that upstream's cost tracker takes for a list or an int, without a check of its type."""
+    """The argument that upstream's cost tracker asserts to be a list or an int, without a check of its type."""
 
     argument: int
     type: type[list[object] | int]
 
 
 _RECEIVERS = frozenset({str, Timestamp, Duration})
-"""Types whose values answer themselves for operators that they do not have."""
+"""Types whose values raise their own errors for operators that they lack."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +82,15 @@ class Overload:
 class Function:
     """All overloads of one name.
 
-    - `shared`: what runs any of them; `operands`: the classes that may come first there (None: all). `guarded=False`: the
-      overload itself complains about wrong types.
+    - `shared`: the implementation of all of them; `operands`: the classes of the first argument there (None: all).
+    `guarded=False`: the overload itself rejects wrong types.
     - `cost`: the price of calls and its bound. None: a call costs 1, as upstream, and an evaluation with one is always counted.
-    - `result`: how much there is at most in a result that is no number, bool or the like. None: anything.
-    - `flow`: what becomes of the arguments.
+    - `result`: the maximum extent of a result that is not a number, bool or the like. None: unlimited.
+    - `flow`: the flow of the arguments into the result.
     - `folds`: a call with a constant argument is a constant; when it fails, so does the expression.
     - `with_pattern`: runs a call whose second argument is a constant pattern, compiled beforehand.
     - `on_joined`: replaces the comparison where its first argument is a list that `+` has joined.
-    - `python`: which of Python's own operations stands for it.
+    - `python`: the Python operation that replaces it.
     - `in_turn`: upstream evaluates no argument of a call after one that fails, however few there are.
     - `parses`: makes a value of a text, always an equal one; `only_reads`: leaves its arguments as they are.
     """
@@ -122,7 +122,7 @@ class Function:
         return replace(self, overloads=(*self.overloads, *other.overloads))
 
     def runner(self, overload_ids: tuple[str, ...]) -> Run:
-        """Return what a call with these candidate overloads does with its arguments."""
+        """Return the implementation of a call with these candidate overloads."""
         if self.shared is not None:
             return self._shared_runner(self.shared)
         if len(overload_ids) == 1:
@@ -136,7 +136,7 @@ class Function:
         return next((overload for overload in self.overloads if overload.id == overload_ids[0]), None)
 
     def unguarded(self, overload_ids: tuple[str, ...]) -> Run | None:
-        """Return what the overload of a call does with arguments that are of its types for certain."""
+        """Return the implementation of a call's overload for arguments that are certainly of its types."""
         overload = self.resolved(overload_ids)
         return None if overload is None else overload.run
 
@@ -231,7 +231,7 @@ def member(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Library:
-    """What one file of functions adds to the environment.
+    """The functions that one file adds to the environment.
 
     `types`: those whose names expressions may use. `since`: the Kubernetes minor version that brought it, `until`: the first
     that does not have it any more. A `gated` one came with Kubernetes and not with cel-go. `macros`: name, number of arguments

@@ -1,6 +1,6 @@
 """`string.format` (cel-go's strings extension version 2).
 
-The same scanner runs an evaluation and the checks of constant calls at compile time; the two differ in what a clause does.
+The same scanner runs an evaluation and the checks of constant calls at compile time; the two differ in the action of a clause.
 
 Rules: `docs/semantics/cel-libraries.md#format`.
 """
@@ -40,9 +40,9 @@ COMPLAINTS = {
 }
 
 Clause: TypeAlias = "Callable[[int, str, int | None], str]"
-"""Prints the argument at an index by a verb with an optional precision."""
+"""A printer of the argument at an index, by a verb with an optional precision."""
 Printer: TypeAlias = "Callable[[Value, int | None], str]"
-"""Prints a value with an optional precision."""
+"""A printer of a value with an optional precision."""
 
 
 class BadFormat(Exception):
@@ -52,7 +52,7 @@ class BadFormat(Exception):
 def interpolate(template: str, clause: Clause, reject_missing: Callable[[int], None], size: int) -> tuple[str, int]:
     """Return the text of a template and how many arguments it took.
 
-    `reject_missing` raises `BadFormat` before a clause is looked at when its argument is not there.
+    `reject_missing` raises `BadFormat` before a clause is parsed when its argument is missing.
     """
     out: list[str] = []
     position = 0
@@ -230,7 +230,7 @@ def _fixed(value: Value, precision: int | None) -> str:
 
 
 def _scientific(value: Value, precision: int | None, gap: str = "") -> str:
-    """Print a mantissa of six decimals; upstream takes the precision for a width."""
+    """Print a mantissa of six decimals; upstream uses the precision as a width."""
     number = _number(value, "e")
     width = DEFAULT_PRECISION if precision is None else precision % _SHORT
     if precision is not None and precision // 10 > _LARGEST_PRECISION:

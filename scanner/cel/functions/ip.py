@@ -66,7 +66,7 @@ class Address(Opaque):
 
 
 class BadAddress(Exception):
-    """A text that netip does not take for an address."""
+    """A text that netip does not accept as an address."""
 
     def __init__(self, text: str, message: str, at: str = "") -> None:
         rest = f" (at {quoted(at)})" if at else ""
@@ -130,7 +130,7 @@ def _version_six(text: str) -> tuple[Address, str]:
 
 
 def _groups(text: str, rest: str, ellipsis: int | None) -> tuple[list[int], int | None]:
-    """Return the groups of 16 bits and before which of them the `::` stands."""
+    """Return the groups of 16 bits and the index of the group after the `::`."""
     groups: list[int] = []
     while len(groups) < _GROUPS:
         digits = _group(text, rest)
@@ -181,7 +181,7 @@ def _embedded(text: str, rest: str, before: int, *, has_ellipsis: bool) -> list[
 
 
 def is_mapped(address: Address) -> bool:
-    """Return whether an IPv6 address stands for an IPv4 one."""
+    """Return whether an IPv6 address represents an IPv4 address."""
     return address.version == 6 and address.number >> 32 == _MAPPED_PREFIX >> 32  # noqa: PLR2004
 
 
@@ -224,7 +224,7 @@ def _is_global_unicast(address: Address) -> bool:
 
 
 def _about(name: str, id_: str, answer: str) -> Function:
-    """Declare a question that Python's address answers under another name."""
+    """Declare a test that Python's address class has under another name."""
 
     def run(address: Address) -> Value:
         return bool(getattr(address.native(), answer))

@@ -1,4 +1,4 @@
-"""What cel-go's list extension charges for its functions.
+"""The costs of the functions of cel-go's list extension.
 
 Rules: `docs/semantics/cost.md#functions`.
 """
@@ -27,7 +27,7 @@ _SIGN_BIT = 1 << 63
 
 
 def _as_unsigned(number: float) -> int:
-    """Return what Go on amd64 makes of a float converted to an unsigned number; out of range that is the highest bit."""
+    """Return a float converted to an unsigned number as Go on amd64 does; out of range that is the highest bit."""
     return int(number) % WRAP if -_SIGN_BIT < number < WRAP else _SIGN_BIT
 
 
@@ -45,7 +45,7 @@ def _numbered(arguments: Arguments, _result: Outcome) -> int:
 
 
 def _numbered_or_refused(arguments: Arguments, result: Outcome) -> int:
-    """Charge for the list, or for the error that takes its place."""
+    """Charge for the list, or for the error in its place."""
     return _call(1.0, 1) if isinstance(result, EvaluationError) else _numbered(arguments, result)
 
 
@@ -62,7 +62,7 @@ def _flattened_or_refused(arguments: Arguments, result: Outcome) -> int:
 
 
 def _self_compared(keys: int) -> Rule:
-    """Return the rule of what compares each element of one of its arguments with each other."""
+    """Return the price of a function that compares each element of one of its arguments with each other element."""
 
     def rule(arguments: Arguments, _result: Outcome) -> int:
         elements = arguments[keys]

@@ -166,7 +166,7 @@ def _flattened(elements: list[Value], depth: int) -> list[Value]:
 
 
 def _includes(container: Value, item: Value) -> bool:
-    """Look for an element in a list; anything else includes what it equals."""
+    """Return whether a list has an element; any other value includes its equals."""
     if type(container) is list:
         return any(_matches(element, item) for element in container)
     return _matches(container, item)

@@ -1,7 +1,7 @@
-"""Named formats: what Kubernetes calls a label, a name, a date.
+"""Named formats: Kubernetes' rules for labels, names, dates and the like.
 
 Source of truth: apimachinery's validation, kube-openapi's strfmt and Go's ParseRequestURI, whose messages are kept word for word.
-Lengths count bytes of UTF-8; names are said to be too long in characters, keys and values of labels in bytes.
+Lengths count bytes of UTF-8; the error texts of names give characters, those of label keys and values bytes.
 
 Rules: `docs/semantics/cel-libraries.md#named-formats`.
 """
@@ -48,7 +48,7 @@ _DATETIME_PATTERN_LENGTH = 71
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NamedFormat(Opaque):
-    """A format; `faults` says what is wrong with a text, `complexity` is the size of a pattern that would cost as much."""
+    """A format; `faults` returns the errors of a text, `complexity` is the size of a pattern of equal cost."""
 
     TYPE: ClassVar[Type] = NAMED_FORMAT
     GO_TYPE: ClassVar[str] = "cel.Format"
@@ -65,7 +65,7 @@ class NamedFormat(Opaque):
         return isinstance(other, NamedFormat) and self.name == other.name
 
     def map_key(self) -> Hashable:
-        """Refuse to be a key: Go cannot hash the function inside. Raises EvaluationStopped."""
+        """Reject use as a key: Go cannot hash the function inside. Raises EvaluationStopped."""
         raise unhashable(self.GO_TYPE)
 
 
@@ -79,7 +79,7 @@ def _unlike(fault: str, pattern: str, *examples: str) -> str:
 
 
 def dns1123_label(text: str) -> Faults:
-    """Return what keeps a text from being a DNS label (RFC 1123)."""
+    """Return the reasons that a text is not a DNS label (RFC 1123)."""
     faults = _too_long(text, _LONGEST_LABEL, "characters")
     if re.fullmatch(_LABEL, text):
         return faults
@@ -93,7 +93,7 @@ def dns1123_label(text: str) -> Faults:
 
 
 def dns1123_subdomain(text: str, unit: str = "characters") -> Faults:
-    """Return what keeps a text from being a DNS subdomain (RFC 1123)."""
+    """Return the reasons that a text is not a DNS subdomain (RFC 1123)."""
     faults = _too_long(text, _LONGEST_SUBDOMAIN, unit)
     if re.fullmatch(_SUBDOMAIN, text):
         return faults
@@ -172,7 +172,7 @@ def _is_date(text: str) -> bool:
 
 
 def _alike(year: int) -> int:
-    """Return a year with as many days, as Python knows no year 0."""
+    """Return a year of equal length, as Python has no year 0."""
     return year or 400
 
 
@@ -218,7 +218,7 @@ FIRST_FORMATS = LOOSE_FORMATS | {
 
 
 def lookup(formats: Mapping[str, NamedFormat]) -> Callable[[str], Value]:
-    """Return what finds a format by its name."""
+    """Return a function that finds a format by its name."""
 
     def named(name: str) -> Value:
         known = formats.get(name)

@@ -39,7 +39,7 @@ def _is_zero(value: Value) -> bool:
 
 
 def _of_non_zero(value: Value) -> Value:
-    """Wrap what is not zero; a wrapped Go value cannot tell."""
+    """Wrap a value that is not zero; a wrapped Go value always counts as non-zero."""
     return NONE if _is_zero(value) and not wrapped(value) else Optional(value)
 
 

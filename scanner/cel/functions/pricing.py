@@ -1,8 +1,8 @@
-"""The vocabulary of the prices of functions: what a call costs exactly at run time, and at most beforehand.
+"""The vocabulary of function prices: the exact cost of a call at run time, and its maximum before evaluation.
 
 Mirrors cel-go's `CostTracker.costCall` with the `CostEstimator` of `k8s.io/apiserver/pkg/cel/library` and the trackers of cel-go's
 list and set extensions. A library declares a `Cost` for each function, and a `Price` for an
-overload whose price differs. `scanner.cel.cost` interprets both. Bounds are those rules with every rounding up done generously, plus
+overload whose price differs. `scanner.cel.cost` interprets both. Bounds are those rules with every rounding upwards, plus
 the work that upstream does not charge for.
 
 Rules: `docs/semantics/cost.md#functions`.
@@ -33,7 +33,7 @@ TRAVERSAL = 0.1
 PATTERN = 0.25
 
 Outcome: TypeAlias = "Value | EvaluationError"
-"""An argument or a result as the tracker sees it: an error is a value like any other."""
+"""An argument or a result as the tracker receives it: an error is a value like any other."""
 Arguments: TypeAlias = "tuple[Outcome, ...]"
 Rule: TypeAlias = "Callable[[Arguments, Outcome], int]"
 """The cost of a call from its arguments and its result; only late rules get the result."""
@@ -46,7 +46,7 @@ _BYTES = 4.0
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """How the cost of a call is computed.
+    """The rule for the cost of a call.
 
     `late` rules read the result; all others can be charged before the call is made. The price holds from the release `since`
     on; `before` is the price of earlier ones, None where those have no price of their own for such a call.
@@ -70,7 +70,7 @@ class Price:
 
 
 class Operand(NamedTuple):
-    """An argument of a call before it is evaluated: how much is in it, its expression, and whether that is constant."""
+    """An argument of a call before it is evaluated: its extent, its expression, and whether that is constant."""
 
     extent: SizeBound
     node: Node
@@ -78,7 +78,7 @@ class Operand(NamedTuple):
 
     @property
     def read(self) -> float:
-        """What it costs at most to read it from end to end."""
+        """The maximum cost of reading the operand completely."""
         return self.extent.span / 10 + 1
 
     @property
@@ -90,14 +90,14 @@ class Operand(NamedTuple):
 
 Operands: TypeAlias = tuple[Operand, ...]
 Bound: TypeAlias = "Callable[[Operands], float]"
-"""The highest cost of a call, from how much is in its operands."""
+"""The highest cost of a call, from the extents of its operands."""
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a call does without being charged for it.
+    """The work of a call that is not charged.
 
-    It reads everything inside its arguments, `weight` times as slowly as an iteration takes; with `shortest`, only inside the
+    It reads everything inside its arguments, `weight` times as slow as an iteration; with `shortest`, only inside the
     argument that ends a comparison first. `characters` is the length of the text that it makes, where that may be too long.
     """
 
@@ -114,7 +114,7 @@ PRINTING = Work(weight=4)
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a function costs: each call (unless its overload has another price), and any call at most.
+    """The cost of a function: of each call (unless its overload has another price), and the maximum of any call.
 
     `bound` None: unknown, so that an evaluation with such a call is always counted.
     """
@@ -136,31 +136,31 @@ class Cost:
 
 
 def size(value: Outcome) -> int:
-    """Return a value's size: characters, bytes or entries; 1 for what has none."""
+    """Return a value's size: characters, bytes or entries; 1 for a value without a size."""
     if type(value) in _SIZED:
         return len(value)  # type: ignore[arg-type] # the set holds classes that have a length
     return value.cost_size() if isinstance(value, Opaque) else 1
 
 
 def inner_size(value: Outcome) -> int:
-    """Return a value's size, that of what is inside for an optional."""
+    """Return a value's size; of an optional, the size of its content."""
     while type(value) is Optional and value.present:
         value = value.value
     return size(value)
 
 
 def tenth(number: float) -> int:
-    """Return a tenth, rounded up: what it costs to traverse so many characters."""
+    """Return a tenth, rounded up: the cost of traversing so many characters."""
     return math.ceil(number * TRAVERSAL)
 
 
 def search_cost(characters: int, pattern: int) -> int:
-    """Return what a search costs in so many characters for a pattern of such a length."""
+    """Return the cost of a search in so many characters for a pattern of such a length."""
     return math.ceil((1.0 + characters) * TRAVERSAL) * math.ceil(pattern * PATTERN)
 
 
 def traversal(value: Outcome) -> int:
-    """Return what it costs to walk a whole value: 1 for each number, a tenth of its bytes for each string, rounded down."""
+    """Return the cost of walking a whole value: 1 for each number, a tenth of its bytes for each string, rounded down."""
     total = 0
     stack = [value]
     while stack:
@@ -187,33 +187,33 @@ def bounded_by(amount: float) -> Bound:
 
 
 def bound_of_reading(operands: Operands) -> float:
-    """Bound what reads its first operand."""
+    """Bound a call that reads its first operand."""
     return operands[0].read
 
 
 def bound_of_reading_all(operands: Operands) -> float:
-    """Bound what reads all its operands."""
+    """Bound a call that reads all its operands."""
     return sum(operand.read for operand in operands)
 
 
 def bound_of_rewriting(operands: Operands) -> float:
-    """Bound what makes a text of its operands."""
+    """Bound a call that makes a text of its operands."""
     return 2 * bound_of_reading_all(operands)
 
 
 def bound_of_printing(operands: Operands) -> float:
-    """Bound what prints everything inside its operands."""
+    """Bound a call that prints its operands with their contents."""
     return sum(operand.read + operand.extent.elements for operand in operands)
 
 
 def bound_of_walking(operands: Operands) -> float:
-    """Bound what walks everything inside its first operand."""
+    """Bound a call that walks its first operand with its contents."""
     whole = operands[0].extent
     return 1 + 2 * whole.elements + _BYTES * whole.characters / 10
 
 
 def bound_of_comparing(operands: Operands) -> float:
-    """Bound a comparison, which ends with the smaller operand: a constant one where there is one."""
+    """Bound a comparison, which ends with the smaller operand: a constant operand where there is one."""
     smaller = next((operand for operand in operands if operand.is_constant), operands[0])
     return smaller.read + smaller.extent.elements
 
@@ -286,12 +286,12 @@ SEARCHED = _sized(_searching)
 CONTAINED = _sized(_finding)
 VISITED = _sized(_visiting)
 AFFIXED = Price(lambda arguments, _result: tenth(inner_size(arguments[1])))
-"""What a prefix or suffix costs: a tenth of its own length."""
+"""The cost of a prefix or suffix test: a tenth of the argument's length."""
 READ_PRICE = priced_by(lambda arguments, _result: tenth(size(arguments[0])))
 WALKED_PRICE = priced_by(lambda arguments, _result: traversal(arguments[0]))
 
 ONE = Cost(UNIT, bounded_by(1.0))
-"""A call costs 1, whatever its arguments are."""
+"""The price of a call that costs 1, for any arguments."""
 READ = Cost(READ_PRICE, bound_of_reading)
 REWRITTEN = Cost(priced_by(lambda arguments, _result: tenth(float(size(arguments[0])) * 2)), bound_of_rewriting)
 WALKED = Cost(WALKED_PRICE, bound_of_walking)

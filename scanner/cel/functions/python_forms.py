@@ -1,6 +1,6 @@
-"""Which of Python's own operations stand for a function, as declarations name them and generated code writes them.
+"""The Python operations that replace functions, as declarations name them and generated code writes them.
 
-Each holds where Python's operation gives what the function gives, or raises; `scanner.cel.generation` knows when.
+Each is valid where Python's operation returns the function's result, or raises; `scanner.cel.generation` checks the conditions.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Arithmetic:
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """`x // y`, of what is not negative."""
+    """`x // y`, for operands that are not negative."""
 
     sign: Literal["/", "%"]
 

@@ -2,7 +2,7 @@
 
 A quantity is `unscaled * 10 ** exponent`. Upstream keeps small ones as an int64 with a scale and others as big decimals, and
 only the former with a scale of zero or more count as integers, so the form is part of the value. Results of arithmetic are
-of a pointer type, which `==` refuses on its right.
+of a pointer type, which `==` rejects on its right.
 
 Rules: `docs/semantics/cel-libraries.md#quantities`.
 """
@@ -42,9 +42,10 @@ _LONGEST_EXPONENT = 1000
 
 
 class Quantity(Opaque):
-    """A number with a decimal exponent; `small` and `computed` tell upstream's representations apart.
+    """A number with a decimal exponent; `small` and `computed` distinguish upstream's representations.
 
-    `style` and `written`, the text that it was parsed from, tell how it prints. `sharing` are, until 1.36, the quantities that hold the same big decimal, which arithmetic changes in place.
+    `style` and `written`, the text from which it was parsed, determine its printed form. `sharing` are, until 1.36, the
+    quantities that hold the same big decimal, which arithmetic changes in place.
     """
 
     __slots__ = ("computed", "exponent", "sharing", "small", "style", "unscaled", "written")
@@ -137,7 +138,7 @@ def _parsed(sign: str, zeros: str, whole: str, fraction: str, base: int, exponen
 
 
 def made(text: str) -> Quantity:
-    """Return a quantity of its own: as the key of a map it is another one each time it is made."""
+    """Return a new quantity: as the key of a map it differs from every other quantity."""
     return copy(parse(text))
 
 
@@ -155,7 +156,7 @@ def _interpret(suffix: str) -> tuple[int, int]:
 
 
 def _fast(whole: str, fraction: str, base: int, exponent: int) -> tuple[int, int] | None:
-    """Return value and scale of what upstream keeps in an int64, or None."""
+    """Return value and scale of a quantity that upstream keeps in an int64, or None."""
     if base == 10:  # noqa: PLR2004
         precision = _FAST_DIGITS - len(whole) - len(fraction)
         scale, factor = exponent, 1
@@ -202,7 +203,7 @@ def _exceeds_int64(unscaled: int, scale: int) -> bool:
 
 
 def add(left: Quantity, right: Quantity) -> Quantity:
-    """Return the sum, in upstream's form; zero takes the style of what is added to it."""
+    """Return the sum, in upstream's form; zero takes the style of the other operand."""
     small = _add_small(left, right.unscaled, right.exponent) if left.small and right.small else None
     return _in_style(small or _add_exactly(left, right), left, right)
 

@@ -1,7 +1,7 @@
 """Regular expressions: `find` and `findAll`, and the search behind `matches`.
 
-RE2 decides what is a pattern and matches in linear time; its complaints are told in the words of Go's regexp/syntax, which
-upstream uses. Answers are remembered per pattern, because names and images repeat heavily in a cluster.
+RE2 decides which patterns are valid and matches in linear time; its errors have the texts of Go's regexp/syntax, which
+upstream uses. Results are cached per pattern, because names and images repeat heavily in a cluster.
 
 Rules: `docs/semantics/cel-libraries.md#regular-expressions`.
 """
@@ -114,7 +114,7 @@ class Pattern:
 
 @lru_cache(maxsize=1024)
 def compiled(pattern: str) -> Pattern:
-    """Return a compiled pattern; raise `EvaluationError` with Go's text for what is none."""
+    """Return a compiled pattern; raise `EvaluationError` with Go's text for an invalid one."""
     unsupported = _ANY_BYTE.search(pattern)
     if unsupported:
         raise EvaluationError(f"error parsing regexp: invalid escape sequence: `{unsupported.group(1)}`")
@@ -142,7 +142,7 @@ def _dynamic(pattern: str) -> Pattern:
 def matches(text: Value, pattern: Value) -> Value:
     """Return whether a pattern matches anywhere in a text.
 
-    Raises EvaluationError if one of both is no string, or the pattern is malformed.
+    Raises EvaluationError if one of both is not a string, or the pattern is malformed.
     """
     if type(text) is str and type(pattern) is str:
         return compiled(pattern).search(text)
@@ -158,7 +158,7 @@ def _find_all(text: str, pattern: str, limit: int = -1) -> Value:
 
 
 def matches_compiled(pattern: Pattern, text: Value, _pattern: Value) -> Value:
-    """Return whether a constant pattern matches; such a call accepts any overload and complains without its name."""
+    """Return whether a constant pattern matches; such a call accepts any overload and its error lacks the function's name."""
     return pattern.search(_searched(text))
 
 

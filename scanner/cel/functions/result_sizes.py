@@ -1,4 +1,4 @@
-"""How much there is at most in what a function returns, from how much there is in its operands.
+"""The maximum extent of a function's result, from the extents of its operands.
 
 A function whose result is a number, a bool or the like needs no such rule. A function without one may return anything.
 """
@@ -21,17 +21,17 @@ _SLACK = 64.0
 
 
 def nothing(_operands: Operands) -> SizeBound:
-    """Bound a value that no expression can look inside."""
+    """Bound a value without parts that an expression can read."""
     return NOTHING
 
 
 def parts(operands: Operands) -> SizeBound:
-    """Bound a value that is made of the operands without repeating any of them."""
+    """Bound a value that contains parts of the operands without repetition."""
     return together(operand.extent for operand in operands)
 
 
 def text(operands: Operands) -> SizeBound:
-    """Bound a text, or bytes, that stands for the operands."""
+    """Bound a text, or bytes, that represents the operands."""
     return SizeBound(0.0, ESCAPED * sum(operand.extent.characters for operand in operands) + _SLACK)
 
 

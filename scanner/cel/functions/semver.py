@@ -29,7 +29,7 @@ _PARTS = 3
 
 
 class Semver(Opaque):
-    """A version; `order` is what decides comparisons."""
+    """A version; `order` decides comparisons."""
 
     __slots__ = ("build", "numbers", "order", "prerelease")
     TYPE: ClassVar[Type] = SEMVER
@@ -53,12 +53,12 @@ class Semver(Opaque):
         return isinstance(other, Semver) and self.order == other.order
 
     def map_key(self) -> Hashable:
-        """Refuse to be a key: Go cannot hash the slices inside. Raises EvaluationStopped."""
+        """Reject use as a key: Go cannot hash the slices inside. Raises EvaluationStopped."""
         raise unhashable(self.GO_TYPE)
 
 
 def _precedence(identifier: str) -> tuple[bool, int, str]:
-    """Return what orders prerelease identifiers: numbers come before words."""
+    """Return the sort key of prerelease identifiers: numbers come before words."""
     return (False, int(identifier), "") if identifier.isdigit() else (True, 0, identifier)
 
 

@@ -27,7 +27,7 @@ def _intersects(left: list[Value], right: list[Value]) -> bool:
 
 
 def _crossed(times: int) -> Price:
-    """Return the price of what compares each element of one list with each of another, so many times."""
+    """Return the price of comparing each element of one list with each element of another, so many times."""
     return Price(lambda arguments, _result: 1 + times * size(arguments[0]) * size(arguments[1]))
 
 

@@ -224,7 +224,7 @@ def _relation(python: Comparison, name: str, run: runtime.Binary) -> Function:
 
 
 def _bound_of_membership(operands: Operands) -> float:
-    """Bound a search in a list, which compares every member with what is searched for."""
+    """Bound a search in a list, which compares every member with the operand."""
     whole = operands[1].extent
     return 2 + 2 * whole.elements + whole.characters / 10
 
@@ -275,7 +275,7 @@ def _conversion(name: str, convert: runtime.Unary, result: Type, sources: tuple[
 
 
 def _to_text(conversion: Function) -> Function:
-    """Return a conversion whose result is a text, or bytes: as long as what is converted."""
+    """Return a conversion whose result is a text, or bytes, of the length of its operand."""
     return replace(conversion, cost=CONVERTED, result=text)
 
 

@@ -31,7 +31,7 @@ from scanner.cel.values.runtime import printed
 from scanner.cel.values.values import Value
 
 WHITE_SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
-"""What Go's TrimSpace removes; Python's strip would also take U+001C to U+001F."""
+"""The characters that Go's TrimSpace removes; Python's strip would also remove U+001C to U+001F."""
 _UPPER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _LOWER = _UPPER.lower()
 _TO_LOWER = str.maketrans(_UPPER, _LOWER)
@@ -63,7 +63,7 @@ def _char_at(text: str, position: int) -> str:
 
 
 def index_of(text: str, part: str, offset: int = 0) -> int:
-    """Return where a part begins, looking from an offset; the offset itself for an empty part, -1 without any.
+    """Return the first position of a part from an offset on; the offset itself for an empty part, -1 if absent.
 
     Raises EvaluationError for a negative offset.
     """
@@ -75,7 +75,7 @@ def index_of(text: str, part: str, offset: int = 0) -> int:
 
 
 def last_index_of(text: str, part: str) -> int:
-    """Return where the last such part begins, or -1."""
+    """Return the last position of a part, or -1."""
     if not part:
         return len(text)
     if len(text.encode()) < len(part.encode()):
@@ -84,7 +84,7 @@ def last_index_of(text: str, part: str) -> int:
 
 
 def last_index_before(text: str, part: str, offset: int) -> int:
-    """Return where the last such part begins that does so at an offset or before, or -1.
+    """Return the last position of a part at or before an offset, or -1.
 
     Raises EvaluationError for a negative offset.
     """

@@ -33,21 +33,21 @@ _USER_INFO = re.compile(r"[A-Za-z0-9\-._:~!$&'()*+,;=%@]*\Z")
 _SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.\-]*):")
 _ESCAPE = re.compile(r"%[0-9a-fA-F]{2}")
 _SPECIAL = re.compile(r"%(?:[0-9a-fA-F]{2})?|[\x00-\x7f]")
-"""Escapes, and the characters that hosts do not take as they are, from left to right."""
+"""Escapes, and the characters that a host must escape, from left to right."""
 _PORT = re.compile(r"(?::[0-9]*)?\Z")
 _MOST_PARAMETERS = 10_000
 _FIRST_BEYOND_ASCII = 0x80
 _BYTES = "surrogateescape"
-"""How bytes that are no UTF-8 are kept for a message that quotes them."""
+"""The error handler that keeps bytes that are not UTF-8 for a message that quotes them."""
 
 
 class BadUrl(Exception):
-    """A text that net/url refuses; the message is Go's, with `parse "…": ` in front when it comes from `parse_request`."""
+    """A text that net/url rejects; the message is Go's, with the prefix `parse "…": ` when it comes from `parse_request`."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """What net/url finds in a text."""
+    """The components that net/url parses from a text."""
 
     scheme: str = ""
     opaque: str = ""
@@ -74,7 +74,7 @@ class Url(Opaque):
         self.fragment = fragment
 
     def __str__(self) -> str:
-        """Return the URL put together again."""
+        """Return the text of the URL."""
         parts = self.parts
         query = f"?{parts.query}" if parts.force_query or parts.query else ""
         scheme = f"{parts.scheme}:" if parts.scheme else ""
@@ -91,7 +91,7 @@ class Url(Opaque):
         return f"//{user}{_escape(parts.host, _HOST)}"
 
     def equals(self, other: Opaque) -> bool:
-        """Compare the printed forms."""
+        """Compare the texts."""
         return str(self) == str(other)
 
 
@@ -236,7 +236,7 @@ def parse_request(text: str, *, strict: bool = True) -> None:
 
 
 def request_uri_fault(text: str) -> str:
-    """Return Go's message about a text that is neither an absolute URI nor an absolute path; nothing about one that is."""
+    """Return Go's error for a text that is neither an absolute URI nor an absolute path; empty for a valid one."""
     try:
         parse_request(text)
     except BadUrl as bad:

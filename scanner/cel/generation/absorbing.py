@@ -1,4 +1,4 @@
-"""The absorbing form of a function: it passes over an operand that raises, where another one decides (ADR 19)."""
+"""The absorbing form of a function: it ignores an operand that raises, where another operand decides (ADR 19)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Absorbing(OptionalSteps):
     """Operands that are tried."""
 
     def _absorbed(self, operands: Sequence[Node], *, conjunction: bool) -> Term:
-        """Evaluate the operands until one decides; those that raise matter only where none does."""
+        """Evaluate the operands until one decides; an operand that raises matters only where no operand decides."""
         result, erred = self._names.local("holds"), self._names.local("erred")
         undecided: ast.expr = name_of(result) if conjunction else ast.UnaryOp(ast.Not(), name_of(result))
         neutral: list[ast.stmt] = [assign(erred, ast.Constant(value=True)), assign(result, ast.Constant(conjunction))]
@@ -36,7 +36,7 @@ class Absorbing(OptionalSteps):
         return Term(name_of(result), Kind.BOOL)
 
     def _truth_apart(self, node: Node) -> ast.expr:
-        """Return a condition that leaves nothing behind for others: it may not have been evaluated to its end."""
+        """Return a condition without cached locals for later nodes: its evaluation may end early."""
         held = dict(self._held)
         try:
             return self._truth(node)

@@ -1,11 +1,11 @@
-"""A checked tree to one Python function: fast where the answer is ordinary, and raising wherever it is not.
+"""The translation of a checked tree to one Python function: fast for ordinary values, and raising for all others.
 
-The function is optimistic. What it returns is what the closures of `exact` return; of anything else, an error that another
-operand may absorb, a value of an unforeseen class, it knows nothing, raises, and the closures decide. Guards stand only where
-Python would give an answer that CEL does not: bools as ints, characters of strings, numbers beyond 64 bits.
+A result of the function equals the result of the closures of `exact`. In any other case, such as an error that another
+operand may absorb or a value of an unforeseen class, the function raises and the closures decide. Guards exist only where
+Python would return a result that CEL does not: bools as ints, characters of strings, numbers beyond 64 bits.
 
-Where that happens to most objects, there is a second, absorbing form. It passes over an operand of a logical operator that raises,
-and over an element of `all` or `exists`: where another one decides, it does so whatever this one would have come to.
+Where the function raises on most objects, there is a second, absorbing form. It ignores an operand of a logical operator that
+raises, and an element of `all` or `exists`: where another operand or element decides, the result does not depend on that one.
 
 It is built of `ast` nodes, so that no text of a policy is ever parsed as Python, and every node has its place in the CEL text.
 """
@@ -50,7 +50,7 @@ ARGUMENT = "activation"
 
 
 class Generated(NamedTuple):
-    """The module that defines the function, and what its global names stand for."""
+    """The module that defines the function, and the values of its global names."""
 
     module: ast.Module
     names: dict[str, object]
@@ -80,7 +80,7 @@ class _Generator(Loops):
         return Generated(module, self._names.values)
 
     def _term(self, node: Node) -> Term:
-        """Return the Python of a node, placed where the node is in the text."""
+        """Return the Python of a node, with the node's position in the text."""
         if node.id in self._folded.constants:
             term = self._constant(self._folded.constants[node.id])
         else:
@@ -131,7 +131,7 @@ class _Generator(Loops):
         return Term(code, Kind.BOOL)
 
     def _reject_sum(self, node: Node, term: Term) -> None:
-        """Leave to the closures what may be a joined list of more than plain values: they know which lists are joined."""
+        """Leave a possibly joined list of more than plain values to the closures: they record which lists are joined."""
         if term.kind not in PLAIN and may_be_sum(node, self._checked):
             raise NotGenerated
 
@@ -162,14 +162,14 @@ class _Generator(Loops):
         return Term(called, self._kind_of_result(node))
 
     def _kind_of_result(self, node: Call) -> Kind:
-        """Return what a call gives; what a type parameter stands for is a guess of the checker where a list came as dyn."""
+        """Return the kind of a call's result; the type of a type parameter is uncertain where a list came as dyn."""
         call = self._checked.calls[node.id]
         candidates = (overload for overload in call.function.overloads if overload.id in call.overload_ids)
         is_guess = any(overload.result.family == "parameter" for overload in candidates)
         return Kind.ANY if is_guess else of_type(self._checked.types[node.id])
 
     def _argument(self, node: Node, function: Function) -> Term:
-        """Return an argument; what is parsed only to be read is remembered by its text."""
+        """Return an argument; a parsed value that is only read is cached by its text."""
         call = self._checked.calls.get(node.id)
         if call is None or not (call.function.parses and function.only_reads) or len(call.arguments) > 1:
             return self._term(node)

@@ -1,4 +1,4 @@
-"""From Python nodes to a function, whose tracebacks show the CEL text."""
+"""The compilation of Python nodes to a function, whose tracebacks show the CEL text."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from scanner.cel.values.values import Value
 
 Fast: TypeAlias = "Callable[[Mapping[str, object]], Value]"
-"""Returns the value for these variables, or raises anything at all when the closures have to decide."""
+"""A function that returns the value for these variables, or raises any exception when the closures have to decide."""
 _TRIAL = 64
 _UNPRINTABLE = re.compile(r"[^ -~]")
 
 
 class Watch:
-    """Counts how often a function raises; a function that does so for most objects is given up."""
+    """A counter of the exceptions of a function; a function that raises for most objects is no longer used."""
 
     __slots__ = ("_fallen", "_function", "_hits", "_on_trial")
 
@@ -38,7 +38,7 @@ class Watch:
         self._on_trial = False
 
     def fell_back(self) -> Fast | None:
-        """Take note that the closures had to decide; return what to ask the next time.
+        """Record that the closures had to decide; return the function to call the next time.
 
         Successes are counted only during a trial, so that they cost nothing otherwise.
         """
@@ -72,7 +72,7 @@ class _Text:
 
 
 def python_of(text: str, root: Node, checked: Checked, folded: Folded, environment: Environment) -> str:
-    """Return the function of an expression as people read it; empty when there is none."""
+    """Return the Python text of an expression's function; empty when there is none."""
     generated = _generated(text, root, checked, folded, environment)
     return "" if generated is None else ast.unparse(generated.module)
 
@@ -89,11 +89,11 @@ def build(
     names = {**generated.names, "__name__": "cel", "__loader__": _Text(text)}
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SyntaxWarning)  # 1.5['a'] is what a policy says, and an error when it runs
+            warnings.simplefilter("ignore", SyntaxWarning)  # a policy may contain 1.5['a'], an error when it runs
             code = compile(generated.module, f"cel: {_UNPRINTABLE.sub('?', text[:60])}", "exec", dont_inherit=True)
     except (SyntaxError, RecursionError, MemoryError):
         return None
-    exec(code, names)  # noqa: S102 - our own nodes: no text of a policy was parsed as Python
+    exec(code, names)  # noqa: S102 - generated nodes: no text of a policy was parsed as Python
     return cast("Fast", names[FUNCTION])
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Logic(Absorbing):
-    """What decides which operands are evaluated."""
+    """The Python of operators that decide which operands are evaluated."""
 
     def _logic(self, node: Call) -> Term:
         conjunction = node.function == "_&&_"
@@ -51,7 +51,7 @@ class Logic(Absorbing):
         return Term(name_of(result), Kind.BOOL)
 
     def _decides(self, node: Node, rest: Sequence[Node], *, when: bool) -> ast.expr:
-        """Return one condition; `has(x.y)` keeps what it found for those that are evaluated only when it holds."""
+        """Return one condition; `has(x.y)` keeps its value for conditions that are evaluated only when it holds."""
         test = node if when else _negated(node)
         if isinstance(test, Select) and test.test and rest:
             path = self._path(test.operand)
@@ -108,5 +108,5 @@ class Logic(Absorbing):
 
 
 def _negated(node: Node) -> Node | None:
-    """Return what a negation negates."""
+    """Return the operand of a negation."""
     return node.arguments[0] if isinstance(node, Call) and node.function == "!_" else None

@@ -13,7 +13,7 @@ from scanner.cel.syntax.tree import Comprehension, Node
 
 
 class _Fold(NamedTuple):
-    """The result of a loop, the statements before it and in it, and those for when nothing has ended it."""
+    """The result of a loop, the statements before and in it, and those that run when the loop was not ended early."""
 
     term: Term
     before: list[ast.stmt]
@@ -49,7 +49,7 @@ class Loops(Logic):
             self._scope = outer
 
     def _loop(self, node: Comprehension) -> tuple[ast.expr, ast.expr]:
-        """Put the variables in scope; return the target of the loop and what it runs over."""
+        """Put the variables in scope; return the target of the loop and its iterable."""
         over = self._term(node.range)
         element = Kind.JSON if over.kind in PLAIN else Kind.ANY
         first = self._names.local(node.variable)

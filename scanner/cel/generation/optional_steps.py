@@ -1,4 +1,4 @@
-"""Chains of selections with optional steps, presence tests, indexes, and what stands for an absent value."""
+"""Chains of selections with optional steps, presence tests, indexes, and the replacement of an absent value."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from scanner.cel.values.values import Optional
 
 
 class _Walked(NamedTuple):
-    """Whether a chain of optional steps ends early, and the value at its end, valid only after that test."""
+    """The end of a chain of optional steps: whether it ended early, and its value, valid only after that test."""
 
     absent: ast.expr
     value: ast.expr
@@ -98,7 +98,7 @@ class OptionalSteps(Reading):
         return Term(either(walked.absent, self._names.absent(), made), Kind.ANY)
 
     def _walked(self, node: Node, *more: str) -> _Walked:
-        """Follow a chain from its first optional step on: whether the way ends before its end, and the value at its end."""
+        """Follow a chain from its first optional step on: whether it ends early, and the value at its end."""
         steps: list[Node] = []
         while self._is_optional(node):
             steps.append(node)

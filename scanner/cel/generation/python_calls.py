@@ -1,4 +1,4 @@
-"""The functions that generated code calls, and the exception with which it gives up."""
+"""The functions that generated code calls, and the exception for values that it does not handle."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ if TYPE_CHECKING:
 
 
 class Unforeseen(Exception):
-    """A generated function has no answer for a value."""
+    """A value that a generated function does not handle."""
 
 
 def unforeseen() -> Value:
-    """Give up: raise."""
+    """Raise: the closures have to decide."""
     raise Unforeseen
 
 
 def keys(container: Value) -> Value:
-    """Return what a comprehension runs over, other than a list."""
+    """Return the values over which a comprehension runs, other than a list."""
     if type(container) is dict:
         return container
     raise Unforeseen
 
 
 def pairs(container: Value) -> Iterable[tuple[Value, Value]]:
-    """Return what a comprehension of two variables runs over."""
+    """Return the pairs over which a comprehension of two variables runs."""
     if type(container) is dict or type(container) is list:
         return access.pairs(container)
     raise Unforeseen
@@ -44,7 +44,7 @@ def at(container: Value, key: Value) -> Value:
 
 
 def look_up(container: Value, key: Value) -> Value:
-    """Return what is under a key or index of a list or a map, or `NONE`."""
+    """Return the value under a key or index of a list or a map, or `NONE`."""
     if type(container) is dict or type(container) is list:
         item = access.look_up(container, key)
         return NONE if item is None else item[0]

@@ -27,7 +27,7 @@ class Operations:
         self._names = names
 
     def compared(self, left: Term, right: Term, *, equal: bool) -> ast.expr | None:
-        """Return an inlined comparison where Python's own is CEL's."""
+        """Return an inlined comparison where Python's comparison equals CEL's."""
         same: ast.cmpop = ast.Eq() if equal else ast.NotEq()
         identical: ast.cmpop = ast.Is() if equal else ast.IsNot()
         kinds = {left.kind, right.kind}
@@ -49,7 +49,7 @@ class Operations:
         return None
 
     def _compared_to(self, other: Term, constant: ast.Constant, *, equal: bool) -> ast.expr | None:
-        """Compare a JSON value to a literal; True and False are no numbers."""
+        """Compare a JSON value to a literal; True and False are not numbers."""
         value = constant.value
         if type(value) is bool:
             return ast.Compare(other.code, [ast.Is() if equal else ast.IsNot()], [constant])
@@ -75,7 +75,7 @@ class Operations:
         )
 
     def inlined(self, form: PythonForm | None, terms: Sequence[Term], run: Callable[..., Value]) -> Term | None:
-        """Return Python's own operation where it is CEL's, or raises where it is not."""
+        """Return Python's operation where its result is CEL's, or where it raises."""
         match form, terms:
             case Form.SIZE, [operand] if operand.kind in PLAIN | {Kind.LIST}:
                 self._names.values["len"] = len
@@ -156,7 +156,7 @@ class Operations:
         return Term(either(test, name_of(result), otherwise), Kind.INT)
 
     def _divided(self, sign: str, left: Term, right: Term, run: Callable[..., Value]) -> Term | None:
-        """Divide by a positive literal: of what is not negative, Python's quotient and remainder are CEL's."""
+        """Divide by a positive literal: for operands that are not negative, Python's quotient and remainder equal CEL's."""
         divisor = right.code.value if isinstance(right.code, ast.Constant) else None
         if type(divisor) is not int or divisor <= 0 or left.kind not in WHOLE | {Kind.JSON, Kind.ANY}:
             return None

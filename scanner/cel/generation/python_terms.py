@@ -1,4 +1,4 @@
-"""Pieces of Python: nodes, what is known of their values, and the names of a function that is being made."""
+"""Terms of generated Python: nodes, the kinds of their values, and the names of the function."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NOT_A_NAME = re.compile(r"\W")
 
 
 class Kind(StrEnum):
-    """What is known about the class of a value before it is there."""
+    """The statically known class of a value."""
 
     ANY = "any"
     JSON = "json"
@@ -34,7 +34,7 @@ class Kind(StrEnum):
 
 
 PLAIN = frozenset(Kind) - {Kind.ANY, Kind.LIST, Kind.MAP, Kind.PARSED}
-"""Kinds whose values are what a JSON document may hold."""
+"""The kinds of values that a JSON document may hold."""
 
 WHOLE = frozenset({Kind.INT, Kind.SIZE})
 
@@ -44,28 +44,28 @@ OF_CLASS = {bool: Kind.BOOL, int: Kind.INT, float: Kind.DOUBLE, str: Kind.STRING
 
 
 class Term(NamedTuple):
-    """Python for a CEL node, and what is known of its value."""
+    """Python for a CEL node, and the kind of its value."""
 
     code: ast.expr
     kind: Kind
 
 
 def of_type(type_: Type) -> Kind:
-    """Return what a static type tells of a value; of a list, not what is in it."""
+    """Return the kind of a static type; the elements of a list are not included."""
     if type_.nullable:
         return Kind.ANY
     return Kind.LIST if type_.family == "list" else _OF_TYPE.get(type_, Kind.ANY)
 
 
 def joined(first: Kind, second: Kind) -> Kind:
-    """Return what is known of a value that is of one of two kinds."""
+    """Return the kind of a value that has one of two kinds."""
     if first is second:
         return first
     return Kind.JSON if first in PLAIN and second in PLAIN else Kind.ANY
 
 
 def name_of(name: str) -> ast.Name:
-    """Return what reads a name."""
+    """Return a read of a name."""
     return ast.Name(name, ast.Load())
 
 
@@ -90,7 +90,7 @@ def identical(left: ast.expr, right: ast.expr) -> ast.expr:
 
 
 def class_of(value: ast.expr) -> ast.expr:
-    """Return what reads a value's class."""
+    """Return a read of a value's class."""
     return ast.Attribute(value, "__class__", ast.Load())
 
 
@@ -100,7 +100,7 @@ def is_class(value: ast.expr, kind: ast.expr) -> ast.expr:
 
 
 class Names:
-    """The names of a function: its local variables, and what its global names stand for."""
+    """The names of a function: its local variables, and the values of its global names."""
 
     def __init__(self) -> None:
         self.values: dict[str, object] = {"__builtins__": {}}
@@ -121,7 +121,7 @@ class Names:
         return name_of(name_)
 
     def use(self, function: Callable[..., object]) -> ast.expr:
-        """Return what reads a function."""
+        """Return a reference to a function."""
         name = f"{function.__name__}"
         self.values[name] = function
         return name_of(name)
@@ -131,18 +131,18 @@ class Names:
         return ast.Call(func=self.use(function), args=list(arguments), keywords=[])
 
     def kept(self, code: ast.expr, name: str = "value") -> tuple[ast.expr, str]:
-        """Return an expression that keeps its value under a local name, and the name."""
+        """Return an expression that stores its value in a local variable, and the variable's name."""
         if isinstance(code, ast.Name) and code.id not in self.values:
             return code, code.id
         local = self.local(name)
         return ast.NamedExpr(target=ast.Name(local, ast.Store()), value=code), local
 
     def class_(self, kind: type) -> ast.expr:
-        """Return what reads a class."""
+        """Return a reference to a class."""
         self.values[kind.__name__] = kind
         return name_of(kind.__name__)
 
     def absent(self) -> ast.expr:
-        """Return what reads the absent optional."""
+        """Return a reference to the absent optional."""
         self.values["NONE"] = NONE
         return name_of("NONE")

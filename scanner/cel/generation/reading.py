@@ -1,4 +1,4 @@
-"""Reads names and plain paths: each path that is certain to be read several times is read once, beforehand."""
+"""Reads of names and plain paths: a path that is certainly read several times is read once, in advance."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Reading(Writer):
         return node.id not in self._checked.globals and self._checked.names.get(node.id) in self._scope
 
     def _bare(self, node: Node) -> Term:
-        """Return a variable as it is held, be it an optional."""
+        """Return a variable in its stored form, optional or not."""
         name = self._checked.names[node.id]
         if self._is_bound(node):
             bound = self._scope[name]
@@ -38,13 +38,13 @@ class Reading(Writer):
         return Term(name_of(self._roots[name]), Kind.JSON if name in DOCUMENTS else Kind.ANY)
 
     def _reread(self, term: Term) -> Term:
-        """Return an optional as upstream has it after it was held by a variable or a conditional."""
+        """Return an optional in upstream's form after a variable or a conditional has stored it."""
         kept, name = self._names.kept(term.code)
         read_again = ast.Call(self._names.shared(_rereader(self._rewrap), "reread"), [name_of(name)], [])
         return Term(either(is_class(kept, self._names.use(Optional)), read_again, name_of(name)), term.kind)
 
     def _operand(self, node: Node) -> Term:
-        """Return what a selection selects from: reading an optional through it raises, so that it need not be read again."""
+        """Return the operand of a selection: a read of an optional through it raises, so that it need not be read again."""
         return self._bare(node) if isinstance(node, Identifier) else self._term(node)
 
     def _selected(self, node: Select) -> Term:
@@ -57,7 +57,7 @@ class Reading(Writer):
         return isinstance(node, Identifier) and self._checked.names[node.id] == "variables" and not self._is_bound(node)
 
     def _variable(self, node: Select) -> Term:
-        """Read a variable of the policy: evaluated when it is read first."""
+        """Read a variable of the policy: it is evaluated at its first read."""
         entries = ast.Attribute(self._operand(node.operand).code, "entries", ast.Load())
         return Term(item(entries, node.field), of_type(self._checked.types[node.id]))
 
@@ -88,13 +88,13 @@ class Reading(Writer):
                 self._held[path] = local
 
     def _prefixes(self, node: Node) -> Iterator[tuple[str, ...]]:
-        """Yield the path of a selection whose operand is read as it stands: each selection of a chain yields its own."""
+        """Yield the path of a selection whose operand is read unchanged: each selection of a chain yields its own."""
         path = self._path(node)
         if path is not None and len(path) > 1:
             yield path
 
     def _chain(self, path: tuple[str, ...]) -> ast.expr:
-        """Return the selections of a path, from the longest part of it that is held already."""
+        """Return the selections of a path, from its longest part that is stored in a local variable."""
         held = next((at_ for at_ in range(len(path) - 1, 1, -1) if path[:at_] in self._held), 1)
         code: ast.expr = name_of(self._held[path[:held]] if held > 1 else path[0])
         for field in path[held:]:
@@ -106,7 +106,7 @@ class Reading(Writer):
 
 
 def _certainly(root: Node) -> Iterator[Node]:
-    """Yield the nodes that are evaluated whatever the others come to, unless one of them raises."""
+    """Yield the nodes that are always evaluated, unless another of them raises."""
     stack = [root]
     while stack:
         node = stack.pop()

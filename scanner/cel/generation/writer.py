@@ -33,7 +33,7 @@ class NotGenerated(Exception):
 
 
 class Variable(NamedTuple):
-    """A variable of a macro: the local variable that holds it, and what is known of its value."""
+    """A variable of a macro: the local variable that holds it, and the kind of its value."""
 
     local: str
     kind: Kind
@@ -66,10 +66,10 @@ class Writer(ABC):
 
     @abstractmethod
     def _term(self, node: Node) -> Term:
-        """Return the Python of a node, placed where the node is in the text."""
+        """Return the Python of a node, with the node's position in the text."""
 
     def _placed(self, code: ast.expr, offset: int) -> ast.expr:
-        """Record the place of an expression in the text, unless a part of it has one."""
+        """Record the position of an expression in the text, unless a part of it has one."""
         if not hasattr(code, "lineno"):
             line, column = self._source.place(offset)
             before = (self._source.line(line) or "")[:column]
@@ -89,7 +89,7 @@ class Writer(ABC):
         return Term(self._names.shared(value, "constant"), kind)
 
     def _truth(self, node: Node) -> ast.expr:
-        """Return the Python of a condition, whose value is True or False for certain."""
+        """Return the Python of a condition whose value is certainly True or False."""
         return self._certain(self._term(node))
 
     def _certain(self, term: Term) -> ast.expr:
@@ -102,7 +102,7 @@ class Writer(ABC):
         return either(is_bool, name_of(name), self._names.call(unforeseen))
 
     def _inside(self, make: Callable[[], _Made]) -> tuple[_Made, list[ast.stmt]]:
-        """Return what is made and the statements that it needs before it."""
+        """Return the result of a function and the statements that it requires before it."""
         outer, self._block = self._block, []
         try:
             return make(), self._block
@@ -126,7 +126,7 @@ def required(node: Node | None) -> Node:
 
 
 def can_absorb(root: Node, folded: Folded) -> bool:
-    """Return whether the absorbing form of a function is another one."""
+    """Return whether the absorbing form of a function differs from the plain form."""
     return any(_absorbs(node) and node.id not in folded.constants for node in walk(root))
 
 
@@ -136,7 +136,7 @@ def _has_loop(node: Node, folded: Folded) -> bool:
 
 
 def _absorbs(node: Node) -> bool:
-    """Return whether a node passes over parts of it that err, where others decide."""
+    """Return whether a node ignores parts of it that raise, where others decide."""
     if isinstance(node, Comprehension):
         return node.fold in ("all", "exists")
     return isinstance(node, Call) and node.function in ("_&&_", "_||_")

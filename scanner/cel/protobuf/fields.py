@@ -1,8 +1,8 @@
-"""What a value becomes in a field of a protobuf message, or why it cannot be there.
+"""The conversion of a value to a field of a protobuf message, and its errors.
 
-Mirrors `msgSetField` of cel-go's `types/provider.go` and the `ConvertToNative` of its values and of Kubernetes' own: what is made
-JSON of has doubles for numbers, texts for integers beyond 2^53, and base64 for bytes. From 1.37 on the lists and maps of native
-objects are Go values that are no JSON.
+Mirrors `msgSetField` of cel-go's `types/provider.go` and the `ConvertToNative` of its values and of Kubernetes' own: a value that
+becomes JSON has doubles for numbers, texts for integers beyond 2^53, and base64 for bytes. From 1.37 on the lists and maps of
+native objects are Go values that are not JSON.
 """
 
 from __future__ import annotations
@@ -65,16 +65,16 @@ _GO_TYPES: Mapping[Target, str] = {
     "value": "*structpb.Value",
 }
 _GO_NAMES = {"enum": "EnumNumber", "bytes": "", "struct": "", "list": "", "value": ""}
-"""The names of Go's types where they are not the whole: of pointers and slices there is none."""
+"""The names of Go types that are not a complete type: pointers and slices have none."""
 _LARGEST_INTS = {"int32": 2**31 - 1, "enum": 2**31 - 1, "int64": 2**63 - 1}
 _LARGEST_UINTS = {"uint8": 2**8 - 1, "uint32": 2**32 - 1, "uint64": 2**64 - 1}
 _MESSAGES = {"struct": "google.protobuf.Struct", "list": "google.protobuf.ListValue"}
 _TEXTUAL: dict[type, str] = {Quantity: "Quantity", Address: "IP", Prefix: "CIDR", Url: "URL", Semver: "Semver"}
-"""Kubernetes' types that may stand for a text, and their names in its errors."""
+"""The Kubernetes types that may represent a text, and their names in its errors."""
 
 
 def assigned(message: MessageType, name: str, value: Value, version: Version) -> Value:
-    """Return what a field of a message holds when a value is assigned to it; raise EvaluationError for one that does not suit."""
+    """Return the field's value after an assignment; raise EvaluationError for a value that does not fit."""
     field = message.fields[name]
     if (field.is_list and type(value) is not list) or (field.is_map and not _is_map(value)):
         raise _unsupported(f"{message.name}.{name}", value, version)
@@ -94,7 +94,7 @@ def _unsupported(place: str, value: Value, version: Version) -> EvaluationError:
 
 
 def _reject_objects(message: MessageType, name: str, value: Value) -> None:
-    """Stop at an object of a patch, which upstream does not take for the message that it expects."""
+    """Stop at an object of a patch, which upstream does not accept as the message that it expects."""
     field = message.fields[name]
     parts = value if isinstance(value, list) else value.values() if isinstance(value, dict) else (value,)
     if field.kind == "value" and any(type(part) is Struct for part in parts):
@@ -116,7 +116,7 @@ def _converted(field: Field, value: Value) -> Value:
 
 
 def native(value: Value, target: Target) -> Value:
-    """Return a value as a kind of field holds it. Raises EvaluationError."""
+    """Return a value in the form of a kind of field. Raises EvaluationError."""
     if type(value) in (dict, list) and wrapped(value):
         raise EvaluationError(f"type conversion error from '{type_of(value).full_name()}' to '{_GO_TYPES[target]}'")
     convert = _BY_CLASS.get(type(value))
@@ -179,7 +179,7 @@ def _of_double(value: float, target: Target) -> Value:
 
 
 def single(value: float) -> float:
-    """Return a double as a float of 32 bits has it."""
+    """Return a double rounded to a float of 32 bits."""
     try:
         return float(struct.unpack("<f", struct.pack("<f", value))[0])
     except OverflowError:
@@ -227,7 +227,7 @@ def _of_map(value: dict[str, Value] | KeyedMap, target: Target) -> Value:
 
 
 def _part(value: Value, call: str) -> Value:
-    """Return a part of a list or map as JSON; upstream does not survive an object of a patch there."""
+    """Return a part of a list or map as JSON; upstream panics on an object of a patch there."""
     if type(value) is Struct:
         why = f"{call}: value of type *structpb.Struct is not assignable to type *structpb.Value"
         raise EvaluationStopped(f"internal error: {why}")
@@ -235,7 +235,7 @@ def _part(value: Value, call: str) -> Value:
 
 
 def _of_fields(value: dict[str, Value] | KeyedMap) -> Value:
-    """Fill Go's structure of a list from a map of its fields, of which it has one."""
+    """Fill Go's list structure from a map of its fields, of which it has one."""
     found: Value = []
     for key, item in value.items():
         name = str(to_string(key))

@@ -47,7 +47,7 @@ Kind: TypeAlias = Choice[
     "list",
     "value",
 ]
-"""What protobuf holds in a field, or in each part of one that is repeated."""
+"""The kinds of a field, or of each part of a repeated field."""
 
 PACKAGE = "google.protobuf"
 _OBJECTS = map_of(STRING, DYN)
@@ -64,18 +64,18 @@ class Field:
 
     @property
     def is_map(self) -> bool:
-        """Whether it holds values by name."""
+        """Return whether the field holds values by name."""
         return self.kind == "value" and self.type == _OBJECTS
 
     @property
     def is_list(self) -> bool:
-        """Whether it holds any number of values."""
+        """Return whether the field holds any number of values."""
         return self.kind == "value" and self.type == _LISTS
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MessageType:
-    """A message type, and the type of its literals. `named`: its name alone is a value, as of types that stay messages."""
+    """A message type, and the type of its literals. `named`: its name alone is a value, as for types that stay messages."""
 
     name: str
     type: Type
@@ -127,4 +127,4 @@ ENUMS: Mapping[str, int] = MappingProxyType({f"{PACKAGE}.NullValue.NULL_VALUE": 
 ALIASES: Mapping[str, str] = MappingProxyType(
     {"duration": f"{PACKAGE}.Duration", "timestamp": f"{PACKAGE}.Timestamp", "null_type": f"{PACKAGE}.NullValue"}
 )
-"""Kubernetes' names of types that are messages to the checker, which looks their fields up there; no values can be made of them."""
+"""Kubernetes' names of types that the checker takes for messages, with their fields; expressions cannot make values of them."""

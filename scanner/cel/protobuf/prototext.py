@@ -1,7 +1,8 @@
-"""How Go prints messages of protobuf: in errors, which show them as they are.
+"""The text form of protobuf messages in Go: errors show it unchanged.
 
-Source of truth: `prototext` of Go's protobuf on one line. How many blanks it puts between fields, and which one after its name in
-errors, differs from build to build, on purpose; here they are those of the kube-apiserver that the other texts are from.
+Source of truth: `prototext` of Go's protobuf on one line. The number of blanks between fields, and the kind of blank after its
+name in errors, differ from build to build, on purpose; here they are those of the kube-apiserver that is the source of the other
+texts.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ SEPARATOR = "  "
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _DELETE = 0x7F
 _LONE = 0xDC00
-"""Where Python keeps bytes that are no text."""
+"""The error handler with which Python keeps bytes that are not text."""
 
 
 def quoted(value: str | bytes) -> str:
@@ -38,7 +39,7 @@ def _escaped(character: str) -> str:
 
 
 def printed(value: Value) -> str:
-    """Return the text of a message, or of the list or map that one came to."""
+    """Return the text of a message, or of the list or map that is a message's value."""
     return SEPARATOR.join(_fields(value))
 
 
@@ -54,7 +55,7 @@ def _fields(value: Value) -> Iterator[str]:
 
 
 def _kind(value: Value) -> str:
-    """Return a value as the one field that it has in a `google.protobuf.Value`."""
+    """Return a value as the one field that is set in a `google.protobuf.Value`."""
     match value:
         case bool():
             return f"bool_value:{'true' if value else 'false'}"

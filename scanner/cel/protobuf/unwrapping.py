@@ -1,7 +1,7 @@
-"""What a protobuf literal is to an expression: most messages are plain values, and the rest stay messages.
+"""The value of a protobuf literal in an expression: most messages become plain values, and the rest stay messages.
 
 Mirrors `Registry.NewValue` and `NativeToValue` of cel-go, `unwrapDynamic` of its `types/pb`, and `AsDuration` and `AsTime` of Go's
-protobuf. Of two fields of one `Value` upstream keeps either, as Go's maps have no order; here it is the one that is written last.
+protobuf. Of two fields of one `Value` upstream keeps either, as Go's maps have no order; here it is the last in the literal.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _ZEROS: Mapping[str, Value] = {
 
 
 def maker(message: MessageType, version: Version) -> Callable[[Fields], Value]:
-    """Return what makes the value of a literal out of its fields; it raises EvaluationError for a value that does not suit."""
+    """Return a constructor of a literal's value from its fields; it raises EvaluationError for a value that does not fit."""
     return partial(_make, message, version)
 
 
@@ -51,7 +51,7 @@ def _make(message: MessageType, version: Version, fields: Fields) -> Value:
 
 
 def _unwrapped(message: MessageType, fields: Fields, unknown: bytes) -> Value:
-    """Return the value of a message. `unknown` are fields that it does not declare: what stays a message keeps them."""
+    """Return the value of a message. `unknown` are fields that its type does not declare: a message keeps them."""
     unwrap = _BY_NAME.get(message.name)
     if unwrap is not None:
         return unwrap(fields)
@@ -62,14 +62,14 @@ def _unwrapped(message: MessageType, fields: Fields, unknown: bytes) -> Value:
 
 
 def _message(message: MessageType, fields: Fields, unknown: bytes, go_type: str = "*dynamicpb.Message") -> Value:
-    """Return a message that stays one; a plain field that has its zero is as good as none."""
+    """Return a message that stays a message; a plain field with its zero counts as absent."""
     absent = {name: _ZEROS.get(field.kind) for name, field in message.fields.items()}
     kept = {name: value for name, value in fields.items() if absent[name] is None or value != absent[name]}
     return Message(message.type, kept, absent, go_type, unknown)
 
 
 def _duration(fields: Fields) -> Value:
-    """Return a duration, at most as long as one can be."""
+    """Return a duration, limited to the longest valid one."""
     seconds, rest = _whole(fields.get("seconds")), _whole(fields.get("nanos"))
     total = seconds * SECOND
     if INT_MIN <= total <= INT_MAX:
@@ -92,7 +92,7 @@ def _value(fields: Fields) -> Value:
 
 
 def _any(fields: Fields) -> Value:
-    """Unpack what is in an Any; of the types that a server knows, only those that expressions can name are values."""
+    """Unpack the content of an Any; of the types that a server has, only those that expressions can name are values."""
     url, data = fields.get("type_url", ""), fields.get("value", b"")
     packed = MESSAGES.get(str(url).rpartition("/")[2])
     if packed is None or not isinstance(data, bytes) or packed.name == f"{PACKAGE}.Struct.FieldsEntry":
@@ -123,7 +123,7 @@ _BY_NAME: Mapping[str, Callable[[Fields], Value]] = {
 
 
 def _unpack(message: MessageType, fields: Fields, unknown: bytes) -> Value:
-    """Return the value of a message that was packed: Go has a type of its own for each."""
+    """Return the value of a packed message: Go has a separate type for each."""
     if message.type.family == "object":
         return _message(message, fields, unknown, "*emptypb.Empty")
     return _unwrapped(message, fields, unknown)

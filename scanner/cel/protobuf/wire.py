@@ -1,7 +1,7 @@
-"""Protobuf's wire format, as far as the messages of expressions need it: what is in the bytes of an `Any`.
+"""Protobuf's wire format, as far as the messages of expressions need it: the content of an `Any`.
 
 Source of truth: the encoding of protobuf as `proto.Unmarshal` of Go reads it. A field of an unknown number or of another wire type
-is kept as it stands, and malformed bytes are no message at all.
+is kept unchanged, and malformed bytes are not a message.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _DEEPEST = 10_000
 
 
 class Malformed(ValueError):
-    """Bytes that are no message."""
+    """Bytes that are not a message."""
 
 
 class Token(NamedTuple):
-    """One field as it stands: its number, its wire type, its number or bytes, and all of it."""
+    """One field in raw form: its number, its wire type, its number or bytes, and all of it."""
 
     number: int
     wire: int
@@ -42,7 +42,7 @@ Unwrap = "Callable[[MessageType, dict[str, Value], bytes], Value]"
 
 
 class Decoder:
-    """Reads messages; `unwrap` makes a value of the fields of one, and of the fields that nobody knows."""
+    """A reader of messages; `unwrap` makes a value of the fields of a message, and of its unknown fields."""
 
     def __init__(self, unwrap: Callable[[MessageType, dict[str, Value], bytes], Value]) -> None:
         self._unwrap = unwrap
@@ -63,7 +63,7 @@ class Decoder:
         return self._unwrap(message, found, unknown)
 
     def _add(self, found: dict[str, Value], name: str, field: Field, content: int | bytes, depth: int) -> None:
-        """Put a field among the others: of a oneof and of a repeated scalar the last counts."""
+        """Add a field to the others: of a oneof and of a repeated scalar the last counts."""
         before = found.pop(name, None)
         if field.is_map and isinstance(content, bytes):
             known = before if isinstance(before, dict) else {}
@@ -155,7 +155,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
     number = 0
     for position, octet in enumerate(data[at : at + _LONGEST_VARINT]):
         number |= (octet & 0x7F) << (7 * position)
-        if octet < 0x80:  # noqa: PLR2004 (the bit that says that more follows)
+        if octet < 0x80:  # noqa: PLR2004 (the continuation bit)
             if number >= _BITS:
                 raise Malformed
             return number, at + position + 1

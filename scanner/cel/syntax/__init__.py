@@ -1,1 +1,1 @@
-"""From text to a tree, and what is wrong with text that is none."""
+"""The translation of text to a tree, and the errors of invalid text."""

@@ -1,6 +1,6 @@
-"""What else is wrong with an expression that has syntax errors: reserved names, literals and macros in the parts that were recognised.
+"""Further errors of an expression with syntax errors: reserved names, literals and macros in the recognised parts.
 
-Upstream's visitor walks the broken tree too, and what it complains about stands beside the syntax errors.
+Upstream's visitor walks the broken tree too, and its errors are listed with the syntax errors.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _CONSTANTS = frozenset({"int", "uint", "float", "string", "bytes"})
 
 
 def complaints(tree: Tree, parser: Parser) -> list[Issue]:
-    """Return what the visitor says about the parts of a broken tree; the parser only makes nodes."""
+    """Return the visitor's errors in the parts of a broken tree; the parser only makes nodes."""
     root = _Visitor(parser).visit(tree)
     if root.depth > DEEPEST:
         return [Issue(NOWHERE, TOO_DEEP_TO_VISIT), *parser.issues]
@@ -27,7 +27,7 @@ def complaints(tree: Tree, parser: Parser) -> list[Issue]:
 
 
 class _Visitor:
-    """One method for each rule that matters; a part that is missing becomes a node that is nothing."""
+    """One method for each relevant rule; a missing part becomes an empty node."""
 
     def __init__(self, parser: Parser) -> None:
         self._parser = parser
@@ -50,7 +50,7 @@ class _Visitor:
         return Literal(self._parser.new_id(), offset, None)
 
     def _operators(self, tree: Tree) -> Node:
-        """Visit a rule that holds others: either there is one and nothing else, or it is a call."""
+        """Visit a rule that contains others: either it is a single part, or it is a call."""
         nodes = tuple(self.visit(one) for one in _trees(tree))
         signs = [token for token in _tokens(tree) if token.kind != END and tree.rule != "optExpr"]
         twice = tree.rule == "unary" and len(signs) % 2 == 0
@@ -133,7 +133,7 @@ class _Visitor:
         return StructLiteral(self._parser.new_id(), brace.offset, "", ())
 
     def _initialized(self, field: Tree, at: int) -> bool:
-        """Return whether a field has a name; what is wrong with it is said about the whole list."""
+        """Return whether a field has a name; an error in it is reported for the whole list."""
         name = next(_trees(field), None)
         token = None if name is None else next(_tokens(name), None)
         if token is None:
@@ -148,7 +148,7 @@ class _Visitor:
         return self._nothing(tree.offset)
 
     def _complain_of_name(self, offset: int) -> None:
-        """Say that a field has no name; without names in backquotes the grammar has no rule that could be empty."""
+        """Report that a field has no name; without names in backquotes the grammar has no rule that could be empty."""
         if self._parser.has_quotes:
             self._complain(offset, "unsupported ident kind")
 
@@ -157,7 +157,7 @@ class _Visitor:
 
 
 def _root(tree: Tree, signs: list[Token]) -> int:
-    """Return the offset of the operator that holds all others: chains lean to the left, those of the logical operators are balanced."""
+    """Return the offset of the root operator: chains lean to the left, those of the logical operators are balanced."""
     if not signs:
         return tree.offset
     if tree.rule in ("relation", "calc"):
@@ -174,7 +174,7 @@ def _tokens(tree: Tree) -> Iterator[Token]:
 
 
 def _suffixes(member: Tree) -> list[Tree]:
-    """Return what follows the first part of a member, one tree for each selection, index or call."""
+    """Return the suffixes of a member's first part, one tree for each selection, index or call."""
     found: list[Tree] = []
     for child in member.children[1:]:
         if isinstance(child, Token) and child.kind in (".", "["):

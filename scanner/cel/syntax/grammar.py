@@ -1,7 +1,7 @@
-"""CEL's grammar as data, for explaining what does not follow it.
+"""CEL's grammar as data, for the errors of text that does not match it.
 
-The rules are cel-go's, with left recursion written as repetition. Every part knows which tokens can come first in it and which can
-follow it inside its rule: that is all that upstream's parser generator asks when it complains and recovers.
+The rules are cel-go's, with left recursion written as repetition. Every part has the set of its first tokens and the set of
+tokens that can follow it inside its rule: upstream's parser generator uses only these for its errors and its recovery.
 
 Rules: `docs/semantics/cel-syntax.md#grammar`.
 """
@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 Kinds: TypeAlias = "frozenset[str]"
 END_OF_RULE = "<EPSILON>"
-"""Stands in a set of tokens for the end of the rule."""
+"""The marker of a rule's end in a set of tokens."""
 
 
 @dataclass(slots=True, eq=False)
@@ -35,7 +35,7 @@ class Invoke:
 
 @dataclass(slots=True, eq=False)
 class Sequence:
-    """One part after the other."""
+    """A sequence of parts."""
 
     parts: tuple[Part, ...]
     after: Kinds = frozenset()
@@ -43,7 +43,7 @@ class Sequence:
 
 @dataclass(slots=True, eq=False)
 class Maybe:
-    """A part or nothing."""
+    """An optional part."""
 
     part: Part
     after: Kinds = frozenset()
@@ -51,7 +51,7 @@ class Maybe:
 
 @dataclass(slots=True, eq=False)
 class Repeat:
-    """A part any number of times, or `least` once. `decision` names a choice that one token does not make."""
+    """A part any number of times, or `least` once. `decision` names a choice that needs more than one token."""
 
     part: Part
     least: int = 0
@@ -62,7 +62,7 @@ class Repeat:
 
 @dataclass(slots=True, eq=False)
 class Choice:
-    """One of several parts. `decision` names a choice that one token does not make."""
+    """One of several parts. `decision` names a choice that needs more than one token."""
 
     parts: tuple[Part, ...]
     decision: str = ""
@@ -81,7 +81,7 @@ def _listed(*parts: Part) -> Sequence:
 
 
 def _separated(item: str, *rest: str) -> Sequence:
-    """Return `item rest… (',' item rest…)*`, in which a last comma belongs to whoever closes the list."""
+    """Return `item rest… (',' item rest…)*`, in which a trailing comma belongs to the enclosing rule."""
     return _listed(
         *_spelled(item, *rest),
         Repeat(_listed(_token(","), *_spelled(item, *rest)), decision="one more or a last comma"),
@@ -211,7 +211,7 @@ def _first_of_sequence(parts: tuple[Part, ...]) -> Kinds:
 
 
 def then(kinds: Kinds, following: Kinds) -> Kinds:
-    """Return what can come first when something else follows."""
+    """Return the first tokens of a part followed by another."""
     return (kinds - {END_OF_RULE}) | following if END_OF_RULE in kinds else kinds
 
 
@@ -226,7 +226,7 @@ def look_again(part: Repeat) -> Kinds:
 
 
 def _link(part: Part, after: Kinds) -> None:
-    """Tell a part and all inside it what follows."""
+    """Record in a part and all parts inside it the tokens that follow."""
     part.after = after
     match part:
         case Sequence(parts=parts):

@@ -54,12 +54,12 @@ _UNFINISHED = re.compile(
   |`[A-Za-z0-9_.\-/\ ]*|&|\||=)?.?""",
     re.VERBOSE | re.DOTALL,
 )
-"""What could have become a token, and the character with which that hope ended."""
+"""The beginning of an incomplete token, and the character that made it invalid."""
 _BACKQUOTE = "`"
 
 
 def scan(text: str, *, quotes: bool = True) -> tuple[list[Token], list[tuple[int, str]]]:
-    """Return the tokens of an expression and an `<EOF>`, and the texts in it that are no tokens, with their offsets."""
+    """Return the tokens of an expression and an `<EOF>`, and the texts in it that are not tokens, with their offsets."""
     found: list[Token] = []
     unknown: list[tuple[int, str]] = []
     offset = 0

@@ -32,7 +32,7 @@ _REPLACEMENT = "\ufffd"
 
 
 class BadLiteral(Exception):
-    """A token that looks like a constant but is none; the message is upstream's."""
+    """A token in the form of a constant that is invalid; the message is upstream's."""
 
 
 def integer(text: str) -> int:
@@ -56,11 +56,11 @@ def _ranged(text: str, low: int, high: int, message: str) -> int:
 
 
 _LONGEST_NUMBER = 4000
-"""Python refuses to convert longer ones; leading zeros beyond it are not worth a special case."""
+"""The longest literal that Python converts; leading zeros beyond it are not worth a special case."""
 
 
 def double(text: str) -> float:
-    """Return a double literal; one beyond the range is refused, as Go's parser does."""
+    """Return a double literal; raise BadLiteral for one beyond the range, as Go's parser does."""
     value = float(text)
     if value in (float("inf"), float("-inf")):
         raise BadLiteral("invalid double literal")
@@ -73,7 +73,7 @@ def string(text: str) -> str:
 
 
 def lenient_string(text: str) -> str:
-    """Return the content of a string token where escapes of what is no code point are replaced."""
+    """Return the content of a string token in which escapes of invalid code points are replaced."""
     return _string(text, _replaced_code_point)
 
 
@@ -119,7 +119,7 @@ def _code_point(code: int) -> str:
 
 
 def _replaced_code_point(code: int) -> str:
-    """Return a character as releases before 1.33 do; the highest bit makes a negative number, and those are replaced, too."""
+    """Return a character as releases before 1.33 do; the highest bit makes a negative number, which is replaced, too."""
     if _LAST_CODE_POINT < code < _SIGN_BIT:
         raise BadLiteral("unable to unescape string")
     return _REPLACEMENT if code in _SURROGATES or code >= _SIGN_BIT else chr(code)

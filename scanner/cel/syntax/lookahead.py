@@ -1,7 +1,7 @@
-"""Which way a parser goes where the grammar leaves a choice that the next token alone does not make.
+"""Lookahead beyond one token, for the grammar's choices that one token does not decide.
 
-The answers are those of ANTLR's adaptive prediction on cel-go's grammar, decision by decision; for this grammar three tokens are
-enough, or a dotted name. `Look` tells the kind of the token so many places ahead.
+The decisions are those of ANTLR's adaptive prediction on cel-go's grammar, decision by decision; for this grammar three tokens
+are enough, or a dotted name. `Look` returns the kind of the token so many places ahead.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _IDENTIFIER, _CALL, _MESSAGE, _LITERAL = 0, 1, 5, 6
 
 
 class NothingFits(Exception):
-    """No choice goes with the tokens from the current one to the one so far ahead."""
+    """No choice matches the tokens from the current one to the one so far ahead."""
 
     def __init__(self, ahead: int) -> None:
         super().__init__(ahead)
@@ -55,7 +55,7 @@ def _goes_on_with_minus(look: Look) -> bool:
 
 
 def choose(part: Choice, look: Look) -> int:
-    """Return the index of the part to go on with; raise `NothingFits`."""
+    """Return the index of the part to continue with; raise `NothingFits`."""
     match part.decision:
         case "minus or sign of the first number":
             return _unary(look)
@@ -108,7 +108,7 @@ def _primary(look: Look) -> int:
 
 
 def _named(look: Look, at: int) -> int:
-    """Tell a name from a call and from the type of a message, which only the brace at its end betrays."""
+    """Distinguish a name from a call and from the type of a message, which only the brace at its end marks."""
     if look(at) != "name":
         raise NothingFits(at)
     if look(at + 1) == "(":

@@ -1,4 +1,4 @@
-"""Calls that are really syntax: has, the comprehensions, optMap, sortBy.
+"""Calls that are syntax: has, the comprehensions, optMap, sortBy.
 
 A macro is recognised by name, number of arguments and whether there is a receiver, before types are known. Everything that a
 macro writes has the place of its parenthesis.
@@ -42,7 +42,7 @@ _NOT_AN_IDENTIFIER = "argument is not an identifier"
 
 
 class BadMacro(Exception):
-    """A macro whose arguments have not the right shape; the message is upstream's."""
+    """A macro whose arguments have the wrong shape; the message is upstream's."""
 
     def __init__(self, message: str, offset: int) -> None:
         super().__init__(message)
@@ -50,7 +50,7 @@ class BadMacro(Exception):
 
 
 class Writer:
-    """Makes nodes at one place."""
+    """A factory of nodes at one place."""
 
     def __init__(self, new_id: Callable[[], int], offset: int, version: Version = (1, 36)) -> None:
         self._new_id = new_id
@@ -64,7 +64,7 @@ class Writer:
         return Literal(self._new_id(), self._offset, value)
 
     def name(self, name: str = "") -> Identifier:
-        """Make an identifier, the accumulator unless told otherwise."""
+        """Make an identifier, by default the accumulator."""
         return Identifier(self._new_id(), self._offset, name or self.accumulator)
 
     def call(self, function: str, *arguments: Node) -> Call:
@@ -88,7 +88,7 @@ class Writer:
         return Select(self._new_id(), self._offset, operand, field, test=True)
 
     def bind(self, variable: str, value: Node, result: Node) -> Comprehension:
-        """Make a fold over nothing whose accumulator is a variable."""
+        """Make a fold over an empty list whose accumulator is a variable."""
         return Comprehension(
             self._new_id(),
             self._offset,
@@ -104,7 +104,7 @@ class Writer:
         )
 
     def duplicate(self, node: Node) -> Node:
-        """Copy a tree, with new ids, at its own places; entries of real copies stand where the macro does."""
+        """Copy a tree, with new ids, at its own places; entries of real copies have the place of the macro."""
         other = copy.copy(node)
         other.id = self._new_id()
         match other:
@@ -150,7 +150,7 @@ class Writer:
 
 
 def _counterpart(original: Node, duplicate: Node, wanted: Node | None) -> Node | None:
-    """Return what stands in a copied step where `wanted` stands in the original; steps nest at most three deep."""
+    """Return the node of a copied step that corresponds to `wanted` in the original; steps nest at most three deep."""
     if original is wanted:
         return duplicate
     pairs: list[tuple[Node, Node]] = []
@@ -241,7 +241,7 @@ def _fold(
 
 
 def _names_accumulator(variables: tuple[str, str | None], *parts: Node | None) -> bool:
-    """Return whether what is written in a macro uses the name of what it gathers."""
+    """Return whether the arguments of a macro use the name of its accumulator."""
     return variables[0] == _OLD_ACCUMULATOR or any(
         isinstance(node, Identifier) and node.name.removeprefix(".") == _OLD_ACCUMULATOR
         for part in parts
@@ -397,7 +397,7 @@ _TWO_VARIABLES = frozenset({"existsOne", "transformList", "transformMap", "trans
 
 
 def macro(name: str, size: int, version: Version, *, member: bool) -> Expand | None:
-    """Return the macro that a Kubernetes release has under this name for so many arguments."""
+    """Return the macro of a Kubernetes release with this name and number of arguments."""
     return MACROS.get((name, size, member)) if _since(name, size) <= version else None
 
 

@@ -1,7 +1,7 @@
 """Tokens to a tree: recursive descent over cel-go's grammar.
 
 The grammar's limits are counted as upstream counts them: 250 levels of each rule that can nest, chains of operators and
-selections included. What is not in the grammar is explained by `scanner.cel.syntax.syntax_errors`.
+selections included. `scanner.cel.syntax.syntax_errors` explains text that is not in the grammar.
 
 Rules: `docs/semantics/cel-syntax.md#grammar`, `docs/semantics/cel-syntax.md#limits-of-the-parser`.
 """
@@ -39,7 +39,7 @@ DEEPEST = 250
 TOO_DEEP_TO_VISIT = "max recursion depth exceeded"
 TOO_DEEP = f"expression recursion limit exceeded: {DEEPEST}"
 LARGEST = 100_000
-"""Nodes; ours. Each optMap of an optMap doubles the tree, upstream until memory ends."""
+"""The limit of nodes; Assay's own. Each optMap of an optMap doubles the tree, upstream until memory ends."""
 RESERVED = frozenset(
     [
         "as",
@@ -89,7 +89,7 @@ _KEYWORDS: dict[str, Value] = {"true": True, "false": False, "null": None}
 
 
 class NotInGrammar(Exception):
-    """The token at this position of the list cannot follow what is before it."""
+    """The token at this position of the list cannot follow the tokens before it."""
 
     def __init__(self, position: int) -> None:
         super().__init__(position)
@@ -113,7 +113,7 @@ def parse(
     features: tuple[int, int] = (1, 36),
     more: Mapping[tuple[str, int, bool], macros.Expand] = _NO_MACROS,
 ) -> tuple[Node, list[Issue]]:
-    """Return the tree of an expression and what is wrong with it beyond the grammar, for a Kubernetes release.
+    """Return the tree of an expression and its errors beyond the grammar, for a Kubernetes release.
 
     `features` is the release whose macros may be used; `more` are those of one environment.
     Raises `UnknownCharacter`, `NotInGrammar` and `TooDeep`.
@@ -279,14 +279,14 @@ class Parser:
         return Select(self.new_id(), dot.offset, operand, name.text, depth=operand.depth + 1)
 
     def _field(self, at: int | None = None) -> Token:
-        """Return the token of a field's name, without quotes; `at` is what a complaint points at."""
+        """Return the token of a field's name, without quotes; `at` is the place of an error."""
         token = self._next() if self._kind == "quoted" else self._expect("name")
         if self.is_field_name(token, token.offset if at is None else at) and token.kind == "quoted":
             return Token(token.kind, token.text[1:-1], token.offset)
         return token
 
     def is_field_name(self, token: Token, at: int) -> bool:
-        """Return whether a token may name a field; quotes are an issue in the releases that do not know them."""
+        """Return whether a token may name a field; quotes are an issue in releases without quoted names."""
         if token.kind != "quoted" or QUOTED_FIELDS.holds(self._version):
             return True
         self.issues.append(Issue(at, "unsupported syntax: '`'"))
@@ -337,7 +337,7 @@ class Parser:
         return self.literal(sign.offset, "-" + number.text, number.kind)
 
     def literal(self, offset: int, text: str, kind: str) -> Node:
-        """Return the constant that a token of this kind is."""
+        """Return the constant of a token of this kind."""
         constant = literals.lenient_string if kind == "string" and self._is_lenient else _CONSTANTS[kind]
         try:
             return Literal(self.new_id(), offset, constant(text))
@@ -359,7 +359,7 @@ class Parser:
         return self.macro_or_call(number, bracket.offset, dot + name.text, None, arguments)
 
     def _reserved(self, name: Token, offset: int) -> Node:
-        """Complain about a name; what is wrong with its arguments is nobody's business then."""
+        """Report a reserved name; errors in its arguments are not reported then."""
         self.issues.append(Issue(offset, f"reserved identifier: {name.text}"))
         known = len(self.issues)
         if self._accept("("):
@@ -448,7 +448,7 @@ class Parser:
     def macro_or_call(
         self, number: int, offset: int, function: str, target: Node | None, arguments: tuple[Node, ...]
     ) -> Node:
-        """Return what a macro makes of a call, or the call."""
+        """Return the expansion of a macro call, or the call."""
         member = target is not None
         expand = self._extra(function, len(arguments), member=member) if self._more else None
         expand = expand or macros.macro(function, len(arguments), self._features, member=member)
@@ -506,7 +506,7 @@ class Parser:
         self._enter(rule)
 
     def _leave(self, rule: str, links: int = 0) -> None:
-        """Leave a rule; upstream leaves it once more for each link, and its count never falls below nothing."""
+        """Leave a rule; upstream leaves it once more for each link, and its count never falls below zero."""
         self._open[rule] = max(self._open[rule] - 1 - links, 0)
 
     def _next(self) -> Token:

@@ -1,4 +1,4 @@
-"""Places in an expression, and how errors point at them.
+"""Places in an expression, and their display in errors.
 
 Mirrors cel-go's error display: one-based columns in code points, tabs shown as one space, full-width dots under characters
 that are not ASCII, no excerpt for lines of more than 16,384 bytes.
@@ -16,7 +16,7 @@ LONGEST_EXCERPT = 16_384
 MOST_ERRORS = 100
 NOWHERE = -1
 BEFORE = -2
-"""Of nodes that upstream makes for what is missing: one column before the first."""
+"""The place of nodes that upstream makes for missing parts: one column before the first."""
 
 
 class Place(NamedTuple):
@@ -28,14 +28,14 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """One thing wrong with an expression, at a code point offset (`NOWHERE` when it is about all of it, `BEFORE` about what is missing)."""
+    """One error of an expression, at a code point offset (`NOWHERE` for the whole expression, `BEFORE` for a missing part)."""
 
     offset: int
     message: str
 
 
 class Source:
-    """The text of one expression and where its lines begin."""
+    """The text of one expression and the offsets of its lines."""
 
     __slots__ = ("_starts", "text")
 
@@ -44,7 +44,7 @@ class Source:
         self._starts = [0, *(at + 1 for at, character in enumerate(text) if character == "\n")]
 
     def place(self, offset: int) -> Place:
-        """Return where an offset is."""
+        """Return the place of an offset."""
         if offset == NOWHERE:
             return Place(-1, -1)
         if offset == BEFORE or not self.text:

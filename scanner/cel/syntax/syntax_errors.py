@@ -1,9 +1,9 @@
-"""What is wrong with an expression that the grammar does not allow, in the words of upstream's parser generator.
+"""The errors of an expression that the grammar does not allow, in the words of upstream's parser generator.
 
-Runs only after the real parser has given up. It walks the grammar's rules as ANTLR's generated parser does, complains with ANTLR's
-texts and recovers with its default strategy: drop a token, imagine a token, or skip to what may follow a rule. cel-go's limits
-apply: a hundred complaints, thirty recoveries, 256 tokens skipped by one of them. Texts that are no tokens are complained about when
-the parser first looks beyond them.
+The module runs only after the real parser has failed. It walks the grammar's rules as ANTLR's generated parser does, reports
+errors with ANTLR's texts and recovers with its default strategy: drop a token, insert a token, or skip to a token that may follow
+a rule. cel-go's limits apply: a hundred errors, thirty recoveries, 256 tokens skipped by one of them. Texts that are not tokens
+are reported when the parser first reads beyond them.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ _CHAINS = frozenset({"relation", "calc", "member"})
 _KEYWORDS = frozenset({"true", "false", "null"})
 
 State: TypeAlias = object
-"""Where the parser is: a part of the grammar, or the `again` of a repetition."""
+"""The position of the parser: a part of the grammar, or the `again` of a repetition."""
 
 
 @dataclass(slots=True)
 class Tree:
-    """What was recognised of one use of a rule: tokens and trees, and which choice was made in it."""
+    """The recognised parts of one use of a rule: tokens and trees, and the choice in it."""
 
     rule: str
     offset: int
@@ -68,7 +68,7 @@ class Tree:
 
 
 class _Abandoned(Exception):
-    """A rule cannot go on; the message is the complaint."""
+    """A rule cannot continue; the message is the error."""
 
     def __init__(self, message: str, offset: int) -> None:
         super().__init__(message)
@@ -76,11 +76,11 @@ class _Abandoned(Exception):
 
 
 class _GivenUp(Exception):
-    """A limit is exceeded: nothing more is looked at."""
+    """A limit is exceeded: the parser stops."""
 
 
 def explain(text: str, *, quotes: bool = True) -> tuple[Tree | None, list[Issue]]:
-    """Return what could be recognised of an expression, None when the parser gave up, and its syntax errors.
+    """Return the recognised parts of an expression, None when the parser stopped at a limit, and its syntax errors.
 
     `quotes`: whether the grammar has names in backquotes.
     """
@@ -113,7 +113,7 @@ class _Recognizer:
     # --- the grammar
 
     def invoke(self, part: Invoke) -> Tree:
-        """Recognise a use of a rule; whatever is wrong inside is complained about here."""
+        """Recognise a use of a rule; errors inside it are reported here."""
         tree = Tree(part.rule, self._token().offset)
         self._enter(part.rule)
         self._state = part
@@ -212,7 +212,7 @@ class _Recognizer:
             raise self._no_alternative(nothing.ahead) from None
 
     def _no_alternative(self, ahead: int) -> _Abandoned:
-        """Return the complaint that from the current token to one further on nothing fits."""
+        """Return the error that no alternative matches from the current token to a later one."""
         start, offending = self._token(), self._token(ahead)
         shown = END if start.kind == END else self._between(start, offending)
         if len(shown) > 1 and shown[1:] in _KEYWORDS:
@@ -220,7 +220,7 @@ class _Recognizer:
         return _Abandoned(f"no viable alternative at input {_quoted(shown)}", offending.offset)
 
     def _between(self, start: Token, end: Token) -> str:
-        """Return the text from one token to another, both included, without what was no token at all."""
+        """Return the text from one token to another, both included, without the parts that are not tokens."""
         stop = end.offset if end.kind == END else end.offset + len(end.text)
         unknown = lexer.scan(self._text[start.offset : stop], quotes=self._quotes)[1]
         shown, at = "", start.offset
@@ -232,7 +232,7 @@ class _Recognizer:
     # --- the error strategy
 
     def _sync(self, part: Part, possible: Kinds) -> None:
-        """Look at the next token before a decision; drop one that is in the way."""
+        """Check the next token before a decision; drop one unexpected token."""
         self._state = part
         if self._recovering or END_OF_RULE in possible or self._kind() in possible:
             return
@@ -240,7 +240,7 @@ class _Recognizer:
             raise self._mismatch(possible)
 
     def _sync_again(self, part: Repeat) -> None:
-        """Look at the next token after a round; skip to where another round or the rest can begin."""
+        """Check the next token after a round; skip to the start of another round or of the rest."""
         self._state = part.again
         possible = look_again(part)
         if self._recovering or END_OF_RULE in possible or self._kind() in possible:
@@ -278,7 +278,7 @@ class _Recognizer:
         self._recoveries += 1
 
     def _drop_token(self, expected: Kinds) -> Token | None:
-        """Drop the current token when the next one is what is expected, and return that one."""
+        """Drop the current token when the next one is the expected one, and return that one."""
         if self._kind(1) not in expected:
             return None
         self._report_unwanted(expected)
@@ -295,7 +295,7 @@ class _Recognizer:
             skipped += 1
 
     def _in_context(self, possible: Kinds) -> Kinds:
-        """Return what may come next, seen from the whole stack of rules."""
+        """Return the tokens that may come next, given the whole stack of rules."""
         found = possible - {END_OF_RULE}
         for caller in reversed(self._callers):
             if END_OF_RULE not in possible:
@@ -305,7 +305,7 @@ class _Recognizer:
         return found | {END} if END_OF_RULE in possible else found
 
     def _followers(self) -> Kinds:
-        """Return what may follow any of the rules being recognised."""
+        """Return the tokens that may follow any of the rules being recognised."""
         return frozenset().union(*(caller.after for caller in self._callers)) - {END_OF_RULE}
 
     def _mismatch(self, expected: Kinds) -> _Abandoned:
@@ -328,7 +328,7 @@ class _Recognizer:
         self._report(_Abandoned(f"missing {self._listed(expected)} at {_displayed(token)}", token.offset))
 
     def complain(self, offset: int, message: str) -> None:
-        """Remember a syntax error; beyond the hundredth give up."""
+        """Record a syntax error; stop after the hundredth."""
         if len(self.issues) >= MOST_ERRORS:
             self.issues.append(Issue(offset, f"Syntax error: More than {MOST_ERRORS} syntax errors"))
             raise _GivenUp

@@ -1,7 +1,7 @@
 """The syntax tree, after macros: plain nodes with the offset that an error about them points at.
 
 Offsets follow cel-go: a selection is at its dot, an operator at its sign, a call at its parenthesis, everything that a macro
-writes at the parenthesis of the macro. `id` numbers the nodes of one tree; what the checker finds out is filed under it.
+writes at the parenthesis of the macro. `id` numbers the nodes of one tree; the checker's results are keyed by it.
 `depth` counts the nesting below a node the way upstream's recursion limit does.
 """
 
@@ -122,11 +122,11 @@ Fold: TypeAlias = Choice[
 
 @dataclass(slots=True, eq=False)
 class Comprehension:
-    """What a macro became: a fold, spelled out for the checker and the cost, and named for the evaluators.
+    """The expansion of a macro: a fold, in full for the checker and the cost, and by name for the evaluators.
 
     `fold`, `predicate` and `body` share their nodes with `step`; `bind` evaluates `accumulator_start` once and then `result`.
-    `is_open`: what is written in it names the accumulator, so that only what is spelled out can be evaluated. `twin`: what a
-    part of `start` is a copy of, where upstream has the same node twice.
+    `is_open`: an argument names the accumulator, so that only the full form can be evaluated. `twin`: the original of a part of
+    `start` that is a copy, where upstream has the same node twice.
     """
 
     id: int

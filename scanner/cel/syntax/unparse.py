@@ -1,4 +1,4 @@
-"""A tree back to CEL text, to show people a part of an expression: macros as they were written, one blank where any were."""
+"""The CEL text of a tree, to show users a part of an expression: macros in source form, each white space as one blank."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _BINARY = {
     "_/_": 6,
     "_%_": 6,
 }
-"""How tightly an operator binds."""
+"""The precedence of an operator."""
 _UNARY, _WHOLE = 7, 8
 
 
@@ -50,7 +50,7 @@ def _text(node: Node, within: int) -> str:
 
 
 def _written(node: Node) -> tuple[str, int]:
-    """Return the text of a node and how tightly it holds together."""
+    """Return the text of a node and its precedence."""
     match node:
         case Literal(value=value):
             return _literal(value), _WHOLE
@@ -103,13 +103,13 @@ def _call(node: Call) -> tuple[str, int]:
 
 
 def _unary(sign: str, operand: Node) -> str:
-    """Return a sign and its operand; of two signs in a row, the grammar takes both away."""
+    """Return a sign and its operand; the grammar drops two signs in a row."""
     text = _text(operand, _UNARY)
     return f"{sign}({text})" if text.startswith(sign) else f"{sign}{text}"
 
 
 def _mapped_optional(condition: Node, yes: Node) -> str:
-    """Return `optMap` and `optFlatMap` as they were written, and nothing for any other conditional."""
+    """Return the source form of `optMap` and `optFlatMap`, and nothing for any other conditional."""
     match condition, yes:
         case Call(function="hasValue", target=receiver), Call(
             function="optional.of", arguments=(Comprehension(fold="bind") as bound,)

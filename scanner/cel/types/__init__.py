@@ -1,1 +1,1 @@
-"""CEL's types, and which type fits where."""
+"""CEL's types, and their assignability."""

@@ -1,7 +1,7 @@
-"""Which type fits where, and what type parameters come to stand for: the unification of cel-go's checker.
+"""The assignability of types, and the binding of type parameters: the unification of cel-go's checker.
 
-A substitution maps free type parameters to types. What a question adds to it is kept apart until the answer is yes, so that a
-candidate overload that does not fit leaves no traces.
+A substitution maps free type parameters to types. The bindings of an attempt are separate until it succeeds, so that a
+candidate overload that does not fit leaves no bindings.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _WILD = frozenset({"dyn", "any", "error"})
 
 
 class _Trial:
-    """A substitution and what is to be added to it."""
+    """A substitution and the bindings to be added to it."""
 
     __slots__ = ("_base", "added")
 
@@ -30,7 +30,7 @@ class _Trial:
 
 
 def assign(known: Substitution, targets: tuple[Type, ...], types: tuple[Type, ...]) -> bool:
-    """Return whether every type is assignable to its target, and add to the substitution what that takes."""
+    """Return whether every type is assignable to its target, and add the necessary bindings to the substitution."""
     trial = _Trial(known)
     fits = _assignable_all(trial, targets, types)
     if fits:
@@ -39,7 +39,7 @@ def assign(known: Substitution, targets: tuple[Type, ...], types: tuple[Type, ..
 
 
 def substitute(known: Substitution, type_: Type, *, free_to_dyn: bool = False) -> Type:
-    """Return a type with its bound parameters replaced; the unbound ones become dyn when asked."""
+    """Return a type with its bound parameters replaced; the unbound ones become dyn on request."""
     if type_.family == "parameter":
         bound = known.get(type_)
         if bound is not None:
@@ -86,7 +86,7 @@ def _same_shape(known: _Trial, left: Type, right: Type) -> bool:
 
 
 def _bind(known: _Trial, type_: Type, free: Type) -> tuple[bool, bool]:
-    """Return whether a type may stand for a parameter, and whether the parameter was bound before; bind it if so."""
+    """Return whether a type may be bound to a parameter, and whether the parameter was bound before; bind it if so."""
     if type_ == free:
         return True, True
     bound = known.get(free)

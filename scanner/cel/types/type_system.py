@@ -1,4 +1,4 @@
-"""CEL's types: what the checker reasons about and what `type()` returns.
+"""CEL's types: those of the checker, and those that `type()` returns.
 
 A type prints in two ways upstream: the checker's (`null`, `timestamp`, `list(string)`) and the run-time name (`null_type`,
 `google.protobuf.Timestamp`, `list`).
@@ -31,7 +31,7 @@ Family: TypeAlias = Choice[
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """One type; `name` is its run-time name, `parameters` what lists, maps, optionals and types are of.
+    """One type; `name` is its run-time name, `parameters` are those of lists, maps, optionals and types.
 
     A `nullable` type is that of a protobuf wrapper: the plain type, except that null fits, too.
     """
@@ -61,7 +61,7 @@ class Type:
 
     @property
     def is_dyn(self) -> bool:
-        """Whether the checker knows nothing of the values."""
+        """Return whether the checker has no type for the values."""
         return self.family in ("dyn", "any")
 
 
@@ -91,7 +91,7 @@ MAP = Type("map", "map", (DYN, DYN))
 TYPE = Type("type", "type")
 OPTIONAL = Type("opaque", "optional_type")
 UNTYPED = Type("opaque", "")
-"""What some releases leave without any type: nothing but dyn takes it, not even itself."""
+"""The type of values that some releases leave without any type: it is assignable to dyn only, not even to itself."""
 
 
 def list_of(element: Type) -> Type:
@@ -110,17 +110,17 @@ def optional_of(value: Type) -> Type:
 
 
 def is_untyped(type_: Type) -> bool:
-    """Return whether a type, or one that it is made of, is none."""
+    """Return whether a type, or one of its parameters, is untyped."""
     return type_ == UNTYPED or any(map(is_untyped, type_.parameters))
 
 
 def of_nothing(type_: Type) -> Type:
-    """Return a type whose parameters are none, as releases had it for lists and maps first."""
+    """Return a type with untyped parameters, as the first releases declared lists and maps."""
     return replace(type_, parameters=(UNTYPED,) * len(type_.parameters))
 
 
 def as_first_named(type_: Type) -> Type:
-    """Return a type in which those of optionals have the name that they had first."""
+    """Return a type in which the types of optionals have their first name."""
     if not type_.parameters:
         return Type(type_.family, "optional") if type_ == OPTIONAL else type_
     name = "optional" if type_.name == OPTIONAL.name else type_.name

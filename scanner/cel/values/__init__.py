@@ -1,1 +1,1 @@
-"""CEL's values as Python objects, and what operators do with them."""
+"""CEL's values as Python objects, and the operations on them."""

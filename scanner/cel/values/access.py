@@ -48,7 +48,7 @@ def index(container: Value, key: Value) -> Value:
 
 
 def look_up(container: Value, key: Value) -> tuple[Value] | None:
-    """Return what is under a key or index, wrapped, or None where there is nothing.
+    """Return the value under a key or index, wrapped, or None where there is none.
 
     Raises EvaluationError for an impossible index.
     """
@@ -72,7 +72,7 @@ def look_up(container: Value, key: Value) -> tuple[Value] | None:
 
 
 def probe(container: Value, key: Value) -> tuple[Value] | None:
-    """Return what is under a key as an optional selection sees it: a field of a message that is not set is not there."""
+    """Return the value under a key as an optional selection reads it: a field of a message that is not set is absent."""
     item = look_up(container, key)
     return None if type(container) is Message and key not in container.fields else item
 
@@ -90,7 +90,7 @@ def require_key(key: Value) -> None:
 
 
 def list_index(key: Value) -> int:
-    """Return what a value is as the index of a list. Raises EvaluationError for what is no whole number."""
+    """Return a value as the index of a list. Raises EvaluationError for a value that is not a whole number."""
     if type(key) is int:
         return key
     if type(key) is float:
@@ -114,7 +114,7 @@ def has(container: Value, field: str) -> bool:
 
 
 def elements(container: Value) -> list[Value]:
-    """Return what a comprehension of one variable runs over.
+    """Return the elements for a comprehension of one variable.
 
     Raises EvaluationError if it is neither a list nor a map.
     """
@@ -136,7 +136,7 @@ def _found_or_failed(variables: Lazy, name: Value) -> Value:
 
 
 def pairs(container: Value) -> list[tuple[Value, Value]]:
-    """Return what a comprehension of two variables runs over.
+    """Return the pairs for a comprehension of two variables.
 
     Raises EvaluationError if it is neither a list nor a map.
     """

@@ -124,7 +124,7 @@ def _parse_double(text: str) -> float | None:
 
 
 def _hexadecimal(text: str) -> float | None:
-    """Return the number, or None beyond the range, which Go refuses."""
+    """Return the number, or None beyond the range, which Go rejects."""
     try:
         return float.fromhex(text)
     except OverflowError:

@@ -46,7 +46,7 @@ def equal(left: Value, right: Value) -> bool:
 
 
 def unequal(left: Value, right: Value) -> bool:
-    """Return whether two values are not equal; what cannot be compared is unequal."""
+    """Return whether two values are not equal; values that cannot be compared are unequal."""
     try:
         return not equal(left, right)
     except EvaluationError:
@@ -54,7 +54,7 @@ def unequal(left: Value, right: Value) -> bool:
 
 
 def _equal_unlike(left: Value, right: Value) -> bool:
-    """Compare values of different classes: maps come in two shapes, and opaque types refuse."""
+    """Compare values of different classes: maps have two classes, and opaque types raise."""
     if type(left) in (dict, KeyedMap) and type(right) in (dict, KeyedMap):
         return equal_maps(left, right)
     if isinstance(left, Opaque) or (type(left) in (dict, list) and wrapped(left)):
@@ -103,7 +103,7 @@ def equal_sum(left: Value, right: Value) -> bool:
 
 
 def unequal_sum(left: Value, right: Value) -> bool:
-    """Negate the comparison of a joined list; what cannot be compared is unequal."""
+    """Negate the comparison of a joined list; values that cannot be compared are unequal."""
     try:
         return not equal_sum(left, right)
     except EvaluationError:
@@ -126,7 +126,7 @@ def _equal_elements(left: list[Value], right: list[Value], same: Callable[[Value
 
 
 def _equal_inside(left: Value, right: Value) -> bool:
-    """Compare what two optionals hold; here null is no exception for opaque types."""
+    """Compare the contents of two optionals; here null is no exception for opaque types."""
     if right is None and isinstance(left, Opaque):
         raise no_overload()
     return equal(left, right)
@@ -197,7 +197,7 @@ def _order_doubles(left: Operand, right: Operand) -> int:
 
 
 def _order_mixed(left: Operand, right: Operand) -> int:
-    """Order two numbers; an integer meets a double as the nearest double, unless the double is out of its range."""
+    """Order two numbers; an integer is compared to a double as the nearest double, unless the double is out of its range."""
     if type(left) is float and type(right) is not float:
         return _order_double(left, right)
     if type(right) is float and type(left) is not float:

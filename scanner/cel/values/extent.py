@@ -1,6 +1,6 @@
-"""How much there is inside a value: what the cost of an expression can depend on.
+"""The extent of a value: the amounts that the cost of an expression can depend on.
 
-Known from the length of its JSON text, which takes microseconds, or counted there and in the document itself.
+The extent is estimated from the length of its JSON text, which takes microseconds, or counted in the text or the document.
 """
 
 from __future__ import annotations
@@ -65,10 +65,7 @@ _LONGEST_SCALAR = 48
 
 
 def converted(extent: SizeBound, values: int) -> SizeBound:
-    """Return the extent of what a message of protobuf makes of so many values that have this in them.
-
-    Bytes are four characters for three, or packed values, of which each takes two; scalars may become texts.
-    """
+    """Return the extent of a protobuf message's conversion of so many values of this extent."""
     characters = 2 * extent.characters + _LONGEST_SCALAR * (extent.elements + values)
     return SizeBound(extent.elements + extent.characters, characters, extent.widest + extent.characters)
 
@@ -78,7 +75,7 @@ LARGEST_SIZE = 26
 
 
 def size_of_document(document: object) -> int:
-    """Return the number of binary digits in the length of what was JSON; more than `LARGEST_SIZE` for what is not JSON."""
+    """Return the number of binary digits in the length of a document's JSON; more than `LARGEST_SIZE` for another value."""
     if document is None:
         return 0
     try:
@@ -94,7 +91,7 @@ def extent_of_size(size: int) -> SizeBound:
 
 
 def extent_of_document(document: object) -> SizeBound:
-    """Return the extent of what was JSON; entries are counted by its punctuation, also inside strings."""
+    """Return the extent of a document's JSON; entries are counted by its punctuation, also inside strings."""
     try:
         text = orjson.dumps(document)
     except TypeError:

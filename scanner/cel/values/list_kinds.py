@@ -1,9 +1,9 @@
-"""Remembers whether a list came from `+`, from `split`, or from a message of protobuf: their Go types differ when they become patches.
+"""A record of the lists from `+`, from `split`, or from a message of protobuf: their Go types differ when they become patches.
 
-To expressions all lists are alike. Only a caller that converts values into patches can tell them apart, and asks for the record.
+To expressions all lists are alike. Only a caller that converts values into patches distinguishes them, and requests the record.
 
 Source of truth: `Value()` of the lists of cel-go: `[]ref.Val` for literals and results of macros, `[]any` for `concatList`,
-`[]string` for what `split` and `findAll` return.
+`[]string` for the results of `split` and `findAll`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class ListKind(Enum):
-    """What made a list or map."""
+    """The origin of a list or map."""
 
     JOINED = "+"
     SPLIT = "split"
@@ -41,7 +41,7 @@ class ListKinds:
         self._made[id(value)] = (value, kind)
 
     def of(self, value: object) -> ListKind | None:
-        """Return what made a value, None where that makes no difference."""
+        """Return the origin of a value, None where it makes no difference."""
         kept = self._made.get(id(value))
         return kept[1] if kept else None
 
@@ -51,7 +51,7 @@ _CURRENT: ContextVar[ListKinds | None] = ContextVar("list_kinds", default=None)
 
 @contextmanager
 def recording_lists() -> Iterator[ListKinds]:
-    """Record, inside the block, what makes lists."""
+    """Record, inside the block, the origins of lists."""
     kinds = ListKinds()
     token = _CURRENT.set(kinds)
     try:
@@ -63,7 +63,7 @@ def recording_lists() -> Iterator[ListKinds]:
 
 @contextmanager
 def recorded() -> Iterator[ListKinds]:
-    """Record, inside the block, what makes lists, in the record that is kept already if there is one."""
+    """Record, inside the block, the origins of lists, in the active record if there is one."""
     current = _CURRENT.get()
     if current is not None:
         yield current
@@ -73,7 +73,7 @@ def recorded() -> Iterator[ListKinds]:
 
 
 def joined(left: list[Value], right: list[Value]) -> list[Value]:
-    """Return `left + right`; joined with nothing, a list stays what it is."""
+    """Return `left + right`; a list joined with an empty list stays the same."""
     kinds = _CURRENT.get()
     if kinds is None:
         return left + right

@@ -33,7 +33,7 @@ LAST_SECOND = 253_402_300_799
 Unary: TypeAlias = "Callable[[Value], Value]"
 Binary: TypeAlias = "Callable[[Value, Value], Value]"
 Operand: TypeAlias = Any
-"""A value whose class the code checks before it uses the value."""
+"""A value whose class is checked before its use."""
 _GO_TYPES = {
     bool: "types.Bool",
     int: "types.Int",
@@ -83,10 +83,10 @@ def printed(value: Value) -> str:
 
 
 def rewrapped(value: Value) -> Value:
-    """Return what upstream makes of a value that it unwraps to a Go value and takes back.
+    """Return a value after upstream has unwrapped it to a Go value and wrapped it again.
 
-    Plain values survive it; a nested optional loses a level, a type becomes its name, and what has no way back becomes an error
-    that shows when the value is used.
+    Plain values survive it; a nested optional loses a level, a type becomes its name, and a value that cannot be wrapped again
+    becomes an error that shows when the value is used.
     """
     if type(value) is Optional:
         return rewrapped(value.value) if value.present else None

@@ -1,4 +1,4 @@
-"""How Go prints values: numbers in error texts and in `string()`.
+"""The text of values in Go: numbers in error texts and in `string()`.
 
 The source of truth is Go's strconv and fmt: the shortest digits that read back the same, with an exponent from 1e+06 on (`%v` and
 `%g`: CEL's string() and error texts) or from 1e+21 on (JSON).
@@ -14,12 +14,12 @@ _SMALLEST_EXPONENT = -4
 
 
 _EASY_DIGITS = 1000
-"""Python refuses to read or write numbers of more than a few thousand digits at once."""
+"""A number of digits below the limit of a few thousand above which Python rejects a conversion."""
 _DIGITS_PER_BIT = math.log10(2)
 
 
 def whole(digits: str) -> int:
-    """Return the number that any number of decimal digits stand for."""
+    """Return the number of any number of decimal digits."""
     if len(digits) <= _EASY_DIGITS:
         return int(digits or "0")
     middle = len(digits) // 2
@@ -28,7 +28,7 @@ def whole(digits: str) -> int:
 
 
 def length(number: int) -> int:
-    """Return how many decimal digits a positive number has."""
+    """Return the number of decimal digits of a positive number."""
     guess = max(int(number.bit_length() * _DIGITS_PER_BIT), 1)
     least: int = 10**guess
     return guess + (number >= least)
@@ -112,7 +112,7 @@ _LAST_CONTROL = 0x1F
 _DELETE = 0x7F
 _LAST_SHORT = 0xFFFF
 _ESCAPED_BYTES = range(0xDC80, 0xDD00)
-"""Python's stand-ins for bytes that are no UTF-8."""
+"""Python's surrogates for bytes that are not UTF-8."""
 
 
 def quoted(text: str) -> str:

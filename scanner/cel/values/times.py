@@ -69,7 +69,7 @@ def parse_duration(text: str) -> int | None:
 def _nanoseconds(whole: str, fraction: str, unit: int) -> int:
     """Return a number of units.
 
-    Go scales the fraction in floating point and drops what is below a nanosecond; of the fraction it reads as many digits as fit
+    Go scales the fraction in floating point and drops fractions of a nanosecond; of the fraction it reads as many digits as fit
     an int64.
     """
     digits = fraction[
@@ -225,7 +225,7 @@ def _zone(name: str) -> datetime.tzinfo:
 
 
 def whole_units(span: Value, unit: int) -> int:
-    """Return a duration in whole units, truncated towards zero. Raises EvaluationError for what is no duration."""
+    """Return a duration in whole units, truncated towards zero. Raises EvaluationError for a value that is not a duration."""
     if not isinstance(span, Duration):
         raise EvaluationError("no such overload")
     units = abs(span.nanoseconds) // unit

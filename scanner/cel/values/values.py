@@ -110,7 +110,7 @@ NONE = Optional(None, present=False)
 
 
 class Opaque:
-    """A value of a type that CEL itself does not know.
+    """A value of a type that is not part of CEL itself.
 
     `GO_TYPE` is upstream's name for it in error texts; `GO_NATIVE` that of the Go value inside, for those that cannot be made
     from it again.
@@ -120,14 +120,14 @@ class Opaque:
     TYPE: ClassVar[Type]
     GO_TYPE: ClassVar[str]
     EQUAL_AT_ONCE: ClassVar[bool] = False
-    """Whether a comparison with such a value on its left costs 1, however large the values are."""
+    """The flag of types for which a comparison with a value on its left costs 1, at any size."""
 
     def cost_size(self) -> int:
         """Return the size that prices of calls count for this value."""
         return 1
 
     def __str__(self) -> str:
-        """Return a text that is the same in every process: it may end up in the message of an error."""
+        """Return a text that is the same in every process: error messages may contain it."""
         return f"<{self.TYPE.name}>"
 
     def go_type(self) -> str:
@@ -139,12 +139,12 @@ class Opaque:
         return self is other
 
     def map_key(self) -> Hashable:
-        """Return what tells this value from others as the key of a map: upstream's pointer, unless a class knows better."""
+        """Return the identity of this value as the key of a map: upstream's pointer, unless a subclass defines another."""
         return (type(self), id(self))
 
 
 class _Entries(dict[str, Value]):
-    """The entries of a lazy map that somebody has read. It is gone with the map: no cycle keeps what that holds."""
+    """The entries of a lazy map that were read. The reference to the map is weak: no cycle keeps its content alive."""
 
     __slots__ = ("_owner",)
 
@@ -162,9 +162,9 @@ class _Entries(dict[str, Value]):
 
 
 class Lazy(Opaque):
-    """The value of `variables`: evaluates and remembers one entry at a time.
+    """The value of `variables`: evaluates and caches one entry at a time.
 
-    `entries` holds those that were read: `entries[name]` evaluates the others, and raises what `find` raises.
+    `entries` holds the entries that were read: `entries[name]` evaluates the others, and raises what `find` raises.
     """
 
     __slots__ = ("__weakref__", "entries")
@@ -189,7 +189,7 @@ class Lazy(Opaque):
 
 
 class Struct:
-    """What `Name{field: value}` makes; `absent` is how fields read that were not given, the others do not exist then."""
+    """The value of `Name{field: value}`; `absent` has the values of fields that were not given, all others do not exist then."""
 
     __slots__ = ("absent", "fields", "type")
 
@@ -213,7 +213,7 @@ class Struct:
 
 
 class Message:
-    """A message of protobuf that is no plain value; `absent` is how its fields read that are not set.
+    """A message of protobuf that is not a plain value; `absent` has the values of its fields that are not set.
 
     `unknown` holds fields that came with it and that its type does not have, `go_type` is Go's type of it.
     """
@@ -247,10 +247,10 @@ class Message:
 
 
 def map_key(key: Value) -> Hashable:
-    """Return what tells map keys apart, as the hash of upstream's value does.
+    """Return the identity of a map key, as the hash of upstream's value does.
 
-    Plain values by type and value, lists, maps and the like only as the same object. Raises `EvaluationStopped` for what Go cannot
-    hash.
+    Plain values by type and value, lists, maps and the like only as the same object. Raises `EvaluationStopped` for a value that
+    Go cannot hash.
     """
     kind = type(key)
     if kind is str or kind is int:
@@ -273,12 +273,12 @@ def _identity(key: Value) -> Hashable:
 
 
 def unhashable(go_type: str) -> EvaluationStopped:
-    """Return the end of an evaluation that puts such a value in a map or looks it up."""
+    """Return the error that ends an evaluation when such a value is a key of a map or of a lookup."""
     return EvaluationStopped(f"internal error: runtime error: hash of unhashable type {go_type}")
 
 
 class KeyedMap:
-    """A map some of whose keys are not strings, in the order of their insertion."""
+    """A map with keys that are not all strings, in the order of their insertion."""
 
     __slots__ = ("_entries",)
 
@@ -340,7 +340,7 @@ def make_map(entries: list[tuple[Value, Value]]) -> AnyMap:
 
 
 def without(entries: list[tuple[Value, Value]], key: Value) -> list[tuple[Value, Value]]:
-    """Return the entries but those under a key: an optional entry that is absent takes earlier ones away."""
+    """Return the entries without those under a key: an absent optional entry removes earlier ones."""
     removed = map_key(key)
     return [entry for entry in entries if map_key(entry[0]) != removed]
 

@@ -1,7 +1,7 @@
-"""Which lists and maps are wrapped Go values, as Kubernetes 1.37 hands parts of native objects to expressions.
+"""The lists and maps that are wrapped Go values, in the form that Kubernetes 1.37 passes parts of native objects to expressions.
 
-Here they are plain lists and dicts; who evaluates says which of them are wrapped, and only the few operations that can tell
-the difference ask: equality with something of another kind, keys and indexes of other types than theirs.
+Here they are plain lists and dicts; the caller of an evaluation marks the wrapped ones, and only the few operations that depend
+on that read the marks: equality with a value of another kind, keys and indexes of other types than theirs.
 
 Source of truth: `common.SchemalessTypedToVal` of apiserver 1.37.
 
@@ -24,7 +24,7 @@ IsWrapped: TypeAlias = "Callable[[Value], bool]"
 
 
 class Structures(Protocol):
-    """Which wrapped maps are structures of Go, and which of these are the same to Kubernetes."""
+    """The wrapped maps that are structures of Go, and the pairs of them that are equal to Kubernetes."""
 
     def is_structure(self, value: Value) -> bool:
         """Return whether a wrapped value is a structure."""

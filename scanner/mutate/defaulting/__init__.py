@@ -1,8 +1,8 @@
 """The defaults of the kinds that are compiled into the API server, set in a whole document.
 
 Mirrors `runtime.Scheme.Default` with the `SetObjectDefaults_*` functions of Kubernetes 1.36: the rules of a type first, then
-those of the types inside it. The rules stand by API group; each names the upstream function. The defaults of alpha features that
-are off unless a cluster switches them on are not set.
+those of the types inside it. The rules are grouped by API group; each names the upstream function. The defaults of alpha features
+that are off unless a cluster switches them on are not set.
 
 A document is as Go's encoder writes it: an absent member is nil. An object that a server has stored has its defaults, and is
 returned as it is; all of a document that does not change is shared with the result.

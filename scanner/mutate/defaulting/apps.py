@@ -10,7 +10,7 @@ _APPS = "io.k8s.api.apps.v1."
 
 
 def _rolling_update(rule: Rule) -> Rule:
-    """Roll updates out when nothing else is said, and fill in how."""
+    """Set the strategy to RollingUpdate where none is given, and fill in its parameters."""
 
     def apply(strategy: JsonObject) -> JsonObject:
         strategy = when_zero(type="RollingUpdate")(strategy)
@@ -20,7 +20,7 @@ def _rolling_update(rule: Rule) -> Rule:
 
 
 def _stateful_strategy(strategy: JsonObject) -> JsonObject:
-    """A strategy without a type rolls out; one with it has a partition only where it says how (`SetDefaults_StatefulSet`)."""
+    """Default the type to RollingUpdate, and the partition where the strategy has parameters (`SetDefaults_StatefulSet`)."""
     if not strategy.get("type"):
         strategy = {**strategy, "type": "RollingUpdate", "rollingUpdate": as_object(strategy.get("rollingUpdate"))}
     if strategy["type"] != "RollingUpdate" or strategy.get("rollingUpdate") is None:

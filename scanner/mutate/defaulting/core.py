@@ -44,7 +44,7 @@ def _service_port(port: JsonObject) -> JsonObject:
 
 
 def is_externally_accessible(spec: JsonObject) -> bool:
-    """Whether a service is reached from outside the cluster (`service.ExternallyAccessible`)."""
+    """Return whether a service is reachable from outside the cluster (`service.ExternallyAccessible`)."""
     match spec.get("type"):
         case "LoadBalancer" | "NodePort":
             return True

@@ -17,7 +17,7 @@ _schema = when_zero(matchingPrecedence=1000)
 
 
 def _beta_shares(level: JsonObject) -> JsonObject:
-    """Zero shares are no default where an annotation says that they are meant (`SetDefaults_PriorityLevelConfiguration`)."""
+    """Keep zero shares where an annotation marks them as intended (`SetDefaults_PriorityLevelConfiguration`)."""
     if dig(level, "metadata", "annotations", _ZERO_SHARES) is not None:
         return level
     return within("spec", where("limited", when_zero(nominalConcurrencyShares=_SHARES)))(level)

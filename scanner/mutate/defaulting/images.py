@@ -1,7 +1,7 @@
-"""When an image is pulled for which no policy is given: always for the tag `latest`, given or not.
+"""The default pull policy of an image: Always for the tag `latest`, explicit or implied.
 
 Mirrors `parsers.ParseImageName`, that is `reference.ParseNormalizedNamed` of distribution/reference and the digests of go-digest.
-A text that is no reference has no tag.
+A text that is not an image reference has no tag.
 """
 
 from __future__ import annotations

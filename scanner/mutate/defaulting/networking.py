@@ -13,7 +13,7 @@ _NETWORKING = "io.k8s.api.networking."
 
 
 def _policy_types(spec: JsonObject) -> JsonObject:
-    """A policy that does not say so is for ingress, and for egress if it has rules for it (`SetDefaults_NetworkPolicy`)."""
+    """A policy without types applies to ingress, and to egress if it has egress rules (`SetDefaults_NetworkPolicy`)."""
     if spec.get("policyTypes"):
         return spec
     types: list[Json] = ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]

@@ -39,7 +39,7 @@ def _volume(value: JsonObject) -> JsonObject:
 
 
 def _requests_from_limits(container: JsonObject) -> JsonObject:
-    """A container requests what it is limited to (`SetDefaults_Pod`)."""
+    """A container without requests gets its limits as requests (`SetDefaults_Pod`)."""
     resources = as_object(container.get("resources"))
     missing = missing_of(resources.get("requests"), as_object(resources.get("limits")))
     if not missing:
@@ -49,7 +49,7 @@ def _requests_from_limits(container: JsonObject) -> JsonObject:
 
 
 def _host_ports(value: JsonObject) -> JsonObject:
-    """Containers in the network of the host have their ports there (`defaultHostNetworkPorts`)."""
+    """The ports of containers in the host network become host ports (`defaultHostNetworkPorts`)."""
     if not value.get("hostNetwork"):
         return value
     ports = each("ports", _host_port)
@@ -61,7 +61,7 @@ def _host_port(port: JsonObject) -> JsonObject:
 
 
 def _huge_page_limits(spec: JsonObject) -> JsonObject:
-    """A pod with resources of its own has the huge pages of its containers (`defaultHugePagePodLimits`)."""
+    """A pod with resources of its own gets the huge page limits of its containers (`defaultHugePagePodLimits`)."""
     resources = as_object(spec.get("resources"))
     limits, requests = as_object(resources.get("limits")), as_object(resources.get("requests"))
     if not limits and not requests:
@@ -73,7 +73,7 @@ def _huge_page_limits(spec: JsonObject) -> JsonObject:
 
 
 def _pod_requests(spec: JsonObject) -> JsonObject:
-    """A pod with limits of its own requests what its containers do, else its limits (`defaultPodRequests`)."""
+    """A pod with limits gets the requests of its containers, or its limits where they have none (`defaultPodRequests`)."""
     resources = as_object(spec.get("resources"))
     limits, requests = as_object(resources.get("limits")), as_object(resources.get("requests"))
     if not limits:

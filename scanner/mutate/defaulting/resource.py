@@ -1,6 +1,6 @@
 """Defaults of dynamic resources: `pkg/apis/resource/*/defaults.go`, and `+default` in `resource/*/types.go`.
 
-A taint without `timeAdded` gets the time of the request (`SetDefaults_DeviceTaint`), which cannot be known: it stays away.
+A taint without `timeAdded` gets the time of the request (`SetDefaults_DeviceTaint`), which is unknown: it stays absent.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ def _rounded_list(amounts: Json) -> Json:
 
 
 def _rounded(amount: Json) -> Json:
-    """A quantity without anything finer than a thousandth; itself when there is nothing finer, or when it is no quantity."""
+    """A quantity rounded up to thousandths; unchanged when it needs no rounding, or when it is not a quantity."""
     if not isinstance(amount, str) or (amount.isalnum() and amount[-1:] not in "nu"):
         return amount
     try:
@@ -55,7 +55,7 @@ def _rounded(amount: Json) -> Json:
 
 
 def containers_total(spec: JsonObject, which: str) -> dict[str, str]:
-    """What all containers of a pod need at one time: their requests or limits added up, or more while one initializes."""
+    """The requests or limits of all containers of a pod at one time: their sum, or more while an init container runs."""
     total: _Amounts = {}
     for container in as_list(spec.get("containers")):
         _add(total, _amounts(container, which))
@@ -96,7 +96,7 @@ def _raise_to(total: _Amounts, amounts: _Amounts) -> None:
 
 
 def missing_of(amounts: Json, *sources: JsonObject) -> JsonObject:
-    """What sources have that a resource list lacks, the first source that has it."""
+    """The resources that sources have and a resource list lacks; the first source that has a resource wins."""
     known = as_object(amounts)
     found: dict[str, Json] = {}
     for source in sources:

@@ -1,4 +1,4 @@
-"""How a default rule fills fields. A null counts as absent, as Go's decoder takes it."""
+"""Default rules that fill fields. A null counts as absent, as in Go's decoder."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from scanner.mutate.walk import Rule
 
 
 def when_absent(**defaults: Json) -> Rule:
-    """Fill pointer fields, which keep a zero that was given."""
+    """Fill pointer fields, which keep an explicit zero."""
     return lambda value: _filled(value, {name: one for name, one in defaults.items() if value.get(name) is None})
 
 
 def when_zero(**defaults: Json) -> Rule:
-    """Fill plain fields, whose zero is as if no value was given."""
+    """Fill plain fields, whose zero value counts as absent."""
     return lambda value: _filled(value, {name: one for name, one in defaults.items() if not value.get(name)})
 
 

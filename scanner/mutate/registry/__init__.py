@@ -1,11 +1,12 @@
-"""What an update stores of the object that admission has let through.
+"""The object that an update stores, given the object that admission has admitted.
 
-Mirrors, for the kinds that are compiled into the server, `rest.BeforeUpdate`, the strategies of `pkg/registry` and the way of the
-object through its internal type and its stored form. It happens once, at the end of a request (`stored`): mutations of one pass
-see each other's `stringData` and `status`. What happens between the passes of admission stands beside it. What a strategy refuses is no matter here: objects are validated after admission.
+Mirrors, for the kinds that are compiled into the server, `rest.BeforeUpdate`, the strategies of `pkg/registry` and the
+conversion of the object to its internal type and its stored form. It happens once, at the end of a request (`stored`): mutations
+of one pass read each other's `stringData` and `status`. `between_passes` does the conversion between the passes of admission. The
+validation by a strategy is out of scope: objects are validated after admission.
 
-An object that has not all its defaults, as those in files, is compared with what the server would hold of it: a difference that
-every request brings about is none of the policy's, and is taken back.
+An object without all its defaults, such as one in a file, is compared with its stored form: a difference that every request
+causes is not a change of the policy, and is reverted.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ _REMEMBERED = 8
 
 
 def stored(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
-    """The object that is stored, given the one that is and the one that admission has left of it."""
+    """The object that is stored, given the stored object and the object that admission produced."""
     return before if same(before, after) else _LATEST.of(schema, before).stored(after)
 
 
 class _Update:
-    """Updates of one object: what the server holds of it, and what it makes of each object that admission leaves."""
+    """The updates of one object: its stored form, and the stored form of each object that admission produces."""
 
     def __init__(self, schema: Schema, before: JsonObject) -> None:
         self.schema, self.before = schema, before
@@ -41,7 +42,7 @@ class _Update:
         self._known: list[tuple[JsonObject, JsonObject]] = []
 
     def stored(self, after: JsonObject) -> JsonObject:
-        """What is stored instead of the object; the object when it is the same. The newest answers are remembered."""
+        """The object that is stored instead; the same object when it does not change. The latest results are cached."""
         found = next((found for one, found in self._known if same(one, after)), None)
         if found is None:
             found = self._stored(after)
@@ -59,7 +60,7 @@ class _Update:
 
 
 class _Latest:
-    """The object that was asked about last: policies, alone and together, leave several results of one in a row."""
+    """A cache of the latest object: policies, alone and together, produce several results for one object in a row."""
 
     def __init__(self) -> None:
         self._update: _Update | None = None
@@ -75,18 +76,18 @@ _LATEST = _Latest()
 
 
 def between_passes(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
-    """The object that the second pass of admission gets: through its internal type, and from the plugins that run earlier."""
+    """The object of the second pass of admission: after its internal type, and after the plugins that run earlier."""
     converted = round_tripped(schema, converted_into(schema, before, after))
     return after_plugins(schema.resolve(schema.root).name, before, converted)
 
 
 def _decoded(schema: Schema, document: JsonObject) -> JsonObject:
-    """An object as the server holds it."""
+    """An object as the server stores it."""
     return round_tripped(schema, defaulted(schema, document))
 
 
 def _updated(schema: Schema, old: JsonObject, new: JsonObject) -> JsonObject:
-    """What the store holds after an update."""
+    """The stored object after an update."""
     name = schema.resolve(schema.root).name
     new = with_status(old, kept_metadata(old, new))
     found = strategy_of(name)(old, without_disabled(schema, old, new))

@@ -1,6 +1,6 @@
-"""What the way through the server's internal types changes: old forms of fields, and annotations that stand for fields.
+"""The changes of a conversion to the server's internal types and back: old forms of fields, and annotations for fields.
 
-Mirrors the hand-written functions of `pkg/apis/*/*/conversion.go`. The object of a request takes this way once a pass of
+Mirrors the hand-written functions of `pkg/apis/*/*/conversion.go`. The object of a request is converted after a pass of
 admission has changed it, and when it is stored.
 """
 
@@ -35,12 +35,12 @@ _NONE_SELECTED: JsonObject = {"matchExpressions": [{"key": _EMPTY_SELECTOR, "ope
 
 
 def round_tripped(schema: Schema, document: JsonObject) -> JsonObject:
-    """A document of a built-in kind as its internal type gives it back."""
+    """A document of a built-in kind after conversion to its internal type and back."""
     return _ROUND_TRIP.applied(schema, document)
 
 
 def converted_into(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
-    """What admission left, converted into the request's own object, which keeps what a conversion does not write.
+    """The object of admission, converted into the request's own object, which keeps fields that a conversion does not write.
 
     `Convert_v1_HorizontalPodAutoscalerSpec_To_autoscaling_HorizontalPodAutoscalerSpec` writes no metrics for none.
     """
@@ -59,7 +59,7 @@ def with_spec(document: JsonObject, spec: JsonObject) -> JsonObject:
 
 
 def reject_unconvertible(document: JsonObject) -> None:
-    """Raise RequestFault for a DaemonSet whose counter is no number (`Convert_v1_DaemonSet_To_apps_DaemonSet`)."""
+    """Raise RequestFault for a DaemonSet whose counter is not a number (`Convert_v1_DaemonSet_To_apps_DaemonSet`)."""
     counter = dig(document, "metadata", "annotations", _COUNTER)
     if document.get("kind") != "DaemonSet" or not isinstance(counter, str):
         return
@@ -79,7 +79,7 @@ def _annotations(rule: Rule) -> Rule:
 
 
 def without_empty(value: JsonObject, name: str) -> JsonObject:
-    """The object without a member that nothing is left of."""
+    """The object without a member whose content is empty."""
     return without(value, name) if name in value and not value[name] else value
 
 
@@ -88,7 +88,7 @@ def _dropping(*names: str) -> Rule:
 
 
 def _service_account(spec: JsonObject) -> JsonObject:
-    """The account of a pod stands under both its names (`Convert_v1_PodSpec_To_core_PodSpec` and back)."""
+    """The account of a pod is written under both its names (`Convert_v1_PodSpec_To_core_PodSpec` and back)."""
     account = spec.get("serviceAccountName") or spec.get("serviceAccount")
     if not account or (spec.get("serviceAccountName") == account and spec.get("serviceAccount") == account):
         return spec
@@ -96,13 +96,13 @@ def _service_account(spec: JsonObject) -> JsonObject:
 
 
 def _grace_period(spec: JsonObject) -> JsonObject:
-    """A negative grace period is a second (`Convert_v1_Pod_To_core_Pod`)."""
+    """A negative grace period becomes one second (`Convert_v1_Pod_To_core_Pod`)."""
     seconds = spec.get("terminationGracePeriodSeconds")
     return {**spec, "terminationGracePeriodSeconds": 1} if isinstance(seconds, int) and seconds < 0 else spec
 
 
 def _secret_data(secret: JsonObject) -> JsonObject:
-    """Texts become data (`Convert_v1_Secret_To_core_Secret`)."""
+    """The members of stringData become data (`Convert_v1_Secret_To_core_Secret`)."""
     if "stringData" not in secret:
         return secret
     texts = as_object(secret["stringData"])
@@ -112,7 +112,7 @@ def _secret_data(secret: JsonObject) -> JsonObject:
 
 
 def _pod_cidr(spec: JsonObject) -> JsonObject:
-    """The first range of a node stands alone, too, and that one decides (`Convert_v1_NodeSpec_To_core_NodeSpec` and back)."""
+    """The first range of a node is also a separate field, which wins (`Convert_v1_NodeSpec_To_core_NodeSpec` and back)."""
     first, ranges = spec.get("podCIDR"), as_list(spec.get("podCIDRs"))
     if first and (not ranges or ranges[0] != first):
         return {**spec, "podCIDRs": [first]}
@@ -127,7 +127,7 @@ def _claim_kind(claim: JsonObject) -> JsonObject:
 
 
 def _rollback(annotations: JsonObject) -> JsonObject:
-    """The revision to roll back to is a number, and empty none (`Convert_v1_Deployment_To_apps_Deployment` and back)."""
+    """The revision of a rollback is a number; empty means none (`Convert_v1_Deployment_To_apps_Deployment` and back)."""
     revision = as_text(annotations.get(_ROLLBACK))
     if not revision:
         return without(annotations, _ROLLBACK)
@@ -152,7 +152,7 @@ def _first_autoscaler(autoscaler: JsonObject) -> JsonObject:
 
 
 def _readable(name: str, shape: type[list[Json] | dict[str, Json]]) -> Rule:
-    """An annotation goes when it holds nothing that can be read."""
+    """Drop an annotation that cannot be read."""
 
     def apply(annotations: JsonObject) -> JsonObject:
         try:
@@ -175,14 +175,14 @@ def _selector(spec: JsonObject) -> JsonObject:
 
 
 def _webhook(conversion: JsonObject) -> JsonObject:
-    """A webhook without a client and versions is none (`Convert_v1_CustomResourceConversion_To_apiextensions_…` and back)."""
+    """A webhook without a client and versions is dropped (`Convert_v1_CustomResourceConversion_To_apiextensions_…` and back)."""
     webhook = as_object(conversion.get("webhook"))
     known = webhook.get("clientConfig") is not None or webhook.get("conversionReviewVersions") is not None
     return conversion if known else without(conversion, "webhook")
 
 
 def _items(schema: JsonObject) -> JsonObject:
-    """`JSONSchemaPropsOrArray` writes null when it holds neither, and is nil when that is read again."""
+    """`JSONSchemaPropsOrArray` writes null when both members are empty, and null is read as nil."""
     return without(schema, "items") if schema.get("items", "") is None else schema
 
 

@@ -63,7 +63,7 @@ def _dropping(*names: str) -> Rule:
 
 
 def _without_stop_signal(container: JsonObject) -> JsonObject:
-    """A lifecycle of which nothing else is left goes, too (`dropContainerStopSignals`)."""
+    """A lifecycle that is empty without the signal is dropped (`dropContainerStopSignals`)."""
     lifecycle = as_object(container.get("lifecycle"))
     return without(container, "lifecycle") if lifecycle.keys() == {_STOP_SIGNAL} else container
 
@@ -89,4 +89,4 @@ _LEFT = RuleSet(
         **dict.fromkeys(_CONTAINERS, _without_stop_signal),
     }
 )
-"""Drops the fields wherever they stand."""
+"""Drops the fields at every place."""

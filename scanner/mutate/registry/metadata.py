@@ -1,6 +1,6 @@
-"""The metadata that an update leaves: what clients cannot set is the stored object's.
+"""The metadata after an update: fields that clients cannot set keep the stored values.
 
-Mirrors `rest.BeforeUpdate`, `dedupOwnerReferences` and, for the fields that count and date, what every write sets anew.
+Mirrors `rest.BeforeUpdate`, `dedupOwnerReferences` and, for counters and dates, the values that every write sets.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SERVER_SET = (
 
 
 def kept_metadata(before: JsonObject, after: JsonObject) -> JsonObject:
-    """An object with the metadata that the server sets put back."""
+    """An object whose server-set metadata is restored."""
     known, given = as_object(before.get("metadata")), as_object(after.get("metadata"))
     if given is known:
         return after
@@ -42,5 +42,5 @@ def _owners(metadata: JsonObject) -> JsonObject:
 
 
 def with_status(before: JsonObject, after: JsonObject) -> JsonObject:
-    """An object with the status that is stored: only the status subresource changes it."""
+    """An object with the stored status: only the status subresource changes it."""
     return with_member(after, "status", before["status"]) if "status" in before else without(after, "status")

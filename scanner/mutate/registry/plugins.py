@@ -1,7 +1,7 @@
-"""What other admission plugins set in an updated pod, of those that are on by default and need nothing but the object.
+"""The changes of other admission plugins to an updated pod: of plugins that are on by default and need only the object.
 
 Mirrors `plugin/pkg/admission/priority` and `defaulttolerationseconds`: when a policy has changed the object, the server calls them
-once more, before the second run of the policies. What that one does, no plugin sees.
+once more, before the second run of the policies. No plugin runs after the second run.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _PRIORITY = ("priority", "preemptionPolicy")
 
 
 def after_plugins(type_name: str, before: JsonObject, after: JsonObject) -> JsonObject:
-    """The object as the plugins leave it."""
+    """The object after the plugins."""
     if type_name != "io.k8s.api.core.v1.Pod":
         return after
     old = as_object(before.get("spec"))
@@ -27,9 +27,9 @@ def _with_priority(old: JsonObject, spec: JsonObject) -> JsonObject:
 
 
 def _tolerating(old: JsonObject, spec: JsonObject) -> JsonObject:
-    """A pod tolerates nodes that are gone for five minutes unless it says how long.
+    """Add tolerations for unavailable nodes of five minutes unless the pod has its own.
 
-    One that did not before comes from a file, or from a server without this plugin.
+    A pod without them before the update comes from a file, or from a server without this plugin.
     """
     new = _missing_tolerations(spec)
     return (

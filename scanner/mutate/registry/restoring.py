@@ -1,6 +1,6 @@
 """Objects that lack their defaults: a server has set them before the first mutation, and in any request.
 
-So a mutation changes an object with its defaults, and what the server sets in every request is no change of a policy.
+So a mutation changes an object with its defaults, and values that the server sets in every request are not a policy's change.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ _Merge: TypeAlias = Callable[[Json, Json, Json], Json]
 
 
 def completed(before: JsonObject, start: JsonObject, after: JsonObject) -> JsonObject:
-    """`after`, a mutation of `before`, with what the server had set in `start`, which it makes of `before`."""
+    """`after`, a mutation of `before`, with the values that the server set in `start`, which it makes of `before`."""
     found = _complete(before, start, after)
     return found if isinstance(found, Mapping) else after
 
 
 def restored(before: JsonObject, start: JsonObject, after: JsonObject) -> JsonObject:
-    """`after` with all that it has in common with `start`, which the server makes of `before`, as it is in `before`."""
+    """`after` with the values of `before` where it equals `start`, which the server makes of `before`."""
     found = _restore(before, start, after)
     return found if isinstance(found, Mapping) else after
 
@@ -39,7 +39,7 @@ def _complete(before: Json, start: Json, after: Json) -> Json:
 
 
 def _complete_members(before: JsonObject, start: JsonObject, after: JsonObject) -> JsonObject:
-    """The object with what it lacks; itself when it has all, so that what is known of it stays known."""
+    """The object with the missing members; the same object when it has all, so that cached facts about it stay valid."""
     known = {name: _complete(before.get(name), start.get(name), one) for name, one in after.items()}
     missing = {name: one for name, one in start.items() if name not in before and name not in after}
     is_shared = all(map(is_, known.values(), after.values()))
@@ -66,7 +66,7 @@ def _restore_members(before: JsonObject, start: JsonObject, after: JsonObject) -
 
 
 def _elements(before: Json, start: Json, after: Json, merge: _Merge) -> Json:
-    """Lists, whose elements the server has left in their places."""
+    """Lists whose elements the server has kept in their places."""
     if not isinstance(before, list) or not isinstance(start, list) or not isinstance(after, list):
         return after
     if len(before) != len(start):
@@ -80,9 +80,9 @@ def _elements(before: Json, start: Json, after: Json, merge: _Merge) -> Json:
 
 
 def _partners(known: Sequence[Json], after: Sequence[Json]) -> dict[int, int]:
-    """Where elements were before: as the same value or under the same name, or else in the same place.
+    """The earlier places of elements: with the same value or the same name, or else at the same index.
 
-    One with a name may be a new one, unless there are as many as before: then it may have another name now.
+    An element with a name may be new, unless there are as many as before: then it may have another name now.
     """
     pairs = aligned(known, after)  # type: ignore[arg-type]
     taken = {left for left, _ in pairs}

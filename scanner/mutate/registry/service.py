@@ -1,8 +1,8 @@
-"""What the registry of services makes of an updated spec, as far as the object tells.
+"""The changes of the registry of services to an updated spec, as far as they follow from the object.
 
 Mirrors `pkg/registry/core/service`: `beginUpdate` (`patchAllocatedValues`, `normalizeClusterIPs`, `initIPFamilyFields`), then
 `dropTypeDependentFields`, and `defaultOnReadInternalTrafficPolicy`. Addresses and ports that the server would take from its
-pools stay away: which ones they are cannot be known.
+pools stay absent: their values are unknown here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _FAMILIES = ("ipFamilies", "ipFamilyPolicy")
 
 
 def updated_service(before: JsonObject, after: JsonObject) -> JsonObject:
-    """A service as it is stored after an update."""
+    """A service as an update stores it."""
     old, new = as_object(before.get("spec")), as_object(after.get("spec"))
     spec = _with_families(old, _with_addresses(old, _with_allocated(old, new)))
     spec = _without_unused(old, spec)
@@ -52,7 +52,7 @@ def _needs_health_check_port(spec: JsonObject) -> bool:
 
 
 def _with_allocated(old: JsonObject, new: JsonObject) -> JsonObject:
-    """What was allocated and is not given again stays (`patchAllocatedValues`)."""
+    """Keep allocated values that the new object does not set (`patchAllocatedValues`)."""
     if _needs_address(old) and _needs_address(new):
         new = _taken_over(old, new, "clusterIP", "clusterIPs")
     if _allocates_node_ports(old) and _allocates_node_ports(new):
@@ -68,7 +68,7 @@ def _taken_over(old: JsonObject, new: JsonObject, *names: str) -> JsonObject:
 
 
 def _with_node_ports(old: JsonObject, new: JsonObject) -> JsonObject:
-    """A port of a name that is known keeps its node port, unless another port has it now."""
+    """A port with the name of an old port keeps its node port, unless another port has that now."""
     known = {as_object(port).get("name", ""): as_object(port).get("nodePort") for port in as_list(old.get("ports"))}
     used = _node_ports(old) & _node_ports(new)
 
@@ -85,12 +85,12 @@ def _node_ports(spec: JsonObject) -> frozenset[Json]:
 
 
 def _same(old: JsonObject, new: JsonObject, *names: str) -> bool:
-    """Whether fields are the same; an empty list or text is none."""
+    """Return whether fields are equal; an empty list or text equals an absent one."""
     return all(same(old.get(name) or None, new.get(name) or None) for name in names)
 
 
 def _with_addresses(old: JsonObject, new: JsonObject) -> JsonObject:
-    """The address and the list of addresses go together (`normalizeClusterIPs`)."""
+    """The address and the list of addresses are kept equal (`normalizeClusterIPs`)."""
     if _same(old, new, "clusterIP"):
         missing = old.get("clusterIPs") and not new.get("clusterIPs")
         return {**new, "clusterIPs": old["clusterIPs"]} if missing else new
@@ -109,7 +109,7 @@ def _is_kept_dual_stack(old: JsonObject, new: JsonObject) -> bool:
 
 
 def _with_families(old: JsonObject, new: JsonObject) -> JsonObject:
-    """The families of the addresses, and how many there are (`initIPFamilyFields`)."""
+    """The families of the addresses, and the family policy that follows from them (`initIPFamilyFields`)."""
     if not _needs_address(new) or _is_kept_dual_stack(old, new):
         return new
     is_open = new.get("clusterIP") == _HEADLESS and not new.get("selector")
@@ -123,7 +123,7 @@ def _with_families(old: JsonObject, new: JsonObject) -> JsonObject:
 
 
 def _single(old: JsonObject, new: JsonObject) -> JsonObject:
-    """A service that is to have one family keeps the first."""
+    """A service that becomes single-stack keeps the first value."""
     for name, others in (("clusterIPs", ("clusterIP", "clusterIPs")), ("ipFamilies", ("ipFamilies",))):
         if _same(old, new, *others) and len(as_list(new.get(name))) > 1:
             new = {**new, name: as_list(new[name])[:1]}
@@ -138,7 +138,7 @@ def _with_inferred(spec: JsonObject) -> JsonObject:
 
 
 def _with_default_family(old: JsonObject, new: JsonObject) -> JsonObject:
-    """Without any family a service has the default of the cluster: most likely the first that it had."""
+    """A service without any family gets the default of the cluster: most likely the first that it had."""
     first = as_list(old.get("ipFamilies"))[:1]
     return new if new.get("ipFamilies") or not first else {**new, "ipFamilies": first}
 
@@ -148,7 +148,7 @@ def _family(address: Json) -> str:
 
 
 def _with_open_families(spec: JsonObject) -> JsonObject:
-    """A headless service without selector has both families unless it says one."""
+    """A headless service without selector gets both families unless it sets a policy."""
     families = as_list(spec.get("ipFamilies"))
     if len(families) != 1 or spec.get("ipFamilyPolicy") == _SINGLE:
         return spec
@@ -156,7 +156,7 @@ def _with_open_families(spec: JsonObject) -> JsonObject:
 
 
 def _without_unused(old: JsonObject, new: JsonObject) -> JsonObject:
-    """What the new type has no use for goes, unless it was changed, too (`dropTypeDependentFields`)."""
+    """Drop fields that the new type does not use, unless the update changed them, too (`dropTypeDependentFields`)."""
     if _needs_address(old) and not _needs_address(new):
         if _same(old, new, "clusterIP", "clusterIPs"):
             new = without(new, "clusterIP", "clusterIPs")

@@ -1,7 +1,7 @@
-"""What the strategies of single kinds change on an update, beside metadata and status.
+"""The changes of the strategies of single kinds on an update, beside metadata and status.
 
 Mirrors `PrepareForUpdate` and `Canonicalize` in `pkg/registry/*/*/strategy.go`, in apiextensions-apiserver and in
-kube-aggregator, and the decorators of stores. A table: group and kind, whatever the version, and what becomes of the new object.
+kube-aggregator, and the decorators of stores. A table: group and kind, for all versions, and the change of the new object.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from scanner.mutate.registry.service import updated_service
 from scanner.mutate.walk import Rule, each, with_member, within, without
 
 Strategy: TypeAlias = Callable[[JsonObject, JsonObject], JsonObject]
-"""From the object that is stored and the one that is to be, to the one that will be."""
+"""A function of the stored object and the new object that returns the object to store."""
 
 _COUNTER = "deprecated.daemonset.template.generation"
 _NAME_LABEL = "kubernetes.io/metadata.name"
@@ -35,7 +35,7 @@ def _unchanged(before: JsonObject, after: JsonObject) -> JsonObject:
 
 
 def _kept(*path: str) -> Strategy:
-    """A part of the object that an update cannot set."""
+    """Keep a part of the object that an update cannot set."""
     *above, name = path
 
     def keep(before: JsonObject, after: JsonObject) -> JsonObject:
@@ -52,7 +52,7 @@ def _restoring(name: str, known: Json) -> Rule:
 
 
 def _daemon_set(before: JsonObject, after: JsonObject) -> JsonObject:
-    """The number of the template is the server's; the one that is stored, as `generation` is."""
+    """Keep the stored number of the template, like `generation`: only the server sets it."""
     known = dig(before, "metadata", "annotations", _COUNTER)
     if known is None or dig(after, "metadata", "annotations", _COUNTER) == known:
         return after
@@ -60,7 +60,7 @@ def _daemon_set(before: JsonObject, after: JsonObject) -> JsonObject:
 
 
 def _namespace(before: JsonObject, after: JsonObject) -> JsonObject:
-    """Finalizers have a subresource, and the label names the namespace."""
+    """Keep the finalizers, which have a subresource, and set the label that names the namespace."""
     after = _kept("spec", "finalizers")(before, after)
     name = dig(after, "metadata", "name")
     if not name or dig(after, "metadata", "labels", _NAME_LABEL) == name:
@@ -69,14 +69,14 @@ def _namespace(before: JsonObject, after: JsonObject) -> JsonObject:
 
 
 def _node(before: JsonObject, after: JsonObject) -> JsonObject:
-    """`dropDisabledFields`: a source of configuration is kept where there was one."""
+    """`dropDisabledFields`: a source of configuration is kept where the stored object has one."""
     if dig(before, "spec", "configSource") is not None or dig(after, "spec", "configSource") is None:
         return after
     return within("spec", lambda spec: without(spec, "configSource"))(after)
 
 
 def _claim(before: JsonObject, after: JsonObject) -> JsonObject:
-    """The source of a volume stands under both its names (`DropDisabledFields`, `NormalizeDataSources`)."""
+    """The source of a volume is written under both its names (`DropDisabledFields`, `NormalizeDataSources`)."""
     old = as_object(before.get("spec"))
 
     def apply(spec: JsonObject) -> JsonObject:
@@ -118,7 +118,7 @@ def _copied(reference: Json) -> JsonObject:
 
 
 def _service_account(before: JsonObject, after: JsonObject) -> JsonObject:
-    """Of a secret only the name counts (`cleanSecretReferences`)."""
+    """Of a secret reference only the name is kept (`cleanSecretReferences`)."""
     del before
     return each("secrets", lambda one: {name: one[name] for name in ("name",) if name in one})(after)
 
@@ -138,7 +138,7 @@ def _endpoint_slice(before: JsonObject, after: JsonObject) -> JsonObject:
 
 
 def _definition(before: JsonObject, after: JsonObject) -> JsonObject:
-    """A version that is stored from now on counts as stored."""
+    """Add the version that is stored from now on to the stored versions."""
     del before
     versions = [dig(one, "name") for one in as_list(dig(after, "spec", "versions")) if dig(one, "storage") is True][:1]
     stored = as_list(dig(after, "status", "storedVersions"))
