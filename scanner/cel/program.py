@@ -190,7 +190,7 @@ class Program:
     ) -> Bound:
         """Return the maximum cost of an evaluation, and the extent of its value, for inputs of these extents.
 
-        A path without an extent is unlimited, and `lengths` are those of `ranges`, as far as they are known.
+        A path that is not in `extents` is unlimited, and `lengths` are those of `ranges`, as far as they are known.
         An evaluation whose bound is within the limits need not be measured.
         """
         analysis = self.analysis

@@ -20,7 +20,7 @@ _one_at_a_time = threading.Lock()
 
 
 def with_room(run: Callable[[], _Result]) -> _Result:
-    """Return the result of a function, which is called again with a larger stack when the first was too small."""
+    """Return the result of a function, which is called again on a larger stack when the first stack was too small."""
     try:
         return run()
     except RecursionError:

@@ -2,10 +2,9 @@
 
 Mirrors `ObjectVal.ConvertToNative` and `convertField` of apiserver. A list or map that was written in the expression is
 converted one level deep, so that another one inside it stays a Go value that no schema accepts (`Foreign`); a list that `+` has
-joined is JSON at every depth, and a list of texts that a function returned is at none,
-nor is the value of a protobuf message. Data
-read from the request is JSON already until 1.36, and is rebuilt from 1.37 on: an empty list of it becomes null, and a null no
-value at all.
+joined is JSON at every depth, and a list of texts that a function returned is at none, nor is the value of a protobuf message.
+Data read from the request is JSON already until 1.36, and is rebuilt from 1.37 on: an empty list of it becomes null, and a null
+no value at all.
 """
 
 from __future__ import annotations
@@ -192,7 +191,7 @@ def go_text(value: object) -> str:
 
 
 def misnamed(value: cel.Struct, data: Data) -> str:
-    """The error text for types inside an `Object{…}` whose names differ from their paths, in the API server's words."""
+    """The error text for types inside an `Object…{…}` whose names differ from their paths, in the API server's words."""
     return "\n".join(_misnamed(value, value.type.name, data))
 
 

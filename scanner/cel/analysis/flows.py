@@ -202,7 +202,7 @@ class _Reader:
         return _boxed(self._of_all((entry.value for entry in node.entries), scope))
 
     def _struct(self, node: StructLiteral, scope: _Scope) -> _Places:
-        """The flow of a struct literal: a patch's path is not part of the result, and a copy or move reads no input."""
+        """The flow of a literal: a patch's path is not in the result; the source of a copy or move counts as computed from."""
         if node.type_name.lstrip(".") != "JSONPatch":
             return _boxed(self._of_all((entry.value for entry in node.entries), scope))
         fields = {entry.name: entry.value for entry in node.entries}

@@ -186,7 +186,7 @@ class _Finder:
             yield Difference(f"{_shown(wanted)} in {_shown(within)}", evaluated=not structures)
 
     def _lists_differ(self, element: Node, held: Type) -> bool:
-        """Return whether an element could equal an element of a list, given the types of their content."""
+        """Return whether the search for an element in a list could differ, given the types of their content."""
         inner = held.parameters[-1] if held.family in ("list", "map") else None
         within = inner is not None and any(
             self._inside(one, inner) or self._inside(inner, one) for one in self._held(element)

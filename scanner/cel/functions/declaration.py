@@ -83,7 +83,7 @@ class Function:
     """All overloads of one name.
 
     - `shared`: the implementation of all of them; `operands`: the classes of the first argument there (None: all).
-    `guarded=False`: the overload itself rejects wrong types.
+      `guarded=False`: the overload itself rejects wrong types.
     - `cost`: the price of calls and its bound. None: a call costs 1, as upstream, and an evaluation with one is always counted.
     - `result`: the maximum extent of a result that is not a number, bool or the like. None: unlimited.
     - `flow`: the flow of the arguments into the result.

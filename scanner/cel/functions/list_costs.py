@@ -62,7 +62,7 @@ def _flattened_or_refused(arguments: Arguments, result: Outcome) -> int:
 
 
 def _self_compared(keys: int) -> Rule:
-    """Return the price of a function that compares each element of one of its arguments with each other element."""
+    """Return the price of a function that compares each element of one of its arguments with every other element."""
 
     def rule(arguments: Arguments, _result: Outcome) -> int:
         elements = arguments[keys]

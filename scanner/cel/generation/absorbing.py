@@ -36,7 +36,7 @@ class Absorbing(OptionalSteps):
         return Term(name_of(result), Kind.BOOL)
 
     def _truth_apart(self, node: Node) -> ast.expr:
-        """Return a condition without cached locals for later nodes: its evaluation may end early."""
+        """Return a condition that leaves no cached locals to later nodes: its evaluation may end early."""
         held = dict(self._held)
         try:
             return self._truth(node)

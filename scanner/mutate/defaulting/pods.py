@@ -39,7 +39,7 @@ def _volume(value: JsonObject) -> JsonObject:
 
 
 def _requests_from_limits(container: JsonObject) -> JsonObject:
-    """A container without requests gets its limits as requests (`SetDefaults_Pod`)."""
+    """A limit of a container without a request is the request, too (`SetDefaults_Pod`)."""
     resources = as_object(container.get("resources"))
     missing = missing_of(resources.get("requests"), as_object(resources.get("limits")))
     if not missing:

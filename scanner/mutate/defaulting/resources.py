@@ -96,7 +96,7 @@ def _raise_to(total: _Amounts, amounts: _Amounts) -> None:
 
 
 def missing_of(amounts: Json, *sources: JsonObject) -> JsonObject:
-    """The resources that sources have and a resource list lacks; the first source that has a resource wins."""
+    """The resources that sources have and a resource list lacks; the first source that has a resource has precedence."""
     known = as_object(amounts)
     found: dict[str, Json] = {}
     for source in sources:

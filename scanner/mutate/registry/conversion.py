@@ -112,7 +112,7 @@ def _secret_data(secret: JsonObject) -> JsonObject:
 
 
 def _pod_cidr(spec: JsonObject) -> JsonObject:
-    """The first range of a node is also a separate field, which wins (`Convert_v1_NodeSpec_To_core_NodeSpec` and back)."""
+    """The first range of a node is also a separate field, which prevails (`Convert_v1_NodeSpec_To_core_NodeSpec` and back)."""
     first, ranges = spec.get("podCIDR"), as_list(spec.get("podCIDRs"))
     if first and (not ranges or ranges[0] != first):
         return {**spec, "podCIDRs": [first]}
