@@ -18,7 +18,7 @@ def redundant(entry: BoundPolicy) -> Iterator[Health]:
     real = [binding for binding in entry.bindings if not binding.assumed]
     for one, other in permutations(real, 2):
         if _same(one, other, entry.policy) and one.name < other.name:
-            detail = f"it says the same as binding {one.name}: every object is judged twice"
+            detail = f"it equals binding {one.name}, so every object is evaluated twice"
             yield Health(HealthKind.DUPLICATE, entry.policy.name, other.name, detail, entry.policy.language)
         elif _covers(one, other, entry.policy) and not _same(one, other, entry.policy):
             detail = f"binding {one.name} covers what it matches, with the same params and at least its actions"

@@ -141,7 +141,7 @@ def _assumed(
     ]
     if not found and name in reader.refused:
         why = next(gap.why for gap in reader.gaps if gap.where == reader.refused[name])
-        raise UsageError(f"--assume-bound {name}: the API would refuse this policy ({reader.refused[name]}): {why}")
+        raise UsageError(f"--assume-bound {name}: the API would reject this policy ({reader.refused[name]}): {why}")
     if not found:
         raise UsageError(f"--assume-bound names policy {name}, which is neither in the cluster nor in the policy files")
     if action not in get_args(Action):
