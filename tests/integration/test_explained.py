@@ -51,3 +51,10 @@ def labelled(**labels: str) -> Made:
 def test_a_difference_has_a_reason_or_none(*, is_explained: bool, difference: Compared) -> None:
     """Where Assay predicts no change, the table explains these answers of the server and no others."""
     assert is_explained == (explained.reason(difference, changed=False) is not None)
+
+
+@pytest.mark.parametrize(("is_explained", "noun"), [(True, "resource name"), (False, "resource")])
+def test_an_empty_runtime_class_is_refused_by_its_plugin(*, is_explained: bool, noun: str) -> None:
+    """Where Assay predicts the change, the table explains the server's look-up of the class."""
+    difference = differing("Pod/small", "CREATE", Refused(500, f"{noun} may not be empty"))
+    assert is_explained == (explained.reason(difference, changed=True) is not None)

@@ -103,6 +103,11 @@ EXPLAINED: tuple[Refusal | Content, ...] = (
         r"pods \".*\" is forbidden: the .* must not be provided in pod spec; priority admission controller computed ",
         always=True,
     ),
+    Refusal(
+        "the plug-in RuntimeClass looks up the class of the mutated Pod, and its client takes no empty name",
+        500,
+        r"resource name may not be empty$",
+    ),
     Refusal("another admission plug-in refuses the mutated object", 403, r"\S+ \".*\" is forbidden: "),
     Refusal(
         "an empty map, which is not stored, is refused where no map may be",
