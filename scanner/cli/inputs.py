@@ -46,7 +46,7 @@ def policies_among(cluster: SnapshotCluster) -> tuple[Manifest, ...]:
 
 
 def reject_stdin_twice(paths: Sequence[Path]) -> None:
-    """Raise UsageError when standard input is named twice. Raises UsageError if it is named twice."""
+    """Reject standard input as two inputs. Raises UsageError if it is named twice."""
     if paths.count(_STDIN) > 1:
         raise UsageError("standard input (-) can be read only once: write one of the inputs to a file")
 

@@ -55,10 +55,7 @@ def prepare(engine: Engine, address: Address) -> None:
 
 
 def check(engine: Engine, address: Address) -> None:
-    """Raise UsageError for an empty database, and StoreError for one that this version cannot read.
-
-    Raises UsageError for one that holds nothing yet, and StoreError for one that cannot be read.
-    """
+    """Check a database. Raises UsageError if it is empty, and StoreError if this version cannot read it."""
     with engine.connect() as connection:
         state = _state(connection)
     match state:

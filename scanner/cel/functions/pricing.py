@@ -1,9 +1,9 @@
 """The vocabulary of function prices: the exact cost of a call at run time, and its maximum before evaluation.
 
 Mirrors cel-go's `CostTracker.costCall` with the `CostEstimator` of `k8s.io/apiserver/pkg/cel/library` and the trackers of cel-go's
-list and set extensions. A library declares a `Cost` for each function, and a `Price` for an
-overload whose price differs. `scanner.cel.cost` interprets both. Bounds are those rules with every rounding upwards, plus
-the work that upstream does not charge for.
+list and set extensions. A library declares a `Cost` for each function, and a `Price` for an overload
+whose price differs. `scanner.cel.cost` interprets both. A bound follows the same rule, rounds up at every step, and adds the work
+that upstream does not charge.
 
 Rules: `docs/semantics/cost.md#functions`.
 """

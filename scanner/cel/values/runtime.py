@@ -2,8 +2,7 @@
 
 Every function takes values and returns a value or raises `EvaluationError` with upstream's text.
 
-Rules: `docs/semantics/cel-evaluation.md#selection`, `docs/semantics/cel-evaluation.md#equality`,
-`docs/semantics/cel-evaluation.md#arithmetic`.
+Rules: `docs/semantics/cel-evaluation.md#values`, `docs/semantics/cel-evaluation.md#errors`.
 """
 
 from __future__ import annotations
