@@ -25,7 +25,7 @@ from scanner.model.policy import Action, Operation
 from scanner.model.scan import TallyKey
 from scanner.store.drift import drift_of, drift_text
 from scanner.store.evidence import evidence_text
-from scanner.store.texts import clean
+from scanner.model.texts import clean
 
 
 class CheckColumns(NamedTuple):

@@ -24,7 +24,7 @@ from scanner.store.tables import (
     SCAN_POLICIES,
     TALLIES,
 )
-from scanner.store.texts import clean
+from scanner.model.texts import clean
 
 _TALLY = ("scan", "check", "kind", "namespace", "outcome", "count", "requester")
 

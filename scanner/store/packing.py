@@ -16,7 +16,7 @@ from scanner.model.outcome import Finding, Gap, GapKind
 from scanner.model.policy import BindingKey
 from scanner.model.scan import PageResult, TallyKey
 from scanner.store.columns import FindingColumns, check_values, evidence_values, kind_values, verdict_values
-from scanner.store.texts import clean
+from scanner.model.texts import clean
 
 Key: TypeAlias = tuple[str | int | bool, ...]
 

@@ -19,7 +19,7 @@ from scanner.store.engine import create_file, engine_for, reading_engine_for, wr
 from scanner.store.scans import abandoned, as_it_is, give_up
 from scanner.store.schema import check, migrate, prepare
 from scanner.store.store_errors import as_store_error
-from scanner.store.texts import clean
+from scanner.model.texts import clean
 
 Clock = Callable[[], datetime]
 

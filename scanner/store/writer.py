@@ -40,7 +40,7 @@ from scanner.store.tables import (
     STAGED_PAGES,
     UNCHECKED,
 )
-from scanner.store.texts import clean
+from scanner.model.texts import clean
 
 _BEAT = timedelta(seconds=10)
 """The longest time between two heartbeats of a scan that stages pages."""

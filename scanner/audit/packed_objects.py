@@ -16,7 +16,7 @@ import orjson
 
 from scanner.model.population import Controller, Examined, Pairs, Workload
 from scanner.model.resource import Kind
-from scanner.store.texts import clean
+from scanner.model.texts import clean
 
 _LEVEL: Final = 1
 _NONE: Final = -1
