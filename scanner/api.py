@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 
 from scanner.admission.auditability import AUDITABLE
 from scanner.admission.context import EvaluationContext
-from scanner.admission.dispatch import InvocationResult, judge
+from scanner.admission.dispatch import InvocationResult, evaluate_object
 from scanner.admission.match import exempt
 from scanner.admission.versions import convert
 from scanner.cel import Decider, Remembering
@@ -85,9 +85,9 @@ class Auditor:
         nouns = [_read(it, policy_languages, source, rules) for it in (*policies, *bindings, *exceptions)]
         around = BindingContext(now=now, rules=rules, schemas=schemas)
         self.bound = tuple(
-            entry
+            bound_policy
             for language in policy_languages
-            for entry in language.bind(_documents_of(language, nouns), around).bound
+            for bound_policy in language.bind(_documents_of(language, nouns), around).bound
         )
         table = ParamTable(served)
         for document in params:
@@ -113,14 +113,14 @@ class Auditor:
             raise UsageError(
                 f"{key[1] or 'an object without kind'} in version {key[0] or '(none)'} is not among the served kinds"
             )
-        world = self.context.on((operation,)) if operation else self.context.on(AUDITABLE)
+        context = self.context.on((operation,)) if operation else self.context.on(AUDITABLE)
         views = tuple(self.views(document, kind))
         asked = [bound for bound in self.bound if not exempt(kind, static=bound.policy.static)]
         return tuple(
             invocation_result
             for bound in asked
             for resource in views
-            for invocation_result in judge(bound, resource, kind, world)
+            for invocation_result in evaluate_object(bound, resource, kind, context)
         )
 
     def views(self, document: JsonObject, kind: Kind) -> Iterator[Resource]:

@@ -58,7 +58,7 @@ def needs(cluster: Cluster, options: Options) -> Needs:
     """The needs of a scan with these options. Raises the errors of `prepare`."""
     prepared = prepare(cluster, options, _ANY_MOMENT)
     kinds = cluster.discover().kinds
-    languages, operations = prepared.setting.languages, prepared.context.operations
+    languages, operations = prepared.evaluation.languages, prepared.context.operations
     bound = tuple(entry for language in languages for entry in language.bound)
     wanted = [
         *_documents(kinds, options),

@@ -53,18 +53,27 @@ class BoundPolicy:
     exempts: Exempts | None = None
     proves_fixes: bool = True
 
-    def sees(self, namespace: str) -> bool:
+    def evaluates_namespace(self, namespace: str) -> bool:
         """Return whether the policy evaluates the objects of a namespace; an empty name stands for cluster-scoped objects."""
         return self.namespace in ("", namespace) or (self.evaluates_cluster_scoped and not namespace)
 
-    def heard(
+    def with_exemptions(
         self, check_results: tuple[CheckResult, ...], resource: Resource, namespace: JsonObject | None
     ) -> tuple[CheckResult, ...]:
-        """The check results; without effect if admission exempts requests for the object from the policy."""
-        if self.exempts is None or all(isinstance(it.outcome, Passed | Skipped) for it in check_results):
+        """The check results with the exemption of the object in `excepted_by`, if admission exempts its requests from the policy.
+
+        `namespace` is the Namespace object of the request, or None.
+        """
+        if self.exempts is None or all(
+            isinstance(check_result.outcome, Passed | Skipped) for check_result in check_results
+        ):
             return check_results
         exempted = self.exempts(resource, text_map(dig(namespace, "metadata", "labels")))
-        return tuple(_without_effect(it, exempted) for it in check_results) if exempted else check_results
+        return (
+            tuple(_without_effect(check_result, exempted) for check_result in check_results)
+            if exempted
+            else check_results
+        )
 
     @property
     def may_change_objects(self) -> bool:
@@ -121,57 +130,69 @@ class Combination(Protocol):
     """The way in which a language's policies change an object together: each changes the result of the policies before it."""
 
     def together(self, acting: Sequence[tuple[BoundPolicy, InvocationResult]], at_rest: AtRest) -> Together | None:
-        """The result of all requests of `acting` on an object; None if at most one policy acts, whose own result is complete.
+        """The result of all requests of `acting` on an object; None if at most one policy acts.
 
         Policies that are not `at_rest` are evaluated. Raises SchemaUnknown.
         """
         ...
 
 
-def judge(
-    bound: BoundPolicy, resource: Resource, original: Kind, world: EvaluationContext
+def evaluate_object(
+    bound: BoundPolicy, resource: Resource, original: Kind, context: EvaluationContext
 ) -> Iterator[InvocationResult]:
-    """The results of each of a policy's bindings for a stored object, as if a request on `original` created or updated it.
+    """The results of a policy for a stored object, one for each binding and param, ordered by binding.
 
+    The object is evaluated as if a request on `original` created or updated it.
     `resource` is in the kind in which it was listed. A policy that evaluates the object in another of its kinds has no result
-    here: it has one when the object is listed in that kind.
+    here: it has one when the object is listed in that kind. Raises AuthorizerFailed and SchemaUnknown.
     """
-    for asked in requests(bound, resource, original, world):
-        if asked.request is None:
-            yield asked
+    for pending in requests(bound, resource, original, context):
+        if pending.request is None:
+            yield pending
             continue
-        check_results = bound.evaluator.evaluate(bound.compiled, asked.request, asked.invocation.param)
-        check_results = bound.heard(check_results, resource, world.namespace(resource.namespace))
-        yield InvocationResult(asked.invocation, asked.operation, resource, check_results, asked.request)
+        check_results = bound.evaluator.evaluate(bound.compiled, pending.request, pending.invocation.param)
+        check_results = bound.with_exemptions(check_results, resource, context.namespace(resource.namespace))
+        yield InvocationResult(pending.invocation, pending.operation, resource, check_results, pending.request)
 
 
 def requests(
-    bound: BoundPolicy, resource: Resource, original: Kind, world: EvaluationContext
+    bound: BoundPolicy, resource: Resource, original: Kind, context: EvaluationContext
 ) -> Iterator[InvocationResult]:
-    """The invocations of a policy for an object, not yet evaluated; without a request there is nothing to evaluate."""
-    if bound.reading.reason or not bound.sees(resource.namespace):
+    """The invocations of a policy for an object, not evaluated, ordered by binding.
+
+    A result without `request` is final: its binding selects no param, or its configuration is wrong.
+    """
+    if bound.reading.reason or not bound.evaluates_namespace(resource.namespace):
         return
     for binding in bound.bindings:
         selections = (
-            select(bound.policy, binding, resource, original, operation, world) for operation in world.operations
+            select(bound.policy, binding, resource, original, operation, context) for operation in context.operations
         )
-        selection = next((found for found in selections if found), None)
+        selection = next((candidate for candidate in selections if candidate), None)
         if selection and selection.matched == resource.kind:
-            yield from _requests(bound, binding, selection, resource, world)
+            yield from _requests(bound, binding, selection, resource, context)
 
 
 def select(
-    policy: Policy, binding: Binding, resource: Resource, original: Kind, operation: Operation, world: EvaluationContext
+    policy: Policy,
+    binding: Binding,
+    resource: Resource,
+    original: Kind,
+    operation: Operation,
+    context: EvaluationContext,
 ) -> Selection | None:
-    """The request that a policy and one of its bindings match, or None. Only the facts in `Target` decide."""
-    target = _target(resource, original, operation, world)
+    """The request that a policy and one of its bindings match, or None; a configuration error is the selection's `fault`.
+
+    Only the facts in `Target` decide.
+    """
+    target = _target(resource, original, operation, context)
     try:
         matched = _matched(policy.match, target)
     except ConfigurationError as error:
         return Selection(target, resource.kind, f"failed to configure policy: {error}")
     if matched is None:
         return None
-    if fault := unserved(policy, world.params):
+    if fault := unserved(policy, context.params):
         return Selection(target, matched, f"failed to configure policy: {fault}")
     try:
         narrowed_out = binding.match is not None and applies(binding.match, target) is None
@@ -180,17 +201,17 @@ def select(
     return None if narrowed_out else Selection(target, matched)
 
 
-def _target(resource: Resource, original: Kind, operation: Operation, world: EvaluationContext) -> Target:
+def _target(resource: Resource, original: Kind, operation: Operation, context: EvaluationContext) -> Target:
     namespace = request_namespace(resource)
-    known = world.namespace(namespace)
+    namespace_object = context.namespace(namespace)
     return Target(
         kind=original,
         operation=operation,
         name=resource.name,
         namespace=namespace,
         labels=resource.labels,
-        namespace_labels=None if known is None else text_map(dig(known, "metadata", "labels")),
-        equivalents=world.equivalents.get(original, ()),
+        namespace_labels=None if namespace_object is None else text_map(dig(namespace_object, "metadata", "labels")),
+        equivalents=context.equivalents.get(original, ()),
     )
 
 
@@ -202,27 +223,27 @@ def request_namespace(resource: Resource) -> str:
 
 
 def _requests(
-    bound: BoundPolicy, binding: Binding, selection: Selection, resource: Resource, world: EvaluationContext
+    bound: BoundPolicy, binding: Binding, selection: Selection, resource: Resource, context: EvaluationContext
 ) -> Iterator[InvocationResult]:
     policy, target = bound.policy, selection.target
 
-    def wrong(text: str) -> InvocationResult:
+    def fault_result(text: str) -> InvocationResult:
         return InvocationResult(
             Invocation(policy, binding), target.operation, resource, (misconfigured(bound.compiled, text),)
         )
 
     if selection.fault:
-        yield wrong(selection.fault)
+        yield fault_result(selection.fault)
         return
     try:
-        params = resolve(policy, binding, target.namespace, world.params)
+        params = resolve(policy, binding, target.namespace, context.params)
     except ConfigurationError as error:
-        yield wrong(f"failed to configure binding: {error}")
+        yield fault_result(f"failed to configure binding: {error}")
         return
     if not params:
         yield InvocationResult(Invocation(policy, binding), target.operation, resource, ())
         return
-    request = _request(bound, binding, selection, resource, world)
+    request = _request(bound, binding, selection, resource, context)
     for param in params:
         yield InvocationResult(Invocation(policy, binding, param), target.operation, resource, (), request)
 
@@ -234,7 +255,7 @@ def _matched(match: MatchResources | None, target: Target) -> Kind | None:
 
 
 def _request(
-    bound: BoundPolicy, binding: Binding, selection: Selection, resource: Resource, world: EvaluationContext
+    bound: BoundPolicy, binding: Binding, selection: Selection, resource: Resource, context: EvaluationContext
 ) -> Request:
     target = selection.target
     return Request(
@@ -243,19 +264,19 @@ def _request(
         matched=selection.matched,
         resource=resource,
         namespace=target.namespace,
-        namespace_object=_namespace_object(bound, target, resource, world),
-        user=world.user,
-        decider=world.authorizer,
-        budget_use=world.budget_use,
+        namespace_object=_namespace_object(bound, target, resource, context),
+        user=context.user,
+        decider=context.authorizer,
+        budget_use=context.budget_use,
         narrowing=binding.match,
     )
 
 
 def _namespace_object(
-    bound: BoundPolicy, target: Target, resource: Resource, world: EvaluationContext
+    bound: BoundPolicy, target: Target, resource: Resource, context: EvaluationContext
 ) -> JsonObject | None:
     if not target.namespace:
         return None
     if (resource.kind.group, resource.kind.plural) != ("", "namespaces"):
-        return world.namespace(target.namespace)
+        return context.namespace(target.namespace)
     return resource.body if bound.own_namespace_object and target.operation != "CREATE" else None

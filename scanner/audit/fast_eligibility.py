@@ -35,7 +35,7 @@ def traits_of(bound: BoundPolicy, kind: Kind) -> Traits:
 
 
 def choice_of(
-    bound: BoundPolicy, original: Kind, kind: Kind, namespace: str, world: EvaluationContext
+    bound: BoundPolicy, original: Kind, kind: Kind, namespace: str, context: EvaluationContext
 ) -> BindingChoice | None:
     """The bindings of a plain policy for the objects of a kind in a namespace; None if the fast path cannot treat all alike."""
     resource = Resource(kind, namespace, "", "", "", {})
@@ -43,33 +43,35 @@ def choice_of(
     bindings: list[Binding] = []
     params: dict[tuple[str, str] | None, Resource | None] = {}
     for binding in bound.bindings:
-        found = (select(bound.policy, binding, resource, original, operation, world) for operation in world.operations)
-        selection = next((one for one in found if one), None)
+        selections = (
+            select(bound.policy, binding, resource, original, operation, context) for operation in context.operations
+        )
+        selection = next((candidate for candidate in selections if candidate), None)
         if selection is None or selection.matched != kind:
             continue
-        meant = _meant(bound, binding, selection, world)
-        if not meant:
+        selected_params = _meant(bound, binding, selection, context)
+        if not selected_params:
             return None
         operations.add(selection.target.operation)
         bindings.append(binding)
-        params |= {(one.namespace, one.name) if one else None: one for one in meant}
+        params |= {(param.namespace, param.name) if param else None: param for param in selected_params}
     if len(operations) > 1 or len(params) > 1:
         return None
-    operation = operations.pop() if operations else world.operations[0]
+    operation = operations.pop() if operations else context.operations[0]
     return BindingChoice(operation, tuple(bindings), next(iter(params.values()), None))
 
 
 def _meant(
-    bound: BoundPolicy, binding: Binding, selection: Selection, world: EvaluationContext
+    bound: BoundPolicy, binding: Binding, selection: Selection, context: EvaluationContext
 ) -> tuple[Resource | None, ...]:
     """The params of a binding, None for an evaluation without a param; empty after a configuration error or without a param."""
     try:
-        return () if selection.fault else resolve(bound.policy, binding, selection.target.namespace, world.params)
+        return () if selection.fault else resolve(bound.policy, binding, selection.target.namespace, context.params)
     except ConfigurationError:
         return ()
 
 
-def sees_data(policy: tuple[BoundPolicy, Kind]) -> bool:
+def may_read_secret_data(policy: tuple[BoundPolicy, Kind]) -> bool:
     """Return whether a policy may read the data of Secrets."""
     bound, _ = policy
     sees = any(reads_data(expression.paths, "object") for _, expression in bound.compiled.expressions())
@@ -84,7 +86,7 @@ def _is_plain(bound: BoundPolicy, kind: Kind) -> bool:
         bound.evaluator.fast_form(compiled, kind) is not None
         and not bound.reading.reason
         and not bound.namespace
-        and all(_looks_at_all(match) for match in narrowings if match is not None)
+        and all(_matches_every_object(match) for match in narrowings if match is not None)
         and all(expression.program is not None for _, expression in compiled.expressions())
         and not any(expression.reads("authorizer") for expression in compiled.evaluated())
         and not any(_differs(expression) for _, expression in compiled.conditions)
@@ -97,6 +99,6 @@ def _differs(condition: Expression) -> bool:
     return condition.reads("request") or condition.reads("namespaceObject")
 
 
-def _looks_at_all(match: MatchResources) -> bool:
+def _matches_every_object(match: MatchResources) -> bool:
     names = any(rule.resource_names for rule in (*match.rules, *match.exclude_rules))
     return match.object_selector.empty and not names

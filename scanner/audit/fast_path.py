@@ -3,8 +3,8 @@
 Most objects pass most policies, and most facts that decide whether a policy evaluates an object (rules, selectors of
 namespaces, bindings, the size below which the cost need not be counted) are the same for all objects of a kind in a
 namespace. They are decided once; for each object, only a few generated functions are called. Objects that do not
-simply pass are evaluated check by check; `judge` evaluates only the rest, whose cost must be counted or whose result depends
-on more inputs, and does not depend on this module.
+simply pass are evaluated check by check. `dispatch.evaluate_object` evaluates only the rest, whose cost must be counted or
+whose result depends on more inputs; it does not depend on this module.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from scanner.admission.context import EvaluationContext
 from scanner.admission.dispatch import BoundPolicy, InvocationResult, requests
-from scanner.audit.fast_eligibility import choice_of, sees_data, traits_of
+from scanner.audit.fast_eligibility import choice_of, may_read_secret_data, traits_of
 from scanner.audit.fast_policy import SKIPS, BindingChoice, FastPolicy, Inputs, NotPassed, PassTest
 from scanner.model.outcome import Check
 from scanner.model.policy import BindingKey
@@ -32,26 +32,29 @@ class MutatingPolicy(NamedTuple):
 
     bound: BoundPolicy
     original: Kind
-    quick: FastPolicy | None
+    fast_policy: FastPolicy | None
 
-    def invocations(self, resource: Resource, world: EvaluationContext) -> Iterable[InvocationResult]:
-        """The invocations of the policy for an object, not yet evaluated."""
-        if self.quick is None:
-            return requests(self.bound, resource, self.original, world)
-        request = self.quick.request(resource)
-        return [InvocationResult(it, self.quick.operation, resource, (), request) for it in self.quick.invocations]
+    def invocations(self, resource: Resource, context: EvaluationContext) -> Iterable[InvocationResult]:
+        """The invocations of the policy for an object, not evaluated: results with a request and without check results."""
+        if self.fast_policy is None:
+            return requests(self.bound, resource, self.original, context)
+        request = self.fast_policy.request(resource)
+        return [
+            InvocationResult(invocation, self.fast_policy.operation, resource, (), request)
+            for invocation in self.fast_policy.invocations
+        ]
 
 
 class NamespacePolicies:
-    """The policies for the objects of a namespace: those of the fast path, and those for `judge`.
+    """The policies for the objects of a namespace: those of the fast path, and those for `evaluate_object`.
 
     Namespaces to which the same policies apply share one instance.
     """
 
     def __init__(
         self,
-        quicks: Iterable[FastPolicy],
-        judged: Iterable[tuple[BoundPolicy, Kind]],
+        fast_policies: Iterable[FastPolicy],
+        others: Iterable[tuple[BoundPolicy, Kind]],
         mutating: Iterable[MutatingPolicy] = (),
     ) -> None:
         """Group policies with equal inputs, which are built once for each object.
@@ -60,25 +63,25 @@ class NamespacePolicies:
         """
         self.mutating = tuple(mutating)
         groups: dict[tuple[object, ...], list[FastPolicy]] = {}
-        for quick in quicks:
-            groups.setdefault(quick.needs, []).append(quick)
+        for fast_policy in fast_policies:
+            groups.setdefault(fast_policy.needs, []).append(fast_policy)
         self._groups = tuple(groups.values())
         self._tests: dict[int, tuple[tuple[Callable[[Resource], Inputs], tuple[PassTest, ...]], ...]] = {}
         self._raised: Counter[FastPolicy] = Counter()
-        self.quicks = tuple(quick for group in self._groups for quick in group)
-        self.judged = tuple(judged)
+        self.fast_policies = tuple(fast_policy for group in self._groups for fast_policy in group)
+        self.others = tuple(others)
 
-    def held_back(self, resource: Resource, size: int, skipped: Counter[FastPolicy]) -> list[NotPassed]:
+    def not_passed(self, resource: Resource, size: int, skipped: Counter[FastPolicy]) -> list[NotPassed]:
         """The policies of the fast path that an object does not simply pass; `size` is the length of its JSON text in bytes.
 
-        Policies that evaluate nothing, because a match condition is false, are counted as `skipped`.
+        Adds one to `skipped` for each policy that evaluates nothing, because a match condition is false.
         """
         groups = self._tests.get(size.bit_length())
         if groups is None:
-            groups = self._tests[size.bit_length()] = self._of_size(1 << size.bit_length())
-        held: list[NotPassed] = []
-        for made, tests in groups:
-            inputs = made(resource)
+            groups = self._tests[size.bit_length()] = self._tests_for(1 << size.bit_length())
+        not_passed: list[NotPassed] = []
+        for inputs_of, tests in groups:
+            inputs = inputs_of(resource)
             for test in tests:
                 try:
                     answer = test[0](inputs)
@@ -88,137 +91,147 @@ class NamespacePolicies:
                         skipped[test[1]] += 1
                         continue
                 except Exception:  # noqa: BLE001 - a later evaluation raises any error again and records it
-                    self._raise(test.quick)
-                held.append(NotPassed(test, inputs))
-        return held
+                    self._count_exception(test.fast_policy)
+                not_passed.append(NotPassed(test, inputs))
+        return not_passed
 
-    def _raise(self, quick: FastPolicy) -> None:
+    def _count_exception(self, fast_policy: FastPolicy) -> None:
         """Count an exception of a function; after many, use a form that does not raise, or the exact evaluator."""
-        self._raised[quick] += 1
-        if self._raised[quick] == _OFTEN:
-            quick.use_fallback()
+        self._raised[fast_policy] += 1
+        if self._raised[fast_policy] == _OFTEN:
+            fast_policy.use_fallback()
             self._tests.clear()
 
-    def _of_size(self, size: int) -> tuple[tuple[Callable[[Resource], Inputs], tuple[PassTest, ...]], ...]:
-        return tuple((group[0].inputs, tuple(quick.test(size) for quick in group)) for group in self._groups)
+    def _tests_for(self, size: int) -> tuple[tuple[Callable[[Resource], Inputs], tuple[PassTest, ...]], ...]:
+        return tuple(
+            (group[0].inputs, tuple(fast_policy.test(size) for fast_policy in group)) for group in self._groups
+        )
 
 
 class NamespaceCounts:
     """The counts of one namespace since they were last emptied."""
 
-    __slots__ = ("_held", "_namespace", "_others", "_ruled", "_seen", "_skipped", "shape")
+    __slots__ = ("_evaluated", "_namespace", "_not_passed", "_objects", "_other_outcomes", "_skipped", "policies")
 
-    def __init__(self, namespace: str, shape: NamespacePolicies) -> None:
+    def __init__(self, namespace: str, policies: NamespacePolicies) -> None:
         """Begin with empty counts."""
-        self.shape = shape
+        self.policies = policies
         self._namespace = namespace
-        self._seen = 0
-        self._held: Counter[FastPolicy] = Counter()
-        self._ruled: Counter[FastPolicy] = Counter()
+        self._objects = 0
+        self._not_passed: Counter[FastPolicy] = Counter()
+        self._evaluated: Counter[FastPolicy] = Counter()
         self._skipped: Counter[FastPolicy] = Counter()
-        self._others: Counter[tuple[FastPolicy, Check, OutcomeName]] = Counter()
+        self._other_outcomes: Counter[tuple[FastPolicy, Check, OutcomeName]] = Counter()
 
-    def held_back(self, resource: Resource, size: int) -> list[NotPassed]:
-        """See `NamespacePolicies.held_back`. Policies with false conditions are counted as skipped, all others as passed."""
-        self._seen += 1
-        held = self.shape.held_back(resource, size, self._skipped)
-        for one in held:
-            self._held[one.test.quick] += 1
-        return held
+    def not_passed(self, resource: Resource, size: int) -> list[NotPassed]:
+        """See `NamespacePolicies.not_passed`. Policies with false conditions are counted as skipped, all others as passed."""
+        self._objects += 1
+        not_passed = self.policies.not_passed(resource, size, self._skipped)
+        for policy in not_passed:
+            self._not_passed[policy.test.fast_policy] += 1
+        return not_passed
 
-    def rule(self, quick: FastPolicy, outcomes: Iterable[tuple[Check, OutcomeName]]) -> None:
-        """Count the outcomes of a policy that held an object back."""
-        self._ruled[quick] += 1
+    def count_outcomes(self, fast_policy: FastPolicy, outcomes: Iterable[tuple[Check, OutcomeName]]) -> None:
+        """Count the outcomes of a policy for an object that `not_passed` returned, and that was then evaluated check by check."""
+        self._evaluated[fast_policy] += 1
         for check, outcome in outcomes:
-            self._others[quick, check, outcome] += 1
+            self._other_outcomes[fast_policy, check, outcome] += 1
 
-    def empty_into(self, tallies: Counter[TallyKey], matched: Counter[BindingKey], kind: Kind) -> None:
-        """Add the counts: outcomes, and the objects that each binding matched."""
-        for quick in self.shape.quicks:
-            skipped = self._skipped[quick]
-            passed = self._seen - self._held[quick] - skipped
-            counts = [(check, OutcomeName.PASSED, passed) for check in quick.checks] if passed else []
-            counts += [(check, OutcomeName.SKIPPED, skipped) for check in quick.checks] if skipped else []
-            counts += [(check, name, number) for (one, check, name), number in self._others.items() if one is quick]
-            for binding in quick.bindings:
-                matched[binding.key] += passed + skipped + self._ruled[quick]
+    def move_into(self, tallies: Counter[TallyKey], matched: Counter[BindingKey], kind: Kind) -> None:
+        """Add the numbers of outcomes to `tallies` and of matched objects to `matched`, and set all counts to 0."""
+        for fast_policy in self.policies.fast_policies:
+            skipped = self._skipped[fast_policy]
+            passed = self._objects - self._not_passed[fast_policy] - skipped
+            counts = [(check, OutcomeName.PASSED, passed) for check in fast_policy.checks] if passed else []
+            counts += [(check, OutcomeName.SKIPPED, skipped) for check in fast_policy.checks] if skipped else []
+            counts += [
+                (check, name, number)
+                for (counted, check, name), number in self._other_outcomes.items()
+                if counted is fast_policy
+            ]
+            for binding in fast_policy.bindings:
+                matched[binding.key] += passed + skipped + self._evaluated[fast_policy]
                 for check, outcome, number in counts:
-                    tallies[quick.key(binding, check, outcome, kind, self._namespace)] += number
-        self._seen = 0
-        for counter in (self._held, self._ruled, self._skipped, self._others):
+                    tallies[fast_policy.key(binding, check, outcome, kind, self._namespace)] += number
+        self._objects = 0
+        for counter in (self._not_passed, self._evaluated, self._skipped, self._other_outcomes):
             counter.clear()
 
 
 class FastPath:
     """The policies of one list, by namespace. Counts its outcomes until they are emptied."""
 
-    def __init__(self, world: EvaluationContext, plan: KindPlan) -> None:
-        """Take the policies of a list."""
-        self._world = world
+    def __init__(self, context: EvaluationContext, plan: KindPlan) -> None:
+        """Take the policies of a list, and decide which of them the fast path may evaluate."""
+        self._context = context
         self._plan = plan
         self._traits = [traits_of(bound, plan.kind) for bound, _ in plan.policies]
         self._everywhere: dict[int, BindingChoice | None] = {}
-        self._quicks: dict[tuple[object, ...], FastPolicy | None] = {}
-        self._shapes: dict[tuple[FastPolicy | None, ...], NamespacePolicies] = {}
-        self._meshes: dict[str, NamespaceCounts] = {}
-        self._touched: dict[str, NamespaceCounts] = {}
-        self.withholds = (plan.kind.group, plan.kind.kind) == ("", "Secret") and not any(map(sees_data, plan.policies))
+        self._fast_policies: dict[tuple[object, ...], FastPolicy | None] = {}
+        self._shared: dict[tuple[FastPolicy | None, ...], NamespacePolicies] = {}
+        self._counts: dict[str, NamespaceCounts] = {}
+        self._in_use: dict[str, NamespaceCounts] = {}
+        self.drops_secret_data = (plan.kind.group, plan.kind.kind) == ("", "Secret") and not any(
+            map(may_read_secret_data, plan.policies)
+        )
         """True for Secrets whose data no policy reads."""
 
-    def mesh(self, namespace: str) -> NamespaceCounts:
-        """The policies for the objects of a namespace."""
-        mesh = self._touched.get(namespace)
-        if mesh is None:
-            mesh = self._meshes.get(namespace) or NamespaceCounts(namespace, self._shape(namespace))
-            self._meshes[namespace] = self._touched[namespace] = mesh
-        return mesh
+    def counts_of(self, namespace: str) -> NamespaceCounts:
+        """The counts of a namespace, with its policies; the same instance until `move_into` is called."""
+        counts = self._in_use.get(namespace)
+        if counts is None:
+            counts = self._counts.get(namespace) or NamespaceCounts(namespace, self._policies_of(namespace))
+            self._counts[namespace] = self._in_use[namespace] = counts
+        return counts
 
-    def _shape(self, namespace: str) -> NamespacePolicies:
-        found = tuple(self.quick(number, namespace) for number in range(len(self._plan.policies)))
-        if found not in self._shapes:
-            policies = [(*policy, quick) for policy, quick in zip(self._plan.policies, found, strict=True)]
-            judged = ((bound, original) for bound, original, quick in policies if quick is None)
+    def _policies_of(self, namespace: str) -> NamespacePolicies:
+        fast_policies = tuple(self.fast_policy(number, namespace) for number in range(len(self._plan.policies)))
+        if fast_policies not in self._shared:
+            policies = [
+                (*policy, fast_policy) for policy, fast_policy in zip(self._plan.policies, fast_policies, strict=True)
+            ]
+            others = ((bound, original) for bound, original, fast_policy in policies if fast_policy is None)
             mutating = (
-                MutatingPolicy(bound, original, quick)
-                for bound, original, quick in policies
-                if bound.may_change_objects and (quick is None or quick.bindings)
+                MutatingPolicy(bound, original, fast_policy)
+                for bound, original, fast_policy in policies
+                if bound.may_change_objects and (fast_policy is None or fast_policy.bindings)
             )
-            self._shapes[found] = NamespacePolicies(
-                (quick for quick in found if quick and quick.bindings), judged, mutating
+            self._shared[fast_policies] = NamespacePolicies(
+                (fast_policy for fast_policy in fast_policies if fast_policy and fast_policy.bindings), others, mutating
             )
-        return self._shapes[found]
+        return self._shared[fast_policies]
 
-    def quick(self, number: int, namespace: str) -> FastPolicy | None:
-        """The fast form of a policy for the objects of a namespace, or None.
+    def fast_policy(self, number: int, namespace: str) -> FastPolicy | None:
+        """The fast form of policy `number` of the plan for the objects of a namespace, or None if only `evaluate_object` can do it.
 
         A form without bindings evaluates no object of the namespace.
         """
         bound, original = self._plan.policies[number]
         traits = self._traits[number]
         try:
-            chosen = self._choice(number, namespace) if traits.plain else None
-        except Exception:  # noqa: BLE001 - `judge` raises any error again for every object and records it
+            choice = self._choice(number, namespace) if traits.plain else None
+        except Exception:  # noqa: BLE001 - `evaluate_object` raises any error again for every object and records it
             return None
-        if chosen is None:
+        if choice is None:
             return None
         read = namespace if traits.reads_namespace else ""
-        key = (number, chosen.key, read)
-        if key not in self._quicks:
-            self._quicks[key] = FastPolicy(bound, original, chosen, self._plan.kind, namespace, self._world)
-        return self._quicks[key]
+        key = (number, choice.key, read)
+        if key not in self._fast_policies:
+            self._fast_policies[key] = FastPolicy(bound, original, choice, self._plan.kind, namespace, self._context)
+        return self._fast_policies[key]
 
     def _choice(self, number: int, namespace: str) -> BindingChoice | None:
         """The choice of bindings for a namespace; a policy that treats all namespaces alike has a single choice."""
         if number in self._everywhere:
             return self._everywhere[number]
         bound, original = self._plan.policies[number]
-        chosen = choice_of(bound, original, self._plan.kind, namespace, self._world)
+        choice = choice_of(bound, original, self._plan.kind, namespace, self._context)
         if self._traits[number].everywhere:
-            self._everywhere[number] = chosen
-        return chosen
+            self._everywhere[number] = choice
+        return choice
 
-    def empty_into(self, tallies: Counter[TallyKey], matched: Counter[BindingKey]) -> None:
-        """Add the counts since the last call: outcomes, and the objects that each binding matched."""
-        for mesh in self._touched.values():
-            mesh.empty_into(tallies, matched, self._plan.kind)
-        self._touched.clear()
+    def move_into(self, tallies: Counter[TallyKey], matched: Counter[BindingKey]) -> None:
+        """Add the counts since the last call: outcomes to `tallies`, and the objects that each binding matched to `matched`."""
+        for counts in self._in_use.values():
+            counts.move_into(tallies, matched, self._plan.kind)
+        self._in_use.clear()

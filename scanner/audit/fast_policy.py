@@ -33,11 +33,14 @@ _NAMES = cel.SizeBound(64.0, 1024.0, 64.0)
 
 
 class PassTest(NamedTuple):
-    """A policy, its test for passing objects, and the size bound of an object whose parts must be measured first, else None."""
+    """A policy and its test for passing objects.
+
+    `size_bound` bounds an object whose parts must be measured first; None if no object can reach a cost limit.
+    """
 
     passes: Passes
-    quick: FastPolicy
-    extent: cel.SizeBound | None
+    fast_policy: FastPolicy
+    size_bound: cel.SizeBound | None
 
 
 class NotPassed(NamedTuple):
@@ -75,14 +78,17 @@ class FastPolicy:
         self,
         bound: BoundPolicy,
         original: Kind,
-        chosen: BindingChoice,
+        choice: BindingChoice,
         kind: Kind,
         namespace: str,
-        world: EvaluationContext,
+        context: EvaluationContext,
     ) -> None:
-        """Build the functions of a policy."""
+        """Build the functions of a policy for the objects of a kind in a namespace.
+
+        Raises TypeError for a policy with an expression that was not compiled: `fast_eligibility` excludes these.
+        """
         compiled = bound.compiled
-        asked = tuple(compiled.evaluated())
+        evaluated = tuple(compiled.evaluated())
         messages = tuple(message for _, _, message in compiled.validations if message is not None)
         self._compiled = compiled
         self._conditions = tuple(_function(expression) for _, expression in compiled.conditions)
@@ -90,30 +96,35 @@ class FastPolicy:
         self._values = tuple(_function(expression) for expression in compiled.annotations)
         fast = bound.evaluator.fast_form(compiled, kind) or FastForm()
         self._further_tests, self._own = fast.tests, fast.own
-        read = (path for one in (*asked, *messages) for path in one.paths if path[0] in ("object", "oldObject"))
+        read = (
+            path
+            for expression in (*evaluated, *messages)
+            for path in expression.paths
+            if path[0] in ("object", "oldObject")
+        )
         self._paths = _outermost(path[1:] for path in read)
         self._ranges = tuple(sorted(compiled.cost_bounds.ranges)) if compiled.cost_bounds else ()
-        self._answers: dict[tuple[object, ...], bool] = {}
+        self._fits_by_lengths: dict[tuple[object, ...], bool] = {}
         self._tests: dict[int, PassTest] = {}
-        self._reads_request = any(expression.reads("request") for expression in asked)
+        self._reads_request = any(expression.reads("request") for expression in evaluated)
         self._messages_read_request = any(message.reads("request") for message in messages)
-        self._user = world.user
+        self._user = context.user
         wants_namespace = reads_namespace(compiled)
-        self._whole_namespace = world.namespace(namespace) if namespace and wants_namespace else None
+        self._whole_namespace = context.namespace(namespace) if namespace and wants_namespace else None
         self._namespace = filtered_namespace(self._whole_namespace)
-        self._form = request_form(chosen.operation, kind, original, world.user)
+        self._form = request_form(choice.operation, kind, original, context.user)
         self._fixed = {
-            "request": _added(cel.extent_of_document(self._form.filled("", "")), _NAMES),
+            "request": _sum(cel.extent_of_document(self._form.filled("", "")), _NAMES),
             "namespaceObject": cel.extent_of_document(self._whole_namespace),
-            "params": cel.extent_of_document(chosen.param.body if chosen.param else None),
+            "params": cel.extent_of_document(choice.param.body if choice.param else None),
         }
-        self._params = {"params": chosen.param.body if chosen.param else None} if bound.policy.param_kind else {}
-        self.bound, self.original, self.param = bound, original, chosen.param
-        self.operation, self.bindings = chosen.operation, chosen.bindings
-        self.invocations = tuple(Invocation(bound.policy, binding, chosen.param) for binding in chosen.bindings)
+        self._params = {"params": choice.param.body if choice.param else None} if bound.policy.param_kind else {}
+        self.bound, self.original, self.param = bound, original, choice.param
+        self.operation, self.bindings = choice.operation, choice.bindings
+        self.invocations = tuple(Invocation(bound.policy, binding, choice.param) for binding in choice.bindings)
         self.checks = compiled.checks
         read_too = (self._reads_request, self._own is not None, wants_namespace)
-        self.needs = (chosen.operation, original, *read_too, id(bound) if self._params else None)
+        self.needs = (choice.operation, original, *read_too, id(bound) if self._params else None)
 
     def use_fallback(self) -> None:
         """Call the programs, which have several forms, instead of their first generated functions."""
@@ -124,22 +135,22 @@ class FastPolicy:
 
     def test(self, size: int) -> PassTest:
         """The test for objects whose JSON text has at most `size` bytes."""
-        asked = (*self._validations, *self._further_tests)
-        is_one = len(asked) == 1 and not (self._compiled.variables or self._conditions or self._values)
+        tests = (*self._validations, *self._further_tests)
+        is_one = len(tests) == 1 and not (self._compiled.variables or self._conditions or self._values)
         several = self._holds if self._compiled.variables else self._all_hold
-        holds: Passes = asked[0] if is_one else several
-        extent = cel.SizeBound(size / 2, float(size), size / 2)
-        if self._fits(extent):
+        holds: Passes = tests[0] if is_one else several
+        size_bound = cel.SizeBound(size / 2, float(size), size / 2)
+        if self._fits(size_bound):
             return PassTest(holds, self, None)
-        return PassTest(partial(self._is_small_and_holds, holds, extent), self, extent)
+        return PassTest(partial(self._is_small_and_holds, holds, size_bound), self, size_bound)
 
     def leaves(self, resource: Resource, current: JsonObject, size: int) -> bool:
-        """Return whether the policy certainly leaves `current` unchanged, the object after the changes of other policies.
+        """Return whether the policy certainly leaves `current` unchanged, which is the object after the changes of other policies.
 
-        The JSON text of both objects has at most `size` bytes; False if the object would have to be measured.
+        The JSON text of both objects has at most `size` bytes. False if the object would have to be measured.
         """
         test = self._tests.get(size) or self._tests.setdefault(size, self.test(size))
-        if test.extent is not None:
+        if test.size_bound is not None:
             return False
         try:
             answer = test.passes({**self.inputs(resource), "object": current})
@@ -148,7 +159,7 @@ class FastPolicy:
         return answer is True or answer is SKIPS
 
     def inputs(self, resource: Resource) -> Inputs:
-        """The inputs of the expressions, except variables; `request` is None if no expression reads it."""
+        """The inputs of the expressions by name, except variables; `request` is None if no expression reads it."""
         if self._own is not None:
             return self._own.inputs(self.request(resource))
         body = resource.body
@@ -160,10 +171,13 @@ class FastPolicy:
             **self._params,
         }
 
-    def check_results(self, resource: Resource, held: NotPassed) -> tuple[CheckResult, ...] | None:
-        """The results for an object that did not simply pass; None if its cost must be counted, or it would be changed."""
-        compiled, inputs, extent = self._compiled, held.inputs, held.test.extent
-        if extent is not None and not self._is_small(inputs, extent):
+    def check_results(self, resource: Resource, not_passed: NotPassed) -> tuple[CheckResult, ...] | None:
+        """The results of all checks for an object that did not simply pass.
+
+        None if the cost must be counted, or if the policy would change the object: then `evaluate_object` decides.
+        """
+        compiled, inputs, size_bound = self._compiled, not_passed.inputs, not_passed.test.size_bound
+        if size_bound is not None and not self._is_small(inputs, size_bound):
             return None
         if self._own is not None:
             return self._own.check_results(compiled, inputs)
@@ -204,23 +218,23 @@ class FastPolicy:
             language=self.bound.policy.language,
         )
 
-    def _fits(self, extent: cel.SizeBound, lengths: dict[tuple[str, ...], float] | None = None) -> bool:
+    def _fits(self, size_bound: cel.SizeBound, lengths: dict[tuple[str, ...], float] | None = None) -> bool:
         """Return whether no object within this size bound can reach a cost limit."""
         cost_bounds = self._compiled.cost_bounds
-        extents = {"object": extent, "oldObject": extent, **self._fixed}
-        return cost_bounds is not None and cost_bounds.is_within(extents, lengths)
+        sizes = {"object": size_bound, "oldObject": size_bound, **self._fixed}
+        return cost_bounds is not None and cost_bounds.is_within(sizes, lengths)
 
-    def _is_small_and_holds(self, holds: Passes, extent: cel.SizeBound, inputs: Inputs) -> object:
-        return self._is_small(inputs, extent) and holds(inputs)
+    def _is_small_and_holds(self, holds: Passes, size_bound: cel.SizeBound, inputs: Inputs) -> object:
+        return self._is_small(inputs, size_bound) and holds(inputs)
 
-    def _is_small(self, inputs: Inputs, extent: cel.SizeBound) -> bool:
+    def _is_small(self, inputs: Inputs, size_bound: cel.SizeBound) -> bool:
         """Return whether this object cannot reach a limit: by the lengths of its lists, or by the size of its read parts."""
         lengths = tuple((cel.entries_at(inputs, path) - 1).bit_length() for path in self._ranges)
-        key = (extent, lengths)
-        if key not in self._answers:
-            known = {path: float(1 << length) for path, length in zip(self._ranges, lengths, strict=True)}
-            self._answers[key] = self._fits(extent, known)
-        return self._answers[key] or self._fits(
+        key = (size_bound, lengths)
+        if key not in self._fits_by_lengths:
+            list_lengths = {path: float(1 << length) for path, length in zip(self._ranges, lengths, strict=True)}
+            self._fits_by_lengths[key] = self._fits(size_bound, list_lengths)
+        return self._fits_by_lengths[key] or self._fits(
             cel.extent_of_document([_part(inputs["object"], path) for path in self._paths])
         )
 
@@ -266,11 +280,11 @@ def _evaluating(expression: Expression) -> Passes:
 
 def _outermost(paths: Iterable[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
     """The paths that are not inside another path."""
-    found: list[tuple[str, ...]] = []
+    outermost: list[tuple[str, ...]] = []
     for path in sorted(set(paths)):
-        if not any(path[: len(outer)] == outer for outer in found):
-            found.append(path)
-    return tuple(found)
+        if not any(path[: len(outer)] == outer for outer in outermost):
+            outermost.append(path)
+    return tuple(outermost)
 
 
 def _part(value: object, path: tuple[str, ...]) -> object:
@@ -282,5 +296,5 @@ def _part(value: object, path: tuple[str, ...]) -> object:
     return value
 
 
-def _added(one: cel.SizeBound, other: cel.SizeBound) -> cel.SizeBound:
-    return cel.SizeBound(*(left + right for left, right in zip(one, other, strict=True)))
+def _sum(size_bound: cel.SizeBound, other: cel.SizeBound) -> cel.SizeBound:
+    return cel.SizeBound(*(left + right for left, right in zip(size_bound, other, strict=True)))

@@ -17,7 +17,7 @@ import orjson
 
 from scanner.admission.context import EvaluationContext
 from scanner.admission.cost_budget import BudgetUse
-from scanner.admission.dispatch import BoundPolicy, Combination, InvocationResult, Together, judge
+from scanner.admission.dispatch import BoundPolicy, Combination, InvocationResult, Together, evaluate_object
 from scanner.audit import redact
 from scanner.audit.evidence import Evidence, evidence
 from scanner.audit.fast_path import FastPath, MutatingPolicy, NamespaceCounts
@@ -46,45 +46,51 @@ from scanner.policies.plan import KindPlan
 
 @dataclass(frozen=True, slots=True)
 class PageEvaluator:
-    """The settings for evaluating pages; `by_name` identifies objects by name, as for files, instead of by UID."""
+    """Evaluates pages of objects. `by_name` identifies objects by name, as for files, instead of by UID.
 
-    world: EvaluationContext
+    `exclude_namespaces` are glob patterns. `fast_paths` are kept from page to page.
+    """
+
+    context: EvaluationContext
     exclude_namespaces: tuple[str, ...] = ()
     by_name: bool = False
-    sieves: dict[Kind, FastPath] = field(default_factory=dict, compare=False, repr=False)
+    fast_paths: dict[Kind, FastPath] = field(default_factory=dict, compare=False, repr=False)
 
-    def page(self, page: Page, plan: KindPlan, known: AbstractSet[str] = frozenset()) -> PageResult:
-        """Evaluate every object of a page once, except the `known` ones."""
-        sheet = _PageTally(self.world, gaps=[])
+    def evaluate(self, page: Page, plan: KindPlan, evaluated: AbstractSet[str] = frozenset()) -> PageResult:
+        """The results of every object of a page, each evaluated once; objects whose identity is in `evaluated` are left out.
+
+        A page or an object that cannot be decoded or evaluated is a gap of the result.
+        """
+        tally = _PageTally(self.context, gaps=[])
         try:
             items = listed(page)
         except ValueError as error:
-            sheet.gaps.append(Gap(GapKind.OBJECT, _where(page.kind), f"the page could not be decoded: {error}"))
-            return _result(page, sheet)
-        fast_path = self.sieves.setdefault(page.kind, FastPath(self.world, plan))
+            tally.gaps.append(Gap(GapKind.OBJECT, _where(page.kind), f"the page could not be decoded: {error}"))
+            return _result(page, tally)
+        fast_path = self.fast_paths.setdefault(page.kind, FastPath(self.context, plan))
         read = decoded if may_have_long_numbers(page.data) else orjson.loads
         for text in items:
-            resource = self._resource(page.kind, text, read, sheet)
-            if resource is not None and _is_new(resource, known, sheet):
-                sheet.objects += 1
-                resource = redact.without_data(resource) if fast_path.withholds else resource
-                self._object(resource, fast_path.mesh(resource.namespace), len(text), sheet)
+            resource = self._resource(page.kind, text, read, tally)
+            if resource is not None and _is_new(resource, evaluated, tally):
+                tally.objects += 1
+                resource = redact.without_data(resource) if fast_path.drops_secret_data else resource
+                self._evaluate_object(resource, fast_path.counts_of(resource.namespace), len(text), tally)
             # Free the object first, so that the next reuses its memory, which is still in the processor's cache.
             resource = None
-        fast_path.empty_into(sheet.tallies, sheet.matched)
-        return _result(page, sheet)
+        fast_path.move_into(tally.tallies, tally.matched)
+        return _result(page, tally)
 
     def _resource(
-        self, kind: Kind, text: memoryview, read: Callable[[memoryview], Json], sheet: _PageTally
+        self, kind: Kind, text: memoryview, read: Callable[[memoryview], Json], tally: _PageTally
     ) -> Resource | None:
         """The object that a text describes; None if the user excluded it, or if the text is no object, which is a gap."""
         try:
             item = read(text)
         except ValueError as error:
-            sheet.gaps.append(Gap(GapKind.OBJECT, _where(kind), f"an item of the list could not be decoded: {error}"))
+            tally.gaps.append(Gap(GapKind.OBJECT, _where(kind), f"an item of the list could not be decoded: {error}"))
             return None
         if fault := item_fault(kind, item):
-            sheet.gaps.append(Gap(GapKind.OBJECT, _where(kind), fault))
+            tally.gaps.append(Gap(GapKind.OBJECT, _where(kind), fault))
             return None
         resource = resource_of(kind, {**as_object(item), "apiVersion": kind.api_version, "kind": kind.kind})
         return None if self._excluded(resource.namespace) else resource
@@ -92,98 +98,105 @@ class PageEvaluator:
     def _excluded(self, namespace: str) -> bool:
         return bool(namespace) and any(fnmatchcase(namespace, pattern) for pattern in self.exclude_namespaces)
 
-    def _object(self, resource: Resource, mesh: NamespaceCounts, size: int, sheet: _PageTally) -> None:
-        if resource.namespace and self.world.namespace(resource.namespace) is None:
+    def _evaluate_object(self, resource: Resource, counts: NamespaceCounts, size: int, tally: _PageTally) -> None:
+        if resource.namespace and self.context.namespace(resource.namespace) is None:
             why = "its namespace was not in the list of namespaces: created or deleted while scanning; scan again"
-            sheet.gaps.append(Gap(GapKind.OBJECT, _where(resource.kind, resource), why))
+            tally.gaps.append(Gap(GapKind.OBJECT, _where(resource.kind, resource), why))
             return
-        sheet.changing.clear()
-        held = mesh.held_back(resource, size)
-        matched = len(held) < len(mesh.shape.quicks)
-        for one in held:
-            quick = one.test.quick
-            matched |= self._ruled(resource, mesh, one, sheet) or self._policy(
-                resource, quick.bound, quick.original, sheet
+        tally.changing.clear()
+        remaining = counts.not_passed(resource, size)
+        matched = len(remaining) < len(counts.policies.fast_policies)
+        for not_passed in remaining:
+            fast_policy = not_passed.test.fast_policy
+            matched |= self._evaluate_fast(resource, counts, not_passed, tally) or self._evaluate_policy(
+                resource, fast_policy.bound, fast_policy.original, tally
             )
-        for bound, original in mesh.shape.judged:
-            matched |= self._policy(resource, bound, original, sheet)
-        sheet.held = {one.test.quick.bound.policy.key for one in held}
-        self._drift(resource, mesh.shape.mutating, sheet)
-        sheet.evaluated += matched
+        for bound, original in counts.policies.others:
+            matched |= self._evaluate_policy(resource, bound, original, tally)
+        tally.not_passed = {not_passed.test.fast_policy.bound.policy.key for not_passed in remaining}
+        self._record_changes(resource, counts.policies.mutating, tally)
+        tally.evaluated += matched
 
-    def _ruled(self, resource: Resource, mesh: NamespaceCounts, held: NotPassed, sheet: _PageTally) -> bool:
-        """Evaluate a policy that an object does not simply pass, check by check; return False if only `judge` can do it."""
-        quick = held.test.quick
+    def _evaluate_fast(
+        self, resource: Resource, counts: NamespaceCounts, not_passed: NotPassed, tally: _PageTally
+    ) -> bool:
+        """Evaluate a policy that an object does not simply pass, check by check; False if that needs `evaluate_object`."""
+        fast_policy = not_passed.test.fast_policy
         try:
-            check_results = quick.check_results(resource, held)
+            check_results = fast_policy.check_results(resource, not_passed)
             if check_results is None:
                 return False
-            check_results = quick.bound.heard(check_results, resource, self.world.namespace(resource.namespace))
-            request = quick.request(resource)
+            check_results = fast_policy.bound.with_exemptions(
+                check_results, resource, self.context.namespace(resource.namespace)
+            )
+            request = fast_policy.request(resource)
             invocation_results = [
-                InvocationResult(it, quick.operation, resource, check_results, request) for it in quick.invocations
+                InvocationResult(invocation, fast_policy.operation, resource, check_results, request)
+                for invocation in fast_policy.invocations
             ]
             findings = [
                 finding
                 for invocation_result in invocation_results
-                for finding in self._findings(invocation_result, quick.bound)
+                for finding in self._findings(invocation_result, fast_policy.bound)
             ]
-        except Exception:  # noqa: BLE001 - `judge` raises it again and records its place
+        except Exception:  # noqa: BLE001 - `evaluate_object` raises it again and records its place
             return False
-        sheet.findings += findings
-        mesh.rule(quick, ((check_result.check, counted_as(check_result)) for check_result in check_results))
+        tally.findings += findings
+        counts.count_outcomes(
+            fast_policy, ((check_result.check, counted_as(check_result)) for check_result in check_results)
+        )
         return True
 
-    def _drift(self, resource: Resource, mutating: Sequence[MutatingPolicy], sheet: _PageTally) -> None:
+    def _record_changes(self, resource: Resource, mutating: Sequence[MutatingPolicy], tally: _PageTally) -> None:
         """Record the changes of mutating policies, of each policy alone and of all together."""
-        if not sheet.changing:
+        if not tally.changing:
             return
         try:
             drifts = any(
-                isinstance(it.outcome, WouldChange)
-                for _, invocation_result in sheet.changing
-                for it in invocation_result.check_results
+                isinstance(check_result.outcome, WouldChange)
+                for _, invocation_result in tally.changing
+                for check_result in invocation_result.check_results
             )
-            joint = _Joint(resource, mutating, sheet)
-            for bound, invocation_result in sheet.changing:
-                found = joint.of(bound.combination) if drifts else None
-                sheet.findings.extend(self._findings(_joined(invocation_result, found), bound))
+            results = _TogetherResults(resource, mutating, tally)
+            for bound, invocation_result in tally.changing:
+                together = results.of(bound.combination) if drifts else None
+                tally.findings.extend(self._findings(_with_others(invocation_result, together), bound))
         except Exception as error:  # noqa: BLE001 - see below
             why = f"internal error while its mutating policies were combined: {type(error).__name__}; please report it"
-            sheet.gaps.append(Gap(GapKind.EVALUATION, _where(resource.kind, resource), why))
+            tally.gaps.append(Gap(GapKind.EVALUATION, _where(resource.kind, resource), why))
 
-    def _policy(self, resource: Resource, bound: BoundPolicy, original: Kind, sheet: _PageTally) -> bool:
-        sheet.last_use.worst = 0.0
+    def _evaluate_policy(self, resource: Resource, bound: BoundPolicy, original: Kind, tally: _PageTally) -> bool:
+        tally.last_use.worst = 0.0
         try:
-            invocation_results = tuple(judge(bound, resource, original, sheet.world))
-            judged = invocation_results if bound.combination is None else ()
-            changing = () if judged else tuple((bound, it) for it in invocation_results)
+            invocation_results = tuple(evaluate_object(bound, resource, original, tally.context))
+            final = invocation_results if bound.combination is None else ()
+            changing = () if final else tuple((bound, invocation_result) for invocation_result in invocation_results)
             findings = tuple(
-                finding for invocation_result in judged for finding in self._findings(invocation_result, bound)
+                finding for invocation_result in final for finding in self._findings(invocation_result, bound)
             )
         except SchemaUnknown as error:
-            sheet.unevaluable(Gap(GapKind.EVALUATION, _where(resource.kind), f"policy {bound.policy.name}: {error}"))
+            tally.add_gap_once(Gap(GapKind.EVALUATION, _where(resource.kind), f"policy {bound.policy.name}: {error}"))
             return False
         except AuthorizerFailed as error:
             why = f"policy {bound.policy.name}: {error}"
-            sheet.gaps.append(Gap(GapKind.EVALUATION, _where(resource.kind, resource), why))
+            tally.gaps.append(Gap(GapKind.EVALUATION, _where(resource.kind, resource), why))
             return False
         except Exception as error:  # noqa: BLE001 - a bug of Assay must not become a verdict, nor stop the scan
             why = f"internal error while policy {bound.policy.name} was evaluated: {type(error).__name__}; please report it"
-            sheet.gaps.append(Gap(GapKind.EVALUATION, _where(resource.kind, resource), why))
+            tally.gaps.append(Gap(GapKind.EVALUATION, _where(resource.kind, resource), why))
             return False
-        if sheet.last_use.worst > sheet.budget_use.get(bound.policy.key, 0.0):
-            sheet.budget_use[bound.policy.key] = sheet.last_use.worst
-        sheet.findings.extend(findings)
-        sheet.changing.extend(changing)
-        sheet.matched.update({invocation_result.invocation.binding.key for invocation_result in invocation_results})
+        if tally.last_use.worst > tally.budget_use.get(bound.policy.key, 0.0):
+            tally.budget_use[bound.policy.key] = tally.last_use.worst
+        tally.findings.extend(findings)
+        tally.changing.extend(changing)
+        tally.matched.update({invocation_result.invocation.binding.key for invocation_result in invocation_results})
         if bound.policy.param_kind:
-            sheet.without_param.update(
+            tally.without_param.update(
                 invocation_result.invocation.binding.key
                 for invocation_result in invocation_results
                 if not invocation_result.check_results
             )
-        sheet.tallies.update(
+        tally.tallies.update(
             tally_key(invocation_result, check_result, bound)
             for invocation_result in invocation_results
             for check_result in invocation_result.check_results
@@ -234,55 +247,55 @@ class PageEvaluator:
         )
 
 
-class _Joint:
+class _TogetherResults:
     """The combined result of all policies that act together on an object that at least one changes, computed once."""
 
-    def __init__(self, resource: Resource, mutating: Sequence[MutatingPolicy], sheet: _PageTally) -> None:
-        self._resource, self._mutating, self._sheet = resource, mutating, sheet
-        self._found: dict[int, Together | None] = {}
+    def __init__(self, resource: Resource, mutating: Sequence[MutatingPolicy], tally: _PageTally) -> None:
+        self._resource, self._mutating, self._tally = resource, mutating, tally
+        self._together_by_combination: dict[int, Together | None] = {}
 
     def of(self, combination: Combination | None) -> Together | None:
-        """Return the combined result of the policies of one combination; None if it adds nothing."""
+        """The combined result of the policies of one combination; None if it adds nothing or could not be computed."""
         if combination is None:
             return None
-        if id(combination) not in self._found:
-            self._found[id(combination)] = self._together(combination)
-        return self._found[id(combination)]
+        if id(combination) not in self._together_by_combination:
+            self._together_by_combination[id(combination)] = self._together(combination)
+        return self._together_by_combination[id(combination)]
 
     def _together(self, combination: Combination) -> Together | None:
         """Include policies that leave the stored object alone: they may change it after other policies."""
         changing: defaultdict[PolicyKey, list[InvocationResult]] = defaultdict(list)
-        for bound, invocation_result in self._sheet.changing:
+        for bound, invocation_result in self._tally.changing:
             changing[bound.policy.key].append(invocation_result)
         mutating = [policy for policy in self._mutating if policy.bound.combination is combination]
         acting = [
             (policy.bound, invocation_result)
             for policy in mutating
             for invocation_result in changing.get(policy.bound.policy.key)
-            or policy.invocations(self._resource, self._sheet.world)
+            or policy.invocations(self._resource, self._tally.context)
         ]
-        resting = _Resting(self._resource, mutating, self._sheet.held | changing.keys())
+        at_rest = _AtRest(self._resource, mutating, self._tally.not_passed | changing.keys())
         try:
-            found = combination.together(acting, resting)
+            together = combination.together(acting, at_rest)
         except (SchemaUnknown, AuthorizerFailed):
             return None
-        return found and redact.joint(found, acting)
+        return together and redact.safe_together(together, acting)
 
 
-class _Resting:
-    """The policies that leave an object unchanged: as stored, all but the `judged`; after other changes, by the fast path."""
+class _AtRest:
+    """The policies that leave an object unchanged: as stored, all but the `acting`; after other changes, by the fast path."""
 
-    def __init__(self, resource: Resource, mutating: Sequence[MutatingPolicy], judged: AbstractSet[PolicyKey]) -> None:
-        self._resource, self._judged = resource, judged
-        self._quicks = {it.bound.policy.key: it.quick for it in mutating}
+    def __init__(self, resource: Resource, mutating: Sequence[MutatingPolicy], acting: AbstractSet[PolicyKey]) -> None:
+        self._resource, self._acting = resource, acting
+        self._fast_policies = {policy.bound.policy.key: policy.fast_policy for policy in mutating}
         self._sizes: dict[int, int] = {}
 
     def __call__(self, bound: BoundPolicy, body: JsonObject) -> bool:
         key, resource = bound.policy.key, self._resource
         if body is resource.body:
-            return key not in self._judged
-        quick = self._quicks[key]
-        return quick is not None and quick.leaves(resource, body, self._size(body))
+            return key not in self._acting
+        fast_policy = self._fast_policies[key]
+        return fast_policy is not None and fast_policy.leaves(resource, body, self._size(body))
 
     def _size(self, body: JsonObject) -> int:
         """The power of two above the sizes of both objects."""
@@ -301,15 +314,15 @@ def _size_of(body: JsonObject) -> int:
 
 
 class _PageTally:
-    """The results of a page during its evaluation. `world` is the context of the page, with its own `budget_use`."""
+    """The results of a page during its evaluation. `context` is the context of the page, with its own `budget_use`."""
 
-    def __init__(self, world: EvaluationContext, gaps: list[Gap]) -> None:
+    def __init__(self, context: EvaluationContext, gaps: list[Gap]) -> None:
         self.last_use = BudgetUse()
-        self.world = replace(world, budget_use=self.last_use)
+        self.context = replace(context, budget_use=self.last_use)
         self.gaps = gaps
         self.findings: list[Finding] = []
         self.changing: list[tuple[BoundPolicy, InvocationResult]] = []
-        self.held: set[PolicyKey] = set()
+        self.not_passed: set[PolicyKey] = set()
         self.tallies: Counter[TallyKey] = Counter()
         self.matched: Counter[BindingKey] = Counter()
         self.budget_use: dict[PolicyKey, float] = {}
@@ -319,58 +332,60 @@ class _PageTally:
         self.identities: dict[str, None] = {}
         self.repeated = 0
 
-    def unevaluable(self, gap: Gap) -> None:
+    def add_gap_once(self, gap: Gap) -> None:
         """Record a gap that applies to all objects of the page only once."""
         if gap not in self.gaps:
             self.gaps.append(gap)
 
 
-def _joined(invocation_result: InvocationResult, joint: Together | None) -> InvocationResult:
+def _with_others(invocation_result: InvocationResult, together: Together | None) -> InvocationResult:
     """Add the changes that other policies make to the same object to a result."""
-    if joint is None:
+    if together is None:
         return invocation_result
     check_results = tuple(
-        replace(it, outcome=_beside(it.outcome, joint)) if isinstance(it.outcome, WouldChange) else it
-        for it in invocation_result.check_results
+        replace(check_result, outcome=_with_together(check_result.outcome, together))
+        if isinstance(check_result.outcome, WouldChange)
+        else check_result
+        for check_result in invocation_result.check_results
     )
     return replace(invocation_result, check_results=check_results)
 
 
-def _beside(outcome: WouldChange, joint: Together) -> WouldChange:
+def _with_together(outcome: WouldChange, together: Together) -> WouldChange:
     return replace(
         outcome,
-        together=joint.patch,
-        order_matters=joint.order_matters,
-        undone=joint.undone,
-        refused=joint.refused,
+        together=together.patch,
+        order_matters=together.order_matters,
+        undone=together.undone,
+        refused=together.refused,
     )
 
 
-def _result(page: Page, sheet: _PageTally) -> PageResult:
+def _result(page: Page, tally: _PageTally) -> PageResult:
     return PageResult(
         api_version=page.kind.api_version,
         kind=page.kind.kind,
         number=page.number,
-        objects=sheet.objects,
-        evaluated=sheet.evaluated,
-        findings=tuple(sheet.findings),
-        tallies=dict(sheet.tallies),
-        matched=dict(sheet.matched),
-        budget_use=sheet.budget_use,
-        without_param=dict(sheet.without_param),
-        gaps=tuple(sheet.gaps),
-        identities=tuple(sheet.identities),
-        repeated=sheet.repeated,
+        objects=tally.objects,
+        evaluated=tally.evaluated,
+        findings=tuple(tally.findings),
+        tallies=dict(tally.tallies),
+        matched=dict(tally.matched),
+        budget_use=tally.budget_use,
+        without_param=dict(tally.without_param),
+        gaps=tuple(tally.gaps),
+        identities=tuple(tally.identities),
+        repeated=tally.repeated,
     )
 
 
-def _is_new(resource: Resource, known: AbstractSet[str], sheet: _PageTally) -> bool:
+def _is_new(resource: Resource, evaluated: AbstractSet[str], tally: _PageTally) -> bool:
     """Return whether an object appears for the first time. A list that was started again has some objects twice."""
     identity = resource.uid or f"{resource.namespace}/{resource.name}"
-    if identity in known or identity in sheet.identities:
-        sheet.repeated += 1
+    if identity in evaluated or identity in tally.identities:
+        tally.repeated += 1
         return False
-    sheet.identities[identity] = None
+    tally.identities[identity] = None
     return True
 
 

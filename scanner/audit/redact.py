@@ -55,7 +55,7 @@ def safe(
     invocation_result: InvocationResult,
     compiled: CompiledPolicy,
 ) -> Violated | WouldChange | Errored:
-    """The outcome in the form that may be stored and shown."""
+    """The outcome in the form that may be stored and shown: without secrets in its message and its changes."""
     match outcome:
         case Violated():
             return _safe_violation(outcome, check, invocation_result, compiled)
@@ -75,12 +75,12 @@ def _safe_violation(
     reads = compiled.message_reads(check.index)
     if _reads_secret(reads, invocation_result) or _reads_other_secrets(reads, compiled):
         return replace(outcome, message=WITHHELD)
-    found = taint(compiled, compiled.validations[check.index][2], documents_of(invocation_result))
-    if found.computes:
+    secrets = taint(compiled, compiled.validations[check.index][2], documents_of(invocation_result))
+    if secrets.computes:
         return replace(outcome, message=WITHHELD_ANY)
     hidden = (
         _hidden(invocation_result)
-        if found.carries
+        if secrets.carries
         else HIDDEN.of(invocation_result.resource, invocation_result.invocation.param)
     )
     return replace(outcome, message=without(outcome.message, hidden))
@@ -88,10 +88,10 @@ def _safe_violation(
 
 def _hidden(invocation_result: InvocationResult) -> frozenset[str]:
     """All recognisable forms of the secrets: unchanged, without surrounding blanks, and as in JSON."""
-    found = HIDDEN.of(invocation_result.resource, invocation_result.invocation.param) | carried_texts(
+    secrets = HIDDEN.of(invocation_result.resource, invocation_result.invocation.param) | carried_texts(
         documents_of(invocation_result)
     )
-    forms = {form for text in found for form in (text, text.strip(), json.dumps(text, ensure_ascii=False)[1:-1])}
+    forms = {form for text in secrets for form in (text, text.strip(), json.dumps(text, ensure_ascii=False)[1:-1])}
     return frozenset(form for form in forms if len(form) >= SHORTEST_SECRET)
 
 
@@ -119,10 +119,10 @@ def _may_write_secrets(check: Check, invocation_result: InvocationResult, compil
     if _is_of_secrets((own, *before), invocation_result, compiled):
         return True
     documents = documents_of(invocation_result)
-    found = taint(compiled, own, documents)
-    if found.computes or (found.carries and _runs_again(compiled)):
+    secrets = taint(compiled, own, documents)
+    if secrets.computes or (secrets.carries and _runs_again(compiled)):
         return True
-    return any(taint(compiled, one, documents) for one in before)
+    return any(taint(compiled, expression, documents) for expression in before)
 
 
 def _runs_again(compiled: CompiledPolicy) -> bool:
@@ -134,7 +134,7 @@ def _shaping(check: Check, compiled: CompiledPolicy) -> tuple[Expression, ...]:
     own = compiled.deciding(check)
     if check.kind is CheckKind.MUTATION:
         others = compiled.mutations if _runs_again(compiled) else compiled.mutations[: check.index]
-        return (*(one for one in others if one is not own[0]), *own)
+        return (*(mutation for mutation in others if mutation is not own[0]), *own)
     return (*compiled.mutations, *own) if check.kind is CheckKind.CONDITIONS else own
 
 
@@ -147,7 +147,7 @@ def _is_of_secrets(
 
 def _withheld_changes(changes: Iterable[Change]) -> tuple[Change, ...]:
     """The kind and the rough place of each change. The number of parts may reveal the length of a secret."""
-    found = (
+    withheld = (
         Change(
             change.op,
             _known_place(change.path),
@@ -156,55 +156,60 @@ def _withheld_changes(changes: Iterable[Change]) -> tuple[Change, ...]:
         )
         for change in changes
     )
-    return tuple({(change.op, change.path): change for change in found}.values())
+    return tuple({(change.op, change.path): change for change in withheld}.values())
 
 
 def _known_place(path: str) -> str:
     """The beginning of a path, as far as it names fields that every object may have, without keys."""
     steps = path.split("/")[1:]
-    known = [step for step in steps[:1] if step in _FIELDS[0]]
-    known += [step for step in steps[1:2] if known == ["metadata"] and step in _FIELDS[1]]
-    return "/".join(["", *known, *([MASK] if len(steps) > len(known) else [])])
+    shown = [step for step in steps[:1] if step in _FIELDS[0]]
+    shown += [step for step in steps[1:2] if shown == ["metadata"] and step in _FIELDS[1]]
+    return "/".join(["", *shown, *([MASK] if len(steps) > len(shown) else [])])
 
 
-def joint(found: Together, acting: Sequence[tuple[BoundPolicy, InvocationResult]]) -> Together:
+def safe_together(together: Together, acting: Sequence[tuple[BoundPolicy, InvocationResult]]) -> Together:
     """The combined changes of several policies to an object, without parts that any of them may have computed from a secret."""
     patches = any(
         _has_taint(bound.compiled.mutations, invocation_result, bound.compiled) for bound, invocation_result in acting
     )
     errors = patches or any(
-        _has_taint((one for _, one in bound.compiled.conditions), invocation_result, bound.compiled)
+        _has_taint((condition for _, condition in bound.compiled.conditions), invocation_result, bound.compiled)
         for bound, invocation_result in acting
     )
     resource, params = acting[0][1].resource, [invocation_result.invocation.param for _, invocation_result in acting]
-    refused = text(found.refused, resource, *params)
+    refused = safe_text(together.refused, resource, *params)
     return replace(
-        found,
-        patch=_withheld_changes(found.patch) if patches else found.patch,
+        together,
+        patch=_withheld_changes(together.patch) if patches else together.patch,
         refused=WITHHELD_ANY if errors and refused and refused != WITHHELD else refused,
     )
 
 
-def may_tell_secrets(asked: Iterable[tuple[CompiledPolicy, InvocationResult]]) -> bool:
+def may_contain_secrets(evaluations: Iterable[tuple[CompiledPolicy, InvocationResult]]) -> bool:
     """Return whether the messages or changes of some policies may contain a secret of the evaluated object."""
     return any(
-        _has_taint((one for _, one in compiled.expressions()), invocation_result, compiled)
-        for compiled, invocation_result in asked
+        _has_taint((expression for _, expression in compiled.expressions()), invocation_result, compiled)
+        for compiled, invocation_result in evaluations
     )
 
 
 def _has_taint(
     expressions: Iterable[Expression], invocation_result: InvocationResult, compiled: CompiledPolicy
 ) -> bool:
-    asked, documents = tuple(expressions), documents_of(invocation_result)
-    return _is_of_secrets(asked, invocation_result, compiled) or any(taint(compiled, one, documents) for one in asked)
+    evaluated, documents = tuple(expressions), documents_of(invocation_result)
+    return _is_of_secrets(evaluated, invocation_result, compiled) or any(
+        taint(compiled, expression, documents) for expression in evaluated
+    )
 
 
-def text(said: str, resource: Resource, *params: Resource | None) -> str:
-    """A text of the API server, without secrets: the parts that an expression read from a Secret cannot be recognised."""
-    if said and any(is_secret(one) for one in (resource, *params)):
+def safe_text(answer: str, resource: Resource, *params: Resource | None) -> str:
+    """A text of the API server with secret values masked; withheld as a whole if the object or a param is a Secret.
+
+    The parts that an expression read from a Secret cannot be recognised.
+    """
+    if answer and any(is_secret(document) for document in (resource, *params)):
         return WITHHELD
-    return masked(said, resource, *params)
+    return masked(answer, resource, *params)
 
 
 def _safe_operation(change: Change, invocation_result: InvocationResult, hidden: frozenset[str]) -> Change:
@@ -248,18 +253,18 @@ def _masked_value(value: Json, hidden: frozenset[str]) -> Json:
         case bool() | int() | float() | None:
             return value
         case Mapping():
-            return {key: _masked_value(one, hidden) for key, one in value.items()}
+            return {key: _masked_value(item, hidden) for key, item in value.items()}
         case _:
-            return [_masked_value(one, hidden) for one in value]
+            return [_masked_value(item, hidden) for item in value]
 
 
 def _safe_error(
     outcome: Errored, check: Check, invocation_result: InvocationResult, compiled: CompiledPolicy
 ) -> Errored:
-    asked, documents = _shaping(check, compiled), documents_of(invocation_result)
-    reads = frozenset(path for expression in asked for path in expression.paths)
+    evaluated, documents = _shaping(check, compiled), documents_of(invocation_result)
+    reads = frozenset(path for expression in evaluated for path in expression.paths)
     secret = _reads_secret(reads, invocation_result) or _reads_other_secrets(reads, compiled)
-    held = secret or any(taint(compiled, one, documents) for one in asked)
+    held = secret or any(taint(compiled, expression, documents) for expression in evaluated)
     if held and not _plain(outcome.message, check, reads):
         cause = WITHHELD_ERROR if secret else WITHHELD_ANY
         return replace(outcome, message=_prefix(outcome.message, check) + cause)
@@ -285,9 +290,9 @@ def is_plain_error(text: str, words: Container[str]) -> bool:
 def _prefix(message: str, check: Check) -> str:
     """The text before the cause of an error: the policy's own words, or Kyverno's."""
     own = f"expression '{check.expression}' resulted in error: "
-    known = (own, "error: ", "failed to load context: ")
-    said = next((prefix for prefix in known if message.startswith(prefix)), "")
-    return said or ("" if check.kind is CheckKind.CONDITIONS else own)
+    prefixes = (own, "error: ", "failed to load context: ")
+    stated = next((prefix for prefix in prefixes if message.startswith(prefix)), "")
+    return stated or ("" if check.kind is CheckKind.CONDITIONS else own)
 
 
 def _reads_other_secrets(reads: Iterable[tuple[str, ...]], compiled: CompiledPolicy) -> bool:
@@ -302,7 +307,7 @@ def _reads_secret(reads: frozenset[tuple[str, ...]], invocation_result: Invocati
 
 
 def without_data(resource: Resource) -> Resource:
-    """A Secret without its data, for policies that do not read it. The data is kept apart for masking."""
+    """A Secret without `data` and `stringData`, for policies that do not read them; `withheld` keeps both for masking."""
     withheld = {field: resource.body[field] for field in _DATA if field in resource.body}
     body = {field: value for field, value in resource.body.items() if field not in withheld}
     return replace(resource, body=body, withheld=withheld)
@@ -318,9 +323,9 @@ def reads_data(reads: Iterable[tuple[str, ...]], root: str) -> bool:
 
 def _meets(path: tuple[str, ...], area: tuple[str, ...]) -> bool:
     """Return whether a path leads to an area, to a parent of an area, or into an area."""
-    return all(one == other for one, other in zip(path, area, strict=False))
+    return all(step == area_step for step, area_step in zip(path, area, strict=False))
 
 
 def masked(text: str, *resources: Resource | None) -> str:
-    """The text without any secret value of these objects."""
+    """The text with every secret value of these objects masked."""
     return without(text, HIDDEN.of(*resources))

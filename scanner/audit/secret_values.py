@@ -81,8 +81,8 @@ def _decoded(text: str) -> str:
 
 
 def _env_values(body: Json) -> Iterator[str]:
-    for entry in _env(body):
-        value = as_text(dig(entry, "value"))
+    for variable in _env(body):
+        value = as_text(dig(variable, "value"))
         if len(value) >= _SHORTEST_ENV:
             yield value
 

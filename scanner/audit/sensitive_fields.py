@@ -76,7 +76,7 @@ def _is_variable(container: Mapping[str, object], trail: Trail | None) -> bool:
 def without_spelled_out(text: str) -> str:
     """A text without named passwords, without the password of a URL, without tokens and private keys."""
     for pattern in _SPELLED_OUT:
-        text = pattern.sub(lambda found: f"{found['kept']}{MASK}", text)
+        text = pattern.sub(lambda match: f"{match['kept']}{MASK}", text)
     return text
 
 
@@ -84,16 +84,16 @@ def anything_sensitive(value: Json, trail: Trail) -> bool:
     """Return whether a value contains a sensitive field; True for a value too large to search."""
     if isinstance(value, _SCALARS):
         return False
-    waiting: list[tuple[Json, Trail]] = [(value, trail)]
+    stack: list[tuple[Json, Trail]] = [(value, trail)]
     for _ in range(_MOST_LOOKED_AT):
-        if not waiting:
+        if not stack:
             return False
-        one, way = waiting.pop()
-        for key, item in items(one):
-            if is_sensitive(one, key, way):
+        container, place = stack.pop()
+        for key, item in items(container):
+            if is_sensitive(container, key, place):
                 return True
             if not isinstance(item, _SCALARS):
-                waiting.append((item, (*way, key)))
+                stack.append((item, (*place, key)))
     return True
 
 

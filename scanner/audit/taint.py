@@ -53,16 +53,16 @@ class _Flows:
     """The data flows of policy expressions, computed once."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[int, int], tuple[CompiledPolicy, Expression, _Places]] = {}
+        self._places: dict[tuple[int, int], tuple[CompiledPolicy, Expression, _Places]] = {}
 
     def of(self, compiled: CompiledPolicy, expression: Expression) -> _Places:
         key = (id(compiled), id(expression))
-        if key not in self._known:
-            if len(self._known) >= _REMEMBERED:
-                self._known.clear()
+        if key not in self._places:
+            if len(self._places) >= _REMEMBERED:
+                self._places.clear()
             # The entry keeps both objects alive, so that no other object gets their ids.
-            self._known[key] = (compiled, expression, _places(_followed(compiled, expression)))
-        return self._known[key][2]
+            self._places[key] = (compiled, expression, _places(_followed(compiled, expression)))
+        return self._places[key][2]
 
 
 _FLOWS = _Flows()
@@ -86,7 +86,7 @@ def _followed(compiled: CompiledPolicy, expression: Expression) -> cel.Flow:
         chosen = (
             [compiled.variables[name]] if name in compiled.variables else () if name else compiled.variables.values()
         )
-        yield from (_flow(one.program) for one in chosen if one.program is not None)
+        yield from (_flow(variable.program) for variable in chosen if variable.program is not None)
 
     return cel.followed(_flow(expression.program), variables) or _TOO_MUCH
 
@@ -97,7 +97,7 @@ def _flow(program: cel.Program) -> cel.Flow:
 
 
 def documents_of(invocation_result: InvocationResult) -> Documents:
-    """The documents that expressions read, by their names in expressions."""
+    """The documents that expressions read, by their names in expressions; None for a document that does not exist."""
     body, param = invocation_result.resource.body, invocation_result.invocation.param
     return {
         "object": body,
@@ -108,11 +108,11 @@ def documents_of(invocation_result: InvocationResult) -> Documents:
 
 
 def taint(compiled: CompiledPolicy, expression: Expression | None, documents: Documents) -> Taint:
-    """Return whether an expression copies, or computes from, the secrets in some documents."""
+    """The use of secrets in some documents by an expression; `CLEAN` for no expression."""
     if expression is None:
         return CLEAN
-    found = _FLOWS.of(compiled, expression)
-    return Taint(carries=_any_secret(found.carried, documents), computes=_any_secret(found.computed, documents))
+    places = _FLOWS.of(compiled, expression)
+    return Taint(carries=_any_secret(places.carried, documents), computes=_any_secret(places.computed, documents))
 
 
 def _any_secret(places: Iterable[tuple[str, _Path]], documents: Documents) -> bool:
@@ -140,8 +140,8 @@ def _leads_to_secret(value: Json, steps: _Path, trail: Trail) -> bool:
 
 
 def carried_texts(documents: Documents) -> frozenset[str]:
-    """The texts in all sensitive fields, by which copied secrets are recognised."""
-    different = {id(one): one for one in documents.values() if one is not None}
+    """The texts in all sensitive fields of the documents, by which copied secrets are recognised."""
+    different = {id(document): document for document in documents.values() if document is not None}
     return frozenset().union(*map(_CARRIED.of, different.values()))
 
 
@@ -149,28 +149,28 @@ class _Carried:
     """The sensitive texts of the latest documents: several findings concern one object, many concern one namespace."""
 
     def __init__(self) -> None:
-        self._known: list[tuple[Json, frozenset[str]]] = []
+        self._latest: list[tuple[Json, frozenset[str]]] = []
 
     def of(self, document: Json) -> frozenset[str]:
-        found = next((texts for one, texts in self._known if one is document), None)
-        if found is None:
-            found = frozenset(_texts(document))
-            self._known = [(document, found), *self._known[: _DOCUMENTS - 1]]
-        return found
+        latest = next((texts for other, texts in self._latest if other is document), None)
+        if latest is None:
+            latest = frozenset(_texts(document))
+            self._latest = [(document, latest), *self._latest[: _DOCUMENTS - 1]]
+        return latest
 
 
 _CARRIED = _Carried()
 
 
 def _texts(document: Json) -> Iterator[str]:
-    waiting: list[tuple[Json, Trail, bool]] = [(document, (), False)]
-    while waiting:
-        value, trail, hidden = waiting.pop()
+    stack: list[tuple[Json, Trail, bool]] = [(document, (), False)]
+    while stack:
+        value, trail, hidden = stack.pop()
         is_variable = trail[-2:-1] == ("env",)
         for key, item in items(value):
             hides = hidden or (is_telling(key) and is_sensitive(value, key, trail))
             if not isinstance(item, str):
                 if item and not isinstance(item, int | float):
-                    waiting.append((item, (*trail, key), hides))
+                    stack.append((item, (*trail, key), hides))
             elif hides and not (is_variable and len(item) < _SHORTEST_ENV):
                 yield item

@@ -79,7 +79,7 @@ def expected(invocations: Iterable[tuple[BoundPolicy, InvocationResult]]) -> Exp
     if not acting:
         return None
     names = ", ".join(dict.fromkeys(bound.policy.name for bound, _ in acting))
-    secretive = redact.may_tell_secrets((bound.compiled, invocation_result) for bound, invocation_result in acting)
+    secretive = redact.may_contain_secrets((bound.compiled, invocation_result) for bound, invocation_result in acting)
     return Expected(names, acting[0][1].resource, answers(acting), secretive)
 
 
@@ -122,7 +122,7 @@ def _is_of_a_mutation(response: Response) -> bool:
 
 def _said(expectation: Expected, *texts: str) -> str:
     """The messages of a denial, redacted."""
-    response = redact.text("; ".join(texts), expectation.stored)
+    response = redact.safe_text("; ".join(texts), expectation.stored)
     return redact.WITHHELD_ANY if response and expectation.secretive and response != redact.WITHHELD else response
 
 

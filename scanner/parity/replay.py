@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 from scanner.admission.compiled import CompiledPolicy
-from scanner.admission.dispatch import BoundPolicy, InvocationResult, judge
+from scanner.admission.dispatch import BoundPolicy, InvocationResult, evaluate_object
 from scanner.admission.match import could_match
 from scanner.audit import redact
 from scanner.errors import ListFailed, SchemaUnknown
@@ -113,7 +113,7 @@ def verify(
 
     Raises ClusterError. The same `seed` chooses the same objects of the same cluster.
     """
-    parity = Parity(prepared.cluster, prepared.world.user.username, gaps=list(prepared.gaps))
+    parity = Parity(prepared.cluster, prepared.evaluation_context.user.username, gaps=list(prepared.gaps))
     replay = _Replay(prepared, writer, parity)
     for subject in _sampled(prepared, writer, parity, sample, random.Random(seed)):  # noqa: S311 - a sample, no secret
         parity.objects += 1
@@ -172,7 +172,7 @@ class _Replay:
     """Writes the objects, and counts the results."""
 
     def __init__(self, prepared: PreparedScan, writer: Writer, parity: Parity) -> None:
-        self._context = prepared.world
+        self._context = prepared.evaluation_context
         self._writer = writer
         self._parity = parity
         self._seen = frozenset(plan.kind for plan in prepared.plans)
@@ -272,7 +272,7 @@ class _Replay:
         for bound in self._bounds:
             try:
                 for resource in resources.values():
-                    results.extend(judge(bound, resource, subject.kind, context))
+                    results.extend(evaluate_object(bound, resource, subject.kind, context))
             except Exception as error:  # noqa: BLE001 - a bug of Assay must not count as a verdict, nor end the replay
                 why = f"internal error while it was evaluated: {type(error).__name__}; please report it"
                 self._parity.gaps.append(Gap(GapKind.EVALUATION, f"policy {bound.policy.name}", why))
@@ -300,7 +300,7 @@ class _Replay:
             (self._compiled[invocation_result.invocation.policy.name], invocation_result)
             for invocation_result in invocation_results
         )
-        secretive = redact.may_tell_secrets(compiled)
+        secretive = redact.may_contain_secrets(compiled)
         blind = {gap.where.removeprefix("policy ") for gap in self._parity.gaps if gap.where.startswith("policy ")}
         left = []
         for difference in comparison.differences:
@@ -352,5 +352,5 @@ def _shown(text: str, resource: Resource, params: Iterable[Resource | None], *, 
     """The server's message, redacted, because an expression may have taken parts of it from a Secret."""
     if text == SILENCE:
         return text
-    response = redact.text(text, resource, *params)
+    response = redact.safe_text(text, resource, *params)
     return redact.WITHHELD_ANY if secretive and response != redact.WITHHELD else response

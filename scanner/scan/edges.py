@@ -108,7 +108,7 @@ Progress = Callable[[Coverage], None]
 class Comparison(Protocol):
     """A second engine that evaluates a sample of the same objects; it changes no outcome."""
 
-    def page(self, page: Page, plan: KindPlan, judging: PageEvaluator) -> None:
+    def page(self, page: Page, plan: KindPlan, page_evaluator: PageEvaluator) -> None:
         """Compare the engines on the sampled objects of a page."""
         ...
 

@@ -7,12 +7,12 @@ from scanner.model.outcome import Gap, GapKind
 from scanner.model.policy import VALIDATING
 
 
-def policy_label(entry: BoundPolicy) -> str:
-    """Return the name of a policy in a gap, with its language unless it is the default language."""
-    language = "" if entry.policy.language == VALIDATING else f" ({entry.policy.language})"
-    return f"policy {entry.policy.name}{language}"
+def policy_label(bound: BoundPolicy) -> str:
+    """The name of a policy in a gap: `policy NAME`, with its language unless that is ValidatingAdmissionPolicy."""
+    language = "" if bound.policy.language == VALIDATING else f" ({bound.policy.language})"
+    return f"policy {bound.policy.name}{language}"
 
 
-def policy_gap(entry: BoundPolicy, why: str) -> Gap:
-    """Return the gap of a policy that Assay cannot evaluate correctly."""
-    return Gap(GapKind.EVALUATION, policy_label(entry), why)
+def policy_gap(bound: BoundPolicy, why: str) -> Gap:
+    """The gap of a policy that Assay cannot evaluate correctly, for a reason."""
+    return Gap(GapKind.EVALUATION, policy_label(bound), why)

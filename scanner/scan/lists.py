@@ -29,7 +29,7 @@ class ScanLists:
         self.namespaces = scope.namespaces or ("",)
 
     def everything(self, kind: Kind, namespaces: Iterable[str] = ("",)) -> Iterator[Resource]:
-        """Every object of a kind that the evaluation needs, once, in any scope.
+        """Every object of a kind in some namespaces, once, whatever the scope of the scan; "" stands for all namespaces.
 
         Raises ListFailed, and ValueError for a page that cannot be read.
         """
@@ -57,12 +57,15 @@ class ScanLists:
         self._cluster.expect((kind, place, self._scope.selector) for kind in wanted for place in self.namespaces)
 
     def authorizer(self) -> Decider | None:
-        """See Cluster; another process may send the checks."""
+        """See Cluster.authorizer; another process may send the checks. Raises ClusterError."""
         decider = self._cluster.authorizer()
-        return self.relay.to(decider) if decider else None
+        return self.relay.use_decider(decider) if decider else None
 
-    def judged(self, kind: Kind) -> Iterator[Iterator[Page]]:
-        """The pages to evaluate, for each namespace of the scope, or for all namespaces at once."""
+    def pages_by_namespace(self, kind: Kind) -> Iterator[Iterator[Page]]:
+        """The pages of a kind to evaluate: an iterator for each namespace of the scope, or a single one for all namespaces.
+
+        Reading the pages raises ListFailed.
+        """
         for namespace in self.namespaces:
             yield self._cluster.pages(kind, namespace=namespace, selector=self._scope.selector)
 

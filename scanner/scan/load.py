@@ -30,31 +30,32 @@ def outside_of(listing: ScanLists, kinds: Iterable[Kind]) -> Iterator[OutOfScope
 
 
 def load_params(
-    listing: ScanLists, params: ParamTable, bound: Iterable[BoundPolicy], rules: PolicySet
+    listing: ScanLists, params: ParamTable, bound: Iterable[BoundPolicy], policy_set: PolicySet
 ) -> Iterator[Gap]:
     """List the params of policies; a policy whose params cannot be listed becomes a gap."""
-    for kind, entries in params.needed(bound).items():
+    for kind, policies in params.needed(bound).items():
         try:
-            for resource in listing.everything(kind, params.namespaces(kind, entries, listing.scoped)):
-                params.keep(resource, entries)
+            for resource in listing.everything(kind, params.namespaces(kind, policies, listing.scoped)):
+                params.keep(resource, policies)
         except (ListFailed, ValueError) as error:
             yield from (
-                policy_gap(entry, f"its params ({kind.resource}) could not be listed: {error}") for entry in entries
+                policy_gap(bound_policy, f"its params ({kind.resource}) could not be listed: {error}")
+                for bound_policy in policies
             )
-    for param in rules.params:
+    for param in policy_set.params:
         params.put(param)
 
 
 def load_inventory(listing: ScanLists, language: BoundLanguage) -> Iterator[Gap]:
     """List the objects that expressions read; a policy whose objects cannot be listed becomes a gap."""
     listed: dict[tuple[Kind, str], str] = {}
-    for entry, reads in language.reads():
+    for bound_policy, reads in language.reads():
         wanted = [(kind, place) for kind, places in reads.items() for place in places]
-        for kind, place in wanted if not entry.reading.reason else ():
+        for kind, place in wanted if not bound_policy.reading.reason else ():
             if (kind, place) not in listed:
                 listed[kind, place] = _listed(listing, language, kind, place)
             if why := listed[kind, place]:
-                yield policy_gap(entry, f"it reads {kind.resource}, which could not be listed: {why}")
+                yield policy_gap(bound_policy, f"it reads {kind.resource}, which could not be listed: {why}")
 
 
 def _listed(listing: ScanLists, language: BoundLanguage, kind: Kind, place: str) -> str:
@@ -67,7 +68,7 @@ def _listed(listing: ScanLists, language: BoundLanguage, kind: Kind, place: str)
 
 
 def load_namespaces(listing: ScanLists, kinds: Iterable[Kind]) -> tuple[dict[str, JsonObject], Gap | None]:
-    """Return the Namespace objects by name, and a gap if they could not be listed."""
+    """The Namespace objects by name, and a gap if they could not be listed."""
     kind = next((k for k in kinds if (k.group, k.version, k.plural) == ("", "v1", "namespaces")), None)
     if kind is None:
         return {}, Gap(GapKind.DISCOVERY, "v1/Namespace", "the cluster does not say that it serves namespaces")

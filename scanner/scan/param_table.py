@@ -29,7 +29,7 @@ class ParamTable:
     """Param objects by kind: only those that some binding can select."""
 
     def __init__(self, kinds: Iterable[Kind]) -> None:
-        """An empty table of the served kinds."""
+        """An empty table for params of the served kinds."""
         self._kinds = {(kind.api_version, kind.kind): kind for kind in kinds}
         self._objects: dict[Kind, dict[tuple[str, str], Resource]] = {}
 
@@ -47,33 +47,35 @@ class ParamTable:
         return tuple(objects[key] for key in sorted(objects) if key[0] == namespace)
 
     def needed(self, bound: Iterable[BoundPolicy]) -> dict[Kind, tuple[BoundPolicy, ...]]:
-        """The kinds to list, each with the policies that need it."""
+        """The kinds of params to list, each with the bound policies that read them; kinds that are not served are left out."""
         needed: dict[Kind, tuple[BoundPolicy, ...]] = {}
-        for entry in bound:
-            kind = self.kind(entry.policy.param_kind) if entry.policy.param_kind else None
-            if kind and any(_references(entry)):
-                needed[kind] = (*needed.get(kind, ()), entry)
+        for bound_policy in bound:
+            kind = self.kind(bound_policy.policy.param_kind) if bound_policy.policy.param_kind else None
+            if kind and any(_references(bound_policy)):
+                needed[kind] = (*needed.get(kind, ()), bound_policy)
         return needed
 
-    def namespaces(self, kind: Kind, entries: Iterable[BoundPolicy], within: Iterable[str] = ()) -> tuple[str, ...]:
-        """The namespaces to list; the empty string means all of them.
+    def namespaces(self, kind: Kind, policies: Iterable[BoundPolicy], within: Iterable[str] = ()) -> tuple[str, ...]:
+        """The namespaces in which to list a kind of params for some policies; `("",)` stands for all of them.
 
         If params come from the namespace of the object, only the evaluated namespaces (`within`) are listed.
         """
         if not kind.namespaced:
             return ("",)
-        named = {reference.namespace for entry in entries for reference in _references(entry)}
+        named = {reference.namespace for bound_policy in policies for reference in _references(bound_policy)}
         if "" in named and within:
             named = (named - {""}) | {*within}
         return ("",) if "" in named else tuple(sorted(named))
 
-    def keep(self, resource: Resource, entries: Iterable[BoundPolicy]) -> None:
-        """Keep a listed object if some binding can select it."""
-        if any(_meant(reference, resource) for entry in entries for reference in _references(entry)):
+    def keep(self, resource: Resource, policies: Iterable[BoundPolicy]) -> None:
+        """Add a listed object if a binding of one of the policies can select it."""
+        if any(
+            _may_select(reference, resource) for bound_policy in policies for reference in _references(bound_policy)
+        ):
             self.put(resource)
 
     def add(self, document: JsonObject) -> None:
-        """Add a document as a param; it replaces a listed object of the same name."""
+        """Add a document as a param; it replaces a listed object of the same name. A kind that is not served is left out."""
         kind = self._kinds.get((as_text(document.get("apiVersion")), as_text(document.get("kind"))))
         if kind:
             self.put(param_of(kind, document))
@@ -83,11 +85,11 @@ class ParamTable:
         self._objects.setdefault(param.kind, {})[param.namespace, param.name] = param
 
 
-def _references(entry: BoundPolicy) -> Iterator[ParamRef]:
-    return (binding.param_ref for binding in entry.bindings if binding.param_ref)
+def _references(bound_policy: BoundPolicy) -> Iterator[ParamRef]:
+    return (binding.param_ref for binding in bound_policy.bindings if binding.param_ref)
 
 
-def _meant(reference: ParamRef, resource: Resource) -> bool:
+def _may_select(reference: ParamRef, resource: Resource) -> bool:
     if reference.namespace and resource.namespace and reference.namespace != resource.namespace:
         return False
     # The evaluation reports a selector that the server cannot parse, so every object is kept here.

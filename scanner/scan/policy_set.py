@@ -63,43 +63,43 @@ class PolicySet:
 
 
 def read_policy_set(
-    documents: Iterable[Manifest | Gap], wishes: PolicySelection, kinds: Sequence[Kind], rules: Minor = NEWEST
+    documents: Iterable[Manifest | Gap], selection: PolicySelection, kinds: Sequence[Kind], rules: Minor = NEWEST
 ) -> PolicySet:
     """Read every document once, those of files first. Raises UsageError if a flag names a policy that does not exist.
 
     `rules` is the Kubernetes release that would store the documents.
     """
-    reader = DocumentReader(wishes.languages, kinds, home_namespace(wishes.scope), rules)
+    reader = DocumentReader(selection.languages, kinds, home_namespace(selection.scope), rules)
     for document in documents:
         reader.read(document)
     policies = {policy.key: policy for policy in reader.policies}
     assumed = tuple(
         binding
-        for name, action in wishes.assume_bound
-        for binding in _assumed(name, action, policies, reader, wishes.languages)
+        for name, action in selection.assume_bound
+        for binding in _assumed(name, action, policies, reader, selection.languages)
     )
     bindings = (*reader.bindings, *assumed)
-    scope = wishes.scope
-    for name, _ in wishes.assume_bound:
+    scope = selection.scope
+    for name, _ in selection.assume_bound:
         if not _chosen(name, scope.policies):
             raise UsageError(f"--assume-bound {name}: --policy leaves that policy out; name it there as well")
     if reader.knows_all:
         _reject_unknown(scope.policies, {name for _, name in policies}, "--policy")
         _reject_unknown(scope.bindings, {binding.name for binding in bindings}, "--binding")
-    bindable = frozenset(name for language in wishes.languages if language.needs_bindings for name in language.names)
+    bindable = frozenset(name for language in selection.languages if language.needs_bindings for name in language.names)
     named = tuple(
         policy
         for policy in policies.values()
         if _chosen(policy.name, scope.policies) and (policy.language in bindable or not scope.bindings)
     )
-    copies = dict(_copies(wishes.languages, named, tuple(policies.values())))
+    copies = dict(_copies(selection.languages, named, tuple(policies.values())))
     chosen = tuple(policy for policy in named if policy.key not in copies)
     wanted = tuple(
-        b
-        for b in bindings
-        if (b.assumed or _chosen(b.name, scope.bindings))
-        and _chosen(b.policy_name, scope.policies)
-        and b.policy_key not in copies
+        binding
+        for binding in bindings
+        if (binding.assumed or _chosen(binding.name, scope.bindings))
+        and _chosen(binding.policy_name, scope.policies)
+        and binding.policy_key not in copies
     )
     unbound = _unbound((policy for policy in chosen if policy.language in bindable), bindings)
     joining = (*unbound, *_dangling(wanted, policies)) if reader.knows_all else ()
@@ -133,29 +133,29 @@ def _assumed(
 
     Raises UsageError for a binding without effect.
     """
-    found = [
+    named = [
         (language, policies[kind, name])
         for language in languages
         for kind in language.names
         if (kind, name) in policies
     ]
-    if not found and name in reader.refused:
+    if not named and name in reader.refused:
         why = next(gap.why for gap in reader.gaps if gap.where == reader.refused[name])
         raise UsageError(f"--assume-bound {name}: the API would reject this policy ({reader.refused[name]}): {why}")
-    if not found:
+    if not named:
         raise UsageError(f"--assume-bound names policy {name}, which is neither in the cluster nor in the policy files")
     if action not in get_args(Action):
         raise UsageError(f"--assume-bound {name}={action}: the action must be Deny, Warn or Audit")
-    bindable = [(language, policy) for language, policy in found if language.needs_bindings]
-    for language, policy in bindable or found:
+    bindable = [(language, policy) for language, policy in named if language.needs_bindings]
+    for language, policy in bindable or named:
         yield language.assume_bound(policy, cast("Action", action))
 
 
 def _reject_unknown(patterns: Iterable[str], names: Iterable[str], flag: str) -> None:
-    known = sorted(names)
+    existing = sorted(names)
     for pattern in patterns:
-        if not any(fnmatchcase(name, pattern) for name in known):
-            there = ", ".join(known) if known else "none at all"
+        if not any(fnmatchcase(name, pattern) for name in existing):
+            there = ", ".join(existing) if existing else "none at all"
             raise UsageError(f"{flag} {pattern} matches nothing; there is: {there}")
 
 
@@ -164,9 +164,9 @@ def _chosen(name: str, patterns: tuple[str, ...]) -> bool:
 
 
 def _unbound(policies: Iterable[Policy], bindings: Iterable[Binding]) -> Iterator[Health]:
-    known = tuple(bindings)
+    existing = tuple(bindings)
     for policy in policies:
-        joined = [binding for binding in known if binding.joins(policy)]
+        joined = [binding for binding in existing if binding.joins(policy)]
         if all(binding.assumed for binding in joined):
             advice = "this scan previews it" if joined else "preview it with --assume-bound"
             detail = f"no binding names it: the server never evaluates it; {advice}"
@@ -181,9 +181,9 @@ def _dangling(bindings: Iterable[Binding], policies: Mapping[PolicyKey, Policy])
             yield Health(HealthKind.DANGLING_BINDING, binding.policy_name, binding.name, detail, binding.language)
 
 
-def namespaces_needed(entry: BoundPolicy) -> bool:
+def namespaces_needed(bound: BoundPolicy) -> bool:
     """Return whether the evaluation reads namespaces: in a namespaceSelector, or in an expression."""
-    matches = (entry.policy.match, *(binding.match for binding in entry.bindings))
+    matches = (bound.policy.match, *(binding.match for binding in bound.bindings))
     if any(match is not None and not match.namespace_selector.empty for match in matches):
         return True
-    return any(expression.reads("namespaceObject") for _, expression in entry.compiled.expressions())
+    return any(expression.reads("namespaceObject") for _, expression in bound.compiled.expressions())

@@ -36,32 +36,33 @@ from scanner.scan.policy_set import PolicySet, namespaces_needed, read_policy_se
 
 
 def prepare(cluster: Cluster, options: Options, now: datetime, *, ahead: bool = False) -> PreparedScan:
-    """Prepare a scan with these options at a moment. Raises like `run`.
+    """Prepare a scan with these options at a moment.
 
-    With `ahead` the cluster fetches the first pages while policies are compiled.
+    With `ahead` the cluster fetches the first pages while policies are compiled. Raises ClusterError if the cluster cannot be
+    reached, and UsageError for options that name something that does not exist.
     """
     identity = cluster.identity()
     discovery = cluster.discover()
     listing = ScanLists(cluster, options.scope, ahead=ahead)
     documents = _policy_documents(listing, discovery, options)
-    rules = read_policy_set(documents, options, discovery.kinds, identity.release.rules)
+    policy_set = read_policy_set(documents, options, discovery.kinds, identity.release.rules)
     context = ScanContext(identity, options.user or cluster.requester(), options.scope)
-    around = BindingContext(
+    binding_context = BindingContext(
         now=now,
         rules=context.rules,
         operations=context.operations,
         schemas=listing.relay,
         served=discovery.kinds,
         user=context.user,
-        params=rules.params,
+        params=policy_set.params,
         lists=listing,
     )
-    languages = tuple(language.bind(rules.of(language), around) for language in options.languages)
-    setting = _setting(listing, discovery, rules, context, languages)
-    _reject_unknown(options.scope, discovery, setting)
+    languages = tuple(language.bind(policy_set.of(language), binding_context) for language in options.languages)
+    evaluation = _evaluation_plan(listing, discovery, policy_set, context, languages)
+    _reject_unknown(options.scope, discovery, evaluation)
     own_gaps = (gap for language in languages for gap in language.gaps)
-    gaps = (*options.gaps, *discovery.gaps, *rules.gaps, *own_gaps, *setting.gaps)
-    return PreparedScan(context, setting, listing, gaps)
+    gaps = (*options.gaps, *discovery.gaps, *policy_set.gaps, *own_gaps, *evaluation.gaps)
+    return PreparedScan(context, evaluation, listing, gaps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ class PreparedScan:
     """A prepared scan, before it evaluates the first object."""
 
     context: ScanContext
-    setting: EvaluationPlan
+    evaluation: EvaluationPlan
     listing: ScanLists
     gaps: tuple[Gap, ...]
 
@@ -79,29 +80,30 @@ class PreparedScan:
         return self.context.cluster
 
     @property
-    def world(self) -> EvaluationContext:
+    def evaluation_context(self) -> EvaluationContext:
         """The context of every evaluation."""
-        return self.setting.judge.world
+        return self.evaluation.page_evaluator.context
 
     @property
     def plans(self) -> tuple[KindPlan, ...]:
-        """The lists to make within the scope."""
-        return tuple(plan for plan in self.setting.plans if not self.listing.left_out(plan.kind))
+        """The kinds to list within the scope, each with its policies."""
+        return tuple(plan for plan in self.evaluation.plans if not self.listing.left_out(plan.kind))
 
     def objects(self, kind: Kind) -> Iterator[Resource]:
         """Every object of a kind within the scope. Raises ListFailed, and ValueError for an unreadable page."""
         excluded = self.context.scope.exclude_namespaces
-        for pages in self.listing.judged(kind):
-            for resource in (found for page in pages for found in resources_of(page)):
-                if not any(fnmatchcase(resource.namespace, pattern) for pattern in excluded):
-                    yield resource
+        for pages in self.listing.pages_by_namespace(kind):
+            for page in pages:
+                for resource in resources_of(page):
+                    if not any(fnmatchcase(resource.namespace, pattern) for pattern in excluded):
+                        yield resource
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluationPlan:
-    """The result of the preparation. `bound` are the policies that can be evaluated."""
+    """The evaluation that a scan will make. `bound` are the policies that can be evaluated, `gaps` name the others."""
 
-    judge: PageEvaluator
+    page_evaluator: PageEvaluator
     plans: tuple[KindPlan, ...]
     languages: tuple[BoundLanguage, ...]
     bound: tuple[BoundPolicy, ...]
@@ -110,7 +112,7 @@ class EvaluationPlan:
     outside: tuple[OutOfScope, ...]
 
 
-def _reject_unknown(scope: Scope, discovery: Discovery, setting: EvaluationPlan) -> None:
+def _reject_unknown(scope: Scope, discovery: Discovery, evaluation: EvaluationPlan) -> None:
     """Raise UsageError for an unknown name, so that a typing error does not look like a clean cluster.
 
     A name is not unknown if the list that could contain it failed.
@@ -119,7 +121,7 @@ def _reject_unknown(scope: Scope, discovery: Discovery, setting: EvaluationPlan)
         if not discovery.gaps and not any(names_kind(pattern, kind) for kind in discovery.kinds):
             raise UsageError(f"--kind {pattern} matches nothing that the cluster serves: see `kubectl api-resources`")
     for name in scope.namespaces:
-        if setting.judge.world.namespace(name) is None:
+        if evaluation.page_evaluator.context.namespace(name) is None:
             raise UsageError(f"--namespace {name}: the cluster has no such namespace: see `kubectl get namespaces`")
 
 
@@ -135,49 +137,49 @@ def _policy_documents(listing: ScanLists, discovery: Discovery, options: Options
                 yield Gap(GapKind.LIST, f"{kind.api_version}/{kind.kind}", why)
 
 
-def _setting(
+def _evaluation_plan(
     listing: ScanLists,
     discovery: Discovery,
-    rules: PolicySet,
+    policy_set: PolicySet,
     context: ScanContext,
     languages: tuple[BoundLanguage, ...],
 ) -> EvaluationPlan:
     kinds = discovery.kinds
-    namespaces, trouble = load_namespaces(listing, kinds)
+    namespaces, namespace_gap = load_namespaces(listing, kinds)
     announced = (policy for language in languages for policy in language.announced())
     listing.expect(lists(kinds, announced, context.operations))
-    bound = tuple(entry for language in languages for entry in language.bound)
+    bound = tuple(bound_policy for language in languages for bound_policy in language.bound)
     params = ParamTable(kinds)
     unevaluable = (
         *_unknown_param_kinds(bound, params, discovery),
-        *load_params(listing, params, bound, rules),
+        *load_params(listing, params, bound, policy_set),
         *(gap for language in languages for gap in load_inventory(listing, language)),
         *(
-            policy_gap(entry, "it needs namespaces, which could not be listed")
-            for entry in bound
-            if trouble and namespaces_needed(entry)
+            policy_gap(bound_policy, "it needs namespaces, which could not be listed")
+            for bound_policy in bound
+            if namespace_gap and namespaces_needed(bound_policy)
         ),
     )
-    unseen = {gap.where for gap in unevaluable}
-    evaluable = tuple(entry for entry in bound if policy_label(entry) not in unseen)
-    world = EvaluationContext(
+    labels = {gap.where for gap in unevaluable}
+    evaluable = tuple(bound_policy for bound_policy in bound if policy_label(bound_policy) not in labels)
+    evaluation_context = EvaluationContext(
         params=params,
         namespaces=namespaces,
-        implied_namespaces=context.files or trouble is not None,
+        implied_namespaces=context.files or namespace_gap is not None,
         equivalents=equivalents(kinds),
         user=context.user,
         operations=context.operations,
         authorizer=_authorizer(listing, evaluable, context),
     )
-    judge = PageEvaluator(world, context.scope.exclude_namespaces, by_name=context.files)
+    page_evaluator = PageEvaluator(evaluation_context, context.scope.exclude_namespaces, by_name=context.files)
     return EvaluationPlan(
-        judge=judge,
+        page_evaluator=page_evaluator,
         plans=plan(kinds, evaluable, context.operations),
         languages=languages,
         bound=evaluable,
-        health=(*rules.health, *_health(languages, evaluable, kinds, world)),
-        gaps=(*((trouble,) if trouble else ()), *unevaluable),
-        outside=(*outside_of(listing, kinds), *(it for language in languages for it in language.outside)),
+        health=(*policy_set.health, *_health(languages, evaluable, kinds, evaluation_context)),
+        gaps=(*((namespace_gap,) if namespace_gap else ()), *unevaluable),
+        outside=(*outside_of(listing, kinds), *(item for language in languages for item in language.outside)),
     )
 
 
@@ -185,27 +187,29 @@ def _health(
     languages: Iterable[BoundLanguage],
     evaluable: tuple[BoundPolicy, ...],
     kinds: tuple[Kind, ...],
-    world: EvaluationContext,
+    evaluation_context: EvaluationContext,
 ) -> Iterator[Health]:
     """The problems of policies before the first object is evaluated."""
     for language in languages:
-        own = {id(entry) for entry in language.bound}
-        entries = tuple(entry for entry in evaluable if id(entry) in own)
+        own = {id(policy) for policy in language.bound}
+        policies = tuple(policy for policy in evaluable if id(policy) in own)
         if not language.own_health:
-            yield from health_before((policy for policy, _ in language.recorded()), entries, kinds, world)
-        yield from language.health(entries, kinds)
+            yield from health_before((policy for policy, _ in language.recorded()), policies, kinds, evaluation_context)
+        yield from language.health(policies, kinds)
 
 
 def _authorizer(listing: ScanLists, bound: Iterable[BoundPolicy], context: ScanContext) -> Decider | None:
     """The authorizer, if a policy reads it and the requester is known; else None."""
-    asks = any(Auditability.AUTHORIZER in entry.reading.classes for entry in bound)
+    asks = any(Auditability.AUTHORIZER in bound_policy.reading.classes for bound_policy in bound)
     return listing.authorizer() if asks and context.user.username else None
 
 
 def _unknown_param_kinds(bound: Iterable[BoundPolicy], params: ParamTable, discovery: Discovery) -> Iterator[Gap]:
     """Policies whose paramKind may be served by an API group that did not answer."""
-    silent = {gap.where for gap in discovery.gaps if gap.kind is GapKind.DISCOVERY}
-    for entry in bound:
-        kind = entry.policy.param_kind
-        if kind and params.kind(kind) is None and silent & {kind.api_version, "/api", "/apis"}:
-            yield policy_gap(entry, f"its paramKind {kind.kind} belongs to {kind.api_version}, which did not answer")
+    unanswered = {gap.where for gap in discovery.gaps if gap.kind is GapKind.DISCOVERY}
+    for bound_policy in bound:
+        kind = bound_policy.policy.param_kind
+        if kind and params.kind(kind) is None and unanswered & {kind.api_version, "/api", "/apis"}:
+            yield policy_gap(
+                bound_policy, f"its paramKind {kind.kind} belongs to {kind.api_version}, which did not answer"
+            )

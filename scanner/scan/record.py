@@ -25,7 +25,7 @@ from scanner.policies.plan import KindPlan
 from scanner.scan.edges import Comparison, Progress, Store
 from scanner.scan.lists import ScanLists
 from scanner.scan.prepare import EvaluationPlan
-from scanner.scan.workers import Job, Judged, Workers
+from scanner.scan.workers import Job, JobResult, Workers
 
 _INTERRUPTED = "interrupted before every kind was listed"
 
@@ -46,89 +46,92 @@ class ScanRecorder:
         self._progress = progress
         self.gaps: list[Gap] = []
         self._coverage: list[Coverage] = []
-        self._counted = Counted()
-        self._seen = RepeatDetector()
+        self._counts = Counted()
+        self._repeats = RepeatDetector()
         self._inconsistencies: list[str] = []
-        self._troubles: list[ListFailed] = []
+        self._failures: list[ListFailed] = []
 
-    def judge(self, setting: EvaluationPlan, listing: ScanLists, workers: Workers) -> None:
-        """List and evaluate every kind; an interrupted scan still records the kinds that it did not list."""
-        listing.expect(line.kind for line in setting.plans)
+    def record(self, evaluation: EvaluationPlan, listing: ScanLists, workers: Workers) -> None:
+        """List every kind, evaluate its pages and commit their results in order.
+
+        An interrupt ends this early: the kinds that were not listed are recorded as such. Raises StoreError.
+        """
+        listing.expect(plan.kind for plan in evaluation.plans)
         try:
-            steps: Iterator[Judged | ListEvent] = workers.ordered(_steps(setting.plans, listing))
+            steps: Iterator[JobResult | ListEvent] = workers.ordered(_steps(evaluation.plans, listing))
             for step in steps:
-                self._take(step, listing, workers)
-                if self._comparison and isinstance(step, Judged):
-                    self._comparison.page(step.job.page, step.job.plan, setting.judge)
+                self._handle(step, listing, workers)
+                if self._comparison and isinstance(step, JobResult):
+                    self._comparison.page(step.job.page, step.job.plan, evaluation.page_evaluator)
         except KeyboardInterrupt:
             self.gaps.append(Gap(GapKind.LIST, "scan", f"{_INTERRUPTED}; scan again"))
-            self._coverage.extend(_untouched(line.kind) for line in setting.plans[len(self._coverage) :])
+            self._coverage.extend(_not_listed(plan.kind) for plan in evaluation.plans[len(self._coverage) :])
 
-    def end(self, setting: EvaluationPlan, finished: datetime) -> ScanEnd:
-        """The last record of a scan."""
-        incomplete = bool(self.gaps) or any(_incomplete(entry) for entry in self._coverage)
-        after: Iterable[Health] = health_after(setting.bound, self._counted, self._coverage)
-        for language in setting.languages:
+    def end(self, evaluation: EvaluationPlan, finished: datetime) -> ScanEnd:
+        """The last record of a scan: PARTIAL with a gap or a list that did not end, else COMPLETE; health and gaps without duplicates."""
+        incomplete = bool(self.gaps) or any(_incomplete(coverage) for coverage in self._coverage)
+        after: Iterable[Health] = health_after(evaluation.bound, self._counts, self._coverage)
+        for language in evaluation.languages:
             after = language.observed(after)
-        health = {*setting.health, *after}
+        health = {*evaluation.health, *after}
         return ScanEnd(
             finished_at=finished,
             state=ScanState.PARTIAL if incomplete else ScanState.COMPLETE,
             coverage=tuple(self._coverage),
             health=tuple(sorted(health)),
             gaps=tuple(dict.fromkeys(self.gaps)),
-            outside=setting.outside,
+            outside=evaluation.outside,
             opinion=self._comparison.opinion() if self._comparison else None,
             evaluated_policies=tuple(
-                entry.policy.key for entry in setting.bound if not entry.reading.reason and entry.proves_fixes
+                bound.policy.key for bound in evaluation.bound if not bound.reading.reason and bound.proves_fixes
             ),
         )
 
-    def _take(self, step: Judged | ListEvent, listing: ScanLists, workers: Workers) -> None:
+    def _handle(self, step: JobResult | ListEvent, listing: ScanLists, workers: Workers) -> None:
         match step:
             case KindStarted():
-                self._coverage.append(_untouched(step.kind))
-                self._seen, self._inconsistencies, self._troubles = RepeatDetector(), [], []
-            case Judged():
+                self._coverage.append(_not_listed(step.kind))
+                self._repeats, self._inconsistencies, self._failures = RepeatDetector(), [], []
+            case JobResult():
                 self._page(step, workers)
             case ListFailed():
-                self._troubles.append(step)
+                self._failures.append(step)
             case KindFinished():
-                self._close(step.kind, listing)
+                self._end_kind(step.kind, listing)
             case _ as never:
                 assert_never(never)
 
-    def _page(self, judged: Judged, workers: Workers) -> None:
-        page, result = judged.job.page, judged.result
-        if known := self._seen.among(result.identities):
-            result = workers.judge(judged.job, known)
-        self._seen.add(result.identities)
+    def _page(self, page_result: JobResult, workers: Workers) -> None:
+        page, result = page_result.job.page, page_result.result
+        if repeated := self._repeats.among(result.identities):
+            result = workers.evaluate_page(page_result.job, repeated)
+        self._repeats.add(result.identities)
         self._inconsistencies.extend(_inconsistencies(page, result))
         self._store.page(self._scan_id, result)
         self.gaps.extend(result.gaps)
-        self._counted.add(result)
+        self._counts.add(result)
         self._coverage[-1] = _added(self._coverage[-1], page, result)
         self._progress(self._coverage[-1])
 
-    def _close(self, kind: Kind, listing: ScanLists) -> None:
+    def _end_kind(self, kind: Kind, listing: ScanLists) -> None:
         """End the list of a kind; evaluated pages stay valid if a list breaks off."""
         where = f"{kind.api_version}/{kind.kind}"
-        self.gaps.extend(Gap(GapKind.LIST, where, error.why) for error in self._troubles)
+        self.gaps.extend(Gap(GapKind.LIST, where, error.why) for error in self._failures)
         if note := listing.left_out(kind):
-            self._cover(state=CoverageState.SKIPPED, note=note)
-        elif self._troubles:
-            seen = self._coverage[-1].pages > 0 or len(self._troubles) < len(listing.namespaces)
-            state = CoverageState.PARTIAL if seen else CoverageState(self._troubles[0].state)
-            self._cover(state=state, note="; ".join(dict.fromkeys(error.why for error in self._troubles)))
+            self._set_state(state=CoverageState.SKIPPED, note=note)
+        elif self._failures:
+            listed_part = self._coverage[-1].pages > 0 or len(self._failures) < len(listing.namespaces)
+            state = CoverageState.PARTIAL if listed_part else CoverageState(self._failures[0].state)
+            self._set_state(state=state, note="; ".join(dict.fromkeys(error.why for error in self._failures)))
         elif any(gap.where == where for gap in self.gaps):
-            self._cover(state=CoverageState.PARTIAL, note="part of the list could not be read")
+            self._set_state(state=CoverageState.PARTIAL, note="part of the list could not be read")
         elif self._inconsistencies:
-            self._cover(state=CoverageState.INCONSISTENT, note="; ".join(self._inconsistencies))
+            self._set_state(state=CoverageState.INCONSISTENT, note="; ".join(self._inconsistencies))
             self.gaps.append(Gap(GapKind.LIST, where, f"{self._coverage[-1].note}. {_NOT_ONE_MOMENT}"))
         else:
-            self._cover(state=CoverageState.LISTED, note="")
+            self._set_state(state=CoverageState.LISTED, note="")
 
-    def _cover(self, *, state: CoverageState, note: str) -> None:
+    def _set_state(self, *, state: CoverageState, note: str) -> None:
         self._coverage[-1] = replace(self._coverage[-1], state=state, note=note)
 
 
@@ -151,24 +154,24 @@ ListEvent: TypeAlias = KindStarted | ListFailed | KindFinished
 
 def _steps(plans: Iterable[KindPlan], listing: ScanLists) -> Iterator[Job | ListEvent]:
     """Every kind's pages, namespace by namespace, with consecutive numbers."""
-    for line in plans:
-        yield KindStarted(line.kind)
+    for plan in plans:
+        yield KindStarted(plan.kind)
         numbers = count(1)
-        if not listing.left_out(line.kind):
-            for pages in listing.judged(line.kind):
-                yield from _pages(pages, line, numbers)
-        yield KindFinished(line.kind)
+        if not listing.left_out(plan.kind):
+            for pages in listing.pages_by_namespace(plan.kind):
+                yield from _pages(pages, plan, numbers)
+        yield KindFinished(plan.kind)
 
 
-def _pages(pages: Iterator[Page], line: KindPlan, numbers: Iterator[int]) -> Iterator[Job | ListFailed]:
+def _pages(pages: Iterator[Page], plan: KindPlan, numbers: Iterator[int]) -> Iterator[Job | ListFailed]:
     try:
         for page in pages:
-            yield Job(replace(page, number=next(numbers)), line)
+            yield Job(replace(page, number=next(numbers)), plan)
     except ListFailed as error:
         yield error
 
 
-def _untouched(kind: Kind) -> Coverage:
+def _not_listed(kind: Kind) -> Coverage:
     return Coverage(kind.api_version, kind.kind, CoverageState.FAILED, note=_INTERRUPTED)
 
 

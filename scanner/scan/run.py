@@ -35,38 +35,38 @@ def run(
 ) -> Scan:
     """Scan a cluster into a store and return the recorded scan.
 
-    `workers` processes (if more than one) evaluate the pages after the first `little` bytes. A `comparison` evaluates a sample of
+    `workers` processes (if more than one) evaluate the pages after the first `fork_after_bytes` bytes. A `comparison` evaluates a sample of
     the same pages, and adds its result at the end.
 
     Raises ClusterError if the cluster cannot be reached, StoreError if nothing can be recorded, UsageError for options that name
     something that does not exist. Every other problem is recorded in the scan.
     """
     started = clock()
-    seen = prepare(cluster, options, started, ahead=True)
-    store.begin(_start(scan_id, started, seen))
-    course = ScanRecorder(store, scan_id, progress, comparison)
-    course.gaps = [*seen.gaps]
+    prepared = prepare(cluster, options, started, ahead=True)
+    store.begin(_start(scan_id, started, prepared))
+    recorder = ScanRecorder(store, scan_id, progress, comparison)
+    recorder.gaps = [*prepared.gaps]
     alone = any(language.single_process for language in options.languages)
     with (
         rare_collections(),
         Workers(
-            seen.setting.judge,
-            seen.setting.plans,
-            seen.listing.relay,
+            prepared.evaluation.page_evaluator,
+            prepared.evaluation.plans,
+            prepared.listing.relay,
             cluster.paused,
             count=1 if alone else workers,
             fork_after_bytes=fork_after_bytes,
         ) as processes,
     ):
-        course.judge(seen.setting, seen.listing, processes)
-    return store.finish(scan_id, course.end(seen.setting, clock()))
+        recorder.record(prepared.evaluation, prepared.listing, processes)
+    return store.finish(scan_id, recorder.end(prepared.evaluation, clock()))
 
 
-def _start(scan_id: str, started: datetime, seen: PreparedScan) -> ScanStart:
+def _start(scan_id: str, started: datetime, prepared: PreparedScan) -> ScanStart:
     """The first record of a scan: it includes policies that are not in force."""
-    context, languages = seen.context, seen.setting.languages
-    every = (known for language in languages for known in language.recorded())
-    recorded = sorted(every, key=lambda known: (known[0].name, known[0].language))
+    context, languages = prepared.context, prepared.evaluation.languages
+    policies = (record for language in languages for record in language.recorded())
+    recorded = sorted(policies, key=lambda record: (record[0].name, record[0].language))
     return ScanStart(
         id=scan_id,
         cluster=context.cluster,
@@ -76,5 +76,5 @@ def _start(scan_id: str, started: datetime, seen: PreparedScan) -> ScanStart:
         policies=tuple(policy for policy, _ in recorded),
         bindings=tuple(binding for language in languages for binding in language.bindings),
         requester=context.user,
-        readings={policy.key: found for policy, found in recorded},
+        readings={policy.key: reading for policy, reading in recorded},
     )

@@ -11,31 +11,34 @@ from itertools import islice
 
 from scanner import cel
 from scanner.admission.dispatch import BoundPolicy, InvocationResult
-from scanner.audit.evidence.cache import Memory
-from scanner.audit.evidence.inputs import asked
-from scanner.audit.evidence.redaction import WITHHELD, Discretion
+from scanner.audit.evidence.cache import EvidenceCache
+from scanner.audit.evidence.inputs import evaluations
+from scanner.audit.evidence.redaction import WITHHELD, EvidenceRedaction
 from scanner.cel.stack import with_room
 from scanner.model.evidence import NO_EVIDENCE, Evidence, Reason
 from scanner.model.outcome import Check, CheckResult, Errored, Violated
 
 MOST = 8
 """Reasons that a finding keeps."""
-_MEMORY = Memory()
+_CACHE = EvidenceCache()
 _OUT_OF_COST = ("operation cancelled", "operation interrupted")
 
 
 def evidence(invocation_result: InvocationResult, check_result: CheckResult, bound: BoundPolicy) -> Evidence:
-    """The reasons of a violation or an error; none for other outcomes, or if a second evaluation has another result."""
+    """The reasons of a violation or an error, at most `MOST`, without secrets.
+
+    None for other outcomes, after an exceeded cost limit, and if a second evaluation has another result. Never raises.
+    """
     if not isinstance(check_result.outcome, Violated | Errored):
         return NO_EVIDENCE
     try:
-        key = _MEMORY.key(invocation_result, check_result, bound.compiled)
-        known = None if key is None else _MEMORY.get(key)
-        if known is not None:
-            return known
+        key = _CACHE.key(invocation_result, check_result, bound.compiled)
+        cached = None if key is None else _CACHE.get(key)
+        if cached is not None:
+            return cached
         check, outcome = check_result.check, check_result.outcome
-        found = with_room(lambda: _evidence(invocation_result, check, outcome, bound))
-        return found if key is None else _MEMORY.keep(key, found)
+        computed = with_room(lambda: _evidence(invocation_result, check, outcome, bound))
+        return computed if key is None else _CACHE.keep(key, computed)
     except Exception as error:  # noqa: BLE001 - a verdict is not lost because it cannot be explained
         why = f"it could not be explained: internal error ({type(error).__name__}); please report it"
         return Evidence((Reason("", why, erred=True),))
@@ -47,22 +50,26 @@ def _evidence(
     if any(text in outcome.message for text in _OUT_OF_COST):
         return NO_EVIDENCE
     explanations = list(_explanations(invocation_result, check, outcome, bound))
-    discretion = Discretion(invocation_result, bound.compiled)
-    found = list(dict.fromkeys(discretion.reason(one) for it in explanations for one in it.reasons))
-    left_out = len(found) - len(found[:MOST]) + sum(it.left_out for it in explanations)
+    redaction = EvidenceRedaction(invocation_result, bound.compiled)
+    reasons = list(
+        dict.fromkeys(redaction.reason(reason) for explanation in explanations for reason in explanation.reasons)
+    )
+    left_out = len(reasons) - len(reasons[:MOST]) + sum(explanation.left_out for explanation in explanations)
     # The number of parts of a secret is a secret, too.
-    return Evidence(tuple(found[:MOST]), 0 if any(it.value == WITHHELD for it in found) else left_out)
+    return Evidence(tuple(reasons[:MOST]), 0 if any(reason.value == WITHHELD for reason in reasons) else left_out)
 
 
 def _explanations(
     invocation_result: InvocationResult, check: Check, outcome: Violated | Errored, bound: BoundPolicy
 ) -> Iterator[cel.Explanation]:
     """Explain each expression that decided the outcome; skip an expression with another result this time."""
-    programs = {name: one.program for name, one in bound.compiled.variables.items() if one.program is not None}
-    for program, inputs in islice(asked(invocation_result, check, bound), MOST):
-        found = cel.explain(program, inputs, programs)
-        if _agrees(found.outcome, outcome):
-            yield found
+    programs = {
+        name: variable.program for name, variable in bound.compiled.variables.items() if variable.program is not None
+    }
+    for program, inputs in islice(evaluations(invocation_result, check, bound), MOST):
+        explanation = cel.explain(program, inputs, programs)
+        if _agrees(explanation.outcome, outcome):
+            yield explanation
 
 
 def _agrees(value: cel.Value | cel.EvaluationError, outcome: Violated | Errored) -> bool:

@@ -20,29 +20,29 @@ from scanner.model.evidence import Evidence
 from scanner.model.json import Json
 from scanner.model.outcome import Check, CheckResult
 
-_REMEMBERED = 2048
+_MOST = 2048
 _VARIABLES = "variables"
-_TOLD_BY_OTHERS = frozenset({"data", "value"})
+_SECRET_BY_CONTEXT = frozenset({"data", "value"})
 """Fields that are secret or not depending on the kind or the name beside them, which the expression may not read."""
 _ROOTS = frozenset({"object", "oldObject", "params", "namespaceObject"})
 _Path: TypeAlias = "tuple[str, ...]"
 _Key: TypeAlias = "tuple[object, ...]"
 
 
-class Memory:
+class EvidenceCache:
     """Evidence by key; the cache is cleared when it is full."""
 
     def __init__(self) -> None:
-        """Begin with nothing."""
-        self._known: dict[_Key, Evidence] = {}
+        """An empty cache."""
+        self._evidence: dict[_Key, Evidence] = {}
         self._paths: dict[tuple[int, Check], tuple[CompiledPolicy, tuple[_Path, ...] | None]] = {}
 
     def key(
         self, invocation_result: InvocationResult, check_result: CheckResult, compiled: CompiledPolicy
     ) -> _Key | None:
-        """The key of the evidence; None if it depends on unknown inputs, or on inputs that differ at each evaluation."""
+        """The key of the evidence; None if the check reads whole documents or other inputs, or if a Secret is involved."""
         request, check = invocation_result.request, check_result.check
-        paths = self._looked_at(compiled, check)
+        paths = self._paths_of(compiled, check)
         if (
             request is None
             or paths is None
@@ -64,51 +64,55 @@ class Memory:
             return None
         return id(compiled), check, type(check_result.outcome), hashlib.blake2b(read, digest_size=16).digest()
 
-    def _looked_at(self, compiled: CompiledPolicy, check: Check) -> tuple[_Path, ...] | None:
+    def _paths_of(self, compiled: CompiledPolicy, check: Check) -> tuple[_Path, ...] | None:
         """The paths that a check reads; None for a check that reads a whole document or other inputs."""
-        known = self._paths.get((id(compiled), check))
-        if known is None:
-            if len(self._paths) >= _REMEMBERED:
-                self._forget()
+        policy_and_paths = self._paths.get((id(compiled), check))
+        if policy_and_paths is None:
+            if len(self._paths) >= _MOST:
+                self._clear()
             # The entry keeps the policy alive, so that no other policy gets its id.
-            known = self._paths[id(compiled), check] = (compiled, _of_check(compiled, check))
-        return known[1]
+            policy_and_paths = self._paths[id(compiled), check] = (compiled, _of_check(compiled, check))
+        return policy_and_paths[1]
 
     def get(self, key: _Key) -> Evidence | None:
-        """The evidence for a key, if it was found before."""
-        return self._known.get(key)
+        """The evidence for a key; None if the cache does not have it."""
+        return self._evidence.get(key)
 
     def keep(self, key: _Key, evidence: Evidence) -> Evidence:
-        """Keep evidence, and return it."""
-        if len(self._known) >= _REMEMBERED:
-            self._forget()
+        """Keep evidence and return it; a full cache is cleared instead."""
+        if len(self._evidence) >= _MOST:
+            self._clear()
         else:
-            self._known[key] = evidence
+            self._evidence[key] = evidence
         return evidence
 
-    def _forget(self) -> None:
-        self._known.clear()
+    def _clear(self) -> None:
+        self._evidence.clear()
         self._paths.clear()
 
 
 def _of_check(compiled: CompiledPolicy, check: Check) -> tuple[_Path, ...] | None:
-    programs = (it.program for it in compiled.deciding(check) if it.program is not None)
+    programs = (expression.program for expression in compiled.deciding(check) if expression.program is not None)
     return _paths(programs, compiled.variables)
 
 
 def _paths(programs: Iterable[cel.Program], variables: Mapping[str, Expression]) -> tuple[_Path, ...] | None:
     """The paths of some programs and of the variables they use; None where they lead to more than parts of documents."""
     paths: set[_Path] = set()
-    waiting, used = list(programs), set[str]()
-    while waiting:
-        for path in waiting.pop().depths():
+    stack, used = list(programs), set[str]()
+    while stack:
+        for path in stack.pop().depths():
             if path[0] != _VARIABLES:
                 paths.add(path)
                 continue
             names = set(path[1:2] or variables) - used
             used |= names
-            waiting += [it.program for name, it in variables.items() if name in names and it.program is not None]
-    if any(path[0] not in _ROOTS or len(path) == 1 or _TOLD_BY_OTHERS.intersection(path[2:]) for path in paths):
+            stack += [
+                variable.program
+                for name, variable in variables.items()
+                if name in names and variable.program is not None
+            ]
+    if any(path[0] not in _ROOTS or len(path) == 1 or _SECRET_BY_CONTEXT.intersection(path[2:]) for path in paths):
         return None
     return tuple(path for path in sorted(paths) if not any(path[:end] in paths for end in range(2, len(path))))
 

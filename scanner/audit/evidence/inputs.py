@@ -8,11 +8,11 @@ from scanner import cel
 from scanner.admission.dispatch import BoundPolicy, InvocationResult
 from scanner.model.outcome import Check
 
-Asked = tuple[cel.Program, Mapping[str, object]]
+Evaluation = tuple[cel.Program, Mapping[str, object]]
 
 
-def asked(invocation_result: InvocationResult, check: Check, bound: BoundPolicy) -> Iterator[Asked]:
-    """The programs behind a check with fresh inputs; none if there was no request."""
+def evaluations(invocation_result: InvocationResult, check: Check, bound: BoundPolicy) -> Iterator[Evaluation]:
+    """The programs that decide a check, each with new inputs by name; none if the result has no request."""
     if invocation_result.request is None:
         return
     for expression in bound.compiled.deciding(check):

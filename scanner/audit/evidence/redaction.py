@@ -15,7 +15,7 @@ from typing import Final
 from scanner import cel
 from scanner.admission.compiled import CompiledPolicy
 from scanner.admission.dispatch import InvocationResult
-from scanner.audit.evidence.text import cut, said, shown
+from scanner.audit.evidence.text import cut, error_text, value_text
 from scanner.audit.redact import WITHHELD_ANY, is_plain_error
 from scanner.audit.secret_values import HIDDEN, is_secret, without
 from scanner.audit.sensitive_fields import Trail, anything_sensitive, is_sensitive, says_secret
@@ -35,11 +35,11 @@ _WORD = re.compile(r"[^\s'\"()\[\]{},]+")
 _IDENTITY = (("request", "userInfo", "extra"), ("request", "userInfo", "uid"))
 
 
-class Discretion:
+class EvidenceRedaction:
     """The rules for showing values of one object and param under one policy."""
 
     def __init__(self, invocation_result: InvocationResult, compiled: CompiledPolicy) -> None:
-        """Collect the values to hide."""
+        """Take the object, the param and the namespace of an invocation, whose secrets are hidden."""
         resource, param = invocation_result.resource, invocation_result.invocation.param
         self._documents: dict[str, tuple[Json, bool]] = {
             "object": (resource.body, is_secret(resource)),
@@ -51,22 +51,22 @@ class Discretion:
             ),
         }
         self._of = resource, param
-        self._known: frozenset[str] | None = None
+        self._hidden_values: frozenset[str] | None = None
         self._compiled = compiled
         self._words: frozenset[str] | None = None
 
     @property
     def _hidden(self) -> frozenset[str]:
-        if self._known is None:
-            self._known = HIDDEN.of(*self._of)
-        return self._known
+        if self._hidden_values is None:
+            self._hidden_values = HIDDEN.of(*self._of)
+        return self._hidden_values
 
     @property
     def _texts(self) -> tuple[str, ...]:
         return tuple(expression.text for _, expression in self._compiled.expressions())
 
     def reason(self, reason: cel.Reason) -> Reason:
-        """A reason in the form that may be stored and shown."""
+        """A reason in the form that may be stored and shown; its value is `WITHHELD` if it may contain a secret."""
         erred = isinstance(reason.outcome, cel.EvaluationError)
         withheld = self._is_withheld(reason)
         return Reason(
@@ -79,21 +79,21 @@ class Discretion:
 
     def _value(self, reason: cel.Reason) -> str:
         if isinstance(reason.outcome, cel.EvaluationError):
-            return said(str(reason.outcome), self._hidden)
+            return error_text(str(reason.outcome), self._hidden)
         if isinstance(reason.outcome, bool):
             return "true" if reason.outcome else "false"
         root, trail = self._trail(reason.place)
-        return shown(reason.outcome, self._hidden, trail if root in self._documents else None)
+        return value_text(reason.outcome, self._hidden, trail if root in self._documents else None)
 
     def _path(self, place: cel.Place, *, own_words: bool) -> str:
         """The path of a value. A key computed from a secret is a secret: then only words of the policy's text are shown."""
         if own_words and place[:1] == (_COMPUTED,):
             place = place[:2]
         if own_words:
-            place = (*place[:1], *_leading(place[1:], self._own_words()))
+            place = (*place[:1], *_leading(place[1:], self._policy_words()))
         return cut(without(path_of(place), self._hidden), _LONGEST_PATH)
 
-    def _own_words(self) -> frozenset[str]:
+    def _policy_words(self) -> frozenset[str]:
         if self._words is None:
             dotted = {word for text in self._texts for word in _WORD.findall(text)}
             self._words = frozenset(dotted | {part for word in dotted for part in re.split(r"\W+", word)})
@@ -107,24 +107,26 @@ class Discretion:
 
     def _is_withheld(self, reason: cel.Reason) -> bool:
         if isinstance(reason.outcome, cel.EvaluationError):
-            held = any(self._holds(place, as_it_stands=False) for place in reason.reads)
-            return held and not is_plain_error(str(reason.outcome), self._own_words())
+            withheld = any(self._may_contain_secret(place, as_it_stands=False) for place in reason.reads)
+            return withheld and not is_plain_error(str(reason.outcome), self._policy_words())
         if isinstance(reason.outcome, str) and says_secret(reason.text.rstrip("'\")]")):
             return True
         stands = bool(reason.place) and reason.reads == {reason.place}
-        return any(self._holds(place, as_it_stands=stands, outcome=reason.outcome) for place in reason.reads)
+        return any(
+            self._may_contain_secret(place, as_it_stands=stands, outcome=reason.outcome) for place in reason.reads
+        )
 
-    def _holds(self, place: cel.Place, *, as_it_stands: bool, outcome: object = None) -> bool:
+    def _may_contain_secret(self, place: cel.Place, *, as_it_stands: bool, outcome: object = None) -> bool:
         """Return whether the value at a place may contain a secret; of a value shown as it is, secret parts can be left out."""
         root, steps = self._trail(place)
         if root in _AUTHORIZER:
             return not isinstance(outcome, bool)
         if root not in _OPEN or root in self._compiled.secret_roots:
             return True
-        if any(_meets(place, area) for area in _IDENTITY):
+        if any(_overlaps(place, area) for area in _IDENTITY):
             return True
         document, secret = self._documents.get(root, (None, False))
-        if secret and _meets(steps, ("data",)) | _meets(steps, ("stringData",)):
+        if secret and _overlaps(steps, ("data",)) | _overlaps(steps, ("stringData",)):
             return True
         inside, value = _entered(document, steps)
         return inside or (not as_it_stands and anything_sensitive(value, steps))
@@ -143,9 +145,9 @@ def _leading(steps: Trail, words: frozenset[str]) -> Iterator[str | int]:
         yield step
 
 
-def _meets(place: Sequence[str | int], area: tuple[str, ...]) -> bool:
+def _overlaps(place: Sequence[str | int], area: tuple[str, ...]) -> bool:
     """Return whether a place is an area, a parent of an area, or inside an area."""
-    return all(one == other for one, other in zip(place, area, strict=False))
+    return all(step == area_step for step, area_step in zip(place, area, strict=False))
 
 
 def _entered(document: Json, steps: Trail) -> tuple[bool, Json]:

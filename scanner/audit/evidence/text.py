@@ -16,13 +16,16 @@ _LONGEST_TEXT = 20_000
 _DEEPEST = 12
 
 
-def said(text: str, hidden: Iterable[str]) -> str:
-    """The text of an error."""
+def error_text(text: str, hidden: Iterable[str]) -> str:
+    """The text of an error without hidden values, cut to `LONGEST` characters."""
     return cut(_masked(text, hidden), LONGEST)
 
 
-def shown(value: cel.Value, hidden: Iterable[str], trail: Trail | None) -> str:
-    """The text of the value at the end of a trail; hidden values are masked before the text is cut."""
+def value_text(value: cel.Value, hidden: Iterable[str], trail: Trail | None) -> str:
+    """The text of a value, without `hidden` values and without sensitive fields, cut to `LONGEST` characters.
+
+    `trail` leads to the value in its document; None if its place is unknown.
+    """
     text = ""
     for piece in _pieces(value, hidden, trail, 0):
         text += piece
@@ -32,7 +35,7 @@ def shown(value: cel.Value, hidden: Iterable[str], trail: Trail | None) -> str:
 
 
 def cut(text: str, longest: int) -> str:
-    """A text, or its beginning and its length."""
+    """The text, or its first `longest` characters and its length."""
     return text if len(text) <= longest else f"{text[:longest]}…{_size(text)}"
 
 

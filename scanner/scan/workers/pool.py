@@ -23,8 +23,8 @@ from scanner.model.resource import Page
 from scanner.model.scan import PageResult
 from scanner.policies.plan import KindPlan
 from scanner.scan.workers.cores import FORKS
-from scanner.scan.workers.process import INTERRUPTS, judged, serve, unjudged
-from scanner.scan.workers.relay import Asked, Relay
+from scanner.scan.workers.process import INTERRUPTS, evaluate_page, serve, unevaluated
+from scanner.scan.workers.relay import Relay, Request
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -48,7 +48,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JobResult:
     """A job and its result."""
 
     job: Job
@@ -78,7 +78,7 @@ class Workers:
 
     def __init__(
         self,
-        judge: PageEvaluator,
+        page_evaluator: PageEvaluator,
         plans: Sequence[KindPlan],
         relay: Relay,
         paused: Callable[[], AbstractContextManager[None]],
@@ -86,13 +86,13 @@ class Workers:
         count: int,
         fork_after_bytes: int = 0,
     ) -> None:
-        """Begin without workers; after `little` bytes of pages start `count`. In `paused` no other thread runs."""
-        self._judge = judge
+        """Begin without workers; after `fork_after_bytes` bytes of pages start `count`. In `paused` no other thread runs."""
+        self._page_evaluator = page_evaluator
         self._plans = {plan.kind: plan for plan in plans}
         self._relay = relay
         self._count = count if count > 1 and FORKS else 0
         self._paused = paused
-        self._little = fork_after_bytes
+        self._fork_after_bytes = fork_after_bytes
         self._bytes = 0
         self._workers: list[_Worker] = []
 
@@ -106,55 +106,55 @@ class Workers:
             _end(worker)
         self._workers.clear()
 
-    def ordered(self, items: Iterable[Job | T]) -> Iterator[Judged | T]:
+    def ordered(self, items: Iterable[Job | T]) -> Iterator[JobResult | T]:
         """Every item in its place, the jobs done. An item is taken when a worker may be free."""
-        line: deque[_Task | T] = deque()
-        coming = iter(items)
-        while (item := self._next(coming, line)) is not None:
-            line.append(self._taken(item) if isinstance(item, Job) else item)
-            yield from _done(line)
-        yield from _done(line)
-        while line:
-            self._hear()
-            yield from _done(line)
+        queue: deque[_Task | T] = deque()
+        jobs = iter(items)
+        while (item := self._next(jobs, queue)) is not None:
+            queue.append(self._start(item) if isinstance(item, Job) else item)
+            yield from _done(queue)
+        yield from _done(queue)
+        while queue:
+            self._wait()
+            yield from _done(queue)
 
-    def judge(self, job: Job, known: AbstractSet[str]) -> PageResult:
-        """Evaluate a page in this process, without its objects in `known`."""
-        return judged(self._judge, job.page, job.plan, known)
+    def evaluate_page(self, job: Job, evaluated: AbstractSet[str]) -> PageResult:
+        """Evaluate a page in this process, without the objects whose identity is in `evaluated`."""
+        return evaluate_page(self._page_evaluator, job.page, job.plan, evaluated)
 
-    def _next(self, coming: Iterator[Job | T], line: deque[_Task | T]) -> Job | T | None:
+    def _next(self, jobs: Iterator[Job | T], queue: deque[_Task | T]) -> Job | T | None:
         """The next item, once a worker has no page and the number of finished pages is within its limit."""
         while self._workers:
-            if self._free() and (len(line) < self._count + _AHEAD or _is_done(line[0])):
+            if self._idle_worker() and (len(queue) < self._count + _AHEAD or _is_done(queue[0])):
                 break
-            self._hear()
-        return next(coming, None)
+            self._wait()
+        return next(jobs, None)
 
-    def _taken(self, job: Job) -> _Task:
+    def _start(self, job: Job) -> _Task:
         """A job that is done, or that a worker has."""
         self._bytes += len(job.page.data)
-        if self._count and not self._workers and self._bytes > self._little:
-            self._begin()
-        free = self._free()
-        if free is None:
-            return _Task(job, self.judge(job, frozenset()))
+        if self._count and not self._workers and self._bytes > self._fork_after_bytes:
+            self._fork_all()
+        idle = self._idle_worker()
+        if idle is None:
+            return _Task(job, self.evaluate_page(job, frozenset()))
         task = _Task(job)
-        self._give(free, task)
+        self._send(idle, task)
         return task
 
-    def _free(self) -> _Worker | None:
+    def _idle_worker(self) -> _Worker | None:
         return next((worker for worker in self._workers if worker.task is None), None)
 
-    def _begin(self) -> None:
+    def _fork_all(self) -> None:
         """Fork the workers; existing objects are kept out of garbage collection, which would copy them."""
         try:
             with self._paused():
                 gc.freeze()
-                self._workers.extend(self._forked() for _ in repeat(None, self._count))
+                self._workers.extend(self._fork() for _ in repeat(None, self._count))
         except OSError:
             self._count = len(self._workers)
 
-    def _forked(self) -> _Worker:
+    def _fork(self) -> _Worker:
         """A new worker. Raises OSError if the system has no room for it."""
         import multiprocessing
 
@@ -162,13 +162,13 @@ class Workers:
         ours, theirs = context.Pipe()
         others = (ours, *(worker.connection for worker in self._workers))
         process = context.Process(
-            target=serve, args=(theirs, self._judge, self._plans, self._relay, others), daemon=True
+            target=serve, args=(theirs, self._page_evaluator, self._plans, self._relay, others), daemon=True
         )
         with _forking(), theirs:
             process.start()
         return _Worker(process, ours)
 
-    def _hear(self) -> None:
+    def _wait(self) -> None:
         """Wait until a worker sends a message."""
         from multiprocessing.connection import wait
 
@@ -176,37 +176,37 @@ class Workers:
         ready = wait([worker.connection for worker in busy])
         for worker in busy:
             if worker.connection in ready:
-                self._listen(worker)
+                self._receive(worker)
 
-    def _listen(self, worker: _Worker) -> None:
+    def _receive(self, worker: _Worker) -> None:
         try:
-            said: PageResult | Asked = worker.connection.recv()
-            if isinstance(said, Asked):
-                worker.connection.send(self._relay.reply(said))
+            message: PageResult | Request = worker.connection.recv()
+            if isinstance(message, Request):
+                worker.connection.send(self._relay.reply(message))
                 return
         except (EOFError, OSError):
-            self._lost(worker)
+            self._replace(worker)
             return
         if worker.task:
-            worker.task.result = said
+            worker.task.result = message
         worker.task = None
 
-    def _give(self, worker: _Worker, task: _Task) -> None:
+    def _send(self, worker: _Worker, task: _Task) -> None:
         worker.task = task
         page = task.job.page
         try:
             worker.connection.send((page.kind, page.number))
             worker.connection.send_bytes(page.data)
         except OSError:
-            self._lost(worker)
+            self._replace(worker)
 
-    def _lost(self, worker: _Worker) -> None:
+    def _replace(self, worker: _Worker) -> None:
         """Replace a worker that died, and give its page to another one; a page with which two workers died is a gap."""
         why = _end(worker)
         self._workers.remove(worker)
         try:
             with self._paused():
-                self._workers.append(another := self._forked())
+                self._workers.append(another := self._fork())
         except OSError:
             self._count = len(self._workers)
             another = None
@@ -215,18 +215,18 @@ class Workers:
             return
         task.deaths += 1
         if another and task.deaths < _ATTEMPTS:
-            self._give(another, task)
+            self._send(another, task)
         else:
-            task.result = unjudged(task.job.page, f"the process that judged it ended before it was done ({why})")
+            task.result = unevaluated(task.job.page, f"the process that judged it ended before it was done ({why})")
 
 
-def _done(line: deque[_Task | T]) -> Iterator[Judged | T]:
-    while line and _is_done(line[0]):
-        item = line.popleft()
+def _done(queue: deque[_Task | T]) -> Iterator[JobResult | T]:
+    while queue and _is_done(queue[0]):
+        item = queue.popleft()
         if not isinstance(item, _Task):
             yield item
         elif item.result:
-            yield Judged(item.job, item.result)
+            yield JobResult(item.job, item.result)
 
 
 def _is_done(item: object) -> bool:

@@ -28,15 +28,17 @@ _GARBAGE: Final = 20_000
 _SET_DEATH_SIGNAL: Final = 1
 
 
-def judged(judge: PageEvaluator, page: Page, plan: KindPlan, known: AbstractSet[str] = frozenset()) -> PageResult:
+def evaluate_page(
+    page_evaluator: PageEvaluator, page: Page, plan: KindPlan, evaluated: AbstractSet[str] = frozenset()
+) -> PageResult:
     """Evaluate a page. A bug of Assay becomes a gap: it must neither count as a verdict nor stop the scan."""
     try:
-        return judge.page(page, plan, known)
+        return page_evaluator.evaluate(page, plan, evaluated)
     except Exception as error:  # noqa: BLE001 - see above
-        return unjudged(page, f"internal error: {type(error).__name__}; please report it")
+        return unevaluated(page, f"internal error: {type(error).__name__}; please report it")
 
 
-def unjudged(page: Page, why: str) -> PageResult:
+def unevaluated(page: Page, why: str) -> PageResult:
     """The result of a page that could not be evaluated."""
     where = f"{page.kind.api_version}/{page.kind.kind}"
     gap = Gap(GapKind.OBJECT, where, f"page {page.number} was not judged: {why}")
@@ -45,7 +47,7 @@ def unjudged(page: Page, why: str) -> PageResult:
 
 def serve(
     parent: Connection,
-    judge: PageEvaluator,
+    page_evaluator: PageEvaluator,
     plans: Mapping[Kind, KindPlan],
     relay: Relay,
     others: Iterable[Connection],
@@ -62,11 +64,11 @@ def serve(
         for connection in others:
             connection.close()
         _die_with_parent()
-        relay.through(parent)
+        relay.send_to(parent)
         settle()
         with suppress(EOFError, OSError):
             while True:
-                _answer(parent, judge, plans)
+                _answer(parent, page_evaluator, plans)
         code = 0
     finally:
         os._exit(code)
@@ -95,11 +97,11 @@ def _die_with_parent() -> None:
         ctypes.CDLL(None).prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)
 
 
-def _answer(parent: Connection, judge: PageEvaluator, plans: Mapping[Kind, KindPlan]) -> None:
+def _answer(parent: Connection, page_evaluator: PageEvaluator, plans: Mapping[Kind, KindPlan]) -> None:
     kind, number = parent.recv()
     page = Page(kind, number, parent.recv_bytes())
-    result = judged(judge, page, plans[kind])
+    result = evaluate_page(page_evaluator, page, plans[kind])
     try:
         parent.send(result)
     except (ValueError, TypeError, AttributeError) as error:
-        parent.send(unjudged(page, f"internal error: {type(error).__name__}; please report it"))
+        parent.send(unevaluated(page, f"internal error: {type(error).__name__}; please report it"))

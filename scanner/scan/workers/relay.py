@@ -22,7 +22,7 @@ Reply: TypeAlias = Answer | Schema | AssayError | None
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Request:
     """The request of a worker: an authorizer check, or the schema of a kind."""
 
     what: Question | Kind
@@ -37,50 +37,50 @@ class Relay:
         self._decider: Decider | None = None
         self._parent: Connection | None = None
         self._answers: dict[Question, Answer] = {}
-        self._known: dict[Kind, Schema | None] = {}
+        self._schemas_by_kind: dict[Kind, Schema | None] = {}
 
-    def to(self, decider: Decider) -> Decider:
+    def use_decider(self, decider: Decider) -> Decider:
         """Use this decider."""
         self._decider = decider
         return self
 
-    def through(self, parent: Connection) -> None:
+    def send_to(self, parent: Connection) -> None:
         """Send requests to the parent from now on."""
         self._parent = parent
 
     def decide(self, question: Question) -> Answer:
         """See Decider. Raises AuthorizerFailed."""
         if question not in self._answers:
-            self._answers[question] = self._decided(question)
+            self._answers[question] = self._decision(question)
         return self._answers[question]
 
     def schema(self, kind: Kind) -> Schema | None:
         """See Schemas."""
-        if kind not in self._known:
-            self._known[kind] = self._looked_up(kind)
-        return self._known[kind]
+        if kind not in self._schemas_by_kind:
+            self._schemas_by_kind[kind] = self._read_schema(kind)
+        return self._schemas_by_kind[kind]
 
-    def reply(self, asked: Asked) -> Reply:
+    def reply(self, request: Request) -> Reply:
         """The reply to a worker; the worker raises it if it is an error."""
         try:
-            return self.schema(asked.what) if isinstance(asked.what, Kind) else self.decide(asked.what)
+            return self.schema(request.what) if isinstance(request.what, Kind) else self.decide(request.what)
         except AssayError as error:
             return error
 
-    def _decided(self, question: Question) -> Answer:
-        answer = self._asked(question) if self._parent else self._decider and self._decider.decide(question)
+    def _decision(self, question: Question) -> Answer:
+        answer = self._ask_parent(question) if self._parent else self._decider and self._decider.decide(question)
         if not isinstance(answer, Answer):
             raise AuthorizerFailed("the authorizer was not asked")
         return answer
 
-    def _looked_up(self, kind: Kind) -> Schema | None:
-        schema = self._asked(kind) if self._parent else self._schemas().schema(kind)
+    def _read_schema(self, kind: Kind) -> Schema | None:
+        schema = self._ask_parent(kind) if self._parent else self._schemas().schema(kind)
         return schema if isinstance(schema, Schema) else None
 
-    def _asked(self, what: Question | Kind) -> Reply:
+    def _ask_parent(self, what: Question | Kind) -> Reply:
         if self._parent is None:
             return None
-        self._parent.send(Asked(what))
+        self._parent.send(Request(what))
         reply: Reply = self._parent.recv()
         if isinstance(reply, AssayError):
             raise reply
