@@ -11,6 +11,7 @@ from typing import Literal
 from scanner.model.opinion import Opinion
 from scanner.model.outcome import Check, Finding, Gap
 from scanner.model.policy import VALIDATING, Action, Binding, BindingKey, Policy, PolicyKey
+from scanner.model.population import GroupKind
 from scanner.model.reading import UNKNOWN, Reading
 from scanner.model.release import Release, release_of
 from scanner.model.resource import UserInfo
@@ -201,6 +202,10 @@ class PageResult:
     were skipped because an earlier page had them. `budget_use` has, by policy, the largest share of the cost budget that an
     evaluation used, if its cost was counted. `without_param` counts, by binding, the matched objects that were not evaluated
     because no param exists for them.
+
+    `examined` has the examined objects in the order of the list (`audit.packed_objects`), `sets` the sets of them by invocation
+    (`audit.object_sets`), and `places` the place of each finding's object among them. `controllers` are the kinds of their
+    controllers.
     """
 
     api_version: str
@@ -216,6 +221,10 @@ class PageResult:
     repeated: int = 0
     budget_use: dict[PolicyKey, float] = field(default_factory=dict)
     without_param: dict[BindingKey, int] = field(default_factory=dict)
+    examined: bytes = b""
+    sets: bytes = b""
+    places: tuple[int, ...] = ()
+    controllers: frozenset[GroupKind] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +244,7 @@ class ScanStart:
 
 @dataclass(frozen=True, slots=True)
 class ScanEnd:
-    """The facts at the end of a scan."""
+    """The facts at the end of a scan. `controllers` are the kinds of the objects' controllers: true for a namespaced kind."""
 
     finished_at: datetime
     state: ScanState
@@ -245,6 +254,7 @@ class ScanEnd:
     evaluated_policies: tuple[PolicyKey, ...]
     outside: tuple[OutOfScope, ...] = ()
     opinion: Opinion | None = None
+    controllers: Mapping[GroupKind, bool] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
