@@ -1,7 +1,7 @@
 """The columns of a finding. Tables, staging, history and reading derive from these definitions.
 
-A finding is one row of `findings`: `HistoryColumns` have the time that it was open, `FindingColumns` its content. Texts that
-repeat are rows of tables of their own (`CheckColumns`, `KindColumns`, `VerdictColumns`, `EvidenceColumns`), to which the row
+A finding is one row of `findings`: `HistoryColumns` have the time that it was open, `FindingColumns` its content. The row
+refers to its object by id (`ObjectColumns`). Texts that repeat are rows of tables of their own (`CheckColumns`, `KindColumns`, `VerdictColumns`, `EvidenceColumns`), to which the row
 refers by id.
 
 To add a column, add a field here, a migration, and the field of `Finding` that it stores. The type of a field is the SQL type,
@@ -23,9 +23,9 @@ from scanner.model.evidence import Evidence
 from scanner.model.outcome import Check, CheckKind, Errored, Finding, Violated, WouldChange
 from scanner.model.policy import Action, Operation
 from scanner.model.scan import TallyKey
+from scanner.model.texts import clean
 from scanner.store.drift import drift_of, drift_text
 from scanner.store.evidence import evidence_text
-from scanner.model.texts import clean
 
 
 class CheckColumns(NamedTuple):
@@ -99,16 +99,26 @@ class EvidenceColumns(NamedTuple):
 
 
 class FindingColumns(NamedTuple):
-    """The content of a finding: columns of `findings`. While a page is staged, the ids are positions in the lists of the page."""
+    """The content of a finding: columns of `findings`.
+
+    While a page is staged, the ids are positions in the lists of the page, and `object` is the place of the object on the page.
+    `resource_version` is that of the object when the row was written.
+    """
 
     check: int
     kind: int
-    namespace: str
-    name: str
-    uid: str
+    object: int
     resource_version: str
     verdict: int
     evidence: int | None
+
+
+class ObjectColumns(NamedTuple):
+    """The identity of an object: columns of `objects`."""
+
+    namespace: str
+    name: str
+    uid: str
 
 
 class HistoryColumns(NamedTuple):
@@ -173,6 +183,7 @@ def finding_of(
     columns: FindingColumns,
     check: CheckColumns,
     kind: KindColumns,
+    identity: ObjectColumns,
     verdict: Verdict,
     evidence: Evidence,
 ) -> Finding:
@@ -187,9 +198,9 @@ def finding_of(
         outcome=verdict.outcome,
         api_version=kind.api_version,
         kind=kind.kind,
-        namespace=columns.namespace,
-        name=columns.name,
-        uid=columns.uid,
+        namespace=identity.namespace,
+        name=identity.name,
+        uid=identity.uid,
         resource_version=columns.resource_version,
         operation=verdict.operation,
         actions=verdict.actions,

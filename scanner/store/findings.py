@@ -20,6 +20,7 @@ from scanner.store.columns import (
     FindingColumns,
     HistoryColumns,
     KindColumns,
+    ObjectColumns,
     Verdict,
     VerdictColumns,
     columns_of,
@@ -30,7 +31,7 @@ from scanner.store.engine import among
 from scanner.store.evidence import evidence_of
 from scanner.store.interning import CHUNK, chunks
 from scanner.store.row_ids import RowIdSet
-from scanner.store.tables import CHECKS, EVIDENCE, FINDINGS, KINDS, PREVIEW, SCANS, VERDICTS
+from scanner.store.tables import CHECKS, EVIDENCE, FINDINGS, KINDS, OBJECTS, PREVIEW, SCANS, VERDICTS
 
 SHORT = 12
 """The number of hex digits of a finding's id."""
@@ -54,8 +55,8 @@ CHECK_ORDER: tuple[ColumnElement[Any], ...] = (
 """The order of checks and kinds in a report."""
 _ORDER = (
     *CHECK_ORDER,
-    FINDINGS.c.namespace,
-    FINDINGS.c.name,
+    OBJECTS.c.namespace,
+    OBJECTS.c.name,
     FINDINGS.c.fingerprint,
 )
 
@@ -67,6 +68,7 @@ class FindingRow(NamedTuple):
     columns: FindingColumns
     check: CheckColumns
     kind: KindColumns
+    identity: ObjectColumns
 
     @classmethod
     def of(cls, row: Row[*tuple[Any, ...]]) -> FindingRow:
@@ -76,17 +78,20 @@ class FindingRow(NamedTuple):
             FindingColumns._make(row[_FINDING]),
             CheckColumns._make(row[_CHECK]),
             KindColumns._make(row[_KIND]),
+            ObjectColumns._make(row[_OBJECT]),
         )
 
 
-_HISTORY, _FINDING, _CHECK, _KIND = slices_of(HistoryColumns, FindingColumns, CheckColumns, KindColumns)
+_COLUMNS = HistoryColumns, FindingColumns, CheckColumns, KindColumns, ObjectColumns
+_HISTORY, _FINDING, _CHECK, _KIND, _OBJECT = slices_of(*_COLUMNS)
 
 
 def select_findings() -> Select[*tuple[Any, ...]]:
     """Rows for `FindingRow.of`, in no order."""
     own = (FINDINGS.c[name] for name in ROW)
+    referred = *columns_of(CHECKS, CheckColumns), *columns_of(KINDS, KindColumns), *columns_of(OBJECTS, ObjectColumns)
     joined = FINDINGS.join(CHECKS, CHECKS.c.id == FINDINGS.c.check).join(KINDS, KINDS.c.id == FINDINGS.c.kind)
-    return select(*own, *columns_of(CHECKS, CheckColumns), *columns_of(KINDS, KindColumns)).select_from(joined)
+    return select(*own, *referred).select_from(joined.join(OBJECTS, OBJECTS.c.id == FINDINGS.c.object))
 
 
 def seen_by(connection: Connection, cluster: int, revision: int, unchecked: RowIdSet) -> Iterator[StoredFinding]:

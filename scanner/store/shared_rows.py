@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, Connection, Table, case, select
 
 from scanner.store.tables import SCANS
 
-Row = Mapping[str, str | int | bool | float]
+Row = Mapping[str, str | int | bool | float | None]
 
 
 class Owners(NamedTuple):

@@ -13,13 +13,13 @@ from typing import Self
 from sqlalchemy import Connection, Engine
 
 from scanner.model.scan import PageResult, Scan, ScanEnd, ScanRecord, ScanStart
+from scanner.model.texts import clean
 from scanner.store import lookup, reader, writer
 from scanner.store.address import Address, address_of
 from scanner.store.engine import create_file, engine_for, reading_engine_for, writing_history
 from scanner.store.scans import abandoned, as_it_is, give_up
 from scanner.store.schema import check, migrate, prepare
 from scanner.store.store_errors import as_store_error
-from scanner.model.texts import clean
 
 Clock = Callable[[], datetime]
 
