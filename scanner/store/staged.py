@@ -39,15 +39,16 @@ class StagedList:
     def objects(self) -> Iterator[Sequence[Examined]]:
         """The examined objects of each page."""
         kind = self._kind()
-        return (tuple(packed_objects.unpacked(kind, data)) for data in self._values(STAGED_PAGES.c.objects))
+        pages = self._values(STAGED_PAGES.c.objects)
+        return (tuple(packed_objects.unpacked(kind, data)) if data else () for data in pages)
 
     def sets(self) -> Iterator[ObjectSets[SetKey]]:
-        """The sets of each page."""
-        return map(object_sets.unpacked, self._values(STAGED_PAGES.c.sets))
+        """The sets of each page. A page that could not be evaluated has no objects and no sets."""
+        return map(object_sets.unpacked, filter(None, self._values(STAGED_PAGES.c.sets)))
 
     def _values(self, column: ColumnElement[Any]) -> Iterator[bytes]:
         for number in self.numbers:
-            yield bytes(self.connection.execute(select(column).where(STAGED_PAGES.c.id == number)).scalar_one())
+            yield bytes(self.connection.execute(select(column).where(STAGED_PAGES.c.id == number)).scalar_one() or b"")
 
     def _kind(self) -> Kind:
         group, _, version = self.api_version.rpartition("/")

@@ -8,9 +8,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from scanner.audit import object_sets, packed_objects
+from scanner.audit.object_sets import InvocationKey, ObjectSets, SetKey
 from scanner.model.json import JsonObject
 from scanner.model.outcome import Check, CheckKind, Errored, Finding, Gap, Violated
 from scanner.model.policy import VALIDATING, Binding, Policy
+from scanner.model.population import Examined
+from scanner.model.resource import Kind
 from scanner.model.scan import (
     ClusterIdentity,
     Coverage,
@@ -103,13 +107,17 @@ class Round:
         return ScanStart(f"scan-{number}", self.cluster, began(number), self.scope, "0.1.0", policies, bindings)
 
     def page(self) -> PageResult:
-        """What came out of its only page."""
-        tallies: dict[TallyKey, int] = {}
-        for item in self.findings:
-            tallies[tally(item)] = tallies.get(tally(item), 0) + 1
-        return PageResult(
-            "apps/v1", "Deployment", 1, 9, 9, self.findings, tallies, {(VALIDATING, "replicas", "replicas-binding"): 9}
-        )
+        """The only page, of a scan whose findings concern objects of one kind."""
+        [page] = self.pages()
+        return page
+
+    def pages(self) -> list[PageResult]:
+        """A page for each kind of object with findings, or an empty one."""
+        kinds = sorted({(item.api_version, item.kind) for item in self.findings}) or [("apps/v1", "Deployment")]
+        return [
+            page_of(tuple(item for item in self.findings if (item.api_version, item.kind) == kind), *kind)
+            for kind in kinds
+        ]
 
     def end(self, number: int) -> ScanEnd:
         """How it ends."""
@@ -120,8 +128,40 @@ class Round:
     def record(self, store: SqlStore, number: int) -> Scan:
         """Store the whole scan."""
         store.begin(self.start(number))
-        store.page(f"scan-{number}", self.page())
+        for page in self.pages():
+            store.page(f"scan-{number}", page)
         return store.finish(f"scan-{number}", self.end(number))
+
+
+def page_of(findings: tuple[Finding, ...], api_version: str, kind: str) -> PageResult:
+    """A page of the objects that these findings concern, and of no other object."""
+    tallies: dict[TallyKey, int] = {}
+    sets: dict[SetKey, int] = {}
+    places = {identity: place for place, identity in enumerate(dict.fromkeys(map(identity_of, findings)))}
+    for item in findings:
+        tallies[tally(item)] = tallies.get(tally(item), 0) + 1
+        key = SetKey(InvocationKey(item.language, item.policy, item.binding), ((item.check, ""),))
+        sets[key] = sets.get(key, 0) | 1 << places[identity_of(item)]
+    group, _, version = api_version.rpartition("/")
+    listed_kind = Kind(group, version, kind, plural="", namespaced=True)
+    return PageResult(
+        api_version,
+        kind,
+        1,
+        len(places),
+        len(places),
+        findings,
+        tallies,
+        {(VALIDATING, "replicas", "replicas-binding"): 9},
+        examined=packed_objects.packed([Examined(listed_kind, *identity) for identity in places]),
+        sets=object_sets.packed(ObjectSets(len(places), sets)),
+        places=tuple(places[identity_of(item)] for item in findings),
+    )
+
+
+def identity_of(item: Finding) -> tuple[str, str, str]:
+    """The identity of the object of a finding."""
+    return item.namespace, item.name, item.uid
 
 
 def began(number: int) -> datetime:
