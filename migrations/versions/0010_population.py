@@ -64,11 +64,18 @@ def upgrade() -> None:
 
 def _stage_objects() -> None:
     """Staged pages belong to scans that ended long ago: they are not read again."""
-    op.execute("DELETE FROM staged_pages")
-    with op.batch_alter_table("staged_pages") as table:
-        table.alter_column("content", existing_type=sa.LargeBinary(), nullable=True)
-        table.add_column(sa.Column("objects", sa.LargeBinary(), nullable=False))
-        table.add_column(sa.Column("sets", sa.LargeBinary()))
+    op.drop_table("staged_pages")
+    op.create_table(
+        "staged_pages",
+        sa.Column("id", sa.Integer(), primary_key=True),
+        sa.Column("scan", sa.Integer(), sa.ForeignKey("scans.number"), nullable=False),
+        *_texts("api_version", "kind"),
+        sa.Column("number", sa.Integer(), nullable=False),
+        sa.Column("content", sa.LargeBinary()),
+        sa.Column("objects", sa.LargeBinary(), nullable=False),
+        sa.Column("sets", sa.LargeBinary()),
+    )
+    op.create_index("staged_pages_scan", "staged_pages", ["scan"])
 
 
 def _refer_to_objects() -> None:
@@ -78,8 +85,7 @@ def _refer_to_objects() -> None:
         f"FROM (SELECT DISTINCT {identity} FROM findings) AS found"
     )
     op.create_index("objects_of_findings", "objects", ["cluster", "kind", "namespace", "name", "uid"])
-    with op.batch_alter_table("findings") as table:
-        table.add_column(sa.Column("object", sa.Integer()))
+    op.execute("ALTER TABLE findings ADD COLUMN object INTEGER REFERENCES objects (id)")
     op.execute(
         "UPDATE findings SET object = (SELECT id FROM objects WHERE objects.cluster = findings.cluster "
         "AND objects.kind = findings.kind AND objects.namespace = findings.namespace "
@@ -88,7 +94,6 @@ def _refer_to_objects() -> None:
     op.drop_index("objects_of_findings", "objects")
     with op.batch_alter_table("findings") as table:
         table.alter_column("object", existing_type=sa.Integer(), nullable=False)
-        table.create_foreign_key("findings_object_fkey", "objects", ["object"], ["id"])
         for name in ("namespace", "name", "uid"):
             table.drop_column(name)
 

@@ -18,9 +18,9 @@ from sqlalchemy import Connection, select
 
 from scanner.audit.object_sets import KindSets, ObjectSets, SetKey
 from scanner.model.outcome import SkipReason
-from scanner.store.columns import CheckColumns
 from scanner.store.engine import among
 from scanner.store.interning import Interned, chunks
+from scanner.store.packing import Key
 from scanner.store.populations import RowSets, StoredSet
 from scanner.store.row_ids import RowIdSet, unpacked
 from scanner.store.tables import COVERAGE, OBJECT_SETS, SET_LISTS
@@ -72,19 +72,11 @@ class EvaluatedSets:
         return any(object_id in objects for objects in self._not_evaluated.get(check, ()))
 
     def _check_ids(self, key: SetKey) -> CheckIds:
+        """The ids of the checks of a set: the keys have the fields of `CheckColumns`."""
         names = key.invocation
-        columns = [
-            CheckColumns(
-                policy=names.policy,
-                binding=names.binding,
-                param_namespace=names.param_namespace,
-                param_name=names.param_name,
-                kind=check.kind.value,
-                index=check.index,
-                expression=check.expression,
-                language=names.language,
-            )
-            for check, _ in key.checks
+        invocation = names.policy, names.binding, names.param_namespace, names.param_name
+        columns: list[Key] = [
+            (*invocation, check.kind.value, check.index, check.expression, names.language) for check, _ in key.checks
         ]
         return tuple(zip(self._checks.ids(columns), (reason for _, reason in key.checks), strict=True))
 

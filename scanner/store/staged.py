@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, select
@@ -84,7 +84,7 @@ class StagedLists:
         own = STAGED_PAGES.c
         wanted = select(own.api_version, own.kind, own.id).where(own.scan == scan, chosen).order_by(own.id)
         rows = self._connection.execute(wanted).all()
-        return [
-            StagedList(self._connection, api_version, kind, tuple(row.id for row in pages))
-            for (api_version, kind), pages in groupby(rows, key=lambda row: (row.api_version, row.kind))
-        ]
+        lists: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+        for api_version, kind, page in rows:
+            lists[api_version, kind].append(page)
+        return [StagedList(self._connection, *kind, tuple(pages)) for kind, pages in lists.items()]

@@ -75,17 +75,34 @@ def execute(url: str, statement: str, **values: object) -> None:
 
 def without_column(connection: sqlite3.Connection, table: str, column: str) -> None:
     """Take a column away, and whatever refers to it: SQLite drops none that has a foreign key."""
-    kept = ", ".join(f'"{row[1]}"' for row in connection.execute(f"PRAGMA table_info({table})") if row[1] != column)
-    connection.execute(f"CREATE TABLE kept AS SELECT {kept} FROM {table}")
+    columns = [row for row in connection.execute(f"PRAGMA table_info({table})") if row[1] != column]
+    declared = ", ".join(f'"{name}" {type_}{" NOT NULL" * null}' for _, name, type_, null, *_ in columns)
+    names = ", ".join(f'"{row[1]}"' for row in columns)
+    connection.execute(f"CREATE TABLE remaining ({declared})")
+    connection.execute(f"INSERT INTO remaining SELECT {names} FROM {table}")
     connection.execute(f"DROP TABLE {table}")
-    connection.execute(f"ALTER TABLE kept RENAME TO {table}")
+    connection.execute(f"ALTER TABLE remaining RENAME TO {table}")
 
 
 def without_lines_in_common(connection: sqlite3.Connection) -> None:
-    """What migrations 0008 and 0009 do, undone."""
+    """What migrations 0008 to 0010 do, undone."""
+    without_population(connection)
     connection.execute("DROP TABLE kube_assay")
     for name in ("policies_of", "bindings_of", "health_of", "outside_of", "matched"):
         connection.execute(f"ALTER TABLE scans DROP COLUMN {name}")
     connection.execute("ALTER TABLE scan_policies ADD COLUMN matched INTEGER NOT NULL DEFAULT 0")
     connection.execute("ALTER TABLE scan_policies ADD COLUMN evaluated BOOLEAN NOT NULL DEFAULT 0")
     connection.execute("ALTER TABLE scan_bindings ADD COLUMN matched INTEGER NOT NULL DEFAULT 0")
+
+
+def without_population(connection: sqlite3.Connection) -> None:
+    """What migration 0010 does, undone."""
+    for name in ("namespace", "name", "uid"):
+        connection.execute(f"ALTER TABLE findings ADD COLUMN {name} VARCHAR NOT NULL DEFAULT ''")
+        connection.execute(f"UPDATE findings SET {name} = (SELECT {name} FROM objects WHERE id = findings.object)")
+    connection.execute("DROP TABLE kept")
+    for table, column in (("findings", "object"), ("coverage", "sets"), ("staged_pages", "objects")):
+        without_column(connection, table, column)
+    connection.execute("ALTER TABLE staged_pages DROP COLUMN sets")
+    for table in ("population", "workloads", "object_sets", "set_lists", "objects"):
+        connection.execute(f"DROP TABLE {table}")

@@ -254,7 +254,8 @@ def record_in_two_pages(store: SqlStore, number: int, each: Round) -> None:
     """Store a scan whose findings come in two portions."""
     store.begin(each.start(number))
     for portion in (each.findings[::2], each.findings[1::2]):
-        store.page(f"scan-{number}", replace(each, findings=portion).page())
+        for page in replace(each, findings=portion).pages():
+            store.page(f"scan-{number}", page)
     store.finish(f"scan-{number}", each.end(number))
 
 

@@ -25,11 +25,12 @@ class Asking(Round):
         """How it begins."""
         return replace(super().start(number), requester=UserInfo(self.user))
 
-    def page(self) -> PageResult:
+    def pages(self) -> list[PageResult]:
         """What it sees."""
-        page = super().page()
-        tallies = {replace(key, requester=self.depends): count for key, count in page.tallies.items()}
-        return replace(page, tallies=tallies)
+        return [
+            replace(page, tallies={replace(key, requester=self.depends): count for key, count in page.tallies.items()})
+            for page in super().pages()
+        ]
 
 
 UPDATES = Scope(operation="update")
