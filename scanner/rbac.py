@@ -48,8 +48,9 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """The permissions of a scan, ordered by API group, resource and verb; `gaps` are policies and kinds that could not be
-    read.
+    """The permissions of a scan, ordered by API group, resource and verb.
+
+    `gaps` are policies and kinds that could not be read.
     """
 
     rights: tuple[Need, ...]
