@@ -220,7 +220,7 @@ def test_overlapping_values_leave_no_rest(values: list[str], text: str, expected
     expression=st.sampled_from(READING_EXPRESSIONS),
     field=st.sampled_from(["messageExpression", "expression"]),
 )
-@example(password='"quoted"', expression="object.data.password", root="expression")
+@example(password='"quoted"', expression="object.data.password", field="expression")
 def test_no_finding_contains_the_data_of_a_secret(password: str, expression: str, field: str) -> None:
     """Neither a message nor an error contains the password, plain or encoded."""
     validation = {"expression": "false", "messageExpression": f"'' + ({expression})"}
