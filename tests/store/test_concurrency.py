@@ -1,4 +1,4 @@
-"""Several processes, one database."""
+"""Several processes use one database."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.store.victim import PAGES
 
 
 def test_scans_at_once_do_not_disturb_each_other(fresh: str) -> None:
-    """Four processes open a fresh database and scan three times each; all twelve scans are whole."""
+    """Four processes open a fresh database and scan three times each; all twelve scans are complete."""
     names = ("amber", "birch", "cedar", "amber-2")
     command = (sys.executable, "-m", "tests.store.victim", fresh)
     processes = [subprocess.Popen([*command, name, "done"], stderr=subprocess.PIPE, text=True) for name in names]
@@ -29,7 +29,7 @@ def test_scans_at_once_do_not_disturb_each_other(fresh: str) -> None:
 
 
 def test_two_scans_of_one_cluster_at_once_keep_one_history(url: str) -> None:
-    """Two processes scan the same cluster: what both saw is stored once."""
+    """A finding of two processes that scan the same cluster is stored once."""
     command = (sys.executable, "-c", SCRIPT, url)
     processes = [subprocess.Popen([*command, name], stderr=subprocess.PIPE, text=True) for name in ("x", "y")]
     errors = [process.communicate(timeout=120)[1] for process in processes]
