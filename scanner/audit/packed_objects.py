@@ -25,7 +25,7 @@ _Texts = tuple[str, ...]
 
 
 def packed(objects: Iterable[Examined]) -> bytes:
-    """The bytes of the objects of one page, in their order. Their kind is that of the page."""
+    """The bytes of the objects of one page, in their order; the kind is that of the page and not written."""
     namespaces: dict[str, int] = {}
     controllers: dict[Controller, int] = {}
     kept: dict[tuple[Pairs, Pairs], int] = {}
@@ -49,7 +49,7 @@ def packed(objects: Iterable[Examined]) -> bytes:
 
 
 def unpacked(kind: Kind, data: bytes) -> Iterator[Examined]:
-    """The objects that `packed` wrote."""
+    """The objects that `packed` wrote, in their order, with their kind."""
     rows, namespaces, references, kept = orjson.loads(zlib.decompress(data))
     controllers = [*(Controller(*reference) for reference in references), None]
     pairs = [tuple(tuple((key, value) for key, value in pairs) for pairs in both) for both in kept]

@@ -43,7 +43,7 @@ class Shape:
 
 
 def render(document: Document, out: BinaryIO, shape: Shape) -> None:
-    """Write a List of reports as JSON, one line for each result."""
+    """Write a List of reports as JSON, one line for each result. `shape` is the API of the reports."""
     policies = {policy.key: policy for policy in document.policies}
     with tempfile.TemporaryDirectory() as folder:
         spill = Spill(Path(folder) / "results")

@@ -81,7 +81,7 @@ class _Lists:
 
 
 def pack(result: PageResult) -> bytes:
-    """The bytes that stage a page."""
+    """The bytes that stage a page: JSON."""
     lists = _Lists()
     placed = zip(result.findings, result.places, strict=True)
     findings = [(finding.fingerprint, tuple(lists.columns(finding, place))) for finding, place in placed]
