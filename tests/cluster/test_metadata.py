@@ -12,7 +12,7 @@ import yaml
 from scanner.cluster.files import SnapshotCluster
 from scanner.cluster.live import LiveCluster
 from scanner.errors import ListFailed
-from scanner.model.json import JsonObject
+from scanner.model.json import Json, JsonObject
 from scanner.model.resource import Kind, Page
 from tests.cluster.server import FakeApi, Reply, listing, refusal
 
@@ -25,9 +25,14 @@ REDUCED = {"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata"}
 
 def reduced(*names: str, token: str = "", remaining: int = 0, namespace: str = "default", **fields: str) -> Reply:
     """A page of a metadata-only list; `fields` replace the kind or the apiVersion of its items."""
-    metadata = {"resourceVersion": "7", **({"continue": token, "remainingItemCount": remaining} if token else {})}
-    within = {"namespace": namespace} if namespace else {}
-    items = [{**REDUCED, **fields, "metadata": {"name": name, "uid": f"uid-of-{name}", **within}} for name in names]
+    metadata: JsonObject = {
+        "resourceVersion": "7",
+        **({"continue": token, "remainingItemCount": remaining} if token else {}),
+    }
+    within: JsonObject = {"namespace": namespace} if namespace else {}
+    items: list[Json] = [
+        {**REDUCED, **fields, "metadata": {"name": name, "uid": f"uid-of-{name}", **within}} for name in names
+    ]
     return Reply({**REDUCED, "kind": "PartialObjectMetadataList", "metadata": metadata, "items": items})
 
 
