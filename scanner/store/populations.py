@@ -2,7 +2,7 @@
 
 Rows of one scan are inserted in the order of the list, so their ids form runs: a first scan has one run for each kind,
 and every later change of the cluster breaks a few. A set is translated run by run, and equal sets are translated once.
-The stored form is that of `row_ids`; the digest is that of the set itself, whatever library has compressed it.
+The stored form is that of `row_ids`; the digest is that of the set itself, because libraries compress differently.
 """
 
 from __future__ import annotations

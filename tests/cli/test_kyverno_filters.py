@@ -47,7 +47,7 @@ def files(home: Path) -> Path:
 
 def _exempted(report: object) -> list[object]:
     findings = as_list(dig(report, "findings"))  # type: ignore[arg-type]
-    return [(dig(it, "exceptedBy"), dig(it, "wouldDeny")) for it in findings]
+    return [(dig(finding, "exceptedBy"), dig(finding, "wouldDeny")) for finding in findings]
 
 
 @pytest.mark.parametrize(

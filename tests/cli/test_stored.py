@@ -179,7 +179,7 @@ def test_explain_says_what_is_wrong_with_a_policy(examples: Assay) -> None:
 def test_explain_says_what_a_finding_means(examples: Assay, digits: int) -> None:
     """By the beginning of its fingerprint: object, check, message, effect and history."""
     found = json.loads(examples("report", "-o", "json").stdout)["findings"]
-    one = next(it for it in found if it["policy"] == "host-access" and it["outcome"] == "violated" and it["wouldDeny"])
+    one = next(finding for finding in found if finding["policy"] == "host-access" and finding["outcome"] == "violated" and finding["wouldDeny"])
 
     text = examples("explain", one["fingerprint"][:digits]).stdout.decode()
 
@@ -192,7 +192,7 @@ def test_explain_says_what_a_finding_means(examples: Assay, digits: int) -> None
 def test_explain_tells_errors_apart(examples: Assay) -> None:
     """An error that failurePolicy Ignore lets through is explained as such."""
     found = json.loads(examples("report", "-o", "json").stdout)["findings"]
-    one = next(it for it in found if it["policy"] == "database-settings" and it["outcome"] == "errored")
+    one = next(finding for finding in found if finding["policy"] == "database-settings" and finding["outcome"] == "errored")
 
     text = examples("explain", one["id"]).stdout.decode()
 

@@ -69,7 +69,7 @@ def policy(name: str, *expressions: str, param_kind: ParamKind | None = None, so
     spec: JsonObject = {
         "failurePolicy": "Fail",
         "matchConstraints": {"resourceRules": [rule]},
-        "validations": [{"expression": it, "message": f"{name} asks for it"} for it in expressions],
+        "validations": [{"expression": expression, "message": f"{name} asks for it"} for expression in expressions],
     }
     return Policy(
         language="ValidatingAdmissionPolicy",
@@ -78,7 +78,7 @@ def policy(name: str, *expressions: str, param_kind: ParamKind | None = None, so
         param_kind=param_kind,
         match_conditions=(NamedExpression("not-system", "object.metadata.namespace != 'kube-system'"),),
         variables=(),
-        validations=tuple(Validation(it) for it in expressions),
+        validations=tuple(Validation(expression) for expression in expressions),
         audit_annotations=(),
         failure_policy="Fail",
         manifest={
@@ -346,7 +346,7 @@ def hostile_record() -> ScanRecord:
         outside=tuple(OutOfScope(it, it, it) for it in HOSTILE),
         tallies=tally(found, {}),
         findings=lambda: iter(found),
-        resolved=lambda: (replace(it, status="resolved", resolved_at=FINISHED) for it in found),
+        resolved=lambda: (replace(finding, status="resolved", resolved_at=FINISHED) for finding in found),
     )
 
 
@@ -382,7 +382,7 @@ def large_record(findings: int, *, policies: int = 40, namespaces: int = 200) ->
     return ScanRecord(
         scan=scan(),
         previous=None,
-        policies=tuple(PolicyRecord(policy(it, LIMITS), (binding(it, it, "Deny"),), each) for it in names),
+        policies=tuple(PolicyRecord(policy(name, LIMITS), (binding(name, name, "Deny"),), each) for name in names),
         coverage=(Coverage("apps/v1", "Deployment", CoverageState.LISTED, findings, findings, 1),),
         health=(),
         gaps=(),

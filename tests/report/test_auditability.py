@@ -74,10 +74,10 @@ def test_json_counts_it_apart() -> None:
     """And marks the findings."""
     said = in_json(record_of())
     assert (9, 18) == (said["requester"]["passed"], said["totals"]["passed"])
-    assert [True, False] == [it["dependsOnRequester"] for it in said["findings"]]
+    assert [True, False] == [finding["dependsOnRequester"] for finding in said["findings"]]
     assert ["dependsOnRequester"] == said["policies"][0]["auditability"]
     assert [["dependsOnRequester"], []] == sorted(
-        (it["auditability"] for it in said["policies"][0]["checks"]), reverse=True
+        (check["auditability"] for check in said["policies"][0]["checks"]), reverse=True
     )
 
 
@@ -128,7 +128,7 @@ def test_previews_do_not_count_for_the_score() -> None:
         document.changes.open,
         document.changes.preview,
     )
-    assert ["preview", "preview"] == [it["status"] for it in in_json(record_of(assumed=True))["findings"]]
+    assert ["preview", "preview"] == [finding["status"] for finding in in_json(record_of(assumed=True))["findings"]]
     assert "2 findings (0 new, 0 open before, 0 reopened, 2 previewed)" in in_table(record_of(assumed=True))
 
 
@@ -144,7 +144,7 @@ def test_previews_are_no_news(tmp_path: Path) -> None:
 def test_an_older_scan_is_read_by_its_words() -> None:
     """Its policies were not classed; the expressions still tell which name the requester."""
     record = record_of()
-    record = replace(record, policies=tuple(replace(it, reading=Reading()) for it in record.policies))
+    record = replace(record, policies=tuple(replace(policy, reading=Reading()) for policy in record.policies))
     (section,) = document_of(record).policies
     assert ((), True) == (section.auditability, section.reads_requester)
     assert "not known" in in_table(record)

@@ -64,7 +64,7 @@ def test_json_says_null_where_there_is_none() -> None:
     """As of findings of older versions."""
     out = BytesIO()
     FORMATS["json"].render(document_of(small_record()), out)
-    assert {None} == {it["evidence"] for it in json.loads(out.getvalue())["findings"]}
+    assert {None} == {finding["evidence"] for finding in json.loads(out.getvalue())["findings"]}
 
 
 def test_pages_show_the_evidence_and_run_nothing_of_it(tmp_path: Path) -> None:

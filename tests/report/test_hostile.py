@@ -89,7 +89,7 @@ def test_unsafe_names_become_harmless(name: str) -> None:
 def test_ordinary_names_are_kept() -> None:
     """A name that Kubernetes allows is its own file name."""
     names = ["require-limits", "policy.example.com", "a", "0"]
-    assert {it: it for it in names} == slugs_of(names)
+    assert {name: name for name in names} == slugs_of(names)
 
 
 def test_names_do_not_take_each_others_place() -> None:

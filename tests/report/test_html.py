@@ -135,7 +135,7 @@ def test_findings_are_cut_into_pages(render: Render) -> None:
     folder = render(large_record(1_300, policies=1, namespaces=2))
     pages = [read(folder / "policies" / name) for name in ("policy-000.html", "policy-000_2.html", "policy-000_3.html")]
     found = [[it for it in page.ids() if it.startswith("f-")] for page in pages]
-    assert [500, 500, 300] == [len(it) for it in found]
+    assert [500, 500, 300] == [len(finding) for finding in found]
     assert 1_300 == len({it for ids in found for it in ids})
     assert ["1–500 of 1,300", "501–1,000 of 1,300", "1,001–1,300 of 1,300"] == [
         said.group() for page in pages if (said := re.search(r"[\d,]+–[\d,]+ of 1,300", page.text))

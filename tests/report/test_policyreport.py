@@ -91,7 +91,7 @@ def test_each_namespace_has_its_report(kinds: set[str], api_version: str, name: 
     assert {api_version} == {report["apiVersion"] for report in reports}
     assert kinds == {report["kind"] for report in reports}
     assert {"shop": ["a"], "": ["b"]} == {
-        report["metadata"].get("namespace", ""): [one["resources"][0]["name"] for one in report["results"]]
+        report["metadata"].get("namespace", ""): [result["resources"][0]["name"] for result in report["results"]]
         for report in reports
         if report["results"]
     }

@@ -191,17 +191,17 @@ class Told:
 
     def coverage(self, kind: str, api_version: str = "") -> Coverage:
         """The line of one kind."""
-        return next(it for it in self.end.coverage if it.kind == kind and api_version in ("", it.api_version))
+        return next(coverage for coverage in self.end.coverage if coverage.kind == kind and api_version in ("", coverage.api_version))
 
     @property
     def said(self) -> list[str]:
         """The findings as `namespace/name: message`, sorted."""
-        return sorted(f"{it.namespace}/{it.name}: {it.outcome.message}" for it in self.findings)
+        return sorted(f"{finding.namespace}/{finding.name}: {finding.outcome.message}" for finding in self.findings)
 
     @property
     def health(self) -> list[tuple[str, str, str]]:
         """Policy health, without the details."""
-        return [(str(it.kind), it.policy, it.binding) for it in self.end.health]
+        return [(str(problem.kind), problem.policy, problem.binding) for problem in self.end.health]
 
 
 def scanned(cluster: FakeCluster, options: Options | None = None, workers: int = 1) -> Told:

@@ -191,5 +191,5 @@ def test_a_stored_selector_that_cannot_be_parsed_denies(field: str, selector: Do
     """It is a configuration error on every object that the rules match, and on no other."""
     broken = policy("p", "true", matchConstraints={"resourceRules": [rule("pods")], field: selector})
     told = scanned(FakeCluster([namespace("default"), pod("web"), broken, binding("b", "p", "Audit")]))
-    assert [("web", True)] == [(it.name, it.denies) for it in told.findings]
+    assert [("web", True)] == [(finding.name, finding.denies) for finding in told.findings]
     assert told.findings[0].outcome.message.startswith("failed to configure policy: ")

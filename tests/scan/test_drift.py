@@ -210,11 +210,11 @@ def test_policies_that_fight_each_other_are_marked() -> None:
     one = policy("one", 'Object{data: {"a": "one"}}')
     two = policy("two", 'Object{data: {"a": "two"}}')
     outcomes = [
-        it.outcome for it in scanned(cluster(one, binding("one"), two, binding("two"), config_map("a"))).findings
+        finding.outcome for finding in scanned(cluster(one, binding("one"), two, binding("two"), config_map("a"))).findings
     ]
 
-    assert [True, True] == [isinstance(it, WouldChange) and it.order_matters for it in outcomes]
-    assert all(isinstance(it, WouldChange) and it.together[0].value == "two" for it in outcomes)
+    assert [True, True] == [isinstance(outcome, WouldChange) and outcome.order_matters for outcome in outcomes]
+    assert all(isinstance(outcome, WouldChange) and outcome.together[0].value == "two" for outcome in outcomes)
 
 
 @pytest.mark.parametrize(("rules", "expected"), [((1, 36), []), ((1, 37), ["plain"])])
@@ -226,8 +226,8 @@ def test_policies_that_see_the_object_in_either_form_are_named(rules: tuple[int,
         policy("blind", 'Object{metadata: Object.metadata{labels: {"a": "b"}}}'),
     ]
     bound = mutating.bind(
-        [mutating.read_policy(one) for one in made],
-        [mutating.read_binding(binding(one["metadata"]["name"])) for one in made],
+        [mutating.read_policy(manifest) for manifest in made],
+        [mutating.read_binding(binding(manifest["metadata"]["name"])) for manifest in made],
         KnownSchemas(builtin_schemas()),
         rules=rules,
     )
@@ -299,19 +299,19 @@ def test_an_object_that_nests_deeply_is_judged_as_any_other(levels: int) -> None
         "[JSONPatch{op: 'add', path: '/flag', value: true}]",
     ]
     told = on_gadgets(*texts, levels=levels)
-    assert ([], {"deep": 2, "flat": 2}) == ([*told.gaps], Counter(one.name for one in told.findings))
-    assert all("other policies or bindings also change this object" in one.outcome.message for one in told.findings)
+    assert ([], {"deep": 2, "flat": 2}) == ([*told.gaps], Counter(finding.name for finding in told.findings))
+    assert all("other policies or bindings also change this object" in finding.outcome.message for finding in told.findings)
 
 
 def test_a_patch_that_nests_deeply_is_not_recorded_and_said() -> None:
     """No database and no report could take it; its object counts as not auditable."""
     told = on_gadgets("[JSONPatch{op: 'add', path: '/copy', value: object.free}]", levels=400)
-    assert (["flat"], 1) == ([one.name for one in told.findings], told.counted(OutcomeName.NOT_AUDITABLE))
+    assert (["flat"], 1) == ([finding.name for finding in told.findings], told.counted(OutcomeName.NOT_AUDITABLE))
 
 
 def test_of_a_page_with_an_object_that_nobody_can_decode_the_others_are_judged() -> None:
     """It is a gap that says so."""
     told = on_gadgets("[JSONPatch{op: 'add', path: '/flag', value: true}]", levels=3000)
-    assert ["flat"] == [one.name for one in told.findings]
+    assert ["flat"] == [finding.name for finding in told.findings]
     (gap,) = told.gaps
     assert gap.why.startswith("an item of the list could not be decoded: depth limit exceeded")

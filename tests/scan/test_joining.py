@@ -40,7 +40,7 @@ def told(*documents: Document, files: tuple[Document, ...] = (), **fields: Any) 
 
 def found(scan: Told) -> list[tuple[str, str]]:
     """Kind and name of what was found fault with."""
-    return sorted((it.kind, it.name) for it in scan.findings)
+    return sorted((finding.kind, finding.name) for finding in scan.findings)
 
 
 def test_a_policy_that_nothing_binds_never_runs() -> None:
@@ -60,8 +60,8 @@ def test_every_version_of_the_api_means_the_same(version: str) -> None:
     """Whatever is served, and whatever a file is written in."""
     documents = [{**it, "apiVersion": f"{GROUP}/{version}"} for it in (policy("p", "false"), binding("b", "p"))]
     kinds = [
-        Kind(it.group, version, it.kind, it.plural, it.namespaced) if it in (POLICIES, BINDINGS) else it
-        for it in CLUSTER.kinds
+        Kind(kind.group, version, kind.kind, kind.plural, kind.namespaced) if kind in (POLICIES, BINDINGS) else kind
+        for kind in CLUSTER.kinds
     ]
     assert [("Pod", "web")] == found(told(*documents, kinds=tuple(kinds)))
     assert [("Pod", "web")] == found(told(files=tuple(documents)))
@@ -80,7 +80,7 @@ def test_only_an_alpha_binding_may_leave_out_what_becomes_of_missing_params() ->
     bound = binding("b", "p", paramRef={"name": "c", "namespace": "default"})
     alpha = told(files=(asking, {**bound, "apiVersion": f"{GROUP}/v1alpha1"}))
     assert ["no params found for policy binding with `Deny` parameterNotFoundAction"] == [
-        it.outcome.message.removeprefix("failed to configure binding: ") for it in alpha.findings
+        finding.outcome.message.removeprefix("failed to configure binding: ") for finding in alpha.findings
     ]
     refused = told(files=(asking, bound))
     assert ["spec.paramRef.parameterNotFoundAction: Required value"] == [
@@ -117,7 +117,7 @@ def test_a_static_policy_can_be_previewed() -> None:
     options = Options(
         manifests=(Manifest("f.yaml", policy(STATIC, "false", **ON_ADMISSION)),), assume_bound=((STATIC, "Warn"),)
     )
-    assert ["guard"] == [it.name for it in scanned(cluster, options).findings]
+    assert ["guard"] == [finding.name for finding in scanned(cluster, options).findings]
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_a_static_policy_can_be_previewed() -> None:
 def test_a_name_alone_makes_no_static_manifest(asking: Document, bound: Document) -> None:
     """The API server takes such names, too, unless it reads manifests of its own; a file may be meant for either."""
     scan = told(files=(asking, bound))
-    assert ([], set()) == ([*scan.gaps], {it for it in scan.health if it[0] in ("unbound", "danglingBinding")})
+    assert ([], set()) == ([*scan.gaps], {problem for problem in scan.health if problem[0] in ("unbound", "danglingBinding")})
 
 
 def test_a_policy_with_params_is_no_static_manifest() -> None:
@@ -164,7 +164,7 @@ def test_webhooks_that_may_not_be_listed_are_said_to_be_unknown() -> None:
     refused = {f"{MUTATING.plural}.{GROUP}": ListFailed("forbidden", "forbidden for auditor")}
     scan = told(refused=refused)
     assert ("MutatingWebhookConfiguration", "", "whether there are any is not known: forbidden for auditor") in {
-        (it.kind, it.name, it.why) for it in scan.end.outside
+        (out_of_scope.kind, out_of_scope.name, out_of_scope.why) for out_of_scope in scan.end.outside
     }
     assert ScanState.COMPLETE == scan.scan.state
 

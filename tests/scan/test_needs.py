@@ -44,7 +44,7 @@ SCOPES = [
 
 def used(cluster: FakeCluster) -> set[str]:
     """The lists that were made, as `namespace/resource`; one Namespace by its name is read, not listed."""
-    return {f"namespaces {it.split('/')[0]}" if it.endswith("/namespaces") else it for it in cluster.listed}
+    return {f"namespaces {listed_kind.split('/')[0]}" if listed_kind.endswith("/namespaces") else listed_kind for listed_kind in cluster.listed}
 
 
 def named(need: Need) -> str:

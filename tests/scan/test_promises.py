@@ -180,7 +180,7 @@ CLUSTERS = st.builds(
 
 def checks_of(told: Told, name: str) -> int:
     """How many checks a policy has."""
-    (found,) = (it for it in told.start.policies if it.name == name)
+    (found,) = (policy for policy in told.start.policies if policy.name == name)
     return len(found.validations) + len(found.audit_annotations)
 
 
@@ -221,7 +221,7 @@ def test_matched_objects_are_no_more_than_listed_ones(cluster: FakeCluster) -> N
     for line in told.end.coverage:
         assert 0 <= line.evaluated <= line.objects
         assert line.objects == sum(
-            (it["apiVersion"], it["kind"]) == (line.api_version, line.kind) for it in cluster.documents
+            (document["apiVersion"], document["kind"]) == (line.api_version, line.kind) for document in cluster.documents
         )
 
 
@@ -236,7 +236,7 @@ def test_no_verdict_is_a_fault_of_ours(cluster: FakeCluster) -> None:
 def test_errors_keep_both_facts(cluster: FakeCluster) -> None:
     """What went wrong, and what admission would have done about it."""
     told = scanned(cluster)
-    ignoring = {it.name for it in told.start.policies if it.failure_policy == "Ignore"}
+    ignoring = {policy.name for policy in told.start.policies if policy.failure_policy == "Ignore"}
     for finding in told.findings:
         if isinstance(finding.outcome, Errored):
             assert finding.outcome.message
@@ -275,7 +275,7 @@ def test_what_cannot_be_seen_adds_no_verdict(cluster: FakeCluster, data: st.Data
     An object whose namespace does not exist is a gap, but only for a scan that may list namespaces.
     """
     everything = {finding.fingerprint for finding in scanned(cluster).findings}
-    there = {"", *(it["metadata"]["name"] for it in cluster.documents if it["kind"] == "Namespace")}
+    there = {"", *(document["metadata"]["name"] for document in cluster.documents if document["kind"] == "Namespace")}
     told = scanned(trouble(cluster, data, ["pods", "nodes", "namespaces", "configmaps", "limits.example.com"]))
     assert {finding.fingerprint for finding in told.findings if finding.namespace in there} <= everything
 
@@ -307,7 +307,7 @@ def test_the_order_of_documents_decides_nothing(cluster: FakeCluster, data: st.D
     shuffled = data.draw(st.permutations(list(cluster.documents)))
     other = changed(cluster, documents=shuffled, page_size=data.draw(st.integers(1, 5)))
     one, two = scanned(cluster), scanned(other)
-    assert {it.fingerprint: it for it in one.findings} == {it.fingerprint: it for it in two.findings}
+    assert {finding.fingerprint: finding for finding in one.findings} == {finding.fingerprint: finding for finding in two.findings}
     assert (one.tallies, set(one.gaps), one.end.health) == (two.tallies, set(two.gaps), two.end.health)
     assert one.start.policies == two.start.policies
 

@@ -86,7 +86,7 @@ def test_policies_are_classed_before_the_scan() -> None:
 def test_the_operation_can_be_chosen(operation: str, found: list[str]) -> None:
     """Findings say which one was simulated."""
     told = scanned(under("request.operation == 'none'"), Options(scope=Scope(operation=operation)))
-    assert found == sorted({it.operation for it in told.findings})
+    assert found == sorted({finding.operation for finding in told.findings})
 
 
 def test_a_policy_without_that_operation_is_named_and_not_evaluated() -> None:
@@ -105,7 +105,7 @@ def test_the_authorizer_answers_for_the_requester() -> None:
     """One question is asked once, however many objects it is about."""
     clerk = Clerk()
     told = scanned(changed(under(MAY), clerk=clerk), Options(user=named("bob")))
-    assert (2, ["bob"]) == (told.counted(OutcomeName.PASSED), [it.subject.username for it in clerk.asked])
+    assert (2, ["bob"]) == (told.counted(OutcomeName.PASSED), [question.subject.username for question in clerk.asked])
     assert ("", "pods", "delete") == (clerk.asked[0].group, clerk.asked[0].resource, clerk.asked[0].verb)
 
 

@@ -75,14 +75,14 @@ def test_the_beginning_is_told_before_anything_is_judged() -> None:
     assert ("test", NOON, ["no-host-network"], ["no-host-network"]) == (
         start.cluster.name,
         start.started_at,
-        [it.name for it in start.policies],
-        [it.name for it in start.bindings],
+        [policy.name for policy in start.policies],
+        [binding.name for binding in start.bindings],
     )
 
 
 def test_a_finding_stands_alone() -> None:
     """It names policy, binding, check, object and what admission would do, and needs the cluster no more."""
-    finding = next(it for it in scanned(CLUSTER).findings if it.name == "db")
+    finding = next(finding for finding in scanned(CLUSTER).findings if finding.name == "db")
     assert ("no-host-network", "no-host-network", "v1", "Pod", "prod", "CREATE", ("Deny",), True) == (
         finding.policy,
         finding.binding,
@@ -113,7 +113,7 @@ def test_a_finding_stands_alone() -> None:
 def test_what_the_user_leaves_out_is_not_missing(scope: Scope, names: list[str]) -> None:
     """Such a scan is complete: it saw what it was asked to see."""
     told = scanned(changed(CLUSTER), Options(scope=scope))
-    assert (names, ScanState.COMPLETE) == (sorted(it.name for it in told.findings), told.scan.state)
+    assert (names, ScanState.COMPLETE) == (sorted(finding.name for finding in told.findings), told.scan.state)
 
 
 def test_policy_files_add_to_the_cluster() -> None:
@@ -134,9 +134,9 @@ def test_policy_files_add_to_the_cluster() -> None:
         Manifest("f.yaml, document 3", thing(CONFIG_MAPS, "names", "default", data={"name": "web"})),
     )
     told = scanned(CLUSTER, Options(manifests=manifests))
-    assert ["api", "db"] == sorted(it.name for it in told.findings if it.policy == "named")
+    assert ["api", "db"] == sorted(finding.name for finding in told.findings if finding.policy == "named")
     assert {("default", "names")} == {
-        (it.param_namespace, it.param_name) for it in told.findings if it.policy == "named"
+        (finding.param_namespace, finding.param_name) for finding in told.findings if finding.policy == "named"
     }
 
 
@@ -149,7 +149,7 @@ def test_a_policy_file_may_replace_the_clusters() -> None:
 def test_a_policy_that_nothing_binds_can_be_previewed() -> None:
     """The binding that is made up for it carries the chosen action, and is marked."""
     told = scanned(with_documents(policy("new", "false")), Options(assume_bound=(("new", "Warn"),)))
-    previewed = [it for it in told.findings if it.policy == "new"]
+    previewed = [finding for finding in told.findings if finding.policy == "new"]
     assert {("assumed:new", ("Warn",), False)} == {(it.binding, it.actions, it.denies) for it in previewed}
     assert 3 == len(previewed)
 
@@ -183,7 +183,7 @@ def test_a_refused_list_is_a_gap() -> None:
         told.coverage("Pod").state,
         told.coverage("Node").state,
     )
-    assert ["n1"] == [it.name for it in told.findings]
+    assert ["n1"] == [finding.name for finding in told.findings]
 
 
 def test_a_list_that_breaks_off_keeps_its_pages() -> None:
@@ -202,7 +202,7 @@ def test_one_refused_namespace_does_not_hide_the_others() -> None:
     refused = {"default/pods": forbidden("pods in default")}
     told = scanned(changed(CLUSTER, refused=refused), Options(scope=Scope(namespaces=("default", "prod"))))
     assert (["api", "db"], CoverageState.PARTIAL) == (
-        sorted(it.name for it in told.findings),
+        sorted(finding.name for finding in told.findings),
         told.coverage("Pod").state,
     )
 
@@ -241,7 +241,7 @@ def test_unlisted_namespaces_blind_only_policies_that_need_them() -> None:
     cluster = with_documents(selective, binding("selective", "selective"))
     told = scanned(changed(cluster, refused={"namespaces": forbidden("namespaces")}))
     assert (
-        {"no-host-network"} == {it.policy for it in told.findings} == {name for _, name in told.end.evaluated_policies}
+        {"no-host-network"} == {finding.policy for finding in told.findings} == {name for _, name in told.end.evaluated_policies}
     )
     assert {"policy selective", "v1/Namespace"} == {gap.where for gap in told.gaps}
 
@@ -254,7 +254,7 @@ def test_unlisted_params_blind_their_policies() -> None:
     told = scanned(changed(cluster, refused={"default/configmaps": forbidden("configmaps")}))
     assert (["policy needy"], {"no-host-network"}) == (
         [gap.where for gap in told.gaps],
-        {it.policy for it in told.findings},
+        {finding.policy for finding in told.findings},
     )
 
 
@@ -270,7 +270,7 @@ def test_an_unreadable_page_is_a_gap(data: bytes) -> None:
     """The other pages are judged."""
     good = b'{"items": [{"metadata": {"name": "ok", "namespace": "prod"}, "spec": {"hostNetwork": true}}]}'
     told = scanned(changed(CLUSTER, raw={"pods": [data, good]}))
-    assert (["v1/Pod"], ["ok"]) == ([gap.where for gap in told.gaps], [it.name for it in told.findings])
+    assert (["v1/Pod"], ["ok"]) == ([gap.where for gap in told.gaps], [finding.name for finding in told.findings])
     assert (ScanState.PARTIAL, CoverageState.PARTIAL) == (told.scan.state, told.coverage("Pod").state)
 
 
@@ -306,7 +306,7 @@ def test_params_are_found_where_they_are() -> None:
     )
     told = scanned(cluster)
     assert {("prod", "api"), ("prod", "db")} == {
-        (it.namespace, it.name) for it in told.findings if it.policy == "sized"
+        (finding.namespace, finding.name) for finding in told.findings if finding.policy == "sized"
     }
 
 

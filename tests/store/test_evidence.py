@@ -23,7 +23,7 @@ OTHER = Evidence((Reason("object.spec.replicas", "8", "spec.replicas"),))
 
 def kept(store: SqlStore, scan: str) -> dict[str, Evidence]:
     """The evidence of what a scan saw, by the name of the object."""
-    return {it.finding.name: it.finding.evidence for it in store.record(scan).findings()}
+    return {finding.finding.name: finding.finding.evidence for finding in store.record(scan).findings()}
 
 
 def test_evidence_reads_back_as_it_was(store: SqlStore) -> None:

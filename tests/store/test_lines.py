@@ -44,7 +44,7 @@ def lines(url: str) -> list[int]:
 
 def names(policies: tuple[PolicyRecord, ...]) -> list[tuple[str, int]]:
     """The policies of a record and how many objects they matched."""
-    return [(entry.policy.name, entry.matched) for entry in policies]
+    return [(policy.policy.name, policy.matched) for policy in policies]
 
 
 def test_a_scan_with_nothing_new_writes_no_lines(store: SqlStore, url: str) -> None:
@@ -58,7 +58,7 @@ def test_a_scan_with_nothing_new_writes_no_lines(store: SqlStore, url: str) -> N
         record = store.record(f"scan-{number}")
         assert [("replicas", 9), ("labels", 0)] == names(record.policies)
         assert ((NOTE,), (WEBHOOK,)) == (record.health, record.outside)
-        assert ["replicas-binding"] == [it.name for it in record.policies[0].bindings]
+        assert ["replicas-binding"] == [binding.name for binding in record.policies[0].bindings]
 
 
 @pytest.mark.parametrize(
@@ -81,11 +81,11 @@ def test_what_has_changed_is_written(store: SqlStore, url: str, changed: Noted, 
     for number, one in enumerate((FIRST, changed, FIRST), start=1):
         record = store.record(f"scan-{number}")
         assert (list(one.policies), one.health, one.outside) == (
-            [entry.policy.name for entry in record.policies],
+            [policy.policy.name for policy in record.policies],
             record.health,
             record.outside,
         )
-        bound = {binding.policy_name for entry in record.policies for binding in entry.bindings}
+        bound = {binding.policy_name for policy in record.policies for binding in policy.bindings}
         assert set(one.bound) & set(one.policies) == bound
 
 

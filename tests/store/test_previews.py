@@ -35,7 +35,7 @@ def test_a_preview_is_shown_with_its_scan(store: SqlStore) -> None:
     Round((A,)).record(store, 1)
     scan = previewed(A, PREVIEW).record(store, 2)
 
-    statuses = {it.finding.policy: it.status for it in store.record("scan-2").findings()}
+    statuses = {finding.finding.policy: finding.status for finding in store.record("scan-2").findings()}
     assert {"replicas": "open", "new": "preview"} == statuses
     assert (2, 0, 0) == (scan.findings, scan.new, scan.resolved)
 
@@ -59,8 +59,8 @@ def test_no_later_scan_inherits_a_preview(store: SqlStore, later: Round) -> None
     record = store.record("scan-2")
 
     assert 0 == record.unchecked
-    assert [] == [it for it in record.resolved() if it.finding.policy == "new"]
-    assert {"preview"} >= {it.status for it in record.findings() if it.finding.policy == "new"}
+    assert [] == [stored for stored in record.resolved() if stored.finding.policy == "new"]
+    assert {"preview"} >= {finding.status for finding in record.findings() if finding.finding.policy == "new"}
 
 
 def test_an_older_scan_keeps_its_previews(store: SqlStore) -> None:
@@ -68,7 +68,7 @@ def test_an_older_scan_keeps_its_previews(store: SqlStore) -> None:
     previewed(A, PREVIEW).record(store, 1)
     Round((A,)).record(store, 2)
 
-    assert ["preview"] == [it.status for it in store.record("scan-1").findings() if it.finding.policy == "new"]
+    assert ["preview"] == [finding.status for finding in store.record("scan-1").findings() if finding.finding.policy == "new"]
 
 
 def test_a_preview_can_be_explained(store: SqlStore) -> None:
@@ -88,4 +88,4 @@ def test_what_was_previewed_is_new_when_it_is_bound(store: SqlStore) -> None:
     real = finding("a", policy="new")
     Round((A, real), policies=("replicas", "labels", "new"), bound=("replicas", "labels", "new")).record(store, 2)
 
-    assert ["new"] == [it.status for it in store.record("scan-2").findings() if it.finding.policy == "new"]
+    assert ["new"] == [finding.status for finding in store.record("scan-2").findings() if finding.finding.policy == "new"]

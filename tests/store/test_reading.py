@@ -48,7 +48,7 @@ def read(path: Path) -> list[str]:
     """The findings of the last scan."""
     with open_reader(str(path), clock) as reader:
         scan = reader.find_scan("last")
-        return [it.finding.name for it in reader.record(scan.id).findings()]
+        return [finding.finding.name for finding in reader.record(scan.id).findings()]
 
 
 @ROOT

@@ -44,7 +44,7 @@ def test_what_an_older_version_did_not_know_is_unknown(old: Path) -> None:
     upgrade(str(old))
     with open_store(str(old), clock) as store:
         record = store.record("scan-2")
-    assert {UNKNOWN} == {entry.reading for entry in record.policies}
+    assert {UNKNOWN} == {policy.reading for policy in record.policies}
     assert (UserInfo(), (), {False}) == (
         record.scan.requester,
         record.outside,
