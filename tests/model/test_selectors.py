@@ -39,7 +39,7 @@ def test_operators(selector: Selector, labels: dict[str, str], *, selected: bool
 def test_all_requirements_count() -> None:
     """What matchLabels and matchExpressions ask is joined by and."""
     selector = selector_of({"matchLabels": {"a": "1"}, "matchExpressions": [{"key": "b", "operator": "Exists"}]})
-    assert [True, False, False] == [selector.matches(it) for it in ({"a": "1", "b": ""}, {"a": "1"}, {"b": ""})]
+    assert [True, False, False] == [selector.matches(labels) for labels in ({"a": "1", "b": ""}, {"a": "1"}, {"b": ""})]
 
 
 @pytest.mark.parametrize("value", [None, {}, {"matchLabels": {}}, {"matchLabels": None, "matchExpressions": []}])

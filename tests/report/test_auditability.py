@@ -29,11 +29,13 @@ PLAIN = check("object.spec.x == 1")
 
 def record_of(*, requester: bool = True, assumed: bool = False, of: Policy | None = None) -> ScanRecord:
     """Ten outcomes of a check that asks who makes the request, ten of one that does not, one finding of each."""
-    known = of or policy("a", ASKS.expression, PLAIN.expression)
+    shown = of or policy("a", ASKS.expression, PLAIN.expression)
     reading = Reading(
         (Auditability.REQUESTER,), (CheckReading(ASKS, (Auditability.REQUESTER,)), CheckReading(PLAIN, ()))
     )
-    found = [finding("web", of="a", by="b", asked=it, status="preview" if assumed else "new") for it in (ASKS, PLAIN)]
+    findings = [
+        finding("web", of="a", by="b", asked=check, status="preview" if assumed else "new") for check in (ASKS, PLAIN)
+    ]
     tallies = {
         TallyKey("a", "b", "", "", asked, "apps/v1", "Deployment", "shop", outcome, depends): number
         for asked, depends in ((ASKS, requester), (PLAIN, False))
@@ -41,10 +43,10 @@ def record_of(*, requester: bool = True, assumed: bool = False, of: Policy | Non
     }
     return replace(
         small_record(),
-        policies=(PolicyRecord(known, (binding("b", "a", "Deny", assumed=assumed),), 10, reading=reading),),
+        policies=(PolicyRecord(shown, (binding("b", "a", "Deny", assumed=assumed),), 10, reading=reading),),
         tallies=tallies,
         health=(),
-        findings=lambda: iter(found),
+        findings=lambda: iter(findings),
         resolved=lambda: iter(()),
     )
 

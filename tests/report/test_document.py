@@ -38,11 +38,13 @@ def test_resolved_findings_are_counted() -> None:
 
 def test_params_are_counted_apart() -> None:
     """A binding tells what each of its params led to."""
-    (policy,) = next(policy for policy in document_of(small_record()).policies if policy.name == "max-replicas").bindings
+    (param_binding,) = next(
+        policy for policy in document_of(small_record()).policies if policy.name == "max-replicas"
+    ).bindings
     assert [("shop", "limits", Counts(violated=1, errored_would_deny=1))] == [
-        (param.namespace, param.name, param.counts) for param in it.params
+        (param.namespace, param.name, param.counts) for param in param_binding.params
     ]
-    assert it.param_ref == "limits in namespace shop; if missing: Deny"
+    assert param_binding.param_ref == "limits in namespace shop; if missing: Deny"
 
 
 def test_cluster_scoped_objects_stand_apart() -> None:
@@ -88,7 +90,7 @@ def test_holes_are_named() -> None:
         "Job (batch/v1): listed only partly, the server went away after 1 page",
         "Pod (v1): no permission to list, system:serviceaccount:audit/assay may not list pods",
         "a document could not be read: broken.yaml, document 3: line 7: found a tab where a space is expected",
-    ) == tuple(it for it in document_of(record).coverage.unseen if "v1 Pod" not in it)
+    ) == tuple(line for line in document_of(record).coverage.unseen if "v1 Pod" not in line)
 
 
 def test_many_gaps_are_counted() -> None:
@@ -101,8 +103,8 @@ def test_many_gaps_are_counted() -> None:
 
 def test_files_are_told_apart() -> None:
     """A scan of files says that no server defaulted them; one of a cluster does not."""
-    said = [document_of(it).provenance.notes[0] for it in (partial_record(), small_record())]
-    assert [True, False] == ["no server has defaulted" in it for it in said]
+    notes = [document_of(record).provenance.notes[0] for record in (partial_record(), small_record())]
+    assert [True, False] == ["no server has defaulted" in note for note in notes]
 
 
 def test_policies_that_read_the_requester_are_marked() -> None:
@@ -135,7 +137,7 @@ def test_policy_set_digest_ignores_order() -> None:
     turned = replace(record, policies=tuple(reversed(record.policies)))
     bound = PolicyRecord(record.policies[0].policy, (binding("another", "require-limits", "Warn"),), 12)
     other = replace(record, policies=(bound, *record.policies[1:]))
-    digests = [document_of(it).provenance.policy_set_digest for it in (record, turned, other)]
+    digests = [document_of(each).provenance.policy_set_digest for each in (record, turned, other)]
     assert digests[0] == digests[1] != digests[2]
 
 

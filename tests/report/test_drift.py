@@ -31,8 +31,8 @@ def drifting() -> ScanRecord:
     """A small scan of which one object would be changed."""
     small = small_record()
     key = TallyKey("require-limits", "b", "", "", MUTATION, "apps/v1", "Deployment", "shop", OutcomeName.WOULD_CHANGE)
-    found = sorted([*small.findings(), DRIFT], key=lambda it: it.finding.policy)
-    return replace(small, findings=lambda: iter(found), tallies={**small.tallies, key: 1})
+    findings = sorted([*small.findings(), DRIFT], key=lambda stored: stored.finding.policy)
+    return replace(small, findings=lambda: iter(findings), tallies={**small.tallies, key: 1})
 
 
 def test_drift_has_counts_of_its_own_and_no_part_in_the_score() -> None:
@@ -107,4 +107,6 @@ def test_dashboards_are_warned_of_drift() -> None:
     FORMATS["policyreport"].render(document_of(drifting()), out)
     results = [result for report in json.loads(out.getvalue())["items"] for result in report.get("results", ())]
 
-    assert ["warn"] == [result["result"] for result in results if result.get("message", "").startswith("~ /spec/replicas")]
+    assert ["warn"] == [
+        result["result"] for result in results if result.get("message", "").startswith("~ /spec/replicas")
+    ]

@@ -35,7 +35,9 @@ def test_texts_are_shown_as_they_are(folder: Path) -> None:
 def test_nothing_unprintable_is_written(folder: Path) -> None:
     """No page contains a control, formatting or direction-changing character."""
     for path in folder.rglob("*.html"):
-        assert [] == [it for it in path.read_text("utf-8") if not (it.isprintable() or it == "\n")], path
+        assert [] == [
+            character for character in path.read_text("utf-8") if not (character.isprintable() or character == "\n")
+        ], path
 
 
 @pytest.mark.parametrize("name", ["json", "policyreport", "openreports"])

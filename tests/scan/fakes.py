@@ -105,9 +105,9 @@ class FakeCluster:
             return self.raw[kind.resource]
         here = ("", *([] if kind.namespaced else [namespace]))
         items = [
-            it
-            for it in self._items(kind, selector)
-            if namespace in here or namespace == it["metadata"].get("namespace")
+            item
+            for item in self._items(kind, selector)
+            if namespace in here or namespace == item["metadata"].get("namespace")
         ]
         starts = range(0, max(len(items), 1), self.page_size)
         return [json.dumps({"items": items[start : start + self.page_size]}).encode() for start in starts]
@@ -191,7 +191,11 @@ class Told:
 
     def coverage(self, kind: str, api_version: str = "") -> Coverage:
         """The line of one kind."""
-        return next(coverage for coverage in self.end.coverage if coverage.kind == kind and api_version in ("", coverage.api_version))
+        return next(
+            coverage
+            for coverage in self.end.coverage
+            if coverage.kind == kind and api_version in ("", coverage.api_version)
+        )
 
     @property
     def said(self) -> list[str]:

@@ -90,7 +90,9 @@ def spoiled(draw: st.DrawFn, document: Document) -> Document:
     """A document in which something is not what it should be; its kind and name stay."""
     made = deepcopy(document)
     kept = (("apiVersion",), ("kind",), ("metadata",), ("metadata", "name"), ())
-    for place in draw(st.lists(st.sampled_from([it for it in places(document) if it not in kept]), max_size=3)):
+    for place in draw(
+        st.lists(st.sampled_from([place for place in places(document) if place not in kept]), max_size=3)
+    ):
         inside = made
         for step in place[:-1]:
             inside = inside[step] if isinstance(inside, (dict, list)) and _has(inside, step) else {}
@@ -121,7 +123,9 @@ def test_nothing_in_a_cluster_breaks_a_scan(documents: tuple[Document, ...]) -> 
 @given(st.tuples(*map(spoiled, (RICH, BOUND, PARAM))))
 def test_nothing_in_a_file_breaks_a_scan(documents: tuple[Document, ...]) -> None:
     """What the API would refuse is a gap that says why, what it would store is judged."""
-    files = tuple(Manifest(f"f.yaml, document {number}", it) for number, it in enumerate(documents, start=1))
+    files = tuple(
+        Manifest(f"f.yaml, document {number}", document) for number, document in enumerate(documents, start=1)
+    )
     told = scanned(FakeCluster([namespace("default", team="a"), pod("a")]), Options(manifests=files))
     assert [] == faults(told)
     assert all(gap.kind is GapKind.DOCUMENT for gap in told.gaps)

@@ -147,8 +147,8 @@ def test_a_mutation_that_fails_is_an_error_of_its_own(failure_policy: str, *, de
 def test_a_kind_without_a_schema_is_a_gap_that_says_so() -> None:
     """What only a server can tell is not guessed."""
     gizmo = Kind("mx.example.com", "v1", "Gizmo", "gizmos", namespaced=True)
-    one = {"apiVersion": "mx.example.com/v1", "kind": "Gizmo", "metadata": {"name": "g", "namespace": "shop"}}
-    told = scanned(cluster(LABEL, binding("label"), one, kinds=(gizmo,)))
+    document = {"apiVersion": "mx.example.com/v1", "kind": "Gizmo", "metadata": {"name": "g", "namespace": "shop"}}
+    told = scanned(cluster(LABEL, binding("label"), document, kinds=(gizmo,)))
 
     assert [(GapKind.EVALUATION, "mx.example.com/v1/Gizmo")] == [(gap.kind, gap.where) for gap in told.gaps]
     assert "no OpenAPI schema of mx.example.com/v1/Gizmo is known" in told.gaps[0].why
@@ -196,21 +196,22 @@ def test_the_values_of_a_secret_never_leave() -> None:
 
 def test_what_several_policies_make_of_an_object_is_said_with_each() -> None:
     """Each is judged on the stored object; what all of them do together is told beside it."""
-    one = policy("one", 'Object{metadata: Object.metadata{labels: {"one": "1"}}}')
-    two = policy("two", 'Object{metadata: Object.metadata{labels: {"two": "2"}}}')
-    first, second = scanned(cluster(one, binding("one"), two, binding("two"), config_map("a"))).findings
+    first = policy("one", 'Object{metadata: Object.metadata{labels: {"one": "1"}}}')
+    second = policy("two", 'Object{metadata: Object.metadata{labels: {"two": "2"}}}')
+    findings = scanned(cluster(first, binding("one"), second, binding("two"), config_map("a"))).findings
     together = (Change("add", "/metadata/labels", {"one": "1", "two": "2"}),)
 
-    assert WouldChange((Change("add", "/metadata/labels", {"one": "1"}),), together=together) == first.outcome
-    assert WouldChange((Change("add", "/metadata/labels", {"two": "2"}),), together=together) == second.outcome
+    assert WouldChange((Change("add", "/metadata/labels", {"one": "1"}),), together=together) == findings[0].outcome
+    assert WouldChange((Change("add", "/metadata/labels", {"two": "2"}),), together=together) == findings[1].outcome
 
 
 def test_policies_that_fight_each_other_are_marked() -> None:
     """Where the last word counts, the order of the policies matters, and on a server it is random."""
-    one = policy("one", 'Object{data: {"a": "one"}}')
-    two = policy("two", 'Object{data: {"a": "two"}}')
+    first = policy("one", 'Object{data: {"a": "one"}}')
+    second = policy("two", 'Object{data: {"a": "two"}}')
     outcomes = [
-        finding.outcome for finding in scanned(cluster(one, binding("one"), two, binding("two"), config_map("a"))).findings
+        finding.outcome
+        for finding in scanned(cluster(first, binding("one"), second, binding("two"), config_map("a"))).findings
     ]
 
     assert [True, True] == [isinstance(outcome, WouldChange) and outcome.order_matters for outcome in outcomes]
@@ -286,9 +287,9 @@ def on_gadgets(*texts: str, levels: int) -> Told:
         policy(f"p{number}", text, matchConstraints={"resourceRules": [rule]}) for number, text in enumerate(texts)
     ]
     bindings = [binding(f"p{number}") for number in range(len(texts))]
-    found = Deep((NAMESPACE, *policies, *bindings), kinds=(*KINDS, *KINDS_OF_POLICIES, GADGETS))
-    found.levels = levels
-    return scanned(found)
+    gadgets = Deep((NAMESPACE, *policies, *bindings), kinds=(*KINDS, *KINDS_OF_POLICIES, GADGETS))
+    gadgets.levels = levels
+    return scanned(gadgets)
 
 
 @pytest.mark.parametrize("levels", [400, 1000])
@@ -300,7 +301,9 @@ def test_an_object_that_nests_deeply_is_judged_as_any_other(levels: int) -> None
     ]
     told = on_gadgets(*texts, levels=levels)
     assert ([], {"deep": 2, "flat": 2}) == ([*told.gaps], Counter(finding.name for finding in told.findings))
-    assert all("other policies or bindings also change this object" in finding.outcome.message for finding in told.findings)
+    assert all(
+        "other policies or bindings also change this object" in finding.outcome.message for finding in told.findings
+    )
 
 
 def test_a_patch_that_nests_deeply_is_not_recorded_and_said() -> None:

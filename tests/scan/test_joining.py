@@ -33,7 +33,9 @@ STATIC = "admission.static.k8s.io"
 
 def told(*documents: Document, files: tuple[Document, ...] = (), **fields: Any) -> Told:
     """A scan of the cluster with these documents in it, and these in files."""
-    manifests = tuple(Manifest(f"f.yaml, document {number}", it) for number, it in enumerate(files, start=1))
+    manifests = tuple(
+        Manifest(f"f.yaml, document {number}", document) for number, document in enumerate(files, start=1)
+    )
     cluster = changed(CLUSTER, documents=[*CLUSTER.documents, *documents], **fields)
     return scanned(cluster, Options(manifests=manifests))
 
@@ -58,7 +60,9 @@ def test_policy_objects_are_exempt_and_webhook_configurations_are_not() -> None:
 @pytest.mark.parametrize("version", ["v1", "v1beta1", "v1alpha1"])
 def test_every_version_of_the_api_means_the_same(version: str) -> None:
     """Whatever is served, and whatever a file is written in."""
-    documents = [{**it, "apiVersion": f"{GROUP}/{version}"} for it in (policy("p", "false"), binding("b", "p"))]
+    documents = [
+        {**document, "apiVersion": f"{GROUP}/{version}"} for document in (policy("p", "false"), binding("b", "p"))
+    ]
     kinds = [
         Kind(kind.group, version, kind.kind, kind.plural, kind.namespaced) if kind in (POLICIES, BINDINGS) else kind
         for kind in CLUSTER.kinds
@@ -69,7 +73,7 @@ def test_every_version_of_the_api_means_the_same(version: str) -> None:
 
 def test_the_newest_served_version_is_listed() -> None:
     """Once: the other versions show the same objects."""
-    old = [Kind(it.group, "v1beta1", it.kind, it.plural, it.namespaced) for it in (POLICIES, BINDINGS)]
+    old = [Kind(kind.group, "v1beta1", kind.kind, kind.plural, kind.namespaced) for kind in (POLICIES, BINDINGS)]
     scan = told(policy("p", "false"), binding("b", "p"), kinds=(*old, *CLUSTER.kinds))
     assert [("Pod", "web")] == found(scan)
 
@@ -130,7 +134,10 @@ def test_a_static_policy_can_be_previewed() -> None:
 def test_a_name_alone_makes_no_static_manifest(asking: Document, bound: Document) -> None:
     """The API server takes such names, too, unless it reads manifests of its own; a file may be meant for either."""
     scan = told(files=(asking, bound))
-    assert ([], set()) == ([*scan.gaps], {problem for problem in scan.health if problem[0] in ("unbound", "danglingBinding")})
+    assert ([], set()) == (
+        [*scan.gaps],
+        {problem for problem in scan.health if problem[0] in ("unbound", "danglingBinding")},
+    )
 
 
 def test_a_policy_with_params_is_no_static_manifest() -> None:

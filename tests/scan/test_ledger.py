@@ -102,7 +102,7 @@ def test_the_ledger_adds_up_the_time_that_pages_took() -> None:
 def test_large_objects_are_objects_like_others() -> None:
     """Two megabytes of annotations, five hundred containers: judged, counted, and not in the way of the next one."""
     large = pod(
-        "large", "default", hostNetwork=True, containers=[{"name": f"c{it}", "image": "x"} for it in range(500)]
+        "large", "default", hostNetwork=True, containers=[{"name": f"c{number}", "image": "x"} for number in range(500)]
     )
     large["metadata"] = {**large["metadata"], "annotations": {"note": "x" * 2_000_000}}
     told = scanned(showing(("", [large, WEB])))

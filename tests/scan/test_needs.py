@@ -44,7 +44,10 @@ SCOPES = [
 
 def used(cluster: FakeCluster) -> set[str]:
     """The lists that were made, as `namespace/resource`; one Namespace by its name is read, not listed."""
-    return {f"namespaces {listed_kind.split('/')[0]}" if listed_kind.endswith("/namespaces") else listed_kind for listed_kind in cluster.listed}
+    return {
+        f"namespaces {listed_kind.split('/')[0]}" if listed_kind.endswith("/namespaces") else listed_kind
+        for listed_kind in cluster.listed
+    }
 
 
 def named(need: Need) -> str:
@@ -57,7 +60,7 @@ def named(need: Need) -> str:
 
 def covered(lists: set[str]) -> set[str]:
     """Without the lists of one namespace that a list of all covers."""
-    return {it for it in lists if "/" not in it or it.split("/")[1] not in lists}
+    return {name for name in lists if "/" not in name or name.split("/")[1] not in lists}
 
 
 @pytest.mark.parametrize("scope", SCOPES, ids=str)
@@ -81,12 +84,14 @@ def test_every_right_says_what_it_is_for() -> None:
 def test_only_what_makes_scans_incomplete_is_vital() -> None:
     """The UID of kube-system only tells clusters apart, and without Deployments the workload of a Pod is derived."""
     optional = {named(need) for need in needs(CLUSTER, Options()).rights if need.optional}
-    assert {"namespaces kube-system", "deployments.apps"} == {it for it in optional if "webhook" not in it}
+    assert {"namespaces kube-system", "deployments.apps"} == {name for name in optional if "webhook" not in name}
 
 
 def test_policies_that_cannot_be_listed_are_a_gap() -> None:
     """Then nobody knows what else is needed."""
-    refused = FakeCluster(CLUSTER.documents, refused={f"{it}.{GROUP}": forbidden(it) for it in POLICIES})
-    found = needs(refused, Options())
-    assert set(POLICIES) <= {need.resource for need in found.rights}
-    assert 2 <= len(found.gaps)
+    refused = FakeCluster(
+        CLUSTER.documents, refused={f"{resource}.{GROUP}": forbidden(resource) for resource in POLICIES}
+    )
+    needed = needs(refused, Options())
+    assert set(POLICIES) <= {need.resource for need in needed.rights}
+    assert 2 <= len(needed.gaps)

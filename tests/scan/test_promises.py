@@ -180,8 +180,8 @@ CLUSTERS = st.builds(
 
 def checks_of(told: Told, name: str) -> int:
     """How many checks a policy has."""
-    (found,) = (policy for policy in told.start.policies if policy.name == name)
-    return len(found.validations) + len(found.audit_annotations)
+    (policy,) = (policy for policy in told.start.policies if policy.name == name)
+    return len(policy.validations) + len(policy.audit_annotations)
 
 
 @given(CLUSTERS)
@@ -221,7 +221,8 @@ def test_matched_objects_are_no_more_than_listed_ones(cluster: FakeCluster) -> N
     for line in told.end.coverage:
         assert 0 <= line.evaluated <= line.objects
         assert line.objects == sum(
-            (document["apiVersion"], document["kind"]) == (line.api_version, line.kind) for document in cluster.documents
+            (document["apiVersion"], document["kind"]) == (line.api_version, line.kind)
+            for document in cluster.documents
         )
 
 
@@ -306,15 +307,17 @@ def test_the_order_of_documents_decides_nothing(cluster: FakeCluster, data: st.D
     """Shuffled and in pages of other sizes, the same cluster gives the same findings, counts, gaps and health."""
     shuffled = data.draw(st.permutations(list(cluster.documents)))
     other = changed(cluster, documents=shuffled, page_size=data.draw(st.integers(1, 5)))
-    one, two = scanned(cluster), scanned(other)
-    assert {finding.fingerprint: finding for finding in one.findings} == {finding.fingerprint: finding for finding in two.findings}
-    assert (one.tallies, set(one.gaps), one.end.health) == (two.tallies, set(two.gaps), two.end.health)
-    assert one.start.policies == two.start.policies
+    first, second = scanned(cluster), scanned(other)
+    assert {finding.fingerprint: finding for finding in first.findings} == {
+        finding.fingerprint: finding for finding in second.findings
+    }
+    assert (first.tallies, set(first.gaps), first.end.health) == (second.tallies, set(second.gaps), second.end.health)
+    assert first.start.policies == second.start.policies
 
 
 @given(CLUSTERS)
 @settings(max_examples=30)
 def test_the_same_cluster_gives_the_same_report(cluster: FakeCluster) -> None:
     """To the last field, in the same order."""
-    one, two = scanned(changed(cluster)), scanned(changed(cluster))
-    assert (one.start, one.pages, one.end) == (two.start, two.pages, two.end)
+    first, second = scanned(changed(cluster)), scanned(changed(cluster))
+    assert (first.start, first.pages, first.end) == (second.start, second.pages, second.end)

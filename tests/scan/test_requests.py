@@ -78,15 +78,17 @@ def test_policies_are_classed_before_the_scan() -> None:
     cluster = changed(cluster, documents=[*cluster.documents, policy("unbound", "true")])
     readings = scanned(cluster).start.readings
     assert {"p": (Auditability.OLD_OBJECT,), "unbound": (Auditability.FULL,)} == {
-        name: it.classes for (_, name), it in readings.items()
+        name: reading.classes for (_, name), reading in readings.items()
     }
 
 
-@pytest.mark.parametrize(("operation", "found"), [("auto", ["CREATE"]), ("create", ["CREATE"]), ("update", ["UPDATE"])])
-def test_the_operation_can_be_chosen(operation: str, found: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("operation", "operations"), [("auto", ["CREATE"]), ("create", ["CREATE"]), ("update", ["UPDATE"])]
+)
+def test_the_operation_can_be_chosen(operation: str, operations: list[str]) -> None:
     """Findings say which one was simulated."""
     told = scanned(under("request.operation == 'none'"), Options(scope=Scope(operation=operation)))
-    assert found == sorted({finding.operation for finding in told.findings})
+    assert operations == sorted({finding.operation for finding in told.findings})
 
 
 def test_a_policy_without_that_operation_is_named_and_not_evaluated() -> None:

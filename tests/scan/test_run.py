@@ -150,7 +150,9 @@ def test_a_policy_that_nothing_binds_can_be_previewed() -> None:
     """The binding that is made up for it carries the chosen action, and is marked."""
     told = scanned(with_documents(policy("new", "false")), Options(assume_bound=(("new", "Warn"),)))
     previewed = [finding for finding in told.findings if finding.policy == "new"]
-    assert {("assumed:new", ("Warn",), False)} == {(it.binding, it.actions, it.denies) for it in previewed}
+    assert {("assumed:new", ("Warn",), False)} == {
+        (finding.binding, finding.actions, finding.denies) for finding in previewed
+    }
     assert 3 == len(previewed)
 
 
@@ -213,7 +215,7 @@ def test_an_interrupted_scan_says_what_it_did_not_list() -> None:
         policy("nodes", "false", matchConstraints={"resourceRules": [rule("nodes", "pods")]}), binding("nodes", "nodes")
     )
     told = scanned(changed(cluster, refused={"nodes": KeyboardInterrupt()}))
-    assert [CoverageState.FAILED, CoverageState.FAILED] == [told.coverage(it).state for it in ("Node", "Pod")]
+    assert [CoverageState.FAILED, CoverageState.FAILED] == [told.coverage(kind).state for kind in ("Node", "Pod")]
     assert ScanState.PARTIAL == told.scan.state
 
 
@@ -241,7 +243,9 @@ def test_unlisted_namespaces_blind_only_policies_that_need_them() -> None:
     cluster = with_documents(selective, binding("selective", "selective"))
     told = scanned(changed(cluster, refused={"namespaces": forbidden("namespaces")}))
     assert (
-        {"no-host-network"} == {finding.policy for finding in told.findings} == {name for _, name in told.end.evaluated_policies}
+        {"no-host-network"}
+        == {finding.policy for finding in told.findings}
+        == {name for _, name in told.end.evaluated_policies}
     )
     assert {"policy selective", "v1/Namespace"} == {gap.where for gap in told.gaps}
 
@@ -292,7 +296,7 @@ def test_progress_is_shown_page_by_page() -> None:
         Options(),
         scan_id="s",
         clock=lambda: NOON,
-        progress=lambda it: seen.append(it.objects),
+        progress=lambda coverage: seen.append(coverage.objects),
     )
     assert [2, 3] == seen
 

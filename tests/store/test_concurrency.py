@@ -20,11 +20,11 @@ def test_scans_at_once_do_not_disturb_each_other(fresh: str) -> None:
     errors = [process.communicate(timeout=120)[1] for process in processes]
     with open_store(fresh, clock) as store:
         scans = store.scans()
-        found = {len(list(store.record(scan.id).findings())) for scan in scans}
+        counts = {len(list(store.record(scan.id).findings())) for scan in scans}
 
     assert [""] * len(names) == errors
     assert [ScanState.COMPLETE] * 12 == [scan.state for scan in scans]
-    assert {2 * PAGES} == found
+    assert {2 * PAGES} == counts
     assert 0 == count(fresh, "staged_pages")
 
 

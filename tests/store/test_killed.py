@@ -76,10 +76,10 @@ def test_killed_at_any_moment_no_half_scan_is_called_complete(url: str, moment: 
         process.kill()
         process.wait()
     with open_store(url, clock) as store:
-        found = {scan.id: len(list(store.record(scan.id).findings())) for scan in store.scans()}
+        counts = {scan.id: len(list(store.record(scan.id).findings())) for scan in store.scans()}
         complete = {scan.id for scan in store.scans() if scan.state is ScanState.COMPLETE}
 
-    assert found == {scan_id: 16 if scan_id in complete else 0 for scan_id in found}
+    assert counts == {scan_id: 16 if scan_id in complete else 0 for scan_id in counts}
 
 
 def wait_for_scan(url: str) -> None:

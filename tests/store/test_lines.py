@@ -74,19 +74,19 @@ def test_a_scan_with_nothing_new_writes_no_lines(store: SqlStore, url: str) -> N
 )
 def test_what_has_changed_is_written(store: SqlStore, url: str, changed: Noted, written: list[int]) -> None:
     """Every scan reads as it was, the ones before the change and the one that goes back to what was before."""
-    for number, one in enumerate((FIRST, changed, FIRST), start=1):
-        one.record(store, number)
+    for number, state in enumerate((FIRST, changed, FIRST), start=1):
+        state.record(store, number)
         if number == 2:
             assert written == lines(url)
-    for number, one in enumerate((FIRST, changed, FIRST), start=1):
+    for number, state in enumerate((FIRST, changed, FIRST), start=1):
         record = store.record(f"scan-{number}")
-        assert (list(one.policies), one.health, one.outside) == (
+        assert (list(state.policies), state.health, state.outside) == (
             [policy.policy.name for policy in record.policies],
             record.health,
             record.outside,
         )
         bound = {binding.policy_name for policy in record.policies for binding in policy.bindings}
-        assert set(one.bound) & set(one.policies) == bound
+        assert set(state.bound) & set(state.policies) == bound
 
 
 def test_what_an_older_version_counted_is_kept(tmp_path: Path) -> None:

@@ -114,10 +114,10 @@ def test_a_finding_is_found_by_its_short_id(store: SqlStore) -> None:
     """With the policy as the last scan that saw it used it."""
     Round((finding("a"), finding("b"))).record(store, 1)
     [shown] = [item for item in store.record("scan-1").findings() if item.finding == finding("a")]
-    found = store.finding(shown.id)
+    explained = store.finding(shown.id)
 
-    assert (12, shown) == (len(shown.id), found.stored)
-    assert (policy("replicas"), "scan-1") == (found.policy, found.scan.id)
+    assert (12, shown) == (len(shown.id), explained.stored)
+    assert (policy("replicas"), "scan-1") == (explained.policy, explained.scan.id)
 
 
 def test_a_finding_is_told_as_it_stands_now(store: SqlStore) -> None:

@@ -35,8 +35,8 @@ def two_fresh(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[
     folders = tmp_path / "one", tmp_path / "other"
     for folder in folders:
         folder.mkdir()
-    with database(request.param, folders[0]) as one, database(request.param, folders[1]) as other:
-        yield one, other
+    with database(request.param, folders[0]) as first, database(request.param, folders[1]) as second:
+        yield first, second
 
 
 def opened(url: str) -> None:
@@ -63,19 +63,19 @@ def test_a_database_is_the_one_the_code_describes(fresh: str, make: Make) -> Non
     with engine.connect() as connection:
         options = {"compare_type": True, "compare_server_default": True}
         differences = compare_metadata(MigrationContext.configure(connection, opts=options), METADATA)
-        found = set(inspect(connection).get_table_names())
+        existing = set(inspect(connection).get_table_names())
     engine.dispose()
 
     assert [] == differences
-    assert {"alembic_version", *METADATA.tables} == found
+    assert {"alembic_version", *METADATA.tables} == existing
 
 
 def test_a_database_made_at_once_is_as_if_it_had_been_migrated(two_fresh: tuple[str, str]) -> None:
     """All that a database says about itself is the same, but for the order of columns."""
     for url, make in zip(two_fresh, (opened, migrated), strict=True):
         make(url)
-    one, other = (described(url) for url in two_fresh)
-    assert one == other
+    first, second = (described(url) for url in two_fresh)
+    assert first == second
 
 
 def described(url: str) -> dict[str, object]:

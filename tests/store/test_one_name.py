@@ -61,7 +61,9 @@ def test_what_was_found_belongs_to_the_policy_that_can_have_said_it(older: Path)
     upgrade(str(older))
     with open_store(str(older), clock) as store:
         record = store.record("scan-1")
-    assert {"a": VALIDATING, "drifted": MUTATING} == {finding.finding.name: finding.finding.language for finding in record.findings()}
+    assert {"a": VALIDATING, "drifted": MUTATING} == {
+        finding.finding.name: finding.finding.language for finding in record.findings()
+    }
     assert {VALIDATING, MUTATING} == {key.language for key in record.tallies}
 
 

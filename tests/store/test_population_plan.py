@@ -63,7 +63,7 @@ class Table:
         seen = [Seen(identity, digest, place) for place, (identity, digest) in enumerate(objects)]
         own: dict[int, int] = {}
         current = -1
-        for step in plan(self.in_force(), sorted(seen, key=lambda each: each.identity), lambda it: it.api_version in reached):  # fmt: skip
+        for step in plan(self.in_force(), sorted(seen, key=lambda each: each.identity), lambda identity: identity.api_version in reached):  # fmt: skip
             current = self.apply(step, revision, current)
             if not isinstance(step, Close):
                 own[step.seen.item] = current

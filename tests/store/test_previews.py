@@ -68,7 +68,9 @@ def test_an_older_scan_keeps_its_previews(store: SqlStore) -> None:
     previewed(A, PREVIEW).record(store, 1)
     Round((A,)).record(store, 2)
 
-    assert ["preview"] == [finding.status for finding in store.record("scan-1").findings() if finding.finding.policy == "new"]
+    assert ["preview"] == [
+        finding.status for finding in store.record("scan-1").findings() if finding.finding.policy == "new"
+    ]
 
 
 def test_a_preview_can_be_explained(store: SqlStore) -> None:
@@ -76,10 +78,10 @@ def test_a_preview_can_be_explained(store: SqlStore) -> None:
     for number in (1, 2):
         previewed(A, PREVIEW).record(store, number)
     Round((A,)).record(store, 3)
-    found = store.finding(PREVIEW.fingerprint[:12])
+    explained = store.finding(PREVIEW.fingerprint[:12])
 
-    assert ("preview", ended(2), "scan-2") == (found.stored.status, found.stored.last_seen, found.scan.id)
-    assert found.policy is not None
+    assert ("preview", ended(2), "scan-2") == (explained.stored.status, explained.stored.last_seen, explained.scan.id)
+    assert explained.policy is not None
 
 
 def test_what_was_previewed_is_new_when_it_is_bound(store: SqlStore) -> None:
@@ -88,4 +90,6 @@ def test_what_was_previewed_is_new_when_it_is_bound(store: SqlStore) -> None:
     real = finding("a", policy="new")
     Round((A, real), policies=("replicas", "labels", "new"), bound=("replicas", "labels", "new")).record(store, 2)
 
-    assert ["new"] == [finding.status for finding in store.record("scan-2").findings() if finding.finding.policy == "new"]
+    assert ["new"] == [
+        finding.status for finding in store.record("scan-2").findings() if finding.finding.policy == "new"
+    ]

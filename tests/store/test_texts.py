@@ -17,8 +17,8 @@ HOSTILE = "<script>alert(1)</script> '; DROP TABLE findings; -- \\x00 \\u0000 %s
 def stored(store: SqlStore, item: Finding) -> Finding:
     """What becomes of one finding."""
     Round((item,)).record(store, 1)
-    [found] = store.record("scan-1").findings()
-    return found.finding
+    [stored] = store.record("scan-1").findings()
+    return stored.finding
 
 
 @pytest.mark.parametrize(
