@@ -11,7 +11,7 @@ from typing import Literal
 from scanner.model.opinion import Opinion
 from scanner.model.outcome import Check, Finding, Gap
 from scanner.model.policy import VALIDATING, Action, Binding, BindingKey, Policy, PolicyKey
-from scanner.model.population import GroupKind
+from scanner.model.population import GroupKind, Workload
 from scanner.model.reading import UNKNOWN, Reading
 from scanner.model.release import Release, release_of
 from scanner.model.resource import UserInfo
@@ -286,6 +286,7 @@ class StoredFinding:
     """A finding with its history: `id` is the short id for users; `resolved_at` is None while it is open.
 
     A `preview` comes from a binding that `--assume-bound` added: it has no history, and belongs to this scan alone.
+    `workload` is that of the object, which may be the object itself; None if it is not known, as for scans of older versions.
     """
 
     id: str
@@ -294,6 +295,7 @@ class StoredFinding:
     first_seen: datetime
     last_seen: datetime
     resolved_at: datetime | None = None
+    workload: Workload | None = None
 
 
 @dataclass(frozen=True, slots=True)

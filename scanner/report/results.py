@@ -24,7 +24,7 @@ from scanner.report.document import Document
 from scanner.report.escaped import dump
 from scanner.report.evidence import evidence_lines
 from scanner.report.spill import Spill
-from scanner.report.words import check_title
+from scanner.report.words import check_title, workload_name
 
 _SEVERITIES = frozenset({"critical", "high", "medium", "low", "info"})
 _SOURCES = {name: language.report_source for language in LANGUAGES for name in language.names}
@@ -141,6 +141,7 @@ def _properties(stored: StoredFinding) -> dict[str, str]:
     own = {
         "binding": finding.binding,
         "param": param,
+        "workload": workload_name(stored),
         "check": check_title(finding.check),
         "exceptions": finding.excepted_by,
         "evidence": "; ".join(evidence_lines(finding.evidence)),

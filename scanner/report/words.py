@@ -14,7 +14,7 @@ from math import ceil, floor
 from scanner.model.outcome import Check, CheckKind, Errored, Finding, GapKind, Violated, WouldChange
 from scanner.model.policy import Binding, ParamRef
 from scanner.model.reading import Auditability
-from scanner.model.scan import HealthKind, Scan, ScanState, Scope
+from scanner.model.scan import HealthKind, Scan, ScanState, Scope, StoredFinding
 from scanner.model.selector import Selector
 
 LONGEST = 6_000
@@ -240,6 +240,20 @@ def check_title(check: Check) -> str:
 def object_name(finding: Finding) -> str:
     """`namespace/name`, or the name of a cluster-scoped object."""
     return f"{finding.namespace}/{finding.name}" if finding.namespace else finding.name
+
+
+def workload_name(stored: StoredFinding) -> str:
+    """`Deployment web`, with a mark if derived; empty if the workload is not known, or is the object itself.
+
+    A workload that has a namespace is in that of the object.
+    """
+    workload, finding = stored.workload, stored.finding
+    if workload is None:
+        return ""
+    own = finding.api_version, finding.kind, finding.namespace, finding.name
+    if own == (workload.api_version, workload.kind, workload.namespace, workload.name):
+        return ""
+    return f"{workload.kind} {workload.name}{' (derived)' if workload.derived else ''}"
 
 
 def param_name(namespace: str, name: str) -> str:

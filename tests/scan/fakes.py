@@ -81,6 +81,22 @@ class FakeCluster:
             if number == 1 and kind.resource in self.broken:
                 raise self.broken[kind.resource]
 
+    def metadata(self, kind: Kind, *, namespace: str = "") -> Iterator[Page]:
+        """The metadata of the documents, as a server sends it; refused or broken where `metadata/PLURAL` is."""
+        name = f"metadata/{namespace}/{kind.resource}" if namespace else f"metadata/{kind.resource}"
+        self.listed.append(name)
+        for refusal in (self.refused.get(f"metadata/{kind.resource}"), self.refused.get(name)):
+            if refusal:
+                raise refusal
+        pages = self.raw.get(f"metadata/{kind.resource}") or [
+            json.dumps({"items": [_metadata_of(item) for item in json.loads(data)["items"]]}).encode()
+            for data in self._pages(kind, namespace, "")
+        ]
+        for number, data in enumerate(pages, start=1):
+            yield Page(kind, number, data, resource_version="100")
+            if number == 1 and f"metadata/{kind.resource}" in self.broken:
+                raise self.broken[f"metadata/{kind.resource}"]
+
     def paused(self) -> AbstractContextManager[None]:
         return nullcontext()
 
@@ -105,6 +121,11 @@ class FakeCluster:
             if (document["apiVersion"], document["kind"]) == (kind.api_version, kind.kind)
             and (not key or document["metadata"].get("labels", {}).get(key) == value)
         ]
+
+
+def _metadata_of(item: dict[str, Any]) -> dict[str, Any]:
+    """An object of a metadata-only list."""
+    return {"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": item["metadata"]}
 
 
 @dataclass
