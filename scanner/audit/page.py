@@ -25,7 +25,7 @@ from scanner.audit.fast_policy import NotPassed
 from scanner.audit.findings import denies, fingerprint
 from scanner.audit.items import decoded, item_fault, listed, may_have_long_numbers
 from scanner.audit.object_sets import ObjectSets, SetKey, invocation_key, reasons_of
-from scanner.audit.population import examined
+from scanner.audit.population import controllers_of, examined
 from scanner.audit.tally import tally_key
 from scanner.errors import AuthorizerFailed, SchemaUnknown
 from scanner.model.json import Json, JsonObject, as_object
@@ -403,7 +403,7 @@ def _result(page: Page, tally: _PageTally) -> PageResult:
         examined=packed_objects.packed(tally.examined),
         sets=object_sets.packed(ObjectSets(len(tally.examined), tally.sets)),
         places=tuple(tally.places),
-        controllers=frozenset(record.controller.group_kind for record in tally.examined if record.controller),
+        controllers=controllers_of(tally.examined),
     )
 
 

@@ -11,7 +11,7 @@ from typing import Literal
 from scanner.model.opinion import Opinion
 from scanner.model.outcome import Check, Finding, Gap
 from scanner.model.policy import VALIDATING, Action, Binding, BindingKey, Policy, PolicyKey
-from scanner.model.population import GroupKind, Workload
+from scanner.model.population import Controller, GroupKind, Workload
 from scanner.model.reading import UNKNOWN, Reading
 from scanner.model.release import Release, release_of
 from scanner.model.resource import UserInfo
@@ -205,8 +205,8 @@ class PageResult:
     evaluated because no param exists for them.
 
     `examined` has the examined objects in the order of the list (`audit.packed_objects`), `sets` the sets of them by invocation
-    (`audit.object_sets`), and `places` the place of each finding's object among them. `controllers` are the kinds of their
-    controllers.
+    (`audit.object_sets`), and `places` the place of each finding's object among them. `controllers` has one
+    reference to each kind of their controllers.
     """
 
     api_version: str
@@ -225,7 +225,7 @@ class PageResult:
     examined: bytes = b""
     sets: bytes = b""
     places: tuple[int, ...] = ()
-    controllers: frozenset[GroupKind] = frozenset()
+    controllers: tuple[Controller, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,6 +103,10 @@ class Store(Protocol):
         """Commit the outcomes and the completion of one page together. Raises StoreError."""
         ...
 
+    def controllers(self, scan_id: str, kind: Kind, objects: bytes) -> None:
+        """Keep objects that were read for the workloads of others alone, packed by `audit.packed_objects`."""
+        ...
+
     def finish(self, scan_id: str, end: ScanEnd) -> Scan:
         """Merge the pages into history and make the scan visible, in one transaction. Raises StoreError."""
         ...

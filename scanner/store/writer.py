@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Engine, delete, func, insert, select, update
 from scanner.errors import StoreError
 from scanner.model.policy import Binding, Policy
 from scanner.model.reading import UNKNOWN
-from scanner.model.resource import UserInfo
+from scanner.model.resource import Kind, UserInfo
 from scanner.model.scan import ClusterIdentity, PageResult, Scan, ScanEnd, ScanStart, ScanState, Scope
 from scanner.model.texts import clean
 from scanner.store import codec
@@ -77,7 +77,16 @@ def _owners_before(connection: Connection, number: int) -> Owners:
 
 def stage(engine: Engine, scan_id: str, result: PageResult, now: datetime) -> None:
     """Commit the results of a page together with its completion. Raises StoreError if the scan does not run."""
-    content = {"content": pack(result), "objects": result.examined, "sets": result.sets or None}
+    columns = {"content": pack(result), "objects": result.examined, "sets": result.sets or None}
+    _stage(engine, scan_id, now, api_version=result.api_version, kind=result.kind, number=result.number, **columns)
+
+
+def stage_controllers(engine: Engine, scan_id: str, kind: Kind, objects: bytes, now: datetime) -> None:
+    """Commit packed objects that were read for workloads alone. Raises StoreError if the scan does not run."""
+    _stage(engine, scan_id, now, api_version=kind.api_version, kind=kind.kind, number=0, objects=objects)
+
+
+def _stage(engine: Engine, scan_id: str, now: datetime, *, api_version: str, kind: str, **columns: object) -> None:
     running = SCANS.c.id == scan_id, SCANS.c.state == ScanState.RUNNING.value
     with writing(engine) as connection:
         sign = connection.execute(select(SCANS.c.number, SCANS.c.heartbeat).where(*running).with_for_update())
@@ -86,8 +95,8 @@ def stage(engine: Engine, scan_id: str, result: PageResult, now: datetime) -> No
             raise _not_running(scan_id)
         if not timedelta() <= now - heartbeat < _BEAT:
             connection.execute(update(SCANS).where(*running).values(heartbeat=now))
-        page = {"api_version": clean(result.api_version), "kind": clean(result.kind), "number": result.number}
-        connection.execute(insert(STAGED_PAGES).values(scan=number, **content, **page))
+        page = {"scan": number, "api_version": clean(api_version), "kind": clean(kind), **columns}
+        connection.execute(insert(STAGED_PAGES).values(page))
 
 
 def finish(engine: Engine, scan_id: str, end: ScanEnd) -> Scan:
