@@ -11,7 +11,7 @@ from typing import Literal
 from scanner.model.opinion import Opinion
 from scanner.model.outcome import Check, Finding, Gap
 from scanner.model.policy import VALIDATING, Action, Binding, BindingKey, Policy, PolicyKey
-from scanner.model.population import Controller, GroupKind, Workload
+from scanner.model.population import Controller, EvaluatedObjects, GroupKind, RecordedObject, Workload
 from scanner.model.reading import UNKNOWN, Reading
 from scanner.model.release import Release, release_of
 from scanner.model.resource import UserInfo
@@ -304,7 +304,8 @@ class ScanRecord:
 
     `findings` yields the findings of this scan, ordered by policy, binding, param, check, kind, namespace, name; `resolved`
     those that it resolved; `unchecked` counts findings that are still open, but that this scan did not check; `opinion` is
-    the second opinion, if any.
+    the second opinion, if any. `population` yields the objects that the scan examined, and `evaluated` the objects that each check
+    matched: nothing for a scan of an older version.
     """
 
     scan: Scan
@@ -319,3 +320,5 @@ class ScanRecord:
     unchecked: int = 0
     outside: tuple[OutOfScope, ...] = ()
     opinion: Opinion | None = None
+    population: Callable[[], Iterator[RecordedObject]] = lambda: iter(())
+    evaluated: Callable[[], Iterator[EvaluatedObjects]] = lambda: iter(())

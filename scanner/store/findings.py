@@ -13,6 +13,7 @@ from sqlalchemy import ColumnElement, Connection, Row, Select, select
 
 from scanner.model.evidence import NO_EVIDENCE, Evidence
 from scanner.model.outcome import Finding
+from scanner.model.population import Workload
 from scanner.model.scan import StoredFinding
 from scanner.store.columns import (
     ROW,
@@ -30,6 +31,7 @@ from scanner.store.columns import (
 from scanner.store.engine import among
 from scanner.store.evidence import evidence_of
 from scanner.store.interning import CHUNK, chunks
+from scanner.store.recorded_objects import workloads_at
 from scanner.store.row_ids import RowIdSet
 from scanner.store.tables import CHECKS, EVIDENCE, FINDINGS, KINDS, OBJECTS, PREVIEW, SCANS, VERDICTS
 
@@ -94,6 +96,14 @@ def select_findings() -> Select[*tuple[Any, ...]]:
     return select(*own, *referred).select_from(joined.join(OBJECTS, OBJECTS.c.id == FINDINGS.c.object))
 
 
+class ReadFinding(NamedTuple):
+    """A row of `findings`, its finding, and the workload of its object, None if it is not known."""
+
+    row: FindingRow
+    finding: Finding
+    workload: Workload | None
+
+
 def seen_by(connection: Connection, cluster: int, revision: int, unchecked: RowIdSet) -> Iterator[StoredFinding]:
     """The findings of the scan of a revision, in the order of a report, with the status that they had then.
 
@@ -101,8 +111,8 @@ def seen_by(connection: Connection, cluster: int, revision: int, unchecked: RowI
     """
     covers = (FINDINGS.c.cluster == cluster) & (FINDINGS.c.since <= revision) & (FINDINGS.c.until > revision)
     times = times_of(connection, cluster)
-    for row, finding in _streamed(connection, covers, without=unchecked):
-        yield still_there(row, finding, times, newest=revision, last_seen=revision)
+    for read in _streamed(connection, covers, revision, without=unchecked):
+        yield still_there(read, times, newest=revision, last_seen=revision)
 
 
 def resolved_by(connection: Connection, cluster: int, revision: int) -> Iterator[StoredFinding]:
@@ -110,36 +120,42 @@ def resolved_by(connection: Connection, cluster: int, revision: int) -> Iterator
     # Only the row of a resolved finding has `last_seen`; a row that ended with a change continues in another row.
     ended = (FINDINGS.c.cluster == cluster) & (FINDINGS.c.until == revision) & FINDINGS.c.last_seen.is_not(None)
     times = times_of(connection, cluster)
-    for row, finding in _streamed(connection, ended, without=RowIdSet()):
-        yield resolved(row, finding, times)
+    for read in _streamed(connection, ended, revision - 1, without=RowIdSet()):
+        yield resolved(read, times)
 
 
-def still_there(row: FindingRow, finding: Finding, times: Times, *, newest: int, last_seen: int) -> StoredFinding:
+def still_there(read: ReadFinding, times: Times, *, newest: int, last_seen: int) -> StoredFinding:
     """An open finding as of the revision `newest`; `times` has the end of each scan by revision."""
+    history = read.row.history
     return StoredFinding(
-        id=finding.fingerprint[:SHORT],
-        finding=finding,
-        status=_STATUS[row.history.event] if row.history.since == newest else "open",
-        first_seen=times[row.history.first],
+        id=read.finding.fingerprint[:SHORT],
+        finding=read.finding,
+        status=_STATUS[history.event] if history.since == newest else "open",
+        first_seen=times[history.first],
         last_seen=times[last_seen],
+        workload=read.workload,
     )
 
 
-def previewed(row: FindingRow, finding: Finding, times: Times) -> StoredFinding:
+def previewed(read: ReadFinding, times: Times) -> StoredFinding:
     """A preview, which belongs to the scan of its revision alone."""
-    seen = times[row.history.since]
-    return StoredFinding(finding.fingerprint[:SHORT], finding, PREVIEW, first_seen=seen, last_seen=seen)
-
-
-def resolved(row: FindingRow, finding: Finding, times: Times) -> StoredFinding:
-    """A resolved finding."""
+    seen, finding = times[read.row.history.since], read.finding
     return StoredFinding(
-        id=finding.fingerprint[:SHORT],
-        finding=finding,
+        finding.fingerprint[:SHORT], finding, PREVIEW, first_seen=seen, last_seen=seen, workload=read.workload
+    )
+
+
+def resolved(read: ReadFinding, times: Times) -> StoredFinding:
+    """A resolved finding."""
+    history = read.row.history
+    return StoredFinding(
+        id=read.finding.fingerprint[:SHORT],
+        finding=read.finding,
         status="resolved",
-        first_seen=times[row.history.first],
-        last_seen=times[row.history.last_seen or row.history.since],
-        resolved_at=times[row.history.until],
+        first_seen=times[history.first],
+        last_seen=times[history.last_seen or history.since],
+        resolved_at=times[history.until],
+        workload=read.workload,
     )
 
 
@@ -151,25 +167,38 @@ def times_of(connection: Connection, cluster: int) -> Times:
     return {row.revision: row.finished_at for row in connection.execute(ended)}
 
 
-def with_findings(connection: Connection, rows: Iterable[FindingRow]) -> list[tuple[FindingRow, Finding]]:
-    """Rows with their findings, in the order of the rows; verdicts and evidence are read at once."""
+def with_findings(connection: Connection, rows: Iterable[FindingRow], revision: int) -> list[ReadFinding]:
+    """Rows with their findings, and the workloads of their objects at a revision."""
     portion = list(rows)
     verdicts = _verdicts(connection, {row.columns.verdict for row in portion})
     evidence = _evidence(connection, {row.columns.evidence for row in portion if row.columns.evidence is not None})
+    workloads = workloads_at(connection, [row.columns.object for row in portion], revision)
     return [
-        (row, finding_of(*row, verdicts[row.columns.verdict], evidence.get(row.columns.evidence or 0, NO_EVIDENCE)))
+        ReadFinding(
+            row,
+            finding_of(*row, verdicts[row.columns.verdict], evidence.get(row.columns.evidence or 0, NO_EVIDENCE)),
+            _workload(row, workloads),
+        )
         for row in portion
     ]
 
 
+def _workload(row: FindingRow, workloads: Mapping[int, Workload | None]) -> Workload | None:
+    """The workload of the object of a row: the object itself if it has no other, None if it is not known."""
+    if row.columns.object not in workloads:
+        return None
+    own = row.kind.api_version, row.kind.kind, row.identity.namespace, row.identity.name
+    return workloads[row.columns.object] or Workload(*own)
+
+
 def _streamed(
-    connection: Connection, chosen: ColumnElement[bool], *, without: RowIdSet
-) -> Iterator[tuple[FindingRow, Finding]]:
+    connection: Connection, chosen: ColumnElement[bool], revision: int, *, without: RowIdSet
+) -> Iterator[ReadFinding]:
     ordered = select_findings().where(chosen).order_by(*_ORDER).execution_options(yield_per=CHUNK)
     with connection.execute(ordered) as result:
         for portion in result.partitions():
             rows = map(FindingRow.of, portion)
-            yield from with_findings(connection, (row for row in rows if row.history.id not in without))
+            yield from with_findings(connection, (row for row in rows if row.history.id not in without), revision)
 
 
 def _verdicts(connection: Connection, numbers: set[int]) -> dict[int, Verdict]:

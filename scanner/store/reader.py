@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields
 from datetime import datetime
 from itertools import chain, repeat
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import orjson
 from sqlalchemy import Connection, Engine, Row, select
@@ -15,6 +15,7 @@ from scanner.errors import UsageError
 from scanner.model.opinion import Opinion
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.policy import Action, Binding, Policy
+from scanner.model.population import EvaluatedObjects, RecordedObject
 from scanner.model.reading import UNKNOWN, Reading
 from scanner.model.scan import (
     Coverage,
@@ -34,6 +35,7 @@ from scanner.store import codec
 from scanner.store.address import Address
 from scanner.store.columns import CheckColumns, KindColumns, columns_of, slices_of
 from scanner.store.findings import CHECK_ORDER, resolved_by, seen_by
+from scanner.store.recorded_objects import evaluated_objects, population_of
 from scanner.store.row_ids import unpacked
 from scanner.store.scans import Abandoned, abandoned, as_it_is, scan_of, select_scans
 from scanner.store.shared_rows import Owners, owners_of, read_rows
@@ -54,6 +56,7 @@ from scanner.store.tables import (
     UNCHECKED,
 )
 
+_Read = TypeVar("_Read")
 _ACTIONS: tuple[Action, ...] = ("Deny", "Warn", "Audit")
 
 
@@ -89,6 +92,8 @@ def record(engine: Engine, address: Address, scan_id: str, now: datetime) -> Sca
             unchecked=stored.unchecked,
             outside=tuple(OutOfScope(*row) for row in read_rows(connection, OUTSIDE, owners.outside)),
             opinion=codec.from_text(Opinion, stored.opinion) if stored.opinion else None,
+            population=_streaming(engine, address, stored, _population),
+            evaluated=_streaming(engine, address, stored, _evaluated),
         )
 
 
@@ -197,22 +202,30 @@ def _streaming(
     engine: Engine,
     address: Address,
     stored: _StoredScan,
-    read: Callable[[Connection, _StoredScan, int], Iterator[StoredFinding]],
-) -> Callable[[], Iterator[StoredFinding]]:
+    read: Callable[[Connection, _StoredScan, int], Iterator[_Read]],
+) -> Callable[[], Iterator[_Read]]:
     """A stream of findings with a connection of its own. A failed scan has no findings: it is not in history."""
 
-    def findings() -> Iterator[StoredFinding]:
+    def stream() -> Iterator[_Read]:
         if stored.revision is None:
             return
         with as_store_error(address), engine.connect() as connection:
             yield from read(connection, stored, stored.revision)
 
-    return findings
+    return stream
 
 
 def _seen(connection: Connection, stored: _StoredScan, revision: int) -> Iterator[StoredFinding]:
     data = connection.execute(select(UNCHECKED.c.findings).where(UNCHECKED.c.scan == stored.number)).scalar()
     return seen_by(connection, stored.cluster, revision, unpacked(data))
+
+
+def _population(connection: Connection, stored: _StoredScan, revision: int) -> Iterator[RecordedObject]:
+    return population_of(connection, stored.cluster, stored.number, revision)
+
+
+def _evaluated(connection: Connection, stored: _StoredScan, _: int) -> Iterator[EvaluatedObjects]:
+    return evaluated_objects(connection, stored.number)
 
 
 def _resolved(connection: Connection, stored: _StoredScan, revision: int) -> Iterator[StoredFinding]:
