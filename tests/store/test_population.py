@@ -19,7 +19,7 @@ from scanner.model.resource import Kind
 from scanner.model.scan import ClusterIdentity, CoverageState, PageResult, Scope
 from scanner.store import SqlStore
 from tests.store.databases import count as rows_of
-from tests.store.made import CHECK, Round, finding, listed, page_of, statuses
+from tests.store.made import CHECK, PROD, Round, finding, listed, page_of, statuses
 
 PODS = Kind("", "v1", "Pod", "pods", namespaced=True)
 SETS = Kind("apps", "v1", "ReplicaSet", "replicasets", namespaced=True)
@@ -65,7 +65,7 @@ class Listing:
     pods: tuple[Pod, ...]
     scope: Scope
     state: CoverageState
-    cluster: ClusterIdentity = ClusterIdentity("prod", "6d1c")
+    cluster: ClusterIdentity = PROD
 
     def record(self, store: SqlStore, number: int) -> None:
         """Store the scan."""
