@@ -71,7 +71,7 @@ def test_a_plain_line_erases_the_live_line() -> None:
 
     with Progress(stream=stream, environ={}) as progress:
         progress(coverage_of("Pod", 1))
-        progress.say("done")
+        progress.print_line("done")
 
     assert stream.getvalue().endswith("\r\x1b[Kdone\n\r\x1b[K")
 
@@ -104,7 +104,7 @@ def test_quiet_is_silent() -> None:
 
     with Progress(quiet=True, verbose=True, stream=stream, environ={}) as progress:
         progress(coverage_of("Pod", 1))
-        progress.say("something")
+        progress.print_line("something")
 
     assert "" == stream.getvalue()
 
@@ -113,7 +113,7 @@ def test_a_scan_continues_if_progress_cannot_be_written() -> None:
     """A closed standard error raises no exception."""
     stream = ClosedStream()
     with Progress(stream=stream) as progress:
-        progress.say("something")
+        progress.print_line("something")
         progress(coverage_of("Pod", 1))
 
     assert 1 == stream.attempts
