@@ -47,9 +47,9 @@ DONE = {
     "found-by-name": "object.spec.containers.map(c, c.env.filter(e, e.name == 'A').map(e, e.value.upperAscii()).join('')).join('')",
 }
 ONLY = {"found-by-name": ("environment",)}
-"""Where the names are not those of all sources."""
+"""Operations that exist for some sources only, with these sources."""
 REFUSING = "upper"
-"""Where errors refuse the object; elsewhere all that mutates it comes through."""
+"""The operation whose errors deny the object; with all others the object is changed."""
 CELLS = [(source, done) for source in SOURCES for done in DONE if source in ONLY.get(done, SOURCES)]
 
 
