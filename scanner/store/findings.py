@@ -112,7 +112,7 @@ def seen_by(connection: Connection, cluster: int, revision: int, unchecked: RowI
     covers = (FINDINGS.c.cluster == cluster) & (FINDINGS.c.since <= revision) & (FINDINGS.c.until > revision)
     times = times_of(connection, cluster)
     for read in _streamed(connection, covers, revision, without=unchecked):
-        yield still_there(read, times, newest=revision, last_seen=revision)
+        yield open_finding(read, times, newest=revision, last_seen=revision)
 
 
 def resolved_by(connection: Connection, cluster: int, revision: int) -> Iterator[StoredFinding]:
@@ -124,7 +124,7 @@ def resolved_by(connection: Connection, cluster: int, revision: int) -> Iterator
         yield resolved(read, times)
 
 
-def still_there(read: ReadFinding, times: Times, *, newest: int, last_seen: int) -> StoredFinding:
+def open_finding(read: ReadFinding, times: Times, *, newest: int, last_seen: int) -> StoredFinding:
     """An open finding as of the revision `newest`; `times` has the end of each scan by revision."""
     history = read.row.history
     return StoredFinding(

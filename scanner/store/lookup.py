@@ -17,10 +17,10 @@ from scanner.store import codec
 from scanner.store.findings import (
     SHORT,
     FindingRow,
+    open_finding,
     previewed,
     resolved,
     select_findings,
-    still_there,
     times_of,
     with_findings,
 )
@@ -130,7 +130,7 @@ def _explained(connection: Connection, row: FindingRow) -> ExplainedFinding:
     if history.event == PREVIEW:
         stored = previewed(read, times)
     elif history.until == OPEN:
-        stored = still_there(read, times, newest=newest, last_seen=seen)
+        stored = open_finding(read, times, newest=newest, last_seen=seen)
     else:
         stored = resolved(read, times)
     place = (SCANS.c.cluster == cluster) & (SCANS.c.revision == seen)
