@@ -283,9 +283,9 @@ def _reject_other_results(actual: Type, env: Environment) -> None:
     allowed = env.results
     if allowed is None or actual in allowed:
         return
-    found = f" but got {actual.full_name()}" if RESULT_TYPES.holds(env.version) else ""
+    suffix = f" but got {actual.full_name()}" if RESULT_TYPES.holds(env.version) else ""
     expected = (
-        allowed[0].full_name() if len(allowed) == 1 else f"one of [{' '.join(one.full_name() for one in allowed)}]"
+        allowed[0].full_name() if len(allowed) == 1 else f"one of [{' '.join(type_.full_name() for type_ in allowed)}]"
     )
-    message = f"must evaluate to {expected}{found}"
+    message = f"must evaluate to {expected}{suffix}"
     raise CompileError(message, message)

@@ -155,4 +155,4 @@ MISSING_KEYS = Change(
     since=(1, 34),
 )
 
-CHANGES: Final = tuple(found for found in tuple(globals().values()) if isinstance(found, Change))
+CHANGES: Final = tuple(value for value in tuple(globals().values()) if isinstance(value, Change))

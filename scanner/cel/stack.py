@@ -16,7 +16,7 @@ ENOUGH = 250_000
 STACK = 512 * 1024 * 1024
 """Bytes of address space; only the used part occupies memory."""
 _Result = TypeVar("_Result")
-_one_at_a_time = threading.Lock()
+_lock = threading.Lock()
 
 
 def with_room(run: Callable[[], _Result]) -> _Result:
@@ -31,7 +31,7 @@ def with_room(run: Callable[[], _Result]) -> _Result:
 
 def _on_a_large_stack(run: Callable[[], _Result]) -> _Result:
     call = _Call(run)
-    with _one_at_a_time:
+    with _lock:
         size, limit = threading.stack_size(STACK), sys.getrecursionlimit()
         sys.setrecursionlimit(ENOUGH)
         try:

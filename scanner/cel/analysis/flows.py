@@ -56,7 +56,7 @@ def flow(root: Node, checked: Checked, variables: frozenset[str]) -> Flow:
 
     def read() -> Flow:
         reader = _Reader(checked, variables)
-        return Flow(reader.places(root, {}), frozenset(reader.found))
+        return Flow(reader.places(root, {}), frozenset(reader.computed))
 
     return with_room(read)
 
@@ -127,7 +127,7 @@ class _Reader:
     def __init__(self, checked: Checked, variables: frozenset[str]) -> None:
         self._checked = checked
         self._variables = variables
-        self.found: set[Path] = set()
+        self.computed: set[Path] = set()
 
     def places(self, node: Node, scope: _Scope) -> _Places:
         """Return the places of a value, or of its parts; collect the places from which it was computed."""
@@ -157,12 +157,12 @@ class _Reader:
         return frozenset({tuple(name.split("."))}) if name in self._variables else _NOWHERE
 
     def _shape(self, places: _Places) -> _Places:
-        self.found |= _all_stepped(places, SHAPE)
+        self.computed |= _all_stepped(places, SHAPE)
         return _NOWHERE
 
     def _computed(self, nodes: Iterable[Node], scope: _Scope) -> _Places:
         for node in nodes:
-            self.found |= self.places(node, scope)
+            self.computed |= self.places(node, scope)
         return _NOWHERE
 
     def _call(self, node: Call, scope: _Scope) -> _Places:
@@ -182,7 +182,7 @@ class _Reader:
         """Return the flow of a call's arguments into its result."""
         match flow:
             case ArgumentFlow.COUNTS:
-                self.found |= {(*_unboxed(path), SHAPE) for path in self._of_all(given, scope)}
+                self.computed |= {(*_unboxed(path), SHAPE) for path in self._of_all(given, scope)}
                 return _NOWHERE
             case ArgumentFlow.PASSES | ArgumentFlow.CARRIES:
                 return self._of_all(given, scope)
@@ -210,7 +210,7 @@ class _Reader:
         self._computed(fields.values(), scope)
         operation, source = fields.get("op"), fields.get("from")
         if not (isinstance(operation, Literal) and operation.value in _LITERAL_OPERATIONS):
-            self.found |= _pointed(source)
+            self.computed |= _pointed(source)
         return _NOWHERE if value is None else _boxed(self.places(value, scope))
 
     def _loop(self, node: Comprehension, scope: _Scope) -> _Places:
@@ -224,7 +224,7 @@ class _Reader:
             inner[node.second_variable] = element
         self._computed([] if node.predicate is None else [node.predicate], inner)
         if node.body is None or node.is_open or node.fold not in _FOLLOWED:
-            self.found |= over if node.is_open else _NOWHERE
+            self.computed |= over if node.is_open else _NOWHERE
             return self._computed([] if node.body is None else [node.body], inner)
         return _boxed(self.places(node.body, inner))
 

@@ -117,10 +117,10 @@ _OBJECTS: dict[str, Fields] = {
     VARIABLES.name: (),
 }
 _TYPE_NAMES: dict[str, Type] = {
-    known.name: known for known in (BOOL, BYTES, DOUBLE, DURATION, INT, LIST, MAP, NULL, STRING, TIMESTAMP, TYPE, UINT)
+    type_.name: type_ for type_ in (BOOL, BYTES, DOUBLE, DURATION, INT, LIST, MAP, NULL, STRING, TIMESTAMP, TYPE, UINT)
 } | {message.name: message.type for message in MESSAGES.values() if message.named}
 """The names of types that are values themselves, as in `type(x) == int`."""
-_DECLARED_SCALARS: dict[str, Type] = {known.name: known for known in (BOOL, BYTES, DOUBLE, INT, NULL, STRING, UINT)} | {
+_DECLARED_SCALARS: dict[str, Type] = {type_.name: type_ for type_ in (BOOL, BYTES, DOUBLE, INT, NULL, STRING, UINT)} | {
     "duration": DURATION,
     "timestamp": TIMESTAMP,
     "list": LIST,
@@ -184,7 +184,7 @@ class Environment:
 
     def extend(self, *more: Fields) -> Environment:
         """Return an environment with more variables."""
-        return replace(self, variables=(*self.variables, *(entry for fields in more for entry in fields)))
+        return replace(self, variables=(*self.variables, *(declaration for fields in more for declaration in fields)))
 
     def with_variable(self, name: str, type_: Type) -> Environment:
         """Return an environment in which `variables.name` is declared; the last declaration of a name counts."""
@@ -192,7 +192,7 @@ class Environment:
 
     def without(self, name: str) -> Environment:
         """Return an environment without a variable."""
-        return replace(self, variables=tuple(entry for entry in self.variables if entry[0] != name))
+        return replace(self, variables=tuple(declaration for declaration in self.variables if declaration[0] != name))
 
     def returning(self, *results: Type) -> Environment:
         """Return an environment whose expressions must have one of these types."""
@@ -212,9 +212,9 @@ class Environment:
 
     def identifier(self, name: str) -> Type | None:
         """Return the type of a variable, or of a type's name; None when nothing has this name."""
-        found = _identifiers(self.version, self.features, self.objects, self.variables).get(name)
-        if found is not None or self.structs is None:
-            return found
+        declared = _identifiers(self.version, self.features, self.objects, self.variables).get(name)
+        if declared is not None or self.structs is None:
+            return declared
         made = self.structs.type_named(name)
         return None if made is None else type_of_type(made)
 
@@ -228,8 +228,8 @@ class Environment:
 
     def has_fields(self, type_name: str) -> bool:
         """Return whether an object type has declared fields."""
-        known = type_name in self._objects or type_name in MESSAGES or type_name in _DECLARED_SCALARS
-        return known or (self.structs is not None and self.structs.type_named(type_name) is not None)
+        is_declared = type_name in self._objects or type_name in MESSAGES or type_name in _DECLARED_SCALARS
+        return is_declared or (self.structs is not None and self.structs.type_named(type_name) is not None)
 
     def field(self, type_name: str, name: str) -> Type | None:
         """Return the type of a field of an object type, or None when there is no such field."""
@@ -288,7 +288,7 @@ def declared_type(inferred: Type) -> Type:
 
 @cache
 def _type_values(version: Version, features: Version) -> dict[str, Type]:
-    return _TYPE_NAMES | {known.name: known for known in types_of(version, features)}
+    return _TYPE_NAMES | {type_.name: type_ for type_ in types_of(version, features)}
 
 
 _GENERIC_NAMES = {LIST.name: type_of_type(list_of(A)), MAP.name: type_of_type(map_of(A, B))}

@@ -67,9 +67,9 @@ def validate(root: Node, checked: Checked, environment: Environment) -> list[Iss
                 issues.extend(_argument_issues(node))
                 issues.extend(_format_call_issues(node, checked) if knows_formats else ())
             case ListLiteral() if node.id not in exempt:
-                issues.extend(_mixed(*found, environment) for found in _list_issues(node, checked))
+                issues.extend(_mixed(*mismatch, environment) for mismatch in _list_issues(node, checked))
             case MapLiteral() if node.id not in exempt:
-                issues.extend(_mixed(*found, environment) for found in _map_issues(node, checked))
+                issues.extend(_mixed(*mismatch, environment) for mismatch in _map_issues(node, checked))
             case _:
                 continue
     return issues

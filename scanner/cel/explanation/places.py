@@ -52,15 +52,15 @@ def standing(place: Place) -> Origin:
 
 def containers(activation: Mapping[str, object]) -> Iterator[tuple[int, Place]]:
     """The lists and maps of all documents by identity, the first place of each last: it is the one that counts."""
-    found: list[tuple[int, Place]] = []
+    located: list[tuple[int, Place]] = []
     for root, document in activation.items():
         stack: list[tuple[Place, object]] = [((root,), document)]
-        while stack and len(found) < _MOST_LOCATED:
+        while stack and len(located) < _MOST_LOCATED:
             place, value = stack.pop()
             if type(value) is dict:
-                found.append((id(value), place))
+                located.append((id(value), place))
                 stack.extend(((*place, key), item) for key, item in value.items() if type(item) in (dict, list))
             elif type(value) is list:
-                found.append((id(value), place))
+                located.append((id(value), place))
                 stack.extend(((*place, at), item) for at, item in enumerate(value) if type(item) in (dict, list))
-    return reversed(found)
+    return reversed(located)

@@ -100,10 +100,10 @@ class Remembering:
 
     def decide(self, question: Question) -> Answer:
         """Return the first answer to this question."""
-        known = self._answers.get(question)
-        if known is None:
-            known = self._answers[question] = self._decider.decide(question)
-        return known
+        answer = self._answers.get(question)
+        if answer is None:
+            answer = self._answers[question] = self._decider.decide(question)
+        return answer
 
 
 class _Receiver(Opaque):
@@ -130,7 +130,7 @@ class Authorizer(_Receiver):
         self, *, group: str, resource: str, subresource: str = "", namespace: str = "", name: str = ""
     ) -> ResourceCheck:
         """Return the value of `authorizer.requestResource` for a request."""
-        asked = Question(
+        question = Question(
             self.subject,
             group=group,
             version="*",
@@ -139,7 +139,7 @@ class Authorizer(_Receiver):
             namespace=namespace,
             name=name,
         )
-        return ResourceCheck(self.decider, asked)
+        return ResourceCheck(self.decider, question)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

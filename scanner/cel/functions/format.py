@@ -113,11 +113,11 @@ def _precision(template: str, position: int) -> tuple[int, int]:
 
 
 def _format(template: str, arguments: list[Value], printers: Mapping[str, Printer] | None = None) -> str:
-    known = printers or _PRINTERS
+    by_verb = printers or _PRINTERS
 
     def clause(argument: int, verb: str, precision: int | None) -> str:
         try:
-            return known[verb](arguments[argument], precision)
+            return by_verb[verb](arguments[argument], precision)
         except BadFormat as bad:
             raise BadFormat(f"error during formatting: {bad}") from None
 

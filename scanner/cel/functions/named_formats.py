@@ -164,10 +164,10 @@ def _date(text: str) -> Faults:
 
 
 def _is_date(text: str) -> bool:
-    found = _DATE.fullmatch(text)
-    if found is None:
+    match = _DATE.fullmatch(text)
+    if match is None:
         return False
-    year, month, day = map(int, found.groups())
+    year, month, day = map(int, match.groups())
     return 1 <= month <= _MONTHS and 1 <= day <= calendar.monthrange(_alike(year), month)[1]
 
 
@@ -178,8 +178,8 @@ def _alike(year: int) -> int:
 
 def _datetime(text: str) -> Faults:
     date, *times = text.lower().split("t")
-    found = _TIME.fullmatch(times[0]) if times else None
-    right = found is not None and _is_date(date) and all(map(_below, found.groups(), ("23", "59", "59")))
+    match = _TIME.fullmatch(times[0]) if times else None
+    right = match is not None and _is_date(date) and all(map(_below, match.groups(), ("23", "59", "59")))
     return [] if right else ["invalid datetime"]
 
 
@@ -221,8 +221,8 @@ def lookup(formats: Mapping[str, NamedFormat]) -> Callable[[str], Value]:
     """Return a function that finds a format by its name."""
 
     def named(name: str) -> Value:
-        known = formats.get(name)
-        return NONE if known is None else Optional(known)
+        format_ = formats.get(name)
+        return NONE if format_ is None else Optional(format_)
 
     return named
 

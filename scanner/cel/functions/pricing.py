@@ -172,7 +172,7 @@ def traversal(value: Outcome) -> int:
         elif type(part) is list:
             stack.extend(part)
         elif type(part) is dict or type(part) is KeyedMap:
-            stack.extend(side for entry in part.items() for side in entry)
+            stack.extend(side for pair in part.items() for side in pair)
         else:
             total += 1
     return total

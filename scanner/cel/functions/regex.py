@@ -101,15 +101,15 @@ class Pattern:
 
         Go takes no empty match right behind another one.
         """
-        found: list[Value] = []
+        matches: list[Value] = []
         end = -1
         for match in self._regex.finditer(subject):
-            if len(found) == limit:
+            if len(matches) == limit:
                 break
             if match.end() > match.start() or match.start() != end:
-                found.append(str(match.group()))
+                matches.append(str(match.group()))
             end = match.end()
-        return found
+        return matches
 
 
 @lru_cache(maxsize=1024)

@@ -145,8 +145,8 @@ def _is_semver(text: str, normalize: bool = False) -> bool:  # noqa: FBT001, FBT
     return True
 
 
-def _compare(one: Semver, two: Semver) -> int:
-    return (one.order > two.order) - (one.order < two.order)
+def _compare(left: Semver, right: Semver) -> int:
+    return (left.order > right.order) - (left.order < right.order)
 
 
 def _signed(number: int) -> int:

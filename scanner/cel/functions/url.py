@@ -285,10 +285,10 @@ def _split_port(host: str) -> tuple[str, str]:
 
 def _query(url: Url) -> Value:
     """Return the parameters; those that cannot be decoded are left out."""
-    found: dict[str, Value] = {}
+    parameters: dict[str, Value] = {}
     settings = url.parts.query.split("&")
     if len(settings) > _MOST_PARAMETERS:
-        return found
+        return parameters
     for setting in settings:
         if not setting or ";" in setting:
             continue
@@ -297,10 +297,10 @@ def _query(url: Url) -> Value:
             name, content = _unescape(key.replace("+", " ")), _unescape(value.replace("+", " "))
         except BadUrl:
             continue
-        values = found.setdefault(name, [])
+        values = parameters.setdefault(name, [])
         if isinstance(values, list):
             values.append(content)
-    return found
+    return parameters
 
 
 def _is_url(text: str) -> bool:

@@ -236,7 +236,7 @@ def _part(value: Value, call: str) -> Value:
 
 def _of_fields(value: dict[str, Value] | KeyedMap) -> Value:
     """Fill Go's list structure from a map of its fields, of which it has one."""
-    found: Value = []
+    values: Value = []
     for key, item in value.items():
         name = str(to_string(key))
         name = name[:1].upper() + name[1:]
@@ -244,8 +244,8 @@ def _of_fields(value: dict[str, Value] | KeyedMap) -> Value:
             raise EvaluationError(f"type conversion error, no such field '{name}' in type 'structpb.ListValue'")
         if type(item) is not list:
             return native(item, "list")
-        found = native(item, "list")
-    return found
+        values = native(item, "list")
+    return values
 
 
 def _of_type(_value: Value, _target: Target) -> Value:

@@ -52,28 +52,28 @@ class Decoder:
         if depth >= _DEEPEST:
             raise Malformed
         by_number = {field.number: (name, field) for name, field in message.fields.items()}
-        found: dict[str, Value] = {}
+        fields: dict[str, Value] = {}
         unknown = b""
         for token in tokens(data):
             name, field = by_number.get(token.number, ("", None))
             if field is None or token.wire != _wire(field.kind):
                 unknown += token.whole
             else:
-                self._add(found, name, field, token.content, depth)
-        return self._unwrap(message, found, unknown)
+                self._add(fields, name, field, token.content, depth)
+        return self._unwrap(message, fields, unknown)
 
-    def _add(self, found: dict[str, Value], name: str, field: Field, content: int | bytes, depth: int) -> None:
+    def _add(self, fields: dict[str, Value], name: str, field: Field, content: int | bytes, depth: int) -> None:
         """Add a field to the others: of a oneof and of a repeated scalar the last counts."""
-        before = found.pop(name, None)
+        before = fields.pop(name, None)
         if field.is_map and isinstance(content, bytes):
-            known = before if isinstance(before, dict) else {}
+            entries = before if isinstance(before, dict) else {}
             entry = self._entry(content, depth + 1)
-            found[name] = {**known, **entry}
+            fields[name] = {**entries, **entry}
         elif field.is_list:
-            known_list = before if isinstance(before, list) else []
-            found[name] = [*known_list, self._value("value", content, depth + 1)]
+            elements = before if isinstance(before, list) else []
+            fields[name] = [*elements, self._value("value", content, depth + 1)]
         else:
-            found[name] = self._value(field.kind, content, depth + 1)
+            fields[name] = self._value(field.kind, content, depth + 1)
 
     def _entry(self, content: bytes, depth: int) -> dict[str, Value]:
         key, item = "", None

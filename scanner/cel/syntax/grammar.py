@@ -202,12 +202,12 @@ def first(part: Part) -> Kinds:
 
 
 def _first_of_sequence(parts: tuple[Part, ...]) -> Kinds:
-    found: Kinds = frozenset({END_OF_RULE})
+    kinds: Kinds = frozenset({END_OF_RULE})
     for part in parts:
-        found = then(found, first(part))
-        if END_OF_RULE not in found:
+        kinds = then(kinds, first(part))
+        if END_OF_RULE not in kinds:
             break
-    return found
+    return kinds
 
 
 def then(kinds: Kinds, following: Kinds) -> Kinds:

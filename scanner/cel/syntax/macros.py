@@ -161,10 +161,10 @@ def _counterpart(original: Node, duplicate: Node, wanted: Node | None) -> Node |
             pairs = list(zip(left, right, strict=True))
         case _:
             pass
-    for one, other in pairs:
-        found = _counterpart(one, other, wanted)
-        if found is not None:
-            return found
+    for part, copied in pairs:
+        counterpart = _counterpart(part, copied, wanted)
+        if counterpart is not None:
+            return counterpart
     return None
 
 
@@ -193,14 +193,14 @@ def _reject_accumulator(name: str, argument: Node) -> None:
         raise BadMacro("iteration variable overwrites accumulator variable", argument.offset)
 
 
-def _one(write: Writer, argument: Node, complaint: str) -> tuple[str, None]:
+def _one_variable(write: Writer, argument: Node, complaint: str) -> tuple[str, None]:
     name = _variable(argument, complaint)
     if write.is_hidden:
         _reject_accumulator(name, argument)
     return name, None
 
 
-def _two(first: Node, second: Node) -> tuple[str, str]:
+def _two_variables(first: Node, second: Node) -> tuple[str, str]:
     names = _variable(first, _NOT_A_NAME), _variable(second, _NOT_A_NAME)
     if names[0] == names[1]:
         raise BadMacro(f"duplicate variable name: {names[0]}", second.offset)
@@ -303,41 +303,41 @@ Quantifier: TypeAlias = Callable[[Writer, Node, tuple[str, str | None], Node], N
 
 def _quantified(make: Quantifier) -> Expand:
     def expand(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
-        return make(write, target, _one(write, arguments[0], _NOT_A_NAME), arguments[1])
+        return make(write, target, _one_variable(write, arguments[0], _NOT_A_NAME), arguments[1])
 
     return expand
 
 
 def _quantified_pairs(make: Quantifier) -> Expand:
     def expand(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
-        return make(write, target, _two(arguments[0], arguments[1]), arguments[2])
+        return make(write, target, _two_variables(arguments[0], arguments[1]), arguments[2])
 
     return expand
 
 
 def _map(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
-    variables = _one(write, arguments[0], _NOT_AN_IDENTIFIER)
+    variables = _one_variable(write, arguments[0], _NOT_AN_IDENTIFIER)
     predicate = arguments[1] if len(arguments) == 3 else None  # noqa: PLR2004
     return _collect(write, "map", target, variables, predicate, arguments[-1])
 
 
 def _filter(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
-    variables = _one(write, arguments[0], _NOT_AN_IDENTIFIER)
+    variables = _one_variable(write, arguments[0], _NOT_AN_IDENTIFIER)
     return _collect(write, "filter", target, variables, arguments[1], arguments[0])
 
 
 def _transform_list(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
-    variables = _two(arguments[0], arguments[1])
+    variables = _two_variables(arguments[0], arguments[1])
     predicate = arguments[2] if len(arguments) == 4 else None  # noqa: PLR2004
     return _collect(write, "transformList", target, variables, predicate, arguments[-1])
 
 
 def _transform_map(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
-    return _insert(write, "transformMap", target, _two(arguments[0], arguments[1]), arguments[2:])
+    return _insert(write, "transformMap", target, _two_variables(arguments[0], arguments[1]), arguments[2:])
 
 
 def _transform_map_entry(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
-    return _insert(write, "transformMapEntry", target, _two(arguments[0], arguments[1]), arguments[2:])
+    return _insert(write, "transformMapEntry", target, _two_variables(arguments[0], arguments[1]), arguments[2:])
 
 
 def _optional_map(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:

@@ -130,19 +130,19 @@ class Parser:
 
     def __init__(
         self,
-        found: list[Token],
+        tokens: list[Token],
         version: tuple[int, int],
         features: tuple[int, int],
         more: Mapping[tuple[str, int, bool], macros.Expand] = _NO_MACROS,
     ) -> None:
-        self._tokens = found
+        self._tokens = tokens
         self._features = features
         self._more = more
         self._version = version
         self._is_lenient = not VALID_CODE_POINTS.holds(version)
         self.has_quotes = KNOWN_BACKQUOTES.holds(version)
         self._at = 0
-        self._kind = found[0].kind if found else END
+        self._kind = tokens[0].kind if tokens else END
         self._open = {"expr": 0, "relation": 0, "calc": 0, "member": 0}
         self.last_id = 0
         self.issues: list[Issue] = []
@@ -361,20 +361,20 @@ class Parser:
     def _reserved(self, name: Token, offset: int) -> Node:
         """Report a reserved name; errors in its arguments are not reported then."""
         self.issues.append(Issue(offset, f"reserved identifier: {name.text}"))
-        known = len(self.issues)
+        issue_count = len(self.issues)
         if self._accept("("):
             self._arguments()
-        del self.issues[known:]
+        del self.issues[issue_count:]
         return Literal(self.new_id(), offset, None)
 
     def _arguments(self) -> tuple[Node, ...]:
         if self._accept(")"):
             return ()
-        found = [self.expression()]
+        arguments = [self.expression()]
         while self._accept(","):
-            found.append(self.expression())
+            arguments.append(self.expression())
         self._expect(")")
-        return tuple(found)
+        return tuple(arguments)
 
     def _list(self) -> Node:
         bracket = self._next()
@@ -431,11 +431,11 @@ class Parser:
             optional = self._accept("?")
             before = len(self.issues)
             name = self._field(start)
-            known = len(self.issues)
+            issue_count = len(self.issues)
             colon = self._expect(":")
             entries.append(FieldEntry(self.new_id(), colon.offset, name.text, self.expression(), optional))
-            if known > before:
-                del self.issues[known:]
+            if issue_count > before:
+                del self.issues[issue_count:]
             if not self._accept(","):
                 break
         else:

@@ -296,13 +296,13 @@ class _Recognizer:
 
     def _in_context(self, possible: Kinds) -> Kinds:
         """Return the tokens that may come next, given the whole stack of rules."""
-        found = possible - {END_OF_RULE}
+        kinds = possible - {END_OF_RULE}
         for caller in reversed(self._callers):
             if END_OF_RULE not in possible:
-                return found
+                return kinds
             possible = caller.after
-            found |= possible - {END_OF_RULE}
-        return found | {END} if END_OF_RULE in possible else found
+            kinds |= possible - {END_OF_RULE}
+        return kinds | {END} if END_OF_RULE in possible else kinds
 
     def _followers(self) -> Kinds:
         """Return the tokens that may follow any of the rules being recognised."""
@@ -340,8 +340,8 @@ class _Recognizer:
         self._last_states.clear()
 
     def _listed(self, kinds: Kinds) -> str:
-        known = kinds if self._quotes else kinds - {"quoted"}
-        names = [shown for kind, shown in _SHOWN.items() if kind in known]
+        named = kinds if self._quotes else kinds - {"quoted"}
+        names = [shown for kind, shown in _SHOWN.items() if kind in named]
         return names[0] if len(names) == 1 else f"{{{', '.join(names)}}}"
 
     # --- tokens

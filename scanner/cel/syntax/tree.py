@@ -168,8 +168,8 @@ def children(node: Node) -> Iterator[Node]:
                 yield entry.key
                 yield entry.value
         case StructLiteral(entries=fields):
-            for one in fields:
-                yield one.value
+            for initializer in fields:
+                yield initializer.value
         case Comprehension():
             yield from (node.range, node.start, node.condition, node.step, node.result)
 

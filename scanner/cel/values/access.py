@@ -123,11 +123,11 @@ def elements(container: Value) -> list[Value]:
     if type(container) is dict or type(container) is KeyedMap:
         return list(container)
     if isinstance(container, Lazy):
-        return [_found_or_failed(container, name) for name in container.names()]
+        return [_value_or_error(container, name) for name in container.names()]
     raise EvaluationError(f"got '{go_type(container)}', expected iterable type")
 
 
-def _found_or_failed(variables: Lazy, name: Value) -> Value:
+def _value_or_error(variables: Lazy, name: Value) -> Value:
     """Return the value of a variable, or its error, which is raised when it is read."""
     try:
         return index(variables, name)
@@ -145,5 +145,5 @@ def pairs(container: Value) -> list[tuple[Value, Value]]:
     if type(container) is dict or type(container) is KeyedMap:
         return list(container.items())
     if isinstance(container, Lazy):
-        return [(value, _found_or_failed(container, value)) for value in elements(container)]
+        return [(value, _value_or_error(container, value)) for value in elements(container)]
     raise EvaluationError(f"unsupported comprehension range type: {go_type(container)}")

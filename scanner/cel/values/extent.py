@@ -131,5 +131,5 @@ def extent_of(value: Value) -> SizeBound:
     if type(value) is list:
         return together(map(extent_of, value), entries=len(value))
     if type(value) is dict or type(value) is KeyedMap:
-        return together((extent_of(side) for entry in value.items() for side in entry), entries=len(value))
+        return together((extent_of(side) for pair in value.items() for side in pair), entries=len(value))
     return NOTHING

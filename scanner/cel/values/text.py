@@ -121,9 +121,9 @@ def quoted(text: str) -> str:
 
 
 def _escaped(character: str) -> str:
-    known = _ESCAPES.get(character)
-    if known is not None:
-        return known
+    escape = _ESCAPES.get(character)
+    if escape is not None:
+        return escape
     if character.isprintable():
         return character
     code = ord(character)

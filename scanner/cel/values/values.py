@@ -154,11 +154,11 @@ class _Entries(dict[str, Value]):
 
     def __missing__(self, name: str) -> Value:
         owner = self._owner()
-        found = None if owner is None else owner.find(name)
-        if found is None:
+        result = None if owner is None else owner.find(name)
+        if result is None:
             raise KeyError(name)
-        self[name] = found[0]
-        return found[0]
+        self[name] = result[0]
+        return result[0]
 
 
 class Lazy(Opaque):
@@ -311,9 +311,9 @@ class KeyedMap:
         if not self._entries:
             return None
         for candidate in _spellings(key):
-            entry = self._entries.get(candidate)
-            if entry is not None:
-                return entry
+            pair = self._entries.get(candidate)
+            if pair is not None:
+                return pair
         return None
 
 
@@ -342,7 +342,7 @@ def make_map(entries: list[tuple[Value, Value]]) -> AnyMap:
 def without(entries: list[tuple[Value, Value]], key: Value) -> list[tuple[Value, Value]]:
     """Return the entries without those under a key: an absent optional entry removes earlier ones."""
     removed = map_key(key)
-    return [entry for entry in entries if map_key(entry[0]) != removed]
+    return [pair for pair in entries if map_key(pair[0]) != removed]
 
 
 _TYPES: dict[type, Type] = {
@@ -365,9 +365,9 @@ _TYPES: dict[type, Type] = {
 
 def type_of(value: Value) -> Type:
     """Return a value's run-time type."""
-    known = _TYPES.get(type(value))
-    if known is not None:
-        return known
+    type_ = _TYPES.get(type(value))
+    if type_ is not None:
+        return type_
     if isinstance(value, Opaque):
         return value.TYPE
     if type(value) is Struct or type(value) is Message:

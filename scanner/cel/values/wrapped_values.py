@@ -61,14 +61,14 @@ def go_name(value: Value) -> str:
 
 def is_structure(value: Value) -> bool:
     """Return whether a value is a wrapped structure in the evaluation that runs."""
-    known = _STRUCTURES.get()
-    return known is not None and known.is_structure(value)
+    structures = _STRUCTURES.get()
+    return structures is not None and structures.is_structure(value)
 
 
 def same_structures(left: Value, right: Value) -> bool:
     """Return whether two wrapped structures are equal."""
-    known = _STRUCTURES.get()
-    return known is not None and known.same(left, right)
+    structures = _STRUCTURES.get()
+    return structures is not None and structures.same(left, right)
 
 
 def wrapped(value: Value) -> bool:
