@@ -20,7 +20,10 @@ _lock = threading.Lock()
 
 
 def with_room(run: Callable[[], _Result]) -> _Result:
-    """Return the result of a function, which is called again on a larger stack when the first stack was too small."""
+    """Return the result of a function, which is called again on a stack of `STACK` bytes when the first one was too small.
+
+    Raises what the function raises, `RecursionError` where that stack is too small, too. The function must be safe to repeat.
+    """
     try:
         return run()
     except RecursionError:
@@ -59,7 +62,7 @@ class _Call(Generic[_Result]):
             self._raised = error
 
     def result(self) -> _Result:
-        """Return the result of the call, or raise its exception."""
+        """Return the result of the finished call, or raise its exception."""
         if self._raised is not None:
             raise self._raised
         return self._returned[0]

@@ -21,7 +21,7 @@ _Scope: TypeAlias = "Mapping[str, Path | None]"
 
 
 def depths(root: Node, checked: Checked, variables: frozenset[str]) -> frozenset[Path]:
-    """Return the paths of an expression, each with the name of a declared variable as its first step."""
+    """Return the paths of an expression: tuples of names that begin with a declared variable, with `*` and `#` as steps."""
     reader = _Reader(checked, variables)
     reader.read(root, {})
     return frozenset(reader.paths)

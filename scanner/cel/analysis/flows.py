@@ -45,14 +45,14 @@ _OBJECT: Final[_Places] = frozenset({("object",)})
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """The places whose values a value contains, and the places from which it was computed."""
+    """The places whose values a value contains, and the places from which it was computed, as paths."""
 
     carried: frozenset[Path]
     computed: frozenset[Path]
 
 
 def flow(root: Node, checked: Checked, variables: frozenset[str]) -> Flow:
-    """Return the flow of an expression's inputs; the policy's variables are not resolved."""
+    """Return the flow of an expression's inputs; paths through `variables` are not resolved."""
 
     def read() -> Flow:
         reader = _Reader(checked, variables)
@@ -62,7 +62,7 @@ def flow(root: Node, checked: Checked, variables: frozenset[str]) -> Flow:
 
 
 def followed(first: Flow, variables: Callable[[str], Iterable[Flow]]) -> Flow | None:
-    """The flow with the places of the policy's variables resolved; None where there are too many to list.
+    """Return the flow with the places of the policy's variables resolved; None where there are more than `_MOST_PATHS`.
 
     `variables` returns the flow of a variable, or those of all for an empty name.
     """
@@ -103,7 +103,10 @@ def _onward(path: Path, steps: Path) -> Iterator[Path]:
 
 
 def _stepped(path: Path, step: str) -> Path | None:
-    """A path with one more step; a step from a box that the expression made leads to its content, and its shape is known."""
+    """Return a path with one more step.
+
+    A step from a box that the expression made leads to its content. The shape of a box is known: None.
+    """
     if path[-1] != BOX:
         return (*path, step)
     return None if step == SHAPE else path[:-1]
@@ -202,7 +205,10 @@ class _Reader:
         return _boxed(self._of_all((entry.value for entry in node.entries), scope))
 
     def _struct(self, node: StructLiteral, scope: _Scope) -> _Places:
-        """The flow of a literal: a patch's path is not in the result; the source of a copy or move counts as computed from."""
+        """Return the flow of a literal.
+
+        The path of a patch is not in the result; the source of a copy or move counts as computed from.
+        """
         if node.type_name.lstrip(".") != "JSONPatch":
             return _boxed(self._of_all((entry.value for entry in node.entries), scope))
         fields = {entry.name: entry.value for entry in node.entries}
@@ -234,7 +240,7 @@ def _key(name: str) -> str:
 
 
 def _pointed(source: Node | None) -> _Places:
-    """The target of the `from` of an operation; the whole object where it cannot be determined."""
+    """Return the target of the `from` of an operation; the whole object where it cannot be determined."""
     if not isinstance(source, Literal) or not isinstance(source.value, str):
         return _OBJECT
     steps = source.value.split("/")[1:]

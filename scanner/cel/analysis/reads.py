@@ -16,7 +16,7 @@ Path = tuple[str, ...]
 
 
 def paths(root: Node, checked: Checked, variables: frozenset[str]) -> frozenset[Path]:
-    """Return the access paths of an expression, each with the name of a declared variable as its first step."""
+    """Return the access paths of an expression: tuples of names that begin with a declared variable."""
     reads: set[Path] = set()
     stack = [root]
     while stack:

@@ -49,14 +49,17 @@ _ODD_INDEXES = frozenset({"uint", "double"})
 
 
 class Difference(NamedTuple):
-    """An observable difference. `evaluated` means that an evaluation with wrapped values has the result of 1.37."""
+    """An observable difference, as text. `evaluated`: an evaluation with wrapped values has the result of 1.37."""
 
     text: str
     evaluated: bool = True
 
 
 def wrapper_differences(text: str, environment: Environment) -> tuple[Type, tuple[Difference, ...]]:
-    """Return the type of an expression whose roots are typed, and the nodes that could distinguish wrappers from plain values."""
+    """Return the type of an expression whose roots are typed, and the nodes that could distinguish wrappers from plain values.
+
+    A text that does not parse has the type dyn and no nodes. Raises `TooLarge` for a tree of too many nodes.
+    """
     try:
         return with_room(lambda: _differences(text, environment))
     except (UnknownCharacter, NotInGrammar, TooDeep):

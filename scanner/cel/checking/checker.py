@@ -55,7 +55,7 @@ _MESSAGE_FAMILIES = frozenset({"object", "any", "dyn", "null", "timestamp", "dur
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """The meaning of a call: the function under its full name, its candidate overloads, and the arguments to evaluate."""
+    """The meaning of a call: its function, the ids of its candidate overloads, and the arguments to evaluate, a receiver first."""
 
     function: Function
     overload_ids: tuple[str, ...]
@@ -66,8 +66,8 @@ class Resolution:
 class Checked:
     """The results of the checker, by node id.
 
-    `names`: the variable or type that an identifier or a dotted name denotes, `globals`: those of them that no variable
-    of a macro may shadow. `calls`: the resolution of each call.
+    `types`: the type of each node. `names`: the variable or type that an identifier or a dotted name denotes; `globals`: the nodes
+    of those whose name no variable of a macro may shadow. `calls`: the resolution of each call. `issues`: the type errors.
     """
 
     types: dict[int, Type] = field(default_factory=dict)
@@ -78,7 +78,10 @@ class Checked:
 
 
 def check(root: Node, environment: Environment) -> Checked:
-    """Return the types and resolutions of a tree; its `issues` are empty when it is well typed."""
+    """Return the types and resolutions of a tree; its `issues` are empty when it is well typed.
+
+    Mirrors `Check` of cel-go's `checker/checker.go`.
+    """
     checker = _Checker(environment)
     checker.check(root)
     checked = checker.checked
@@ -87,7 +90,7 @@ def check(root: Node, environment: Environment) -> Checked:
 
 
 def qualified_name(node: Node) -> str | None:
-    """Return `a.b.c` as one name, or None when a node is not made of names."""
+    """Return `a.b.c` as one name, or None when a node is not a chain of names."""
     match node:
         case Identifier(name=name):
             return name

@@ -57,7 +57,10 @@ _STRING_TYPES = frozenset(
 
 
 def validate(root: Node, checked: Checked, environment: Environment) -> list[Issue]:
-    """Return the errors in the literals of a tree."""
+    """Return the errors in the literals of a well-typed tree, all of them, in the order of the nodes.
+
+    Mirrors `cel/validator.go` and `ext/formatting.go` of cel-go.
+    """
     knows_formats = CHECKED_FORMATS.holds(environment.version)
     exempt = _inside_format(root, anywhere=EXEMPT_ANYWHERE.holds(environment.version))
     issues: list[Issue] = []

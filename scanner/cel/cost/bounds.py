@@ -60,7 +60,7 @@ _OVERHEADS = {
 
 
 class Bound(NamedTuple):
-    """The maximum cost, and the maximum extent of the value."""
+    """The maximum cost in cost units, `UNKNOWN` where there is none, and the maximum extent of the value."""
 
     cost: float
     extent: SizeBound
@@ -75,7 +75,8 @@ def bound(
 ) -> Bound:
     """Return the bound of an expression; `extents` are those of the values that it reads, `variables.x` under that name.
 
-    `lengths` are upper limits of the numbers of entries in the ranges of loops, by path, where they are known.
+    `lengths` are upper limits of the numbers of entries in the ranges of loops, by path, where they are known. The bound covers
+    the uncharged work of calls, too.
     """
     return _Bounds(checked, folded, extents, lengths).of(root, extents, 0)
 
@@ -86,7 +87,7 @@ def _converted(literal: Bound, fields: int) -> Bound:
 
 
 def ranges(root: Node, checked: Checked) -> frozenset[reads.Path]:
-    """Return the paths into the documents over which loops run."""
+    """Return the paths into `object` and `oldObject` over which loops run, as tuples of names."""
     paths = (_path(node.range, checked) for node in walk(root) if isinstance(node, Comprehension))
     return frozenset(path for path in paths if path is not None)
 
@@ -111,7 +112,7 @@ class _Bounds:
         self._lengths = lengths
 
     def of(self, node: Node, scope: Mapping[str, SizeBound], depth: int) -> Bound:
-        """Return the bound of a node."""
+        """Return the bound of a node; `depth` is the number of loops around it."""
         if node.id in self._folded.constants:
             return Bound(0.0, extent_of(self._folded.constants[node.id]))
         match node:

@@ -29,14 +29,14 @@ class Origin:
         return bool(self.place) and self.place[0] != VARIABLES
 
     def below(self, key: Value) -> Origin:
-        """The origin of an element or field."""
+        """Return the origin of an element or field of the value."""
         if not self.place or isinstance(key, bool) or not isinstance(key, int | str):
             return Origin((), self.reads)
         place = (*self.place, key)
         return standing(place) if self.stands else Origin(place, self.reads)
 
     def also(self, reads: frozenset[Place]) -> Origin:
-        """The same origin with additional places that contributed."""
+        """Return the same origin with additional places that contributed."""
         return Origin(self.place, self.reads | reads) if reads else self
 
 
@@ -51,7 +51,10 @@ def standing(place: Place) -> Origin:
 
 
 def containers(activation: Mapping[str, object]) -> Iterator[tuple[int, Place]]:
-    """The lists and maps of all documents by identity, the first place of each last: it is the one that counts."""
+    """Yield the identity and the place of each list and map of all documents, at most `_MOST_LOCATED`.
+
+    Of several places of a list or map the first comes last, so that a dict of the pairs keeps it.
+    """
     located: list[tuple[int, Place]] = []
     for root, document in activation.items():
         stack: list[tuple[Place, object]] = [((root,), document)]

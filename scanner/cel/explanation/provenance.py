@@ -36,11 +36,11 @@ class Tracer:
         self._places: dict[int, Place] | None = None
 
     def origins(self, noting: Noting, program: Program) -> Origins:
-        """Evaluate an expression."""
+        """Evaluate an expression, and return the origins of its values."""
         return Origins(self, noting, program, noting.take(self._activation))
 
     def variable(self, name: str) -> Origins | None:
-        """The evaluation of a policy variable; None for a variable that does not exist or does not compile."""
+        """Return the evaluation of a policy variable; None for a variable that does not exist or does not compile."""
         program = self._variables.get(name)
         if program is None:
             return None
@@ -49,11 +49,11 @@ class Tracer:
         return self._origins[name]
 
     def names(self) -> Iterator[str]:
-        """The policy variables."""
+        """Yield the names of the policy variables."""
         yield from self._variables
 
     def located(self, value: Value) -> Origin:
-        """The place of a list or map that is a part of a document itself."""
+        """Return the place of a list or map that is a part of a document itself; `NOWHERE` for any other value."""
         if type(value) is not dict and type(value) is not list:
             return NOWHERE
         if self._places is None:
@@ -79,7 +79,7 @@ class Origins:
     # --- one value
 
     def of(self, note: Note, scope: Scope) -> Origin:
-        """The origin of a note's value."""
+        """Return the origin of a note's value."""
         origin = self._origins.get(id(note))
         if origin is None:
             origin = self._origins[id(note)] = self._traced(note, scope)
@@ -115,7 +115,7 @@ class Origins:
         return standing((name,))
 
     def _variable(self, name: str) -> Origin:
-        """The origin of a policy variable's value: its place in a document, or the variable's own name."""
+        """Return the origin of a policy variable's value: its place in a document, or the variable's own name."""
         origins = self.tracer.origins_of_variables
         if name not in origins:
             other = self.tracer.variable(name)
@@ -124,13 +124,13 @@ class Origins:
         return origins[name]
 
     def variable_of(self, note: Note) -> str:
-        """The policy variable that a path begins with, or an empty string."""
+        """Return the name of the policy variable that a path begins with; empty for any other path."""
         base, steps = self._chain(note.node)
         is_variables = self.checked.names.get(base.id) == VARIABLES
         return steps[0] if is_variables and steps and isinstance(steps[0], str) else ""
 
     def _below(self, origin: Origin, key: Value) -> Origin:
-        """The origin of an element; for a list that a policy variable has built, the element's earlier origin."""
+        """Return the origin of an element; for a list that a policy variable has built, the element's earlier origin."""
         below = origin.below(key)
         is_variable = origin.place[:1] == (VARIABLES,) and len(origin.place) == _ONE_VARIABLE
         other = self.tracer.variable(str(origin.place[1])) if is_variable else None
@@ -140,7 +140,7 @@ class Origins:
         return element if element.place else Origin(below.place, element.reads or below.reads)
 
     def _chain(self, node: Node) -> tuple[Node, list[Node | str]]:
-        """The root of a path, and its steps: a field's name, or the node of a key."""
+        """Return the root of a path, and its steps: a field's name, or the node of a key."""
         chain = self._chains.get(node.id)
         if chain is None:
             chain = self._chains[node.id] = self._followed_back(node)
@@ -185,7 +185,7 @@ class Origins:
         return located if located.place else otherwise
 
     def _key(self, node: Node, parts: Iterator[Note]) -> Value | EvaluationError:
-        """The value of a key. A conditional key has notes of its condition and its branch."""
+        """Return the value of a key. A conditional key has notes of its condition and its branch."""
         if node.id in self.constants:
             return self.constants[node.id]
         part = next(parts, None)
@@ -202,7 +202,7 @@ class Origins:
         return None if part is None else part.outcome
 
     def _kept(self, note: Note, scope: Scope) -> tuple[Note, Scope, frozenset[Place]] | None:
-        """The part that an operation returns unchanged, the scope of that part, and the places that decided."""
+        """Return the part that an operation returns unchanged, the scope of that part, and the places that decided."""
         match note.node, note.parts:
             case Call(function="_?_:_"), [condition, branch]:
                 return branch, scope, self.reads(condition, scope)
@@ -220,7 +220,7 @@ class Origins:
     # --- elements
 
     def element(self, note: Note, key: Value, scope: Scope) -> Origin:
-        """The origin of an element of a list or map."""
+        """Return the origin of an element of a list or map."""
         origin = self.of(note, scope)
         if origin.place:
             return self._below(origin, key)
@@ -259,7 +259,7 @@ class Origins:
     # --- loops
 
     def rounds(self, node: Comprehension, note: Note) -> list[list[Note]]:
-        """The notes of each round of a loop."""
+        """Return the notes of each round of a loop, in order."""
         _, *noted = note.parts
         begins = node.body if node.predicate is None else node.predicate
         turns: list[list[Note]] = []
@@ -270,11 +270,11 @@ class Origins:
         return turns
 
     def within(self, node: Comprehension, note: Note, at: int, scope: Scope) -> Scope:
-        """The scope of a round: the origins of its variables."""
+        """Return the scope of a round, counted from 0: the outer scope and the origins of its variables."""
         return {**scope, **self._variables(node, note.parts[0], at, scope)}
 
     def _variables(self, node: Comprehension, over: Note, at: int, scope: Scope) -> dict[str, Origin]:
-        """The origins of the variables of one round."""
+        """Return the origins of the variables of one round."""
         ranged = over.outcome.value if isinstance(over.outcome, Optional) else over.outcome
         if isinstance(ranged, list):
             element = self.element(over, at, scope)
@@ -288,7 +288,7 @@ class Origins:
     # --- everything that a value was computed from
 
     def reads(self, note: Note, scope: Scope) -> frozenset[Place]:
-        """The places whose content may be in a value. The existence and the number of values are not content."""
+        """Return the places whose content may be in a value. The existence and the number of values are not content."""
         places = self._read.get(id(note))
         if places is None:
             places = self._read[id(note)] = self._all_read(note, scope)
@@ -325,7 +325,7 @@ class Origins:
         return places
 
     def everything(self) -> frozenset[Place]:
-        """All places that the expression reads, in any evaluation."""
+        """Return all places that the expression reads, in any evaluation."""
         places: set[Place] = {path for path in self._program.reads if path[0] != VARIABLES}
         used = {path[1] for path in self._program.reads if path[0] == VARIABLES and len(path) > 1}
         if (VARIABLES,) in self._program.reads:
@@ -342,7 +342,7 @@ def _may_hand_on(node: Node) -> bool:
 
 
 def _named(node: Comprehension, first: Origin, second: Origin) -> dict[str, Origin]:
-    """The variables of a loop: one, which is the element of a list or the key of a map, or two."""
+    """Return the variables of a loop: one, which is the element of a list or the key of a map, or two."""
     if node.second_variable is None:
         return {node.variable: second}
     return {node.variable: first, node.second_variable: second}

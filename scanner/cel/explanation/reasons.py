@@ -65,7 +65,10 @@ class Explanation:
 def explain(
     program: Program, activation: Mapping[str, object], variables: Mapping[str, Program] = MappingProxyType({})
 ) -> Explanation:
-    """Return the values that decided an evaluation, at most `MOST_REASONS`; `variables` are those of the policy."""
+    """Return the values that decided an evaluation, at most `MOST_REASONS`; an error of the evaluation is its outcome.
+
+    `activation` has the documents by name, `variables` the programs of the policy's variables.
+    """
     origins = Tracer(activation, variables).origins(noting(program.analysis), program)
     reader = _Reader(origins)
     reasons: dict[tuple[str, Place, str], Reason] = {}
@@ -211,7 +214,7 @@ class _Reader:
             yield from self._of_variable(name)
 
     def _reads(self, note: Note, scope: Scope) -> frozenset[Place]:
-        """The places that may be in an outcome: an error may quote all values that the operation read."""
+        """Return the places that may be in an outcome: an error may quote all values that the operation read."""
         if isinstance(note.outcome, EvaluationError) and self._origins.is_path(note.node):
             return self._origins.of(note, scope).reads
         return self._origins.reads(note, scope)
@@ -253,7 +256,7 @@ def _deciding(note: Note) -> list[Note]:
 
 
 def path_of(place: Place) -> str:
-    """Return a place as users write it: `spec.containers[2].image`, `params.data['max.size']`."""
+    """Return a place as users write it: `spec.containers[2].image`, `params.data['max.size']`. The object has no name in it."""
     root, *steps = place or ("",)
     path = "" if root == "object" and steps else str(root)
     for step in steps:

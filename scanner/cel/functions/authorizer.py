@@ -99,7 +99,7 @@ class Remembering:
         self._answers: dict[Question, Answer] = {}
 
     def decide(self, question: Question) -> Answer:
-        """Return the first answer to this question."""
+        """Return the first answer to this question; the decider is asked once."""
         answer = self._answers.get(question)
         if answer is None:
             answer = self._answers[question] = self._decider.decide(question)
@@ -112,8 +112,8 @@ class _Receiver(Opaque):
     __slots__ = ()
     EQUAL_AT_ONCE: ClassVar[bool] = True
 
-    def equals(self, other: Opaque) -> bool:  # noqa: ARG002 (whatever the other is)
-        """Raise, as upstream does for every two values of this type."""
+    def equals(self, other: Opaque) -> bool:  # noqa: ARG002 (the operand does not matter)
+        """Raise EvaluationError, as upstream does for every two values of this type."""
         raise no_overload()
 
 
@@ -129,7 +129,7 @@ class Authorizer(_Receiver):
     def request_resource(
         self, *, group: str, resource: str, subresource: str = "", namespace: str = "", name: str = ""
     ) -> ResourceCheck:
-        """Return the value of `authorizer.requestResource` for a request."""
+        """Return the value of `authorizer.requestResource` for a request; a cluster-wide object has no namespace."""
         question = Question(
             self.subject,
             group=group,
@@ -172,7 +172,7 @@ class ResourceCheck(_Receiver):
     question: Question
 
     def about(self, **attributes: str) -> ResourceCheck:
-        """Return the same question with other attributes."""
+        """Return the same question with other attributes, named as the fields of `Question`."""
         return ResourceCheck(self.decider, replace(self.question, **attributes))  # type: ignore[arg-type]
 
 

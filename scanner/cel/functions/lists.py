@@ -173,7 +173,7 @@ def _includes(container: Value, item: Value) -> bool:
 
 
 def range_of(count: int) -> Value:
-    """Return the numbers from zero to before a count."""
+    """Return the ints from 0 to before a count; an empty list for a count that is not positive."""
     return [*range(count)]
 
 

@@ -30,7 +30,7 @@ class Malformed(ValueError):
 
 
 class Token(NamedTuple):
-    """One field in raw form: its number, its wire type, its number or bytes, and all of it."""
+    """One field in raw form: its number, its wire type, its content as a number or bytes, and all of its bytes."""
 
     number: int
     wire: int
@@ -48,7 +48,10 @@ class Decoder:
         self._unwrap = unwrap
 
     def decoded(self, message: MessageType, data: bytes, depth: int = 0) -> Value:
-        """Return the value of a message. Raises Malformed."""
+        """Return the value of a message from its bytes; `depth` counts the messages around it.
+
+        Raises Malformed for bytes that are not a message, and for messages that nest too deeply.
+        """
         if depth >= _DEEPEST:
             raise Malformed
         by_number = {field.number: (name, field) for name, field in message.fields.items()}
@@ -106,7 +109,7 @@ def _wire(kind: Kind) -> int:
 
 
 def tokens(data: bytes) -> Iterator[Token]:
-    """Yield the fields of a message. Raises Malformed."""
+    """Yield the fields of a message in the order of its bytes. Raises Malformed for bytes that are not a message."""
     at = 0
     while at < len(data):
         tag, after = _varint(data, at)

@@ -1,6 +1,6 @@
 """Further errors of an expression with syntax errors: reserved names, literals and macros in the recognised parts.
 
-Upstream's visitor walks the broken tree too, and its errors are listed with the syntax errors.
+Mirrors the visitor of cel-go's `parser/parser.go`: it walks the broken tree too, and its errors are listed with the syntax errors.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _CONSTANTS = frozenset({"int", "uint", "float", "string", "bytes"})
 
 
 def complaints(tree: Tree, parser: Parser) -> list[Issue]:
-    """Return the visitor's errors in the parts of a broken tree; the parser only makes nodes."""
+    """Return the visitor's errors in the parts of a broken tree. The parser makes the nodes and collects the issues."""
     root = _Visitor(parser).visit(tree)
     if root.depth > DEEPEST:
         return [Issue(NOWHERE, TOO_DEEP_TO_VISIT), *parser.issues]
@@ -33,7 +33,7 @@ class _Visitor:
         self._parser = parser
 
     def visit(self, tree: Tree | None) -> Node:
-        """Return the node of a rule."""
+        """Return the node of a rule; of a missing part, an empty node."""
         match tree:
             case None:
                 return self._nothing()

@@ -32,7 +32,10 @@ END = "<EOF>"
 
 
 class Token(NamedTuple):
-    """`kind` is the sign or keyword itself, or one of name, quoted, int, uint, float, string, bytes and `<EOF>`."""
+    """A token and its offset in code points.
+
+    `kind` is the sign or keyword itself, or one of name, quoted, int, uint, float, string, bytes and `<EOF>`.
+    """
 
     kind: str
     text: str
@@ -40,7 +43,7 @@ class Token(NamedTuple):
 
 
 class UnknownCharacter(Exception):
-    """No token begins at this offset; `before` are those that end there."""
+    """No token begins at this offset, in code points; `before` are the tokens up to it."""
 
     def __init__(self, offset: int, before: list[Token]) -> None:
         super().__init__(offset)
@@ -59,7 +62,10 @@ _BACKQUOTE = "`"
 
 
 def scan(text: str, *, quotes: bool = True) -> tuple[list[Token], list[tuple[int, str]]]:
-    """Return the tokens of an expression and an `<EOF>`, and the texts in it that are not tokens, with their offsets."""
+    """Return the tokens of an expression with an `<EOF>`, and the texts in it that are not tokens.
+
+    Offsets are in code points. `quotes`: whether names in backquotes are tokens.
+    """
     recognized: list[Token] = []
     unknown: list[tuple[int, str]] = []
     offset = 0
@@ -76,9 +82,9 @@ def scan(text: str, *, quotes: bool = True) -> tuple[list[Token], list[tuple[int
 
 
 def tokens(text: str, offset: int = 0, *, quotes: bool = True) -> list[Token]:
-    """Return the tokens of an expression and an `<EOF>`; raise `UnknownCharacter` where there is none.
+    """Return the tokens of an expression from an offset in code points on, and an `<EOF>`.
 
-    `quotes`: whether names in backquotes are tokens.
+    `quotes`: whether names in backquotes are tokens. Raises `UnknownCharacter` where no token begins.
     """
     recognized: list[Token] = []
     match_at = _TOKEN.match

@@ -60,35 +60,35 @@ class Writer:
         self.copies = COPIED_TARGETS.holds(version)
 
     def literal(self, value: Value) -> Literal:
-        """Make a constant."""
+        """Return a constant at the macro's place."""
         return Literal(self._new_id(), self._offset, value)
 
     def name(self, name: str = "") -> Identifier:
-        """Make an identifier, by default the accumulator."""
+        """Return an identifier, by default the accumulator."""
         return Identifier(self._new_id(), self._offset, name or self.accumulator)
 
     def call(self, function: str, *arguments: Node) -> Call:
-        """Make a global call."""
+        """Return a call without a receiver."""
         return Call(self._new_id(), self._offset, function, arguments)
 
     def member(self, target: Node, function: str, *arguments: Node) -> Call:
-        """Make a member call."""
+        """Return a call with a receiver."""
         return Call(self._new_id(), self._offset, function, arguments, target)
 
     def list(self, *elements: Node) -> ListLiteral:
-        """Make a list."""
+        """Return a list literal."""
         return ListLiteral(self._new_id(), self._offset, elements)
 
     def map(self) -> MapLiteral:
-        """Make an empty map."""
+        """Return an empty map literal."""
         return MapLiteral(self._new_id(), self._offset, ())
 
     def presence(self, operand: Node, field: str) -> Select:
-        """Make a presence test."""
+        """Return a presence test, `has(operand.field)`."""
         return Select(self._new_id(), self._offset, operand, field, test=True)
 
     def bind(self, variable: str, value: Node, result: Node) -> Comprehension:
-        """Make a fold over an empty list whose accumulator is a variable."""
+        """Return a fold over an empty list whose accumulator is a variable: the form of `cel.bind`."""
         return Comprehension(
             self._new_id(),
             self._offset,
@@ -104,7 +104,7 @@ class Writer:
         )
 
     def duplicate(self, node: Node) -> Node:
-        """Copy a tree, with new ids, at its own places; entries of real copies have the place of the macro."""
+        """Return a copy of a tree, with new ids, at its own places; entries of real copies have the place of the macro."""
         other = copy.copy(node)
         other.id = self._new_id()
         match other:
@@ -397,7 +397,7 @@ _TWO_VARIABLES = frozenset({"existsOne", "transformList", "transformMap", "trans
 
 
 def macro(name: str, size: int, version: Version, *, member: bool) -> Expand | None:
-    """Return the macro of a Kubernetes release with this name and number of arguments."""
+    """Return the expansion of the macro with this name and number of arguments; None where the release has none."""
     return MACROS.get((name, size, member)) if _since(name, size) <= version else None
 
 

@@ -89,7 +89,7 @@ _KEYWORDS: dict[str, Value] = {"true": True, "false": False, "null": None}
 
 
 class NotInGrammar(Exception):
-    """The token at this position of the list cannot follow the tokens before it."""
+    """The token at this position of the list cannot follow the tokens before it; positions count from 0."""
 
     def __init__(self, position: int) -> None:
         super().__init__(position)
@@ -101,7 +101,7 @@ class TooDeep(Exception):
 
 
 def too_long(text: str) -> Issue | None:
-    """Return the issue with an expression of more than 100,000 code points."""
+    """Return the issue with an expression of more than 100,000 code points; None for a shorter one."""
     if len(text) <= LONGEST:
         return None
     return Issue(NOWHERE, f"expression code point size exceeds limit: size: {len(text)}, limit {LONGEST}")
@@ -115,8 +115,8 @@ def parse(
 ) -> tuple[Node, list[Issue]]:
     """Return the tree of an expression and its errors beyond the grammar, for a Kubernetes release.
 
-    `features` is the release whose macros may be used; `more` are those of one environment.
-    Raises `UnknownCharacter`, `NotInGrammar` and `TooDeep`.
+    `features` is the release whose macros may be used; `more` are the macros of one environment.
+    Raises `UnknownCharacter`, `NotInGrammar`, `TooDeep`, and `TooLarge` for a tree of more than `LARGEST` nodes.
     """
     parser = Parser(lexer.tokens(text, quotes=KNOWN_BACKQUOTES.holds(version)), version, features, more)
     root = parser.whole()
@@ -126,7 +126,7 @@ def parse(
 
 
 class Parser:
-    """One pass over the tokens of one expression."""
+    """One pass over the tokens of one expression; `issues` are the errors that do not end it."""
 
     def __init__(
         self,
@@ -148,13 +148,13 @@ class Parser:
         self.issues: list[Issue] = []
 
     def whole(self) -> Node:
-        """Parse everything."""
+        """Return the tree of all tokens. Raises NotInGrammar and TooDeep."""
         root = self.expression()
         self._expect(END)
         return root
 
     def expression(self) -> Node:
-        """Parse `or ['?' or ':' expression]`."""
+        """Return the node of `or ['?' or ':' expression]`. Raises NotInGrammar and TooDeep."""
         self._enter("expr")
         node = self._chain("||", "_||_", self._conjunction)
         if self._kind == "?":
@@ -286,7 +286,7 @@ class Parser:
         return token
 
     def is_field_name(self, token: Token, at: int) -> bool:
-        """Return whether a token may name a field; quotes are an issue in releases without quoted names."""
+        """Return whether a token may name a field; quotes are an issue, at offset `at`, in releases without quoted names."""
         if token.kind != "quoted" or QUOTED_FIELDS.holds(self._version):
             return True
         self.issues.append(Issue(at, "unsupported syntax: '`'"))
@@ -337,7 +337,7 @@ class Parser:
         return self.literal(sign.offset, "-" + number.text, number.kind)
 
     def literal(self, offset: int, text: str, kind: str) -> Node:
-        """Return the constant of a token of this kind."""
+        """Return the constant of a token of this kind; a malformed constant is an issue and becomes null."""
         constant = literals.lenient_string if kind == "string" and self._is_lenient else _CONSTANTS[kind]
         try:
             return Literal(self.new_id(), offset, constant(text))
@@ -448,7 +448,10 @@ class Parser:
     def macro_or_call(
         self, number: int, offset: int, function: str, target: Node | None, arguments: tuple[Node, ...]
     ) -> Node:
-        """Return the expansion of a macro call, or the call."""
+        """Return the expansion of a macro call, or the call; an argument that the macro rejects is an issue.
+
+        `offset` is in code points. Mirrors `expandMacro` of cel-go's `parser/parser.go`.
+        """
         member = target is not None
         expand = self._extra(function, len(arguments), member=member) if self._more else None
         expand = expand or macros.macro(function, len(arguments), self._features, member=member)
@@ -489,7 +492,7 @@ class Parser:
         return Call(number, offset, function, arguments, target, depth + counted)
 
     def new_id(self) -> int:
-        """Return a number no node of this tree has. Raises TooLarge if the tree has too many nodes."""
+        """Return a number that no node of this tree has. Raises TooLarge if the tree has too many nodes."""
         self.last_id += 1
         if self.last_id > LARGEST:
             raise TooLarge(f"an expression expands to more than {LARGEST:,} nodes")

@@ -58,7 +58,7 @@ State: TypeAlias = object
 
 @dataclass(slots=True)
 class Tree:
-    """The recognised parts of one use of a rule: tokens and trees, and the choice in it."""
+    """The recognised parts of one use of a rule: tokens and trees, and the choices in it; `offset` is in code points."""
 
     rule: str
     offset: int
@@ -113,7 +113,7 @@ class _Recognizer:
     # --- the grammar
 
     def invoke(self, part: Invoke) -> Tree:
-        """Recognise a use of a rule; errors inside it are reported here."""
+        """Return the recognised parts of a use of a rule; errors inside it are reported here."""
         tree = Tree(part.rule, self._token().offset)
         self._enter(part.rule)
         self._state = part
@@ -328,7 +328,7 @@ class _Recognizer:
         self._report(_Abandoned(f"missing {self._listed(expected)} at {_displayed(token)}", token.offset))
 
     def complain(self, offset: int, message: str) -> None:
-        """Record a syntax error; stop after the hundredth."""
+        """Record a syntax error at an offset in code points; stop the parser after the hundredth."""
         if len(self.issues) >= MOST_ERRORS:
             self.issues.append(Issue(offset, f"Syntax error: More than {MOST_ERRORS} syntax errors"))
             raise _GivenUp

@@ -151,7 +151,7 @@ Node: TypeAlias = Literal | Identifier | Select | Call | ListLiteral | MapLitera
 
 
 def children(node: Node) -> Iterator[Node]:
-    """Yield the nodes right below one, in order of evaluation."""
+    """Yield the nodes right below a node, in order of evaluation; those of a comprehension are its full form."""
     match node:
         case Literal() | Identifier():
             return

@@ -1,7 +1,7 @@
-"""The assignability of types, and the binding of type parameters: the unification of cel-go's checker.
+"""The assignability of types, and the binding of type parameters.
 
-A substitution maps free type parameters to types. The bindings of an attempt are separate until it succeeds, so that a
-candidate overload that does not fit leaves no bindings.
+Mirrors `checker/types.go` of cel-go. A substitution maps free type parameters to types. The bindings of an attempt are separate
+until it succeeds, so that a candidate overload that does not fit leaves no bindings.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class _Trial:
 
 
 def assign(substitution: Substitution, targets: tuple[Type, ...], types: tuple[Type, ...]) -> bool:
-    """Return whether every type is assignable to its target, and add the necessary bindings to the substitution."""
+    """Return whether every type is assignable to its target, in pairs; if so, add the necessary bindings to the substitution."""
     trial = _Trial(substitution)
     fits = _assignable_all(trial, targets, types)
     if fits:
@@ -39,7 +39,7 @@ def assign(substitution: Substitution, targets: tuple[Type, ...], types: tuple[T
 
 
 def substitute(substitution: Substitution, type_: Type, *, free_to_dyn: bool = False) -> Type:
-    """Return a type with its bound parameters replaced; the unbound ones become dyn on request."""
+    """Return a type with its bound parameters replaced; `free_to_dyn` makes the unbound ones dyn."""
     if type_.family == "parameter":
         bound = substitution.get(type_)
         if bound is not None:
@@ -52,7 +52,7 @@ def substitute(substitution: Substitution, type_: Type, *, free_to_dyn: bool = F
 
 
 def most_general(left: Type, right: Type) -> Type:
-    """Return the more general of two types that fit each other."""
+    """Return the more general of two types that fit each other; the left one where neither is."""
     return left if _is_no_more_specific(left, right) else right
 
 
