@@ -9,9 +9,9 @@ import pytest
 from tests.oracle import client, ours
 from tests.oracle.client import Oracle
 from tests.oracle.compare import first_difference
-from tests.oracle.record import OBJECTS, answered, known, request, variables_of
+from tests.oracle.record import OBJECTS, answered, recorded_answers, request, variables_of
 
-ENTRIES = known()
+ENTRIES = recorded_answers()
 BATCHES = [ENTRIES[start : start + 25] for start in range(0, len(ENTRIES), 25)]
 
 
