@@ -132,7 +132,7 @@ class Program:
 
     @property
     def is_generated(self) -> bool:
-        """Whether a generated function evaluates at present; False where only the closures do."""
+        """True if a generated function evaluates at present; False if only the closures do."""
         return self._fast is not None
 
     def _absorbing(self) -> fast.Fast | None:

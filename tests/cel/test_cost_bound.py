@@ -167,7 +167,7 @@ def test_unrelated_loops_multiply() -> None:
     ],
 )
 def test_known_lengths_make_loops_cheap(text: str, knows: bool) -> None:  # noqa: FBT001
-    """Where a range is a path into the document, its length counts instead of the document's maximum."""
+    """The length of a range that is a path into the document counts, instead of the document's maximum."""
     program = compile(text, Environment())
     lengths = dict.fromkeys(program.ranges, 4.0)
     assert knows is (program.bound({"object": extent_of_size(16)}, lengths).cost < 1_000_000)

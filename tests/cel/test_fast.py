@@ -89,7 +89,7 @@ def test_errors_are_those_of_the_closures(text: str, value: object, error: str) 
 
 
 def test_an_error_that_another_operand_absorbs() -> None:
-    """Where the function raises, the closures evaluate the operand that decides."""
+    """The closures evaluate the operand that decides when the function raises."""
     assert generated("object.missing == 1 || object.x == 1").evaluate({"object": {"x": 1}}) is True
 
 

@@ -297,7 +297,7 @@ def test_a_long_list_gives_a_few_reasons() -> None:
 
 
 def test_a_very_long_list_is_not_followed_to_its_end() -> None:
-    """Where the evaluation has more parts than are noted, the reason is the list itself."""
+    """The reason is the list itself if the evaluation has more parts than are noted."""
     explanation = explained("object.all.all(c, c != 'x')", {"object": {"all": [*["a"] * 50_000, "x"]}})
     assert [("object.all", "all")] == [(reason.text, reason.path) for reason in explanation.reasons]
 

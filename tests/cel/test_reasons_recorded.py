@@ -67,7 +67,7 @@ def test_paths_lead_to_the_values(explained: Explained) -> None:
 
 
 def test_a_reason_names_the_places_of_all_its_texts() -> None:
-    """Where each text of an object is unique, every text in a reason's value is from a place that the reason names."""
+    """Every text in a reason's value is from a place that the reason names, as objects with unique texts show."""
     data = load(RECORDED / "random.json.gz")
     texts: dict[str, tuple[str | int, ...]] = {}
     data["objects"] = [_with_unique_texts(document, ("object",), texts) for document in data["objects"]]

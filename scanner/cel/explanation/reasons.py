@@ -92,7 +92,7 @@ class _Reader:
         self._variable = variable
         self._explained_variables = set() if explained_variables is None else explained_variables
         self.left_out = [0] if left_out is None else left_out
-        """How many elements were not looked at, in a list that the readers of all variables share."""
+        """The number of elements without reasons, in a list that the readers of all variables share."""
 
     def why(self, note: Note, scope: Scope) -> Iterator[Reason]:
         """Yield the parts that decided a note."""

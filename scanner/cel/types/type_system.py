@@ -61,7 +61,7 @@ class Type:
 
     @property
     def is_dyn(self) -> bool:
-        """Whether the checker has no type for the values."""
+        """True if the checker has no type for the values."""
         return self.family in ("dyn", "any")
 
 
