@@ -51,7 +51,7 @@ _CURRENT: ContextVar[ListKinds | None] = ContextVar("list_kinds", default=None)
 
 @contextmanager
 def recording_lists() -> Iterator[ListKinds]:
-    """Record the origins of lists inside the block, in a new record."""
+    """Record the origins of lists inside the block, in a new record; only the closures evaluate there."""
     kinds = ListKinds()
     token = _CURRENT.set(kinds)
     try:
