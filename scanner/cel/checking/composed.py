@@ -24,7 +24,7 @@ class Composed:
     __slots__ = ("_count", "_digest", "_log")
 
     def __init__(self, log: _Log | None = None, digest: bytes = b"") -> None:
-        """The declarations of a table up to now; without a table, none."""
+        """Take the present declarations of a table; none without a table."""
         self._log = log or _Log()
         self._count = len(self._log.names)
         self._digest = digest

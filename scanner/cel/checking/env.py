@@ -313,6 +313,6 @@ def _identifiers(
 
 @cache
 def _objects(objects: tuple[tuple[str, Fields], ...], *, has_variables: bool) -> dict[str, dict[str, Type]]:
-    """The object types with declared fields; those of `variables` are the composed ones, and not here."""
+    """Return the object types with declared fields; the fields of `variables` are the composed ones, and not included."""
     declared = {name: dict(fields) for name, fields in (*_OBJECTS.items(), *objects)}
     return declared if has_variables else {name: fields for name, fields in declared.items() if name != VARIABLES.name}
