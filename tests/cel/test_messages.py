@@ -164,7 +164,7 @@ def test_wrapped_values_are_no_json_from_1_37_on() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ("google.protobuf.ListValue{values: [object.spec]} == []", ("google.protobuf.ListValue{values: list}",)),
         (

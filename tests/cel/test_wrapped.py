@@ -44,7 +44,7 @@ def differing(text: str) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
         ("object.spec == 1", "object == int"),
         ("object.metadata.labels != 'a'", "map != string"),
