@@ -48,13 +48,13 @@ class Credentials:
             with _trouble_with("the credentials"):
                 hook(self.configuration)
         keys = self.configuration.api_key
-        found = str(keys.get("BearerToken") or keys.get("authorization") or "").strip()
-        if not _HEADER.fullmatch(found):
+        authorization = str(keys.get("BearerToken") or keys.get("authorization") or "").strip()
+        if not _HEADER.fullmatch(authorization):
             raise ClusterError(
                 "the token of the credentials holds characters that no HTTP header can carry, such as a line end or a letter "
                 f"beyond ASCII: write it anew; {_LOGIN}"
             )
-        return found
+        return authorization
 
 
 def load_credentials(kubeconfig: str, context: str) -> Credentials:
@@ -121,18 +121,18 @@ def _from_files(paths: str, context: str) -> Credentials:
 
 def _current_context(files: Mapping[str, Json]) -> str:
     names = (as_text(dig(config, "current-context")) for config in files.values())
-    found = next((name for name in names if name), "")
-    if not found:
+    context = next((name for name in names if name), "")
+    if not context:
         raise ClusterError(f"the kubeconfig {os.pathsep.join(files)} has no current context: name one with --context")
-    return found
+    return context
 
 
 def _named(files: Mapping[str, Json], section: str, name: str) -> Json:
     """The first entry with a name in any of the files."""
     for config in files.values():
-        for entry in as_list(dig(config, section)):
-            if dig(entry, "name") == name:
-                return entry
+        for item in as_list(dig(config, section)):
+            if dig(item, "name") == name:
+                return item
     return None
 
 
@@ -151,16 +151,16 @@ def _reject_failed_plugin(user: Json, configuration: Any, complaints: list[str])
 @contextmanager
 def _overheard() -> Iterator[list[str]]:
     """Collects the messages that the client only logs."""
-    heard: list[str] = []
+    messages: list[str] = []
 
     class Listener(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            heard.append(" ".join(record.getMessage().split()))
+            messages.append(" ".join(record.getMessage().split()))
 
     listener = Listener(logging.ERROR)
     logging.getLogger().addHandler(listener)
     try:
-        yield heard
+        yield messages
     finally:
         logging.getLogger().removeHandler(listener)
 

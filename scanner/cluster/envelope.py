@@ -88,10 +88,10 @@ def envelope(data: bytes, kind: Kind, namespace: str = "") -> Envelope | None:
     except (msgspec.MsgspecError, RecursionError):
         return None
     items = read.items or []
-    stray = next((it for item in items if (it := item.metadata.namespace) not in (None, "", namespace)), None)
+    stray = next((outside for item in items if (outside := item.metadata.namespace) not in (None, "", namespace)), None)
     names = tuple(f"{item.metadata.namespace or ''}/{item.metadata.name}" for item in items)
-    found = _envelope(read, len(items), tuple(_faults(items, names, kind)))
-    return replace(found, names=names, stray=stray or "" if namespace else "")
+    page = _envelope(read, len(items), tuple(_faults(items, names, kind)))
+    return replace(page, names=names, stray=stray or "" if namespace else "")
 
 
 def _unreadable(data: bytes) -> Envelope | None:

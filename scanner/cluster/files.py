@@ -87,19 +87,21 @@ class SnapshotCluster:
         places = tuple(paths)
         read = [(place, *read_documents(place)) for place in places]
         self.documents = tuple(
-            Document(_inside(place, document.source), document.body) for place, found, _ in read for document in found
+            Document(_inside(place, document.source), document.body)
+            for place, contents, _ in read
+            for document in contents
         )
-        gaps = [replace(gap, where=_inside(place, gap.where)) for place, _, found in read for gap in found]
+        gaps = [replace(gap, where=_inside(place, gap.where)) for place, _, faults in read for gap in faults]
         self._name = name or ", ".join(place.resolve().name if place.name != "-" else "stdin" for place in places)
         self._default_namespace = default_namespace
         self._version = kubernetes_version or shown(NEWEST)
         custom, broken = _definitions(self.documents)
         kyverno = _kyverno_kinds(self.documents)
-        relabelled = (*(kind for found in custom if found.relabels for kind in found.kinds), *kyverno)
+        relabelled = (*(kind for definition in custom if definition.relabels for kind in definition.kinds), *kyverno)
         self._relabelled = frozenset(map(_family, relabelled))
         self._kinds = _served(custom, kyverno)
         objects, refused = self._store()
-        self._objects = {family: tuple(found) for family, found in groupby(objects, key=attrgetter("family"))}
+        self._objects = {family: tuple(group) for family, group in groupby(objects, key=attrgetter("family"))}
         self._gaps = (*gaps, *broken, *refused)
 
     def identity(self) -> ClusterIdentity:
@@ -117,7 +119,7 @@ class SnapshotCluster:
     def schemas(self) -> KnownSchemas:
         """The merge schemas: the shipped ones, and those of the definitions in the files."""
         custom = [custom_schemas(document.body) for document in self.documents if is_definition(document.body)]
-        return KnownSchemas({key: found for part in (*custom, builtin_schemas()) for key, found in part.items()})
+        return KnownSchemas({key: schema for part in (*custom, builtin_schemas()) for key, schema in part.items()})
 
     def discover(self) -> Discovery:
         """The kinds of a new 1.36 server and of the definitions in the files, and gaps for documents of other kinds."""
@@ -126,7 +128,7 @@ class SnapshotCluster:
     def implied_namespaces(self) -> tuple[str, ...]:
         """The namespaces of objects, without those that a document describes."""
         described = {stored.name for stored in self._objects.get(_NAMESPACES, ())}
-        named = {stored.namespace for found in self._objects.values() for stored in found if stored.namespace}
+        named = {stored.namespace for family in self._objects.values() for stored in family if stored.namespace}
         return tuple(sorted(named - described))
 
     def expect(self, lists: Iterable[tuple[Kind, str, str]]) -> None:
@@ -159,19 +161,24 @@ class SnapshotCluster:
         return convert(stored.body, kind)
 
     def _store(self) -> tuple[tuple[_Stored, ...], tuple[Gap, ...]]:
-        known = {(kind.api_version, kind.kind): kind for kind in self._kinds}
+        kinds = {(kind.api_version, kind.kind): kind for kind in self._kinds}
         stored: dict[tuple[object, ...], _Stored] = {}
         gaps: list[Gap] = []
         for document in self.documents:
-            kind = known.get(_written_kind(document.body))
+            kind = kinds.get(_written_kind(document.body))
             if kind is None:
                 gaps.append(_unknown(document, self._kinds))
                 continue
-            found = _stored(document, kind, self._default_namespace)
-            first = stored.setdefault((found.family, found.namespace, found.name), found)
-            if first is not found:
-                gaps.append(_repeated(found, first))
-        ordered = sorted(stored.values(), key=lambda entry: (entry.family, entry.namespace, entry.name))
+            stored_object = _stored(document, kind, self._default_namespace)
+            first = stored.setdefault(
+                (stored_object.family, stored_object.namespace, stored_object.name), stored_object
+            )
+            if first is not stored_object:
+                gaps.append(_repeated(stored_object, first))
+        ordered = sorted(
+            stored.values(),
+            key=lambda stored_object: (stored_object.family, stored_object.namespace, stored_object.name),
+        )
         return tuple(ordered), tuple(gaps)
 
 
@@ -181,22 +188,22 @@ def _inside(place: Path, source: str) -> str:
 
 
 def _definitions(documents: Iterable[Document]) -> tuple[tuple[Definition, ...], tuple[Gap, ...]]:
-    found: list[Definition] = []
+    definitions: list[Definition] = []
     gaps: list[Gap] = []
     for document in documents:
         if not is_definition(document.body):
             continue
         try:
-            found.append(definition_of(document.body))
+            definitions.append(definition_of(document.body))
         except BrokenDefinition as error:
             gaps.append(_gap(document, f"this CustomResourceDefinition defines no kind: {error}"))
-    return tuple(found), tuple(gaps)
+    return tuple(definitions), tuple(gaps)
 
 
 def _served(custom: Iterable[Definition], kyverno: Iterable[Kind]) -> tuple[Kind, ...]:
     builtin = builtin_kinds()
     taken = {(kind.group, kind.version, kind.kind) for kind in builtin}
-    defined = {kind: None for found in custom for kind in found.kinds}
+    defined = {kind: None for definition in custom for kind in definition.kinds}
     added = defined | dict.fromkeys(kyverno)
     return (*builtin, *in_registration_order(k for k in added if (k.group, k.version, k.kind) not in taken))
 
@@ -253,10 +260,10 @@ def _unknown(document: Document, kinds: Iterable[Kind]) -> Gap:
     return _gap(document, f"no kind {name} in version {api_version} is known: {advice}")
 
 
-def _repeated(found: _Stored, first: _Stored) -> Gap:
-    name = f"{found.namespace}/{found.name}" if found.namespace else found.name
-    why = f"{found.kind.kind} {name} is already in {first.source}, which is used: remove or rename one of them"
-    return Gap(GapKind.DOCUMENT, found.source, why)
+def _repeated(repeated: _Stored, first: _Stored) -> Gap:
+    name = f"{repeated.namespace}/{repeated.name}" if repeated.namespace else repeated.name
+    why = f"{repeated.kind.kind} {name} is already in {first.source}, which is used: remove or rename one of them"
+    return Gap(GapKind.DOCUMENT, repeated.source, why)
 
 
 def _inconvertible(withheld: Sequence[_Stored], kind: Kind) -> str:

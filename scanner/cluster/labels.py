@@ -63,7 +63,7 @@ class _Parser:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._tokens = [found[1] for found in _TOKEN.finditer(text)]
+        self._tokens = [match[1] for match in _TOKEN.finditer(text)]
         self._position = 0
 
     def terms(self) -> list[Term]:

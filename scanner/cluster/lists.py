@@ -153,8 +153,8 @@ class PagedList:
         if read is None:
             return "the response is not a list in JSON. Check for a proxy between Assay and the API server"
         if read.api_version != self._kind.api_version or not self._is_list_kind(read.kind):
-            found = f"{read.api_version} {read.kind}".strip()[:_QUOTED] or "a list without a kind"
-            return f"the response is {found} instead of {self._kind.api_version} {self._kind.kind}List. Scan again"
+            returned = f"{read.api_version} {read.kind}".strip()[:_QUOTED] or "a list without a kind"
+            return f"the response is {returned} instead of {self._kind.api_version} {self._kind.kind}List. Scan again"
         if len(read.token) > _LONGEST_TOKEN:
             return (
                 f"the server returned a token of {len(read.token)} characters after page {self._number + 1}. Scan again"

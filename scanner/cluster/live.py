@@ -140,9 +140,9 @@ class LiveCluster:
         roots = {path: self._root(path) for path in ("/api", "/apis")}
         if not any(roots.values()):
             raise ClusterError(f"{self._session.server} does not respond like a Kubernetes API server: check its URL")
-        known = {path: root for path, root in roots.items() if root}
-        missing = [discovery.unanswered(path, _NO_ROOT) for path in roots if path not in known]
-        broken = [gap for path, root in known.items() for gap in discovery.root_gaps(path, root)]
+        answered = {path: root for path, root in roots.items() if root}
+        missing = [discovery.unanswered(path, _NO_ROOT) for path in roots if path not in answered]
+        broken = [gap for path, root in answered.items() for gap in discovery.root_gaps(path, root)]
         modern = [discovery.aggregated_kinds(root) for root in roots.values() if discovery.is_aggregated(root)]
         core, groups = ({} if discovery.is_aggregated(root) else root for root in roots.values())
         names, nameless = discovery.legacy_group_versions(core, groups)

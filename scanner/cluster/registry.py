@@ -66,7 +66,7 @@ class Registries:
         index = first if dig(first, "mediaType") in _INDEXES or "manifests" in first else None
         manifest = first if index is None else self._manifest(image, _for_linux(index))[0]
         config = self._blob(image, as_text(dig(manifest, "config", "digest")))
-        told: dict[str, Json] = {
+        image_data: dict[str, Json] = {
             "image": reference,
             "resolvedImage": f"{image.registry}/{image.repository}@{digest}",
             "registry": image.registry,
@@ -78,7 +78,7 @@ class Registries:
             "manifest": manifest,
             "config": config,
         }
-        return with_doubles(told)
+        return with_doubles(image_data)
 
     def _manifest(self, image: Image, identifier: str) -> tuple[JsonObject, str]:
         got = self._asked(image, f"manifests/{identifier}", ", ".join((*_INDEXES, *_MANIFESTS)))
@@ -120,9 +120,9 @@ class Registries:
 
 def _for_linux(index: JsonObject) -> str:
     """The digest of the image for linux/amd64, the default of go-containerregistry."""
-    for one in as_list(index.get("manifests")):
-        if (dig(one, "platform", "os"), dig(one, "platform", "architecture")) == ("linux", "amd64"):
-            return as_text(dig(one, "digest"))
+    for manifest in as_list(index.get("manifests")):
+        if (dig(manifest, "platform", "os"), dig(manifest, "platform", "architecture")) == ("linux", "amd64"):
+            return as_text(dig(manifest, "digest"))
     raise EvaluationError(f"{_FAILED}: no child with platform linux/amd64 in index")
 
 

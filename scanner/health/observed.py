@@ -39,12 +39,12 @@ class Counted:
 
 def health_after(bound: Iterable[BoundPolicy], counted: Counted, coverage: Iterable[Coverage]) -> Iterator[Health]:
     """The problems that are known after all objects have been evaluated."""
-    complete = all(entry.state in _SEEN for entry in coverage)
-    for entry in bound:
-        if entry.reading.reason:
+    complete = all(kind_coverage.state in _SEEN for kind_coverage in coverage)
+    for bound_policy in bound:
+        if bound_policy.reading.reason:
             continue
-        yield from _cost(entry.policy, counted.budget_use.get(entry.policy.key, 0.0))
-        for binding in entry.bindings:
+        yield from _cost(bound_policy.policy, counted.budget_use.get(bound_policy.policy.key, 0.0))
+        for binding in bound_policy.bindings:
             yield from _binding(binding.key, counted, complete=complete)
 
 

@@ -87,7 +87,7 @@ class Comparison:
             return
         for kind, expressions in _by_kind(bound.compiled):
             activation = _activation(invocation_result, bound, kind)
-            names = frozenset(name for _, one in expressions for name in _variables(one, bound.compiled))
+            names = frozenset(name for _, expression in expressions for name in _variables(expression, bound.compiled))
             self._ours.show(activation, names)
             self._theirs.show(activation, names)
             for place, expression in expressions:
@@ -118,8 +118,8 @@ class Comparison:
                 expression=text,
                 evaluations=0,
                 object=_named(invocation_result.resource),
-                ours=_told(ours),
-                theirs=_told(theirs),
+                ours=_type_of_answer(ours),
+                theirs=_type_of_answer(theirs),
             ),
         )
 
@@ -127,9 +127,9 @@ class Comparison:
         """The result of the comparison."""
         tally = self._tally
         limits = (
-            Limited(it.name, it.reason, tally.limited[it.name], len(tally.limited_expressions[it.name]))
-            for it in LIMITS
-            if tally.limited[it.name]
+            Limited(limit.name, limit.reason, tally.limited[limit.name], len(tally.limited_expressions[limit.name]))
+            for limit in LIMITS
+            if tally.limited[limit.name]
         )
         keys = sorted(tally.first)
         return Opinion(
@@ -166,7 +166,7 @@ def _objects(page: Page, judging: PageEvaluator) -> Iterator[Resource]:
         return
     for text in items:
         resource = _resource(page.kind, text)
-        if resource is None or any(fnmatchcase(resource.namespace, it) for it in judging.exclude_namespaces):
+        if resource is None or any(fnmatchcase(resource.namespace, pattern) for pattern in judging.exclude_namespaces):
             continue
         if not resource.namespace or judging.world.namespace(resource.namespace) is not None:
             yield resource
@@ -184,12 +184,12 @@ def _resource(kind: Kind, text: memoryview) -> Resource | None:
 
 def _by_kind(compiled: CompiledPolicy) -> Iterator[tuple[CheckKind, list[tuple[str, Expression]]]]:
     """The expressions that compile, by the variables that they can read; a message can read what its validation can."""
-    found: dict[CheckKind, list[tuple[str, Expression]]] = {}
+    by_kind: dict[CheckKind, list[tuple[str, Expression]]] = {}
     for place, expression in compiled.expressions():
         if expression.program is not None:
             kind = _KINDS[place.removeprefix("spec.").partition("[")[0]]
-            found.setdefault(kind, []).append((place, expression))
-    yield from found.items()
+            by_kind.setdefault(kind, []).append((place, expression))
+    yield from by_kind.items()
 
 
 def _activation(invocation_result: InvocationResult, bound: BoundPolicy, kind: CheckKind) -> Mapping[str, object]:
@@ -217,7 +217,7 @@ def agree(ours: Answer, theirs: Answer) -> bool:
     return ours.kind == theirs.kind == "error"
 
 
-def _told(answer: Answer) -> str:
+def _type_of_answer(answer: Answer) -> str:
     """The answer of an engine without possible secrets: of texts, numbers and lists only the type."""
     match answer:
         case Answer(kind="value", value=("bool", bool() as value)):

@@ -169,8 +169,8 @@ class Process:
 def _variable(activation: Mapping[str, object], name: str) -> Value:
     """The value of a policy variable. Raises EvaluationError."""
     variables = activation.get("variables")
-    found = variables.find(name) if isinstance(variables, Lazy) else None
-    return None if found is None else found[0]
+    value = variables.find(name) if isinstance(variables, Lazy) else None
+    return None if value is None else value[0]
 
 
 def _begun(expression: Expression) -> frozenset[tuple[str, ...]]:

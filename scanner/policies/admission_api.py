@@ -44,9 +44,9 @@ class PolicyKind:
 
     def kinds(self, served: Iterable[Kind]) -> Iterator[Kind]:
         """The kinds to list, each in the newest served version."""
-        known = tuple(served)
+        offered = tuple(served)
         for plural in (self.policies, self.bindings):
-            versions = {kind.version: kind for kind in known if (kind.group, kind.plural) == (manifest.GROUP, plural)}
+            versions = {kind.version: kind for kind in offered if (kind.group, kind.plural) == (manifest.GROUP, plural)}
             newest = next((versions[version] for version in manifest.VERSIONS if version in versions), None)
             if newest:
                 yield newest
@@ -120,7 +120,9 @@ def bound_policy(
 ) -> BoundPolicy:
     """Return a compiled policy with its bindings, for requests of some operations."""
     read = reading(compiled, operations)
-    requester = frozenset(it.check for it in read.checks if Auditability.REQUESTER in it.classes)
+    requester = frozenset(
+        check_reading.check for check_reading in read.checks if Auditability.REQUESTER in check_reading.classes
+    )
     ordered = tuple(sorted(bindings, key=lambda binding: binding.name))
     return BoundPolicy(compiled, ordered, read, requester, evaluator, combination)
 
@@ -148,8 +150,8 @@ class BoundByApi(BoundLanguage):
 
     @cached_property
     def _recorded(self) -> tuple[tuple[Policy, Reading], ...]:
-        known = {entry.policy.key: entry.reading for entry in self.bound}
-        return tuple((policy, known.get(policy.key) or self._reading(policy)) for policy in self.documents.policies)
+        readings = {bound_policy.policy.key: bound_policy.reading for bound_policy in self.bound}
+        return tuple((policy, readings.get(policy.key) or self._reading(policy)) for policy in self.documents.policies)
 
     def _reading(self, policy: Policy) -> Reading:
         return reading(self.api.compile(policy, self.context.rules), self.context.operations)

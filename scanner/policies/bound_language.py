@@ -80,15 +80,15 @@ class BoundLanguage(ABC):
     @property
     def bindings(self) -> tuple[Binding, ...]:
         """The bindings to record, including those that put no policy into force."""
-        return tuple(binding for entry in self.bound for binding in entry.bindings)
+        return tuple(binding for bound_policy in self.bound for binding in bound_policy.bindings)
 
     def recorded(self) -> Iterator[tuple[Policy, Reading]]:
         """The policies to record, in force or not, with the access paths of their expressions."""
-        yield from ((entry.policy, entry.reading) for entry in self.bound)
+        yield from ((bound_policy.policy, bound_policy.reading) for bound_policy in self.bound)
 
     def announced(self) -> Iterator[Policy]:
         """The policies in force, as far as they are known before they are compiled: they decide what will be listed."""
-        yield from (entry.policy for entry in self.bound)
+        yield from (bound_policy.policy for bound_policy in self.bound)
 
     def reads(self) -> Iterator[tuple[BoundPolicy, Places]]:
         """The cluster objects that the expressions of each policy read, besides the object and the params."""

@@ -86,9 +86,9 @@ def with_options(configured: Language) -> tuple[Language, ...]:
     return tuple(configured if language.names == configured.names else language for language in LANGUAGES)
 
 
-def compiled(policy: Policy, rules: Minor, known: Iterable[Language] = LANGUAGES) -> CompiledPolicy:
+def compiled(policy: Policy, rules: Minor, languages: Iterable[Language] = LANGUAGES) -> CompiledPolicy:
     """Compile a policy of one of some languages, without generated variants. Raises UsageError for another language."""
-    for language in known:
+    for language in languages:
         if policy.language in language.names:
             return language.compile(policy, rules)
     raise UsageError(f"policy {policy.name}: {policy.language} is no policy language that this version evaluates")

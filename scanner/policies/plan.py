@@ -49,9 +49,9 @@ def plan(
     policies = tuple(bound)
     lists: dict[Kind, list[tuple[BoundPolicy, Kind]]] = {}
     for family in families(kinds):
-        for entry in policies:
-            for original, listed in viewpoints(entry.policy, family, operations):
-                lists.setdefault(listed, []).append((entry, original))
+        for bound_policy in policies:
+            for original, listed in viewpoints(bound_policy.policy, family, operations):
+                lists.setdefault(listed, []).append((bound_policy, original))
     return tuple(KindPlan(kind, tuple(lists[kind])) for kind in sorted(lists))
 
 
@@ -59,9 +59,11 @@ def lists(
     kinds: Iterable[Kind], policies: Iterable[Policy], operations: tuple[Operation, ...] = AUDITABLE
 ) -> tuple[Kind, ...]:
     """The kinds of the lists that `plan` will make, before the policies are compiled."""
-    known, wanted = families(kinds), tuple(policies)
-    found = {it for family in known for policy in wanted for _, it in viewpoints(policy, family, operations)}
-    return tuple(sorted(found))
+    all_families, wanted = families(kinds), tuple(policies)
+    listed = {
+        kind for family in all_families for policy in wanted for _, kind in viewpoints(policy, family, operations)
+    }
+    return tuple(sorted(listed))
 
 
 def viewpoints(

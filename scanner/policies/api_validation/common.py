@@ -69,7 +69,7 @@ def _param_kind_faults(value: Json) -> Iterator[str]:
     if not kind:
         yield required("spec.paramKind.kind")
         return
-    details = (f"may have mixed case, but should otherwise match: {it}" for it in names.dns_1035(kind.lower()))
+    details = (f"may have mixed case, but should otherwise match: {fault}" for fault in names.dns_1035(kind.lower()))
     yield from each("spec.paramKind.kind", kind, details)
 
 
@@ -91,7 +91,7 @@ def _condition_faults(conditions: Sequence[Json], expressions: Faults) -> Iterat
     path = "spec.matchConditions"
     if len(conditions) > _MOST_CONDITIONS:
         yield f"{path}: Too many: {len(conditions)}: must have at most {_MOST_CONDITIONS} items"
-    known: set[str] = set()
+    names_seen: set[str] = set()
     for index, item in enumerate(conditions):
         where, name = f"{path}[{index}]", as_text(dig(item, "name"))
         yield from expression_faults(f"{where}.expression", item, expressions)
@@ -99,9 +99,9 @@ def _condition_faults(conditions: Sequence[Json], expressions: Faults) -> Iterat
             yield required(f"{where}.name")
             continue
         yield from each(f"{where}.name", name, names.qualified(name))
-        if name in known:
+        if name in names_seen:
             yield duplicate(f"{where}.name", name)
-        known.add(name)
+        names_seen.add(name)
 
 
 def _variable_faults(variables: Sequence[Json], expressions: Faults) -> Iterator[str]:

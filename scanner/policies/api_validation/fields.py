@@ -58,7 +58,7 @@ def needed_choice(path: str, value: str, choices: Sequence[str]) -> Iterator[str
 
 def unsupported(path: str, value: str, choices: Sequence[str]) -> str:
     """The error for a value that is not supported."""
-    supported = ", ".join(f'"{known}"' for known in choices)
+    supported = ", ".join(f'"{choice}"' for choice in choices)
     return f"{path}: Unsupported value: {quoted(value)}: supported values: {supported}"
 
 

@@ -63,11 +63,11 @@ class Kyverno:
         """See Language: each in the preferred version, because all versions have one schema."""
         wanted = {*((spec.GROUP, plural) for plural in (*spec.PLURALS, exceptions.PLURAL))}
         wanted.add((spec.ENTRIES_GROUP, spec.ENTRIES))
-        found: dict[tuple[str, str], Kind] = {}
+        preferred: dict[tuple[str, str], Kind] = {}
         for kind in served:
             if (kind.group, kind.plural) in wanted:
-                found.setdefault((kind.group, kind.plural), kind)
-        yield from (found[key] for key in sorted(found))
+                preferred.setdefault((kind.group, kind.plural), kind)
+        yield from (preferred[key] for key in sorted(preferred))
 
     def reads(self, document: JsonObject) -> bool:
         """See Language."""
@@ -112,7 +112,10 @@ class Kyverno:
         policies = tuple(map(spec.policy_of, documents.policies))
         supporting = documents.supporting
         inventory = Inventory(
-            context.served, [it.body for it in supporting if it.what == _ENTRY], self.parse, self.network
+            context.served,
+            [document.body for document in supporting if document.what == _ENTRY],
+            self.parse,
+            self.network,
         )
         mode = MODES[self.compat]
         own = self.context is None and self.configuration.wanted(policies, mode)
@@ -120,9 +123,9 @@ class Kyverno:
         circumstances = self.context or KyvernoContext(
             context.now, mode, inventory, context.operations, configuration.configuration
         )
-        known = [read_exception(it.body) for it in supporting if it.what == _EXCEPTION]
+        policy_exceptions = [read_exception(document.body) for document in supporting if document.what == _EXCEPTION]
         rights = (self.configuration.right(),) if own else ()
-        return BoundKyverno(bind_forms(policies, known, circumstances), inventory, configuration, rights)
+        return BoundKyverno(bind_forms(policies, policy_exceptions, circumstances), inventory, configuration, rights)
 
 
 class BoundKyverno(BoundLanguage):
@@ -148,9 +151,9 @@ class BoundKyverno(BoundLanguage):
 
     def recorded(self) -> Iterator[tuple[Policy, Reading]]:
         """See BoundLanguage: the original policy, without its autogen forms."""
-        for entry in self.bound:
-            if all(binding.name == AS_WRITTEN for binding in entry.bindings):
-                yield entry.policy, entry.reading
+        for bound_policy in self.bound:
+            if all(binding.name == AS_WRITTEN for binding in bound_policy.bindings):
+                yield bound_policy.policy, bound_policy.reading
 
     def reads(self) -> Iterator[tuple[BoundPolicy, Places]]:
         """See BoundLanguage."""

@@ -100,10 +100,10 @@ class _Variables(cel.Lazy):
             return None
         if name not in self._known:
             self._known[name] = self._evaluate(self._expressions[name])
-        known = self._known[name]
-        if isinstance(known, cel.EvaluationError):
-            raise known
-        return (known,)
+        value = self._known[name]
+        if isinstance(value, cel.EvaluationError):
+            raise value
+        return (value,)
 
     def _evaluate(self, expression: Expression) -> cel.Value | cel.EvaluationError:
         if expression.program is None:

@@ -187,15 +187,15 @@ def policy_of(policy: Policy) -> KyvernoPolicy:
     return replace(read, source=policy.source)
 
 
-def unknown_fields(value: Json, known: Schema, path: str) -> Iterator[str]:
+def unknown_fields(value: Json, schema: Schema, path: str) -> Iterator[str]:
     """The paths of fields that the schema does not have."""
-    if isinstance(known, list):
+    if isinstance(schema, list):
         for index, item in enumerate(as_list(value)):
-            yield from unknown_fields(item, known[0], f"{path}[{index}]")
-    if isinstance(known, Mapping):
+            yield from unknown_fields(item, schema[0], f"{path}[{index}]")
+    if isinstance(schema, Mapping):
         for key, item in as_object(value).items():
             where = f"{path}.{key}"
-            yield from unknown_fields(item, known[key], where) if key in known else (where,)
+            yield from unknown_fields(item, schema[key], where) if key in schema else (where,)
 
 
 def _faults(policy: KyvernoPolicy, spec: Json) -> Iterator[str]:

@@ -187,14 +187,14 @@ class Run:
 
     def _selects(self, body: JsonObject, *, objects: bool = True) -> bool:
         """Return whether policy and binding select an object by its labels; a Namespace's labels are its namespace's too."""
-        known = [match for match in (self.compiled.policy.match, self.request.narrowing) if match is not None]
-        if all(match.object_selector.empty and match.namespace_selector.empty for match in known):
+        matches = [match for match in (self.compiled.policy.match, self.request.narrowing) if match is not None]
+        if all(match.object_selector.empty and match.namespace_selector.empty for match in matches):
             return True
         labels = text_map(dig(body, "metadata", "labels"))
-        if objects and not all(match.object_selector.matches(labels) for match in known):
+        if objects and not all(match.object_selector.matches(labels) for match in matches):
             return False
         is_namespace = self.request.matched.plural == NAMESPACES.plural
-        return not is_namespace or all(match.namespace_selector.matches(labels) for match in known)
+        return not is_namespace or all(match.namespace_selector.matches(labels) for match in matches)
 
     def between_passes(self, body: JsonObject) -> JsonObject:
         """The object after the first pass, as the second pass reads it."""
@@ -241,7 +241,7 @@ class Run:
             data = Data(_sources(activation), made=made)
         else:
             data = Data(_sources(activation), wrapped=self._wrapped(body), request=activation["request"], rebuilds=True)
-            with wrapping(lambda one: bool(data.wrapping(one))):
+            with wrapping(lambda part: bool(data.wrapping(part))):
                 value = _evaluated(expression, activation, self.request)
         apply = patched if self.compiled.policy.mutations[index].patch_type == "JSONPatch" else configured
         return apply(value, body, self.schema, data)

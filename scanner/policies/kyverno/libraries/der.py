@@ -83,10 +83,10 @@ def elements(data: bytes) -> Iterator[Element]:
 
 def only(data: bytes) -> Element:
     """The single element in some bytes. Raises Malformed for no element, or more than one."""
-    found = tuple(elements(data))
-    if len(found) != 1:
+    parts = tuple(elements(data))
+    if len(parts) != 1:
         raise Malformed("trailing data")
-    return found[0]
+    return parts[0]
 
 
 def _element(data: bytes, at: int) -> Element:
