@@ -187,7 +187,7 @@ def _compiled(policy: Policy, rules: Minor, plugin: Plugin, *, new: bool) -> Com
         )
         for validation in policy.validations
     )
-    found = CompiledPolicy(
+    compiled_policy = CompiledPolicy(
         policy=policy,
         variables=variables,
         conditions=tuple(
@@ -206,7 +206,7 @@ def _compiled(policy: Policy, rules: Minor, plugin: Plugin, *, new: bool) -> Com
         written=tuple(written),
         plugin=plugin,
     )
-    return replace(found, cost_bounds=_cost_bounds(found))
+    return replace(compiled_policy, cost_bounds=_cost_bounds(compiled_policy))
 
 
 class Allowance:
@@ -229,16 +229,18 @@ def too_large(policy: Policy, why: cel.TooLarge) -> CompiledPolicy:
         policy=policy,
         variables={},
         conditions=(),
-        validations=tuple((it, Expression(it.expression, None), None) for it in policy.validations),
-        annotations=tuple(Expression(it.value_expression, None) for it in policy.audit_annotations),
-        mutations=tuple(Expression(it.expression, None) for it in policy.mutations),
+        validations=tuple(
+            (validation, Expression(validation.expression, None), None) for validation in policy.validations
+        ),
+        annotations=tuple(Expression(annotation.value_expression, None) for annotation in policy.audit_annotations),
+        mutations=tuple(Expression(mutation.expression, None) for mutation in policy.mutations),
         checks=checks_of(policy),
         excess=f"compiling the policy takes more than Assay spends on one: {why}",
     )
 
 
 def _cost_bounds(compiled: CompiledPolicy) -> CostBounds:
-    judged = [one for _, expression, message in compiled.validations for one in (expression, message)]
+    judged = [asked for _, expression, message in compiled.validations for asked in (expression, message)]
     shares = (
         _budget_group(CONDITIONS, [expression for _, expression in compiled.conditions]),
         _budget_group(RUNTIME, judged),
@@ -249,7 +251,14 @@ def _cost_bounds(compiled: CompiledPolicy) -> CostBounds:
 
 
 def _budget_group(budget: int, expressions: Sequence[Expression | None]) -> BudgetGroup:
-    return BudgetGroup(budget, tuple(one.program for one in expressions if one is not None and one.program is not None))
+    return BudgetGroup(
+        budget,
+        tuple(
+            expression.program
+            for expression in expressions
+            if expression is not None and expression.program is not None
+        ),
+    )
 
 
 def checks_of(policy: Policy) -> tuple[Check, ...]:
@@ -288,14 +297,14 @@ def compile_variable(text: str, environment: cel.Environment) -> Expression:
 
 
 def _paths(compiled: Expression, variables: Mapping[str, Expression]) -> frozenset[tuple[str, ...]]:
-    found = set(compiled.paths)
-    waiting, seen = [compiled], set[str]()
-    while waiting:
-        for name in _names(waiting.pop(), variables) - seen:
+    paths = set(compiled.paths)
+    stack, seen = [compiled], set[str]()
+    while stack:
+        for name in _names(stack.pop(), variables) - seen:
             seen.add(name)
-            waiting.append(variables[name])
-            found |= variables[name].paths
-    return frozenset(found)
+            stack.append(variables[name])
+            paths |= variables[name].paths
+    return frozenset(paths)
 
 
 def _names(expression: Expression, variables: Mapping[str, Expression]) -> set[str]:

@@ -40,11 +40,11 @@ class EvaluationContext:
 
     def namespace(self, name: str) -> JsonObject | None:
         """The Namespace object, or None when there is none."""
-        known = self.namespaces.get(name)
-        if known is None and self.implied_namespaces and name:
+        namespace = self.namespaces.get(name)
+        if namespace is None and self.implied_namespaces and name:
             labels = {"kubernetes.io/metadata.name": name}
             return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
-        return known
+        return namespace
 
 
 @dataclass(frozen=True, slots=True)

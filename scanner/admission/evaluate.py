@@ -67,7 +67,7 @@ def uncounted(
     filtered = compiled.activation(seen)
     has_messages = any(message is not None for _, _, message in compiled.validations)
     messages = compiled.activation(seen_by_messages) if has_messages else {}
-    outcomes = [validated(compiled, entry, filtered, messages) for entry in compiled.validations]
+    outcomes = [validated(compiled, validation, filtered, messages) for validation in compiled.validations]
     if compiled.annotations:
         full = compiled.activation(seen_by_annotations)
         outcomes += [
@@ -86,7 +86,7 @@ def _evaluate_within_budget(
     compiled: CompiledPolicy, request: Request, base: Mapping[str, object]
 ) -> tuple[CheckResult, ...]:
     """Evaluate and count: validations and then all their messages share one budget, annotations have another."""
-    filtered, visible = (compiled.activation(one, metered=True) for one in _visible(request, base))
+    filtered, visible = (compiled.activation(values_seen, metered=True) for values_seen in _visible(request, base))
     cost_budget = CostBudget(RUNTIME, request.budget_use)
     asked = [expression for _, expression, _ in compiled.validations if is_asked(expression, filtered)]
     values = run_all(asked, filtered, cost_budget)
@@ -98,13 +98,13 @@ def _evaluate_within_budget(
     )
     if isinstance(annotations, Fault):
         return _exhausted(compiled)
-    found = iter(values)
+    results = iter(values)
     outcomes = [
         *(
-            _counted(compiled, entry, next(found), texts if isinstance(texts, Fault) else texts[index])
-            if is_asked(entry[1], filtered)
+            _counted(compiled, validation, next(results), texts if isinstance(texts, Fault) else texts[index])
+            if is_asked(validation[1], filtered)
             else NOT_ASKED
-            for index, entry in enumerate(compiled.validations)
+            for index, validation in enumerate(compiled.validations)
         ),
         *map(partial(annotation_result, compiled), compiled.annotations, annotations),
     ]
@@ -118,14 +118,14 @@ def _exhausted(compiled: CompiledPolicy) -> tuple[CheckResult, ...]:
 
 def _counted(
     compiled: CompiledPolicy,
-    entry: tuple[Validation, Expression, Expression | None],
+    compiled_validation: tuple[Validation, Expression, Expression | None],
     value: cel.Value | Fault,
     text: cel.Value | Fault,
 ) -> Outcome:
     """The outcome of a validation; if the messages exhausted the budget, a passing validation is an error too."""
     if not isinstance(value, Fault) and isinstance(text, Fault) and text.ends:
         return errored(compiled, f"failed messageExpression: {text.text}")
-    return validation_result(compiled, entry[0], value, lambda: text)
+    return validation_result(compiled, compiled_validation[0], value, lambda: text)
 
 
 def inputs(compiled: CompiledPolicy, request: Request, param: Resource | None) -> dict[str, object]:

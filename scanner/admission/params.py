@@ -50,10 +50,10 @@ def resolve(policy: Policy, binding: Binding, namespace: str, source: ParamSourc
     kind = source.kind(policy.param_kind)
     if kind is None:
         raise ConfigurationError(unserved(policy, source))
-    found = _find(binding.param_ref, kind, namespace, source)
-    if not found and binding.param_ref.parameter_not_found_action == "Deny":
+    params = _find(binding.param_ref, kind, namespace, source)
+    if not params and binding.param_ref.parameter_not_found_action == "Deny":
         raise ConfigurationError("no params found for policy binding with `Deny` parameterNotFoundAction")
-    return found
+    return params
 
 
 def _find(ref: ParamRef, kind: Kind, namespace: str, source: ParamSource) -> tuple[Resource, ...]:

@@ -141,8 +141,8 @@ def kinds_of_request(matched: Kind, original: Kind) -> dict[str, object]:
 def user_info(user: UserInfo) -> dict[str, object]:
     """`request.userInfo`: empty fields are absent keys."""
     extra = {key: list(values) for key, values in user.extra}
-    known = {"username": user.username, "uid": user.uid, "groups": list(user.groups), "extra": extra}
-    return {key: value for key, value in known.items() if value}
+    fields = {"username": user.username, "uid": user.uid, "groups": list(user.groups), "extra": extra}
+    return {key: value for key, value in fields.items() if value}
 
 
 def _group_version_kind(kind: Kind) -> dict[str, str]:

@@ -72,12 +72,12 @@ NOT_ASKED = Skipped(SkipReason.NOT_AUDITABLE, "the expression asks the authorize
 
 def validated(
     compiled: CompiledPolicy,
-    entry: tuple[Validation, Expression, Expression | None],
+    compiled_validation: tuple[Validation, Expression, Expression | None],
     activation: Mapping[str, object],
     messages: Mapping[str, object],
 ) -> Outcome:
     """Return the outcome of each validation."""
-    validation, expression, message = entry
+    validation, expression, message = compiled_validation
     if not is_asked(expression, activation):
         return NOT_ASKED
     value = run(expression, activation)

@@ -147,8 +147,8 @@ def _metric_v2(metric: Json, side: str) -> Json:
 def _annotated(body: JsonObject, extra: Mapping[str, Json]) -> JsonObject:
     """The metadata with other round-trip annotations; without any left, annotations are absent."""
     metadata = as_object(body.get("metadata"))
-    known = as_object(metadata.get("annotations"))
-    annotations = {**{key: value for key, value in known.items() if key not in _ROUND_TRIP}, **extra}
+    annotations_before = as_object(metadata.get("annotations"))
+    annotations = {**{key: value for key, value in annotations_before.items() if key not in _ROUND_TRIP}, **extra}
     rest = {key: value for key, value in metadata.items() if key != "annotations"}
     return {**rest, "annotations": annotations} if annotations else rest
 

@@ -122,7 +122,7 @@ def is_known(definition: str) -> bool:
 @cache
 def always_written(definition: str) -> Mapping[str, GoField]:
     """The fields that are written even when they are empty."""
-    return {name: one for name, one in fields_of(definition).items() if one.always}
+    return {name: field for name, field in fields_of(definition).items() if field.always}
 
 
 @cache

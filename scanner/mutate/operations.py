@@ -173,7 +173,7 @@ def _reject_without_source(op: str, source: str) -> None:
 
 
 def _decoded(part: str) -> str:
-    return re.sub("~[01]", lambda found: "/" if found[0] == "~1" else "~", part)
+    return re.sub("~[01]", lambda escape: "/" if escape[0] == "~1" else "~", part)
 
 
 def _step(node: Container, key: str) -> Node:

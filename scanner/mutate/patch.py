@@ -39,13 +39,13 @@ def configured(value: cel.Value, live: JsonObject, schema: Schema, data: Data) -
     if fault := "" if schema.builtin else typed.faults(schema, live, duplicates=True):
         raise PatchFault(f"error applying patch: failed to convert original object to typed object: {fault}")
     try:
-        found = cast("JsonObject", merged(schema, live, patch))
+        merged_object = cast("JsonObject", merged(schema, live, patch))
     except PatchFault as fault:
         raise PatchFault(f"error applying patch: failed to merge patch: {fault}") from None
     if schema.builtin:
-        return mutated(schema, live, converted(schema, found, live))
+        return mutated(schema, live, converted(schema, merged_object, live))
     custom.reject_unwritable(patch)
-    return mutated(schema, live, found)
+    return mutated(schema, live, merged_object)
 
 
 def _configuration(value: cel.Struct, data: Data) -> dict[str, Native]:
@@ -63,7 +63,7 @@ def patched(value: cel.Value, live: JsonObject, schema: Schema, data: Data) -> J
     """The object with JSON patch operations applied; itself when a test fails. Raises PatchFault and RequestFault."""
     if not isinstance(value, list):
         raise PatchFault("type mismatch: JSONPatchType.expression should evaluate to array")
-    operations = [_operation(one, data) for one in value]
+    operations = [_operation(operation, data) for operation in value]
     try:
         changed = apply(operations, cast("Node", live))
     except TestFailed:

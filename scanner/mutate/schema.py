@@ -119,10 +119,10 @@ class Schema:
             return self._known.get(ref) or self._numbered(ref)
         if isinstance(ref, str):
             return _NAMED[ref]
-        known = self._inline.get(id(ref))
-        if known is None:
-            known = self._inline[id(ref)] = self._in_place(as_object(ref))
-        return known
+        atom = self._inline.get(id(ref))
+        if atom is None:
+            atom = self._inline[id(ref)] = self._in_place(as_object(ref))
+        return atom
 
     def _in_place(self, ref: JsonObject) -> Atom:
         match ref:

@@ -74,18 +74,20 @@ def test_variables_read_for_those_that_use_them() -> None:
 def test_match_conditions_read_for_every_check() -> None:
     """Whether a check is asked at all depends on them."""
     conditions = [{"name": "c", "expression": "request.userInfo.username != 'bob'"}]
-    found = read("object.spec.x == 1", "oldObject == null", matchConditions=conditions)
-    assert [(REQUESTER,), (REQUESTER,), (REQUESTER, OLD)] == [entry.classes for entry in found.checks]
-    assert (REQUESTER, OLD) == found.classes
+    policy_reading = read("object.spec.x == 1", "oldObject == null", matchConditions=conditions)
+    assert [(REQUESTER,), (REQUESTER,), (REQUESTER, OLD)] == [
+        check_reading.classes for check_reading in policy_reading.checks
+    ]
+    assert (REQUESTER, OLD) == policy_reading.classes
 
 
 def test_each_check_has_its_own_classes() -> None:
     """Only what reads the requester depends on it; audit annotations are checks too."""
     annotations = [{"key": "k", "valueExpression": "request.userInfo.username"}]
-    found = read("object.spec.x == 1", "request.userInfo.username == 'bob'", auditAnnotations=annotations)
-    assert [(), (REQUESTER,), (REQUESTER,)] == [entry.classes for entry in found.checks]
-    assert (REQUESTER,) == found.of(Check(CheckKind.AUDIT_ANNOTATION, 0, "request.userInfo.username"))
-    assert () == found.of(Check(CheckKind.CONFIGURATION))
+    policy_reading = read("object.spec.x == 1", "request.userInfo.username == 'bob'", auditAnnotations=annotations)
+    assert [(), (REQUESTER,), (REQUESTER,)] == [check_reading.classes for check_reading in policy_reading.checks]
+    assert (REQUESTER,) == policy_reading.of(Check(CheckKind.AUDIT_ANNOTATION, 0, "request.userInfo.username"))
+    assert () == policy_reading.of(Check(CheckKind.CONFIGURATION))
 
 
 def test_messages_decide_no_outcome() -> None:
@@ -96,9 +98,11 @@ def test_messages_decide_no_outcome() -> None:
 
 def test_rules_without_a_write_make_a_policy_unauditable() -> None:
     """It says so besides whatever it reads."""
-    found = read("oldObject.spec.x == 1", matchConstraints={"resourceRules": [rule("pods", operations=["DELETE"])]})
-    assert (OLD, OPERATIONS) == found.classes
-    assert "its rules name only DELETE: no write of a stored object" == found.reason
+    policy_reading = read(
+        "oldObject.spec.x == 1", matchConstraints={"resourceRules": [rule("pods", operations=["DELETE"])]}
+    )
+    assert (OLD, OPERATIONS) == policy_reading.classes
+    assert "its rules name only DELETE: no write of a stored object" == policy_reading.reason
 
 
 def test_a_question_about_updates_alone_leaves_creations_out() -> None:

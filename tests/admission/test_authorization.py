@@ -72,9 +72,9 @@ def test_validations_ask_about_the_requester(clerk: Clerk | None, expected: type
 
 def test_unanswered_questions_are_skipped_for_their_reason() -> None:
     """Nothing is guessed."""
-    found = outcome({"validations": [{"expression": MAY_DEPLOY}]}, None)
-    assert isinstance(found, Skipped)
-    assert SkipReason.NOT_AUDITABLE is found.reason
+    result = outcome({"validations": [{"expression": MAY_DEPLOY}]}, None)
+    assert isinstance(result, Skipped)
+    assert SkipReason.NOT_AUDITABLE is result.reason
 
 
 def test_the_request_resource_is_the_one_of_the_request() -> None:
@@ -99,8 +99,8 @@ def test_conditions_ask_too() -> None:
         "matchConditions": [{"name": "allowed", "expression": MAY_DEPLOY}],
         "validations": [{"expression": "false"}],
     }
-    found = [outcome(spec, clerk) for clerk in (Clerk(), Clerk("bob"))]
-    assert [Skipped, Violated] == [type(one) for one in found]
+    results = [outcome(spec, clerk) for clerk in (Clerk(), Clerk("bob"))]
+    assert [Skipped, Violated] == [type(result) for result in results]
 
 
 def test_variables_may_ask() -> None:
@@ -120,24 +120,24 @@ def test_messages_may_not_ask() -> None:
             {"expression": "false", "message": "written", "messageExpression": "string(variables.may)"},
         ],
     }
-    found = outcome(spec, Clerk("bob"))
-    assert isinstance(found, Violated)
-    assert found.message == "written"
+    result = outcome(spec, Clerk("bob"))
+    assert isinstance(result, Violated)
+    assert result.message == "written"
 
 
 def test_audit_annotations_may_not_ask() -> None:
     """They compile with the authorizer and find none."""
     expression = f"{MAY_DEPLOY} ? 'yes' : 'no'"
     spec = {"auditAnnotations": [{"key": "k", "valueExpression": expression}]}
-    found = outcome(spec, Clerk("bob"))
-    assert isinstance(found, Errored)
-    assert f"expression '{expression}' resulted in error: no such attribute(s): authorizer" == found.message
+    result = outcome(spec, Clerk("bob"))
+    assert isinstance(result, Errored)
+    assert f"expression '{expression}' resulted in error: no such attribute(s): authorizer" == result.message
 
 
 def test_nothing_is_asked_twice() -> None:
     """One question about many objects is asked once."""
     clerk = Clerk("bob")
-    judge = auditor({"validations": [{"expression": MAY_DEPLOY}]}, clerk)
+    policy_auditor = auditor({"validations": [{"expression": MAY_DEPLOY}]}, clerk)
     for _ in range(3):
-        judge.evaluate(POD)
+        policy_auditor.evaluate(POD)
     assert len(clerk.asked) == 1

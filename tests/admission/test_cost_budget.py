@@ -37,9 +37,9 @@ def validations(*expressions: str, **fields: Any) -> list[Document]:
     return [{"expression": expression, **fields} for expression in expressions]
 
 
-def only(found: tuple[CheckResult, ...]) -> tuple[CheckKind, int, Errored]:
+def only(results: tuple[CheckResult, ...]) -> tuple[CheckKind, int, Errored]:
     """The one judgement of an invocation."""
-    ((check, outcome),) = ((one.check, one.outcome) for one in found)
+    ((check, outcome),) = ((result.check, result.outcome) for result in results)
     assert isinstance(outcome, Errored)
     return check.kind, check.index, outcome
 
@@ -49,7 +49,7 @@ EXHAUSTED_ALL = (CheckKind.CONFIGURATION, 0, Errored(EXHAUSTED, would_deny=True)
 
 def test_validations_share_a_budget() -> None:
     """What fits into ten million is decided as ever."""
-    assert [Passed()] * 11 == [one.outcome for one in check_results(validations=validations(*[TRUE] * 11))]
+    assert [Passed()] * 11 == [result.outcome for result in check_results(validations=validations(*[TRUE] * 11))]
 
 
 def test_an_exhausted_budget_replaces_all_outcomes() -> None:
@@ -59,15 +59,17 @@ def test_an_exhausted_budget_replaces_all_outcomes() -> None:
 
 def test_failure_policy_decides_about_an_exhausted_budget() -> None:
     """It is an error like any other: Ignore lets the request pass."""
-    found = only(check_results(validations=validations(*[TRUE] * 12), failurePolicy="Ignore"))
-    assert Errored(EXHAUSTED, would_deny=False) == found[2]
+    results = only(check_results(validations=validations(*[TRUE] * 12), failurePolicy="Ignore"))
+    assert Errored(EXHAUSTED, would_deny=False) == results[2]
 
 
 def test_one_expression_has_a_limit_of_its_own() -> None:
     """The others are evaluated nevertheless."""
     message = f"expression '{TOO_MUCH}' resulted in error: {ERROR}"
-    found = check_results(validations=validations(TOO_MUCH, "false"))
-    assert [Errored(message, would_deny=True), Violated("failed expression: false")] == [one.outcome for one in found]
+    results = check_results(validations=validations(TOO_MUCH, "false"))
+    assert [Errored(message, would_deny=True), Violated("failed expression: false")] == [
+        result.outcome for result in results
+    ]
 
 
 def test_what_was_too_expensive_is_paid_for() -> None:
@@ -92,14 +94,14 @@ def conditions(*expressions: str) -> list[Document]:
 
 def test_conditions_have_a_smaller_budget() -> None:
     """Two and a half million, apart from that of the validations."""
-    found = check_results(matchConditions=conditions(TRUE, TRUE), validations=validations(*[TRUE] * 11))
-    assert [Passed()] * 11 == [one.outcome for one in found]
+    results = check_results(matchConditions=conditions(TRUE, TRUE), validations=validations(*[TRUE] * 11))
+    assert [Passed()] * 11 == [result.outcome for result in results]
 
 
 def test_conditions_can_exhaust_theirs() -> None:
     """Then they err as a whole."""
-    found = check_results(matchConditions=conditions(TRUE, TRUE, TRUE), validations=validations("true"))
-    assert (CheckKind.CONDITIONS, 0, Errored(EXHAUSTED, would_deny=True)) == only(found)
+    results = check_results(matchConditions=conditions(TRUE, TRUE, TRUE), validations=validations("true"))
+    assert (CheckKind.CONDITIONS, 0, Errored(EXHAUSTED, would_deny=True)) == only(results)
 
 
 def test_a_false_condition_does_not_save_the_budget() -> None:
@@ -107,7 +109,7 @@ def test_a_false_condition_does_not_save_the_budget() -> None:
     expensive = check_results(matchConditions=conditions("false", TRUE, TRUE, TRUE), validations=validations("true"))
     assert (CheckKind.CONDITIONS, 0, Errored(EXHAUSTED, would_deny=True)) == only(expensive)
     affordable = check_results(matchConditions=conditions(FALSE, "false", TRUE), validations=validations("true"))
-    assert [Skipped(SkipReason.CONDITION_FALSE, "c0")] == [one.outcome for one in affordable]
+    assert [Skipped(SkipReason.CONDITION_FALSE, "c0")] == [result.outcome for result in affordable]
 
 
 # --- messages and annotations
@@ -115,26 +117,26 @@ def test_a_false_condition_does_not_save_the_budget() -> None:
 
 def test_messages_are_paid_from_what_validations_have_left() -> None:
     """They are evaluated for validations that pass as well."""
-    found = check_results(
+    results = check_results(
         validations=[*validations(*[TRUE] * 10), *validations("false", messageExpression=f"string({TRUE})")]
     )
-    assert Violated("true") == found[-1].outcome
+    assert Violated("true") == results[-1].outcome
 
 
 def test_exhausting_messages_are_errors_of_every_validation() -> None:
     """Also of those that pass; one that errs keeps its own error."""
     dear = validations(*[TRUE] * 6, messageExpression=f"string({TRUE})")
-    found = check_results(validations=[*dear, *validations("false", "object.none == 1")])
+    results = check_results(validations=[*dear, *validations("false", "object.none == 1")])
     failed = Errored(f"failed messageExpression: {EXHAUSTED}", would_deny=True)
     error = Errored("expression 'object.none == 1' resulted in error: no such key: none", would_deny=True)
-    assert [*[failed] * 7, error] == [one.outcome for one in found]
+    assert [*[failed] * 7, error] == [result.outcome for result in results]
 
 
 def test_a_message_above_the_limit_is_only_left_out() -> None:
     """The next best message takes its place."""
     text = f"string({TOO_MUCH})"
-    (found,) = check_results(validations=validations("false", messageExpression=text, message="plain"))
-    assert Violated("plain") == found.outcome
+    (result,) = check_results(validations=validations("false", messageExpression=text, message="plain"))
+    assert Violated("plain") == result.outcome
 
 
 def audited(*expressions: str) -> list[Document]:
@@ -145,8 +147,8 @@ def audited(*expressions: str) -> list[Document]:
 def test_annotations_have_a_budget_of_their_own() -> None:
     """As large as that of the validations."""
     texts = audited(*[f"string({TRUE})"] * 11)
-    found = check_results(validations=validations(*[TRUE] * 11), auditAnnotations=texts)
-    assert [*[Passed()] * 11, *[Passed(annotation="true")] * 11] == [one.outcome for one in found]
+    results = check_results(validations=validations(*[TRUE] * 11), auditAnnotations=texts)
+    assert [*[Passed()] * 11, *[Passed(annotation="true")] * 11] == [result.outcome for result in results]
 
 
 def test_exhausting_annotations_replace_all_outcomes() -> None:
@@ -165,43 +167,45 @@ def variables(**expressions: str) -> list[Document]:
 
 def test_a_variable_is_paid_for_once() -> None:
     """By the first expression that reads it."""
-    found = check_results(variables=variables(v=TRUE), validations=validations(*["variables.v"] * 50))
-    assert [Passed()] * 50 == [one.outcome for one in found]
+    results = check_results(variables=variables(v=TRUE), validations=validations(*["variables.v"] * 50))
+    assert [Passed()] * 50 == [result.outcome for result in results]
 
 
 def test_a_variable_is_paid_for_again_by_messages() -> None:
     """They do not see what validations have read: six variables twice are too much."""
     names = [f"v{index}" for index in range(6)]
-    found = check_results(
+    results = check_results(
         variables=variables(**dict.fromkeys(names, TRUE)),
         validations=[
             {"expression": f"variables.{name}", "messageExpression": f"string(variables.{name})"} for name in names
         ],
     )
-    assert [Errored(f"failed messageExpression: {EXHAUSTED}", would_deny=True)] * 6 == [one.outcome for one in found]
+    assert [Errored(f"failed messageExpression: {EXHAUSTED}", would_deny=True)] * 6 == [
+        result.outcome for result in results
+    ]
 
 
 def test_variables_do_not_count_towards_the_limit_of_their_reader() -> None:
     """Each has a limit of its own; only the budget adds them up."""
     names = [f"v{index}" for index in range(11)]
     text = " && ".join(f"variables.{name}" for name in names)
-    (found,) = check_results(variables=variables(**dict.fromkeys(names, TRUE)), validations=validations(text))
-    assert Passed() == found.outcome
+    (result,) = check_results(variables=variables(**dict.fromkeys(names, TRUE)), validations=validations(text))
+    assert Passed() == result.outcome
 
 
 def test_variables_can_exhaust_the_budget() -> None:
     """In the middle of an expression that reads them."""
     names = [f"v{index}" for index in range(12)]
     text = " && ".join(f"variables.{name}" for name in names)
-    found = check_results(variables=variables(**dict.fromkeys(names, TRUE)), validations=validations(text))
-    assert EXHAUSTED_ALL == only(found)
+    results = check_results(variables=variables(**dict.fromkeys(names, TRUE)), validations=validations(text))
+    assert EXHAUSTED_ALL == only(results)
 
 
 def test_a_variable_above_the_limit_fails_to_evaluate() -> None:
     """Its readers err; it is paid for."""
     cause = f'composited variable "v" fails to evaluate: {ERROR}'
-    (found,) = check_results(variables=variables(v=TOO_MUCH), validations=validations("variables.v"))
-    assert Errored(f"expression 'variables.v' resulted in error: {cause}", would_deny=True) == found.outcome
+    (result,) = check_results(variables=variables(v=TOO_MUCH), validations=validations("variables.v"))
+    assert Errored(f"expression 'variables.v' resulted in error: {cause}", would_deny=True) == result.outcome
 
 
 def test_a_budget_is_the_same_for_every_param() -> None:
@@ -249,8 +253,10 @@ def test_the_size_of_the_object_decides() -> None:
     text = "object.spec.ports.all(p, object.spec.ports.all(q, p != q))"
     policy = compile_policy(read_policy(documents.policy("p", validations=validations(text))))
     sizes = (10, 100, 1000)
-    found = [policy.has_to_count({"object": {"spec": {"ports": [{"port": n} for n in range(size)]}}}) for size in sizes]
-    assert [False, False, True] == found
+    counted = [
+        policy.has_to_count({"object": {"spec": {"ports": [{"port": n} for n in range(size)]}}}) for size in sizes
+    ]
+    assert [False, False, True] == counted
 
 
 def test_a_sum_of_bounds_above_the_budget_is_counted() -> None:

@@ -32,9 +32,9 @@ def chain(first: str, then: str) -> list[str]:
 
 def test_a_thousand_variables_are_compiled_and_evaluated() -> None:
     """Each of them reads the one before."""
-    found = outcome(chain("object.metadata.name", "variables.v{} + 'x'"), f"variables.v{MANY - 1} == 'web'")
+    result = outcome(chain("object.metadata.name", "variables.v{} + 'x'"), f"variables.v{MANY - 1} == 'web'")
 
-    assert isinstance(found, Violated)
+    assert isinstance(result, Violated)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_a_thousand_variables_are_compiled_and_evaluated() -> None:
 )
 def test_a_policy_that_grows_as_it_is_compiled_is_skipped(variables: list[str], validation: str, why: str) -> None:
     """Assay does not stall on it, and it is not taken for a policy that holds."""
-    found = outcome(variables, validation)
+    result = outcome(variables, validation)
 
-    assert isinstance(found, Skipped)
-    assert (SkipReason.NOT_AUDITABLE, why) == (found.reason, found.detail[-len(why) :])
+    assert isinstance(result, Skipped)
+    assert (SkipReason.NOT_AUDITABLE, why) == (result.reason, result.detail[-len(why) :])

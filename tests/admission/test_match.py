@@ -109,8 +109,8 @@ def test_every_field_of_a_rule_must_match(fields: dict[str, Any], *, matched: bo
 )
 def test_scopes(scope: str, kind: Kind, namespace: str, *, matched: bool) -> None:
     """Namespaces are cluster-scoped, although their requests carry a namespace."""
-    found = applies(matching(a_rule(scope=scope)), target(kind, namespace=namespace))
-    assert matched == (found is not None)
+    matched_kind = applies(matching(a_rule(scope=scope)), target(kind, namespace=namespace))
+    assert matched == (matched_kind is not None)
 
 
 def test_a_generated_name_matches_no_resource_name() -> None:
@@ -121,7 +121,7 @@ def test_a_generated_name_matches_no_resource_name() -> None:
 def test_excluding_beats_including() -> None:
     """One excluding rule is enough."""
     match = matching(a_rule(), exclude_rules=(a_rule(resources=("pods",)),))
-    assert [None, NODES] == [applies(match, it) for it in (target(), target(NODES))]
+    assert [None, NODES] == [applies(match, kind) for kind in (target(), target(NODES))]
 
 
 def test_no_rules_match_everything_in_its_own_kind() -> None:
@@ -233,7 +233,7 @@ def test_exempt_kinds(kind: Kind, *, static: bool, never: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("entry", "possible"),
+    ("candidate", "possible"),
     [
         (a_rule(resource_names=("some-other",)), True),
         (a_rule(operations=("DELETE",)), False),
@@ -242,6 +242,6 @@ def test_exempt_kinds(kind: Kind, *, static: bool, never: bool) -> None:
         (a_rule(resources=("deployments/scale",)), False),
     ],
 )
-def test_what_a_rule_could_match(entry: Rule, *, possible: bool) -> None:
+def test_what_a_rule_could_match(candidate: Rule, *, possible: bool) -> None:
     """Names are not looked at: they are only known when objects are."""
-    assert possible == could_match(entry, DEPLOYMENTS, ("CREATE", "UPDATE"))
+    assert possible == could_match(candidate, DEPLOYMENTS, ("CREATE", "UPDATE"))

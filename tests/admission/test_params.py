@@ -23,13 +23,15 @@ class Shelf:
         self.objects = objects
 
     def kind(self, param_kind: ParamKind) -> Kind | None:
-        return next((it for it in (CONFIG_MAPS, LIMITS) if (it.api_version, it.kind) == _named(param_kind)), None)
+        return next(
+            (kind for kind in (CONFIG_MAPS, LIMITS) if (kind.api_version, kind.kind) == _named(param_kind)), None
+        )
 
     def get(self, kind: Kind, namespace: str, name: str) -> Resource | None:
-        return next((it for it in self.all(kind, namespace) if it.name == name), None)
+        return next((param for param in self.all(kind, namespace) if param.name == name), None)
 
     def all(self, kind: Kind, namespace: str) -> Iterable[Resource]:
-        return [it for it in self.objects if (it.kind, it.namespace) == (kind, namespace)]
+        return [param for param in self.objects if (param.kind, param.namespace) == (kind, namespace)]
 
 
 def _named(param_kind: ParamKind) -> tuple[str, str]:
@@ -62,7 +64,7 @@ def a_binding(**reference: Any) -> Binding:
     return read_binding(documents.binding("b", "p", **spec), language="any")
 
 
-def found(kind: Kind | None, namespace: str, reference: dict[str, Any]) -> list[str | None]:
+def names_of_params(kind: Kind | None, namespace: str, reference: dict[str, Any]) -> list[str | None]:
     """The params for a request in a namespace, as namespace/name."""
     params = resolve(a_policy(kind), a_binding(**reference), namespace, SHELF)
     return [None if param is None else f"{param.namespace}/{param.name}" for param in params]
@@ -89,7 +91,7 @@ def test_what_a_reference_means(
     expected: list[str | None], kind: Kind | None, namespace: str, reference: dict[str, Any]
 ) -> None:
     """Without a paramKind or a paramRef there is one evaluation without a param; no namespace means the request's."""
-    assert expected == found(kind, namespace, reference)
+    assert expected == names_of_params(kind, namespace, reference)
 
 
 @pytest.mark.parametrize(
@@ -137,7 +139,7 @@ def test_what_a_reference_means(
 def test_configuration_errors(text: str, kind: Kind, namespace: str, reference: dict[str, Any]) -> None:
     """They are the server's own words."""
     with pytest.raises(ConfigurationError) as caught:
-        found(kind, namespace, reference)
+        names_of_params(kind, namespace, reference)
     assert text == str(caught.value)
 
 

@@ -76,9 +76,9 @@ def test_cluster_scoped_objects_have_no_namespace() -> None:
 
 def test_an_object_seen_in_another_version_names_both() -> None:
     """`kind` and `resource` are those of the rule, `requestKind` and `requestResource` those of the request."""
-    found = request(documents.thing(SCALERS_V1, "s", "shop"), SCALERS_V1, original=SCALERS_V2)
+    versioned = request(documents.thing(SCALERS_V1, "s", "shop"), SCALERS_V1, original=SCALERS_V2)
     assert ("v1", "v1", "v2", "v2") == tuple(
-        found[key]["version"] for key in ("kind", "resource", "requestKind", "requestResource")
+        versioned[key]["version"] for key in ("kind", "resource", "requestKind", "requestResource")
     )
 
 

@@ -46,16 +46,20 @@ class Served:
 
     def page(self, kind: Kind, query: Mapping[str, str]) -> Reply:
         """The page of a list that a query asks for."""
-        found = sorted(
-            (it for it in self.documents if (it["apiVersion"], it["kind"]) == (kind.api_version, kind.kind)),
-            key=lambda it: (it["metadata"].get("namespace", ""), it["metadata"]["name"]),
+        matching = sorted(
+            (
+                document
+                for document in self.documents
+                if (document["apiVersion"], document["kind"]) == (kind.api_version, kind.kind)
+            ),
+            key=lambda document: (document["metadata"].get("namespace", ""), document["metadata"]["name"]),
         )
         start, limit = int(query.get("continue") or 0), int(query["limit"])
-        left = len(found) - start - limit
+        left = len(matching) - start - limit
         more: dict[str, Json] = {"continue": str(start + limit), "remainingItemCount": left} if left > 0 else {}
         items = [
-            {key: value for key, value in it.items() if key not in ("apiVersion", "kind")}
-            for it in found[start : start + limit]
+            {key: value for key, value in document.items() if key not in ("apiVersion", "kind")}
+            for document in matching[start : start + limit]
         ]
         metadata = {"resourceVersion": VERSION, **more}
         return Reply({"kind": f"{kind.kind}List", "apiVersion": kind.api_version, "metadata": metadata, "items": items})

@@ -98,8 +98,8 @@ def test_an_empty_list_is_a_page_without_items(api: FakeApi, cluster: LiveCluste
 
 def test_a_forbidden_list_names_the_user_and_the_way_out(api: FakeApi, cluster: LiveCluster) -> None:
     """A refusal says who may not do what, and what to do about it."""
-    said = 'secrets is forbidden: User "auditor" cannot list resource "secrets" in API group "" at the cluster scope'
-    api.says("/api/v1/secrets", refusal(403, said))
+    message = 'secrets is forbidden: User "auditor" cannot list resource "secrets" in API group "" at the cluster scope'
+    api.says("/api/v1/secrets", refusal(403, message))
     _, failure = until_failure(cluster.pages(SECRETS))
     expected = (
         "cannot list secrets: forbidden for auditor. Grant `list` on secrets, "
@@ -139,7 +139,7 @@ def test_a_busy_server_is_asked_again(api: FakeApi, cluster: LiveCluster, pauses
 
 def test_the_server_may_name_the_pause(api: FakeApi, cluster: LiveCluster, pauses: list[float]) -> None:
     """Retry-After is honoured, up to half a minute; a date that is over and what is neither are not."""
-    waits = [Reply({}, 429, {"Retry-After": it}) for it in ("3", "9000", "Wed, 21 Oct 2015 07:28:00 GMT", "soon")]
+    waits = [Reply({}, 429, {"Retry-After": pause}) for pause in ("3", "9000", "Wed, 21 Oct 2015 07:28:00 GMT", "soon")]
     api.says("/api/v1/pods", *waits, listing("Pod", "a"))
     assert [["a"]] == names(cluster.pages(PODS))
     assert [3.0, 30.0] == pauses[:2]
@@ -394,8 +394,8 @@ def test_a_definition_may_choose_the_kind_of_its_lists(
     metadata = {"resourceVersion": "7"}
     api.says(WIDGETS.path, Reply({"kind": "Widgets", "apiVersion": "x.io/v1", "metadata": metadata, "items": []}))
     api.says("/openapi/v3/apis/x.io/v1", openapi(stated) if stated else refusal(404, "no"))
-    found = cluster.pages(WIDGETS)
-    count = len(list(found)) if pages else until_failure(found)[0]
+    pages_read = cluster.pages(WIDGETS)
+    count = len(list(pages_read)) if pages else until_failure(pages_read)[0]
     assert (pages, 1) == (count, len(api.asked_for("/openapi/v3/apis/x.io/v1")))
 
 
@@ -407,14 +407,14 @@ def test_an_object_cannot_pass_for_the_end_of_the_list() -> None:
     fake = b'],"kind":"AList","metadata":{"continue":"evil"}}'
     item = orjson.dumps({"metadata": {"name": "a", "namespace": "b"}, "data": {"x": fake.decode()}})
     body = b'{"apiVersion":"x.io/v1","items":[%b],"kind":"WidgetList","metadata":{"continue":"good"}}\n' % item
-    found = envelope(body, WIDGETS)
-    assert found is not None
+    page = envelope(body, WIDGETS)
+    assert page is not None
     assert ("x.io/v1", "WidgetList", "good", 1, ()) == (
-        found.api_version,
-        found.kind,
-        found.token,
-        found.count,
-        found.faults,
+        page.api_version,
+        page.kind,
+        page.token,
+        page.count,
+        page.faults,
     )
 
 
@@ -422,6 +422,6 @@ def test_an_object_may_nest_deeply() -> None:
     """As deep as the server lets it; what is in it is read elsewhere."""
     deep = b"[" * 5000 + b"]" * 5000
     item = b'{"metadata":{"name":"a","namespace":"b"},"spec":%b}' % deep
-    found = envelope(b'{"kind":"WidgetList","apiVersion":"x.io/v1","metadata":{},"items":[%b]}' % item, WIDGETS)
-    assert found is not None
-    assert (1, ()) == (found.count, found.faults)
+    page = envelope(b'{"kind":"WidgetList","apiVersion":"x.io/v1","metadata":{},"items":[%b]}' % item, WIDGETS)
+    assert page is not None
+    assert (1, ()) == (page.count, page.faults)

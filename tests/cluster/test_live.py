@@ -162,10 +162,10 @@ def test_a_stale_group_version_is_a_gap(api: FakeApi, cluster: LiveCluster) -> N
     stale = version("v1beta1", resource("pods", "PodMetrics"), freshness="Stale")
     api.says("/api", aggregated(group("", version("v1", resource("pods", "Pod")))))
     api.says("/apis", aggregated(group("metrics.k8s.io", stale), ADMISSION))
-    found = cluster.discover()
+    discovery = cluster.discover()
     assert ((PODS, POLICIES), [(GapKind.DISCOVERY, "metrics.k8s.io/v1beta1")]) == (
-        found.kinds,
-        [(gap.kind, gap.where) for gap in found.gaps],
+        discovery.kinds,
+        [(gap.kind, gap.where) for gap in discovery.gaps],
     )
 
 
@@ -198,11 +198,11 @@ def test_a_group_version_that_does_not_answer_is_a_gap(api: FakeApi, cluster: Li
     """One API group that is down hides its kinds, not those of the others."""
     legacy(api)
     api.says("/apis/batch/v1", refusal(503, "service unavailable"))
-    found = cluster.discover()
+    discovery = cluster.discover()
     why = "the server answered 503: service unavailable, so the kinds it serves are unknown"
-    assert (Gap(GapKind.DISCOVERY, "batch/v1", why),) == found.gaps
+    assert (Gap(GapKind.DISCOVERY, "batch/v1", why),) == discovery.gaps
     expected = ["v1", "batch/v1beta1", "admissionregistration.k8s.io/v1"]
-    assert expected == [kind.api_version for kind in found.kinds]
+    assert expected == [kind.api_version for kind in discovery.kinds]
 
 
 def test_discovery_that_is_forbidden_names_the_role(api: FakeApi, cluster: LiveCluster) -> None:

@@ -45,9 +45,9 @@ def test_the_shipped_table_is_what_a_server_serves(api: FakeApi, cluster: LiveCl
     root, groups = recorded("discovery")["aggregated"]
     api.says("/api", replay(root))
     api.says("/apis", replay(groups))
-    found = cluster.discover()
-    assert builtin_kinds() == tuple(kind for kind in found.kinds if not kind.group.endswith(".example.com"))
-    assert () == found.gaps
+    discovery = cluster.discover()
+    assert builtin_kinds() == tuple(kind for kind in discovery.kinds if not kind.group.endswith(".example.com"))
+    assert () == discovery.gaps
 
 
 def test_both_forms_of_discovery_tell_the_same() -> None:

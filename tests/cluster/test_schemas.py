@@ -61,10 +61,10 @@ def test_lists_of_pods_are_merged_as_documented(field: str, keys: tuple[str, ...
     assert spec
     pod_spec = schema.resolve(spec.fields["spec"]).map
     assert pod_spec
-    found = schema.resolve(pod_spec.fields[field]).list
+    list_type = schema.resolve(pod_spec.fields[field]).list
 
-    assert found
-    assert (associative, keys) == (found.associative, found.keys)
+    assert list_type
+    assert (associative, keys) == (list_type.associative, list_type.keys)
 
 
 def test_definitions_among_files_have_schemas(tmp_path: Path) -> None:

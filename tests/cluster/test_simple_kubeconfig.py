@@ -64,27 +64,27 @@ def test_plain_settings_are_those_of_the_official_client(
     path = kubeconfig(cluster, user)
     official = client.Configuration()
     config.load_kube_config(str(path), client_configuration=official)  # type: ignore[no-untyped-call]  # no annotations
-    found = plain_kubeconfig(path, "")
-    assert found is not None
-    assert {name: getattr(official, name) for name in NAMES} == {name: getattr(found[0], name) for name in NAMES}
-    assert official.api_key == found[0].api_key
+    settings = plain_kubeconfig(path, "")
+    assert settings is not None
+    assert {name: getattr(official, name) for name in NAMES} == {name: getattr(settings[0], name) for name in NAMES}
+    assert official.api_key == settings[0].api_key
     if "certificate-authority" in cluster:
-        assert official.ssl_ca_cert == found[0].ssl_ca_cert
+        assert official.ssl_ca_cert == settings[0].ssl_ca_cert
 
 
 def test_a_token_file_is_read_without_its_line_break(kubeconfig: Callable[..., Path]) -> None:
     """A header cannot hold one."""
-    found = plain_kubeconfig(kubeconfig(SERVER, {"tokenFile": "token"}), "")
-    assert found is not None
-    assert {"BearerToken": "Bearer from-a-file"} == found[0].api_key
+    settings = plain_kubeconfig(kubeconfig(SERVER, {"tokenFile": "token"}), "")
+    assert settings is not None
+    assert {"BearerToken": "Bearer from-a-file"} == settings[0].api_key
 
 
 def test_an_embedded_authority_needs_no_file(kubeconfig: Callable[..., Path]) -> None:
     """It is used as it is."""
     data = base64.b64encode(PEM.encode()).decode()
-    found = plain_kubeconfig(kubeconfig({**SERVER, "certificate-authority-data": data}, {"token": "t"}), "")
-    assert found is not None
-    assert (PEM, None) == (found[0].ca_cert_data, found[0].ssl_ca_cert)
+    settings = plain_kubeconfig(kubeconfig({**SERVER, "certificate-authority-data": data}, {"token": "t"}), "")
+    assert settings is not None
+    assert (PEM, None) == (settings[0].ca_cert_data, settings[0].ssl_ca_cert)
 
 
 @pytest.mark.parametrize(
@@ -157,6 +157,6 @@ def test_a_scan_with_plain_credentials_does_without_the_official_client(api: Fak
 
 def test_settings_stand_for_a_configuration(kubeconfig: Callable[..., Path]) -> None:
     """Whoever asks for credentials does not see the difference."""
-    found = load_credentials(str(kubeconfig(SERVER, {"token": "t0ken", "as": "jane"})), "")
-    assert isinstance(found.configuration, Settings)
-    assert ("shop", "Bearer t0ken", "jane") == (found.cluster, found.authorization(), found.as_user)
+    credentials = load_credentials(str(kubeconfig(SERVER, {"token": "t0ken", "as": "jane"})), "")
+    assert isinstance(credentials.configuration, Settings)
+    assert ("shop", "Bearer t0ken", "jane") == (credentials.cluster, credentials.authorization(), credentials.as_user)

@@ -224,6 +224,9 @@ def test_a_stream_falls_into_documents(text: str, values: list[Json]) -> None:
 )
 def test_a_document_that_cannot_be_read_does_not_end_the_stream(data: bytes, faults: list[str]) -> None:
     """Each piece is read or has a reason, and what follows is still read."""
-    found = [piece.fault for piece in pieces(data)]
-    assert len(faults) == len(found)
-    assert all(fault in said and bool(fault) == bool(said) for fault, said in zip(faults, found, strict=True)), found
+    faults_found = [piece.fault for piece in pieces(data)]
+    assert len(faults) == len(faults_found)
+    assert all(
+        fault in fault_found and bool(fault) == bool(fault_found)
+        for fault, fault_found in zip(faults, faults_found, strict=True)
+    ), faults_found

@@ -18,14 +18,14 @@ GONE = "2026-03-01T12:00:00Z"
 
 def health(*documents: Document, options: Options | None = None) -> list[Health]:
     """The health of policies and bindings in a cluster with two pods."""
-    told = scanned(FakeCluster([namespace("default"), pod("web"), pod("api"), *documents]), options)
-    assert ScanState.COMPLETE == told.scan.state
-    return list(told.end.health)
+    scan = scanned(FakeCluster([namespace("default"), pod("web"), pod("api"), *documents]), options)
+    assert ScanState.COMPLETE == scan.scan.state
+    return list(scan.end.health)
 
 
-def said(*documents: Document) -> list[tuple[str, str, str]]:
+def entries(*documents: Document) -> list[tuple[str, str, str]]:
     """Kind, binding and detail of each entry."""
-    return [(str(it.kind), it.binding, it.detail) for it in health(*documents)]
+    return [(str(problem.kind), problem.binding, problem.detail) for problem in health(*documents)]
 
 
 def on_server(document: Document, *, generation: int = 2, **status: Any) -> Document:
@@ -159,7 +159,7 @@ def test_nothing_is_wrong_with_what_works() -> None:
 )
 def test_what_is_wrong_is_said(documents: list[Document], expected: tuple[str, str, str]) -> None:
     """Once, with the policy or binding that it is about."""
-    assert expected in said(*documents)
+    assert expected in entries(*documents)
 
 
 def test_objects_without_a_param_are_counted() -> None:
@@ -168,12 +168,12 @@ def test_objects_without_a_param_are_counted() -> None:
     bound = binding("b", "p", paramRef={"name": "c", "parameterNotFoundAction": "Allow"})
     assert [
         ("paramNotFound", "b", "there is no param for 2 of 3 objects that it matched: they were not evaluated")
-    ] == said(*there, policy("p", "true", paramKind=CONFIG), bound)
+    ] == entries(*there, policy("p", "true", paramKind=CONFIG), bound)
 
 
 def test_an_expression_that_does_not_compile_is_said_with_its_path() -> None:
     """A stored one: the server evaluates it to an error."""
-    ((kind, _, detail), *_) = said(policy("p", "params.x"), binding("b", "p"))
+    ((kind, _, detail), *_) = entries(policy("p", "params.x"), binding("b", "p"))
     assert "doesNotCompile" == kind
     assert detail.startswith(
         "spec.validations[0].expression: compilation failed: ERROR: <input>:1:1: undeclared reference to 'params'"
@@ -196,7 +196,7 @@ def test_type_warnings_of_the_server_are_shown() -> None:
     """Those of the policy as it is."""
     checked = on_server(policy("p", "true"), observedGeneration=2, typeChecking={"expressionWarnings": [WARNING]})
     text = WARNING["warning"].strip()
-    assert [("typeWarning", "", f"spec.validations[0].expression: {text}")] == said(checked, binding("b", "p"))
+    assert [("typeWarning", "", f"spec.validations[0].expression: {text}")] == entries(checked, binding("b", "p"))
 
 
 def test_type_warnings_of_an_older_generation_are_not_shown() -> None:
@@ -204,7 +204,7 @@ def test_type_warnings_of_an_older_generation_are_not_shown() -> None:
     stale = on_server(policy("p", "true"), observedGeneration=1, typeChecking={"expressionWarnings": [WARNING]})
     assert [
         ("staleStatus", "", "its types were checked as of generation 1, and it is at 2: the warnings are not shown")
-    ] == said(stale, binding("b", "p"))
+    ] == entries(stale, binding("b", "p"))
 
 
 def test_a_policy_that_no_controller_has_seen_is_said() -> None:
@@ -215,7 +215,7 @@ def test_a_policy_that_no_controller_has_seen_is_said() -> None:
             "",
             "no controller has checked its types yet (its generation is 2): is kube-controller-manager well?",
         )
-    ] == said(on_server(policy("p", "true")), binding("b", "p"))
+    ] == entries(on_server(policy("p", "true")), binding("b", "p"))
 
 
 def test_a_mutating_policy_has_no_status_that_could_be_stale() -> None:
@@ -234,7 +234,7 @@ def test_a_mutating_policy_has_no_status_that_could_be_stale() -> None:
         }
     )
     bound = {**binding("b", "m"), "kind": "MutatingAdmissionPolicyBinding", "spec": {"policyName": "m"}}
-    assert [] == said(mutating, bound)
+    assert [] == entries(mutating, bound)
 
 
 def test_a_condition_that_is_not_met_is_said() -> None:
@@ -244,7 +244,7 @@ def test_a_condition_that_is_not_met_is_said() -> None:
         {"type": "Fine", "status": "True"},
     ]
     conditioned = on_server(policy("p", "true"), observedGeneration=2, conditions=conditions)
-    assert [("statusCondition", "", "Ready is False (Broken: oops)")] == said(conditioned, binding("b", "p"))
+    assert [("statusCondition", "", "Ready is False (Broken: oops)")] == entries(conditioned, binding("b", "p"))
 
 
 @pytest.mark.parametrize(
@@ -266,13 +266,13 @@ def test_a_condition_that_is_not_met_is_said() -> None:
 def test_cost_near_the_limit_is_said(repeats: int, expected: list[tuple[str, str, str]]) -> None:
     """While it is still no error: the object only has to grow a little."""
     slow = "lists.range(1000).all(a, [" + ",".join(["1"] * repeats) + "].all(b, b + a >= 0))"
-    assert expected == said(policy("p", slow), binding("b", "p"))
+    assert expected == entries(policy("p", slow), binding("b", "p"))
 
 
 def test_the_status_of_a_policy_that_nothing_binds_is_shown_too() -> None:
     """It may be bound tomorrow."""
     stale = on_server(policy("p", "true"), observedGeneration=1)
-    assert ["staleStatus", "unbound"] == [kind for kind, _, _ in said(stale)]
+    assert ["staleStatus", "unbound"] == [kind for kind, _, _ in entries(stale)]
 
 
 def test_a_policy_on_its_way_out_is_evaluated_until_it_is_gone() -> None:
@@ -280,13 +280,13 @@ def test_a_policy_on_its_way_out_is_evaluated_until_it_is_gone() -> None:
     leaving, last = policy("p", "false"), binding("b", "p")
     for document in (leaving, last):
         document["metadata"]["deletionTimestamp"] = GONE
-    told = scanned(FakeCluster([namespace("default"), pod("web"), leaving, last]))
-    assert 1 == len(told.findings)
-    assert [("note", "p", ""), ("note", "p", "b")] == told.health
+    scan = scanned(FakeCluster([namespace("default"), pod("web"), leaving, last]))
+    assert 1 == len(scan.findings)
+    assert [("note", "p", ""), ("note", "p", "b")] == scan.health
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "expected"),
+    ("first", "other", "expected"),
     [
         ({}, {}, [("duplicateBinding", "b")]),
         ({"paramRef": {"name": "x"}}, {}, [("duplicateBinding", "b")]),
@@ -302,19 +302,19 @@ def test_a_policy_on_its_way_out_is_evaluated_until_it_is_gone() -> None:
         ),
     ],
 )
-def test_bindings_that_add_nothing(one: Document, other: Document, expected: list[tuple[str, str]]) -> None:
+def test_bindings_that_add_nothing(first: Document, other: Document, expected: list[tuple[str, str]]) -> None:
     """Two that say the same, or of which one does all that the other does."""
     labelled = pod("both", labels={"a": "b"})
     spaces = [namespace("default", a="b"), namespace("other", a="c"), pod("x", "other")]
-    documents = [policy("p", "true"), binding("a", "p", **one), binding("b", "p", **other)]
-    told = scanned(FakeCluster([*spaces, labelled, *documents]))
-    assert expected == [(str(it.kind), it.binding) for it in told.end.health]
+    documents = [policy("p", "true"), binding("a", "p", **first), binding("b", "p", **other)]
+    scan = scanned(FakeCluster([*spaces, labelled, *documents]))
+    assert expected == [(str(problem.kind), problem.binding) for problem in scan.end.health]
 
 
 def test_bindings_with_other_params_are_not_the_same() -> None:
     """Each asks for its own."""
     references = [{"name": name, "namespace": "default", "parameterNotFoundAction": "Deny"} for name in ("x", "y")]
-    bindings = [binding(f"b{index}", "p", paramRef=it) for index, it in enumerate(references)]
+    bindings = [binding(f"b{index}", "p", paramRef=reference) for index, reference in enumerate(references)]
     params = [thing(CONFIG_MAPS, name, "default") for name in ("x", "y")]
     assert [] == health(policy("p", "true", paramKind=CONFIG), *bindings, *params)
 
@@ -329,7 +329,7 @@ def test_a_preview_says_that_nothing_binds_the_policy() -> None:
     """Its findings could be taken for what admission says."""
     options = Options(assume_bound=(("p", "Deny"),))
     assert ["no binding names it: the server never evaluates it; this scan previews it"] == [
-        it.detail for it in health(policy("p", "true"), options=options)
+        problem.detail for problem in health(policy("p", "true"), options=options)
     ]
 
 

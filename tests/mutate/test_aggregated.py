@@ -48,7 +48,7 @@ STORED: Any = {"apiVersion": "g/v1", "kind": "Flunder", "metadata": {"name": "f"
 def test_what_its_document_says_decides_what_is_left(spec: Json, expected: list[str]) -> None:
     """What it does not name is gone, a default comes back, and metadata that is the server's own stays."""
     changed = mutated(FLUNDER, STORED, {**STORED, "metadata": {"name": "f", "uid": "other"}, "spec": spec})
-    found: Any = stored(FLUNDER, STORED, changed)
+    stored_object: Any = stored(FLUNDER, STORED, changed)
 
     assert FLUNDER.custom is None
-    assert expected == [*map(str, difference(STORED, found))]
+    assert expected == [*map(str, difference(STORED, stored_object))]

@@ -23,11 +23,11 @@ def daemon_set(counter: str) -> JsonObject:
 )
 def test_a_template_generation_that_is_no_number_ends_the_request(counter: str, why: str) -> None:
     """In Go's words."""
-    with pytest.raises(RequestFault) as found:
+    with pytest.raises(RequestFault) as raised:
         reject_unconvertible(daemon_set(counter))
 
     expected = f'Internal error occurred: failed to convert object: strconv.ParseInt: parsing "{counter}": {why}'
-    assert expected == str(found.value)
+    assert expected == str(raised.value)
 
 
 @pytest.mark.parametrize("document", [daemon_set("1"), daemon_set("-1"), {**daemon_set("x"), "kind": "Deployment"}])
@@ -39,6 +39,6 @@ def test_only_the_counter_of_a_daemon_set_is_read(document: JsonObject) -> None:
 def test_items_that_are_neither_schema_nor_list_are_dropped() -> None:
     """They are null once decoded, and nil when that is read again."""
     versions: list[JsonObject] = [{"name": "v1", "schema": {"openAPIV3Schema": {"type": "array", "items": None}}}]
-    found = round_tripped(DEFINITION, {"spec": {"versions": versions}})
+    definition = round_tripped(DEFINITION, {"spec": {"versions": versions}})
 
-    assert {"spec": {"versions": [{"name": "v1", "schema": {"openAPIV3Schema": {"type": "array"}}}]}} == found
+    assert {"spec": {"versions": [{"name": "v1", "schema": {"openAPIV3Schema": {"type": "array"}}}]}} == definition

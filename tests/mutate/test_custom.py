@@ -131,9 +131,9 @@ def test_what_a_patch_gives_is_pruned_and_defaulted(spec: dict[str, Json], expec
 def test_metadata_is_read_member_by_member(metadata: JsonObject, expected: Json) -> None:
     """A member that cannot be read is dropped as a whole, and what is the server's own stays."""
     before = thing()
-    found: Any = stored(V1, before, mutated(V1, before, {**before, "metadata": {"name": "t", **metadata}}))
+    stored_object: Any = stored(V1, before, mutated(V1, before, {**before, "metadata": {"name": "t", **metadata}}))
 
-    assert ({"name": "t"} if expected is None else {"name": "t", "labels": expected}) == found["metadata"]
+    assert ({"name": "t"} if expected is None else {"name": "t", "labels": expected}) == stored_object["metadata"]
 
 
 @pytest.mark.parametrize(
@@ -158,10 +158,10 @@ def test_what_a_file_leaves_out_is_no_change() -> None:
     """The server fills it in; a patch of something else does not say so."""
     before = thing({"items": [{"b": "1"}, {"b": "2"}], "deep": {}})
     after = thing({"items": [{"b": "1"}, {"b": "3"}, {"b": "4"}], "deep": {}})
-    found = stored(V1, before, mutated(V1, before, after))
+    stored_object = stored(V1, before, mutated(V1, before, after))
 
     assert ['+ /spec/items/2: {"b": "4", "a": "A"}', '~ /spec/items/1/b: "2" → "3"'] == [
-        *map(str, difference(before, found))  # type: ignore[arg-type]
+        *map(str, difference(before, stored_object))  # type: ignore[arg-type]
     ]
 
 
@@ -203,7 +203,7 @@ def test_a_server_tells_by_its_paths_which_status_is_a_subresource() -> None:
     }
     other: Json = {"type": "object", "x-kubernetes-group-version-kind": [{**kind, "kind": "Other"}]}
     path = "/apis/g/v1/namespaces/{namespace}/things/{name}/status"
-    found = schemas_of(
+    schemas = schemas_of(
         {
             "paths": {path: {"put": {"x-kubernetes-group-version-kind": kind}}},
             "components": {"schemas": {"thing": own, "other": other}},
@@ -212,5 +212,5 @@ def test_a_server_tells_by_its_paths_which_status_is_a_subresource() -> None:
     )
 
     assert [Custom(own, has_status=True), Custom(other)] == [  # type: ignore[arg-type]
-        found["g", "v1", name].custom for name in ("Thing", "Other")
+        schemas["g", "v1", name].custom for name in ("Thing", "Other")
     ]

@@ -54,8 +54,8 @@ def test_an_object_is_written_back_as_go_writes_it(row: Any) -> None:
     """Empty values, zeros, nulls, quantities, times and bytes come out as from the Go type."""
     live, path = RECORDED["objects"][row["kind"]], row["path"]
     expected = changed(live, path, row["written"][0]) if row["written"] else without(live, path)
-    found = WAYS[row["way"]](schema_of(live), changed(live, path, row["value"]), live)
-    assert same(expected, found)
+    decoded_object = WAYS[row["way"]](schema_of(live), changed(live, path, row["value"]), live)
+    assert same(expected, decoded_object)
 
 
 @pytest.mark.parametrize("row", rows("error"))
@@ -107,10 +107,10 @@ TEMPLATE = {
 )
 def test_what_is_stored_differs_from_what_was_decoded(document: Any, path: str, value: Any, expected: Any) -> None:
     """The storage keeps no empty list apart from none; and a stored struct shows which fields its server writes."""
-    found: Any = strictly_decoded(schema_of(document), changed(document, path, value), document)
+    decoded_object: Any = strictly_decoded(schema_of(document), changed(document, path, value), document)
     for step in path.split("/")[1:]:
-        found = found[int(step)] if isinstance(found, list) else found[step]
-    assert same(expected, found)
+        decoded_object = decoded_object[int(step)] if isinstance(decoded_object, list) else decoded_object[step]
+    assert same(expected, decoded_object)
 
 
 @pytest.mark.parametrize(
@@ -176,8 +176,8 @@ def test_fields_of_a_newer_server_are_taken_by_its_schema(path: str, value: Any,
     """What the Go types do not know is read by its OpenAPI type: optional numbers and booleans as pointers, texts as texts."""
     schema = schemas_of(DOCUMENT, builtin=True)["", "v1", "ConfigMap"]
     live: Any = {"apiVersion": "v1", "kind": "ConfigMap", "needed": 1}
-    found = strictly_decoded(schema, changed(live, path, value), live)
-    assert expected == [one for name, one in found.items() if f"/{name}" == path]
+    decoded_object = strictly_decoded(schema, changed(live, path, value), live)
+    assert expected == [member for name, member in decoded_object.items() if f"/{name}" == path]
 
 
 @pytest.mark.parametrize(

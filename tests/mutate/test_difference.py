@@ -49,10 +49,10 @@ def test_no_operation_can_be_left_out(before: dict[str, Node], after: dict[str, 
     patch = difference(before, after)
     for index in range(len(patch)):
         try:
-            found = applied((*patch[:index], *patch[index + 1 :]), before)
+            changed = applied((*patch[:index], *patch[index + 1 :]), before)
         except PatchFault:
             continue
-        assert not same(after, found)
+        assert not same(after, changed)
 
 
 @pytest.mark.parametrize(

@@ -31,8 +31,8 @@ def free_of(text: str) -> Json:
     program = cel.compile(f"Object{{free: {text}}}", ENVIRONMENT)
     with cel.recording_lists() as made:
         value = program.evaluate({"object": LIVE})
-    found: Any = configured(value, LIVE, SCHEMA, Data([LIVE], made=made))
-    return found["free"]["a"]  # type: ignore[no-any-return]
+    changed: Any = configured(value, LIVE, SCHEMA, Data([LIVE], made=made))
+    return changed["free"]["a"]  # type: ignore[no-any-return]
 
 
 @pytest.mark.parametrize(
@@ -117,9 +117,9 @@ def test_plain_values_of_messages_are_plain(text: str, expected: Json) -> None:
 def test_how_often_an_expression_was_evaluated_makes_no_difference() -> None:
     """A generated function does not tell how lists were made: it is not asked then."""
     program = cel.compile("object.free.xs + ['z']", cel.Environment())
-    found = [(program.evaluate({"object": LIVE}), program.generate()) for _ in range(5)]
+    evaluations = [(program.evaluate({"object": LIVE}), program.generate()) for _ in range(5)]
     with cel.recording_lists() as made:
         value = program.evaluate({"object": LIVE})
 
     assert (["a", "b", "z"], cel.ListKind.JOINED) == (value, made.of(value))
-    assert found[-1][1] is not None
+    assert evaluations[-1][1] is not None

@@ -126,9 +126,9 @@ def merged(expression: str, live: JsonObject, schema: Schema = GADGET) -> Any:
 )
 def test_fields_are_merged_by_their_schema(spec: dict[str, Json], patch: str, expected: dict[str, Json]) -> None:
     """What a patch says is added or changed, and nothing is taken away."""
-    found = merged(f"Object{{spec: Object.spec{{{patch}}}}}", gadget(**spec))
+    merged_object = merged(f"Object{{spec: Object.spec{{{patch}}}}}", gadget(**spec))
 
-    assert expected == found["spec"]
+    assert expected == merged_object["spec"]
 
 
 TO_TYPED = "error applying patch: failed to convert patch object to typed object: "
@@ -188,9 +188,11 @@ def test_what_does_not_suit_the_schema_is_refused(patch: str, expected: str) -> 
 def test_a_port_is_the_same_with_and_without_the_default_protocol() -> None:
     """Defaults of key fields take part in finding an element's partner."""
     live: JsonObject = {"apiVersion": "v1", "kind": "Service", "spec": {"ports": [{"port": 80, "protocol": "TCP"}]}}
-    found = merged("Object{spec: Object.spec{ports: [Object.spec.ports{port: 80, name: 'web'}]}}", live, SERVICE)
+    merged_object = merged(
+        "Object{spec: Object.spec{ports: [Object.spec.ports{port: 80, name: 'web'}]}}", live, SERVICE
+    )
 
-    assert [{"port": 80, "protocol": "TCP", "name": "web"}] == found["spec"]["ports"]
+    assert [{"port": 80, "protocol": "TCP", "name": "web"}] == merged_object["spec"]["ports"]
 
 
 def test_of_duplicate_names_that_a_patch_mentions_only_the_patch_stays() -> None:
@@ -213,9 +215,9 @@ def test_of_duplicate_names_that_a_patch_mentions_only_the_patch_stays() -> None
     expression = (
         f"Object{{spec: Object.spec{{template: Object.spec.template{{spec: {path}{{containers: [{container}]}}}}}}}}"
     )
-    (found,) = merged(expression, live, DEPLOYMENT)["spec"]["template"]["spec"]["containers"]
+    (merged_container,) = merged(expression, live, DEPLOYMENT)["spec"]["template"]["spec"]["containers"]
 
-    assert [{"name": "X", "value": "3"}, {"name": "Y"}] == found["env"]
+    assert [{"name": "X", "value": "3"}, {"name": "Y"}] == merged_container["env"]
 
 
 NAMES = st.lists(st.sampled_from("abcdef"), unique=True, max_size=5)
@@ -234,10 +236,10 @@ def test_merging_the_same_patch_again_changes_nothing(ours: list[str], theirs: l
 @given(NAMES, NAMES)
 def test_a_merge_keeps_every_element_of_both_sides(ours: list[str], theirs: list[str]) -> None:
     """Nothing is lost, nothing is doubled, and what only the object has keeps its order."""
-    found = merged(f"Object{{spec: Object.spec{{tags: {theirs}}}}}", gadget(tags=[*ours]))["spec"].get("tags", [])
+    tags = merged(f"Object{{spec: Object.spec{{tags: {theirs}}}}}", gadget(tags=[*ours]))["spec"].get("tags", [])
 
-    assert sorted({*ours, *theirs}) == sorted(found)
-    assert [name for name in ours if name not in theirs] == [name for name in found if name not in theirs]
+    assert sorted({*ours, *theirs}) == sorted(tags)
+    assert [name for name in ours if name not in theirs] == [name for name in tags if name not in theirs]
 
 
 @pytest.mark.parametrize(

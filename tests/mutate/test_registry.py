@@ -65,8 +65,8 @@ def left_of(given: tuple[Schema, JsonObject], *operations: Operation) -> tuple[C
     """What operations change of a stored object."""
     schema, before = given
     after: Any = apply(operations, before)  # type: ignore[arg-type]
-    found: Any = stored(schema, before, between_passes(schema, before, strictly_decoded(schema, after, before)))
-    return difference(before, found)  # type: ignore[arg-type]
+    stored_object: Any = stored(schema, before, between_passes(schema, before, strictly_decoded(schema, after, before)))
+    return difference(before, stored_object)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -228,7 +228,9 @@ def test_what_the_server_makes_of_a_change_is_the_change(
     given: tuple[Schema, JsonObject], operations: list[Operation], expected: tuple[Change, ...]
 ) -> None:
     """What the registry derives from the mutated object is part of the change."""
-    assert sorted(expected, key=lambda one: one.path) == sorted(left_of(given, *operations), key=lambda one: one.path)
+    assert sorted(expected, key=lambda change: change.path) == sorted(
+        left_of(given, *operations), key=lambda change: change.path
+    )
 
 
 def bare_pod() -> tuple[Schema, JsonObject]:

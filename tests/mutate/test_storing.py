@@ -40,8 +40,8 @@ STORED: dict[str, Node] = {
 def left_of(*operations: Operation) -> tuple[Change, ...]:
     """What operations change of the stored pod."""
     after: Any = apply(operations, STORED)
-    found: Any = stored(POD, STORED, strictly_decoded(POD, after, STORED))
-    return difference(STORED, found)
+    stored_object: Any = stored(POD, STORED, strictly_decoded(POD, after, STORED))
+    return difference(STORED, stored_object)
 
 
 CONTAINER = "/spec/containers/0"

@@ -27,8 +27,8 @@ def made(text: str) -> Json:
     program = cel.compile(text, ENVIRONMENT)
     with cel.recording_lists() as notes:
         value = program.evaluate({"object": LIVE})
-    found: Any = json_value(value, Data([LIVE], made=notes))
-    return found  # type: ignore[no-any-return]
+    document: Any = json_value(value, Data([LIVE], made=notes))
+    return document  # type: ignore[no-any-return]
 
 
 @pytest.mark.parametrize(

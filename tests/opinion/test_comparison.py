@@ -55,38 +55,46 @@ def opinion(engine: Any, *documents: Document, percent: float = 100.0) -> Opinio
     store = FakeStore()
     cluster = FakeCluster([namespace("default"), *documents])
     run(cluster, store, Options(), scan_id="s1", clock=lambda: NOON, comparison=comparison)
-    found = store.ends[0].opinion
-    assert found is not None
-    return found
+    recorded = store.ends[0].opinion
+    assert recorded is not None
+    return recorded
 
 
 def test_agreement_is_counted() -> None:
     """Each expression of a policy that matches, on each object of the sample."""
-    found = opinion(Saying(TRUE), pod(1), pod(2), policy("p", "has(object.spec.a)", "true"), binding())
-    assert (2, 4, 4, 2) == (found.objects, found.evaluations, found.agreed, found.expressions)
+    recorded = opinion(Saying(TRUE), pod(1), pod(2), policy("p", "has(object.spec.a)", "true"), binding())
+    assert (2, 4, 4, 2) == (recorded.objects, recorded.evaluations, recorded.agreed, recorded.expressions)
 
 
 def test_errors_in_both_agree() -> None:
     """What they say is another matter."""
-    found = opinion(Saying(ERROR), pod(1), policy("p", "object.spec.b == 1"), binding())
-    assert (1, 0) == (found.agreed, found.disagreed)
+    recorded = opinion(Saying(ERROR), pod(1), policy("p", "object.spec.b == 1"), binding())
+    assert (1, 0) == (recorded.agreed, recorded.disagreed)
 
 
 def test_a_disagreement_is_told_with_the_first_object() -> None:
     """And how often it was met."""
-    found = opinion(Saying(FALSE), pod(1), pod(2), policy("p", "has(object.spec.a)"), binding())
-    [one] = found.disagreements
+    recorded = opinion(Saying(FALSE), pod(1), pod(2), policy("p", "has(object.spec.a)"), binding())
+    [disagreement] = recorded.disagreements
     expected = ("p", "spec.validations[0].expression", "has(object.spec.a)", 2, "Pod default/p1", "true", "false")
-    assert expected == (one.policy, one.place, one.expression, one.evaluations, one.object, one.ours, one.theirs)
+    assert expected == (
+        disagreement.policy,
+        disagreement.place,
+        disagreement.expression,
+        disagreement.evaluations,
+        disagreement.object,
+        disagreement.ours,
+        disagreement.theirs,
+    )
 
 
 def test_values_that_may_be_secret_are_not_told() -> None:
     """Only that they are texts, or numbers."""
     asked = policy("p", variables=[{"name": "v", "expression": "object.data.key"}], matchConstraints=EVERYTHING)
     secret = thing(CONFIG_MAPS, "c", "default", data={"key": "hunter2"})
-    found = opinion(Saying(Answer("value", value=("string", "hunter3"))), secret, asked, binding())
-    assert "a value of type string" == found.disagreements[0].ours
-    assert "hunter" not in repr(found)
+    recorded = opinion(Saying(Answer("value", value=("string", "hunter3"))), secret, asked, binding())
+    assert "a value of type string" == recorded.disagreements[0].ours
+    assert "hunter" not in repr(recorded)
 
 
 EVERYTHING = {"resourceRules": [rule("pods", "configmaps")]}
@@ -113,8 +121,8 @@ class Raising(Saying):
 
 def test_an_engine_with_a_fault_stops_nothing() -> None:
     """The scan is complete, whatever was compared."""
-    found = opinion(Raising(TRUE), pod(1), pod(2), policy("p", "true"), binding())
-    assert (2, 0) == (found.objects, found.evaluations)
+    recorded = opinion(Raising(TRUE), pod(1), pod(2), policy("p", "true"), binding())
+    assert (2, 0) == (recorded.objects, recorded.evaluations)
 
 
 @given(st.integers(0, 10**9), st.floats(0, 100))
@@ -150,14 +158,16 @@ def test_the_sample_is_as_large_as_asked() -> None:
 )
 def test_limits_are_told_from_disagreements(text: str, ours: Answer, theirs: Answer, expected: str | None) -> None:
     """By what the expression uses, and by how the other engine fails."""
-    found = limit_of(traits_of(text), ours, theirs)
-    assert expected == (found.name if found else None)
+    limit = limit_of(traits_of(text), ours, theirs)
+    assert expected == (limit.name if limit else None)
 
 
 def test_every_limit_has_a_reason_of_its_own() -> None:
     """A sentence that the report shows."""
     assert (
-        len(LIMITS) == len({it.name for it in LIMITS}) == len({it.reason for it in LIMITS if it.reason.endswith(".")})
+        len(LIMITS)
+        == len({limit.name for limit in LIMITS})
+        == len({limit.reason for limit in LIMITS if limit.reason.endswith(".")})
     )
 
 
@@ -172,7 +182,9 @@ def test_cel_python_is_asked() -> None:
         "object.metadata.name.lowerAscii() == 'p1'",
     )
     with Process() as process:
-        found = opinion(process, pod(1), asked, binding())
-    assert (5, 1, 3, 1) == (found.evaluations, found.agreed, found.limited, found.disagreed)
-    assert ["optionals", "libraries", "types apart"] == [it.limit for it in found.limits]
-    assert [("an error", "true")] == [(it.ours, it.theirs) for it in found.disagreements]
+        recorded = opinion(process, pod(1), asked, binding())
+    assert (5, 1, 3, 1) == (recorded.evaluations, recorded.agreed, recorded.limited, recorded.disagreed)
+    assert ["optionals", "libraries", "types apart"] == [limit.limit for limit in recorded.limits]
+    assert [("an error", "true")] == [
+        (disagreement.ours, disagreement.theirs) for disagreement in recorded.disagreements
+    ]

@@ -71,8 +71,8 @@ def test_the_limits_are_those_that_were_measured(answers: list[tuple[str, Answer
 
 def test_what_no_limit_explains_is_wrong(answers: list[tuple[str, Answer, Answer]]) -> None:
     """Kubernetes recorded something else."""
-    found = {text for text, ours, theirs in answers if _sort(text, ours, theirs) == DISAGREE}
-    assert set() == set(WRONG) - found
+    disagreeing = {text for text, ours, theirs in answers if _sort(text, ours, theirs) == DISAGREE}
+    assert set() == set(WRONG) - disagreeing
 
 
 def _sort(text: str, ours: Answer, theirs: Answer) -> str:

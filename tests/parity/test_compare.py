@@ -49,9 +49,12 @@ def test_a_failure_that_the_server_does_not_see() -> None:
 
 def test_a_failure_that_only_the_server_sees() -> None:
     """It takes the place of the pass."""
-    found = compared([PASSES], warned("no"))
+    comparison = compared([PASSES], warned("no"))
 
-    assert (0, [Difference("p", "b", SILENCE, warning_of("p", "b", "no"))]) == (found.agreed, found.differences)
+    assert (0, [Difference("p", "b", SILENCE, warning_of("p", "b", "no"))]) == (
+        comparison.agreed,
+        comparison.differences,
+    )
 
 
 def test_other_words_are_two_differences() -> None:
@@ -61,24 +64,24 @@ def test_other_words_are_two_differences() -> None:
 
 def test_a_failure_of_a_policy_that_was_not_judged() -> None:
     """The server matches it, and Assay does not."""
-    found = compared([PASSES], warned("no", policy="other"))
+    comparison = compared([PASSES], warned("no", policy="other"))
 
-    assert (1, ["other"]) == (found.agreed, [it.policy for it in found.differences])
+    assert (1, ["other"]) == (comparison.agreed, [difference.policy for difference in comparison.differences])
 
 
 def test_a_refusal_agrees_with_the_failure_it_names() -> None:
     """The warnings that come with it count as well."""
-    found = compared([DENIES, FAILS], replace(refused(), warnings=warned("no").warnings))
+    comparison = compared([DENIES, FAILS], replace(refused(), warnings=warned("no").warnings))
 
-    assert (2, []) == (found.agreed, found.differences)
+    assert (2, []) == (comparison.agreed, comparison.differences)
 
 
 def test_a_refusal_hides_the_others() -> None:
     """Which of several refusals a client hears is chance; a pass that would deny cannot be told either."""
     others = [replace(DENIES, binding="other"), replace(DENIES, text="never ever"), LETS]
-    found = compared([DENIES, *others], refused())
+    comparison = compared([DENIES, *others], refused())
 
-    assert (1, [], 3) == (found.agreed, found.differences, found.unseen[OTHER_DENIAL])
+    assert (1, [], 3) == (comparison.agreed, comparison.differences, comparison.unseen[OTHER_DENIAL])
 
 
 def test_a_refusal_of_what_should_pass() -> None:
@@ -88,9 +91,9 @@ def test_a_refusal_of_what_should_pass() -> None:
 
 def test_what_no_client_sees_is_counted_by_its_reason() -> None:
     """And never as agreement."""
-    found = compared([AUDITS, AUDITS, PASSES], Response(201))
+    comparison = compared([AUDITS, AUDITS, PASSES], Response(201))
 
-    assert (1, {"audit": 2}) == (found.agreed, dict(found.unseen))
+    assert (1, {"audit": 2}) == (comparison.agreed, dict(comparison.unseen))
 
 
 def test_a_policy_with_a_check_that_cannot_be_compared_may_say_more() -> None:
@@ -102,9 +105,9 @@ def test_a_policy_with_a_check_that_cannot_be_compared_may_say_more() -> None:
 
 def test_a_message_that_no_header_can_hold() -> None:
     """The server drops the warning in silence."""
-    found = compared([replace(FAILS, text="a\nb")], Response(201))
+    comparison = compared([replace(FAILS, text="a\nb")], Response(201))
 
-    assert (0, [], {UNSENDABLE: 1}) == (found.agreed, found.differences, dict(found.unseen))
+    assert (0, [], {UNSENDABLE: 1}) == (comparison.agreed, comparison.differences, dict(comparison.unseen))
 
 
 def test_warnings_that_are_cut() -> None:
@@ -112,9 +115,9 @@ def test_warnings_that_are_cut() -> None:
     texts = [f"{number} " + "x" * 300 for number in range(20)]
     verdicts = [replace(FAILS, text=text) for text in texts]
     response = Response(201, warnings=tuple(warning_of("p", "b", text)[:256] for text in texts[:16]))
-    found = compared(verdicts, response)
+    comparison = compared(verdicts, response)
 
-    assert (16, [], {DROPPED: 4}) == (found.agreed, found.differences, dict(found.unseen))
+    assert (16, [], {DROPPED: 4}) == (comparison.agreed, comparison.differences, dict(comparison.unseen))
 
 
 def test_warnings_that_fit_are_not_cut() -> None:
@@ -129,9 +132,9 @@ def test_warnings_that_fit_are_not_cut() -> None:
 def test_warnings_of_others_count_for_the_total() -> None:
     """4,000 characters of deprecations leave no room for ours."""
     response = Response(201, warnings=("d" * 256, *(f"{number}" + "d" * 255 for number in range(15))))
-    found = compared([replace(FAILS, text="x" * 100)], response)
+    comparison = compared([replace(FAILS, text="x" * 100)], response)
 
-    assert ([], {DROPPED: 1}) == (found.differences, dict(found.unseen))
+    assert ([], {DROPPED: 1}) == (comparison.differences, dict(comparison.unseen))
 
 
 def test_failures_with_one_text_are_one_warning() -> None:

@@ -56,12 +56,12 @@ def test_a_server_that_makes_the_same_change_agrees() -> None:
 def test_a_server_that_does_something_else_is_shown(answer: Any, server: str) -> None:
     """A difference tells both changes, after a second look."""
     parity = replayed(answer, LABEL, binding("label"))
-    (found,) = parity.differences
+    (discrepancy,) = parity.differences
 
     assert ("label", '+ /metadata/labels: {"team": "x"}', server) == (
-        found.difference.policy,
-        found.difference.assay,
-        found.difference.server,
+        discrepancy.difference.policy,
+        discrepancy.difference.assay,
+        discrepancy.difference.server,
     )
     assert 2 == parity.writes
 
@@ -73,9 +73,9 @@ def test_the_same_refusal_agrees() -> None:
 
 def test_a_refusal_that_does_not_come_is_a_difference() -> None:
     """The server admits what Assay says it refuses."""
-    (found,) = replayed(lambda body: Response(200, body=body), REFUSES, binding("refuses")).differences
+    (discrepancy,) = replayed(lambda body: Response(200, body=body), REFUSES, binding("refuses")).differences
 
-    assert (REFUSAL, "(nothing)") == (found.difference.assay, found.difference.server)
+    assert (REFUSAL, "(nothing)") == (discrepancy.difference.assay, discrepancy.difference.server)
 
 
 MISTYPES = policy("mistypes", '[JSONPatch{op: "add", path: "/data", value: 1}]')
@@ -91,16 +91,16 @@ def test_an_internal_error_that_a_mutation_causes_agrees_when_it_was_predicted()
 @pytest.mark.parametrize("rules", [(LABEL, binding("label")), (REFUSES, binding("refuses"))])
 def test_an_internal_error_that_was_not_predicted_is_a_difference(rules: tuple[dict[str, Any], ...]) -> None:
     """Whatever was: a change, or another denial."""
-    (found,) = replayed(lambda _: Response(500, "InternalError", UNREADABLE), *rules).differences
+    (discrepancy,) = replayed(lambda _: Response(500, "InternalError", UNREADABLE), *rules).differences
 
-    assert UNREADABLE == found.difference.server
+    assert UNREADABLE == discrepancy.difference.server
 
 
 def test_an_internal_error_that_does_not_come_is_a_difference() -> None:
     """The server takes what Assay says it cannot read."""
-    (found,) = replayed(lambda body: Response(200, body=body), MISTYPES, binding("mistypes")).differences
+    (discrepancy,) = replayed(lambda body: Response(200, body=body), MISTYPES, binding("mistypes")).differences
 
-    assert (UNREADABLE, "(nothing)") == (found.difference.assay, found.difference.server)
+    assert (UNREADABLE, "(nothing)") == (discrepancy.difference.assay, discrepancy.difference.server)
 
 
 def test_a_webhook_that_does_not_answer_tells_nothing_about_mutations() -> None:
@@ -149,9 +149,9 @@ def test_a_refusal_that_only_some_orders_end_in_agrees() -> None:
 
 def test_policies_that_fight_cannot_be_compared() -> None:
     """Which of them has the last word is random on a server."""
-    one, two = policy("one", 'Object{data: {"a": "one"}}'), policy("two", 'Object{data: {"a": "two"}}')
+    first, second = policy("one", 'Object{data: {"a": "one"}}'), policy("two", 'Object{data: {"a": "two"}}')
     parity = replayed(
-        lambda body: Response(200, body={**body, "data": {"a": "one"}}), one, binding("one"), two, binding("two")
+        lambda body: Response(200, body={**body, "data": {"a": "one"}}), first, binding("one"), second, binding("two")
     )
 
     assert [] == parity.differences

@@ -113,19 +113,19 @@ def test_a_difference_is_shown_with_the_write_that_showed_it() -> None:
     )
     parity = replayed(writer, policy("p", "true"), binding("b", "p", "Warn"))
 
-    [found] = parity.differences
+    [discrepancy] = parity.differences
     assert ("CREATE", "v1", "Pod", "default", "web") == (
-        found.operation,
-        found.api_version,
-        found.kind,
-        found.namespace,
-        found.name,
+        discrepancy.operation,
+        discrepancy.api_version,
+        discrepancy.kind,
+        discrepancy.namespace,
+        discrepancy.name,
     )
     assert ("p", "b", "(nothing)", WARNED) == (
-        found.difference.policy,
-        found.difference.binding,
-        found.difference.assay,
-        found.difference.server,
+        discrepancy.difference.policy,
+        discrepancy.difference.binding,
+        discrepancy.difference.assay,
+        discrepancy.difference.server,
     )
     assert ["CREATE", "UPDATE"] * 2 + ["UPDATE"] == [operation for operation, _, _ in writer.written]
 

@@ -56,7 +56,7 @@ class RequiredLabels:
 
     def compile(self, policy: Policy, rules: Minor) -> CompiledPolicy:
         del rules
-        checks = tuple((one, Expression(one.expression, None), None) for one in policy.validations)
+        checks = tuple((validation, Expression(validation.expression, None), None) for validation in policy.validations)
         return CompiledPolicy(policy, {}, (), checks, (), checks=checks_of(policy))
 
     def bind(self, documents: PolicyDocuments, context: BindingContext) -> BoundLanguage:

@@ -35,7 +35,7 @@ def with_rules(*rules: Document, name: str = "p", **match: Any) -> Policy:
 
 def bound(*policies: Policy) -> tuple[BoundPolicy, ...]:
     """Policies that are in force."""
-    return bind(policies, [read_binding(documents.binding(f"{it.name}-b", it.name)) for it in policies])
+    return bind(policies, [read_binding(documents.binding(f"{policy.name}-b", policy.name)) for policy in policies])
 
 
 def listed(policy: Policy, kinds: tuple[Kind, ...] = KINDS) -> list[tuple[Kind, Kind]]:
@@ -99,7 +99,7 @@ def test_policies_share_lists() -> None:
     """One list for all who want it, in order of kinds."""
     lines = plan(KINDS, bound(with_rules(rule("pods", "nodes"), name="a"), with_rules(rule("pods"), name="b")))
     assert [(NODES, ["a"]), (PODS, ["a", "b"])] == [
-        (it.kind, [entry.policy.name for entry, _ in it.policies]) for it in lines
+        (line.kind, [bound_policy.policy.name for bound_policy, _ in line.policies]) for line in lines
     ]
 
 
@@ -110,13 +110,13 @@ def test_a_kind_that_discovery_names_twice_is_listed_once() -> None:
 
 def test_families_begin_with_the_preferred_kind() -> None:
     """All versions of a kind, and core events with those of events.k8s.io."""
-    assert [(EVENTS, NEW_EVENTS), (SCALERS_V2, SCALERS_V1)] == [it for it in families(KINDS) if len(it) > 1]
+    assert [(EVENTS, NEW_EVENTS), (SCALERS_V2, SCALERS_V1)] == [family for family in families(KINDS) if len(family) > 1]
 
 
 def test_equivalents_leave_out_the_kind_itself() -> None:
     """In registration order."""
-    found = equivalents(KINDS)
-    assert [(SCALERS_V1,), (EVENTS,), ()] == [found[it] for it in (SCALERS_V2, NEW_EVENTS, NAMESPACES)]
+    by_kind = equivalents(KINDS)
+    assert [(SCALERS_V1,), (EVENTS,), ()] == [by_kind[kind] for kind in (SCALERS_V2, NEW_EVENTS, NAMESPACES)]
 
 
 @pytest.mark.parametrize(
@@ -133,6 +133,6 @@ def test_equivalents_leave_out_the_kind_itself() -> None:
 )
 def test_what_cannot_be_audited_says_why(policy: Policy, reason: str) -> None:
     """No stored object can ever be judged by such a policy."""
-    found = unauditable(policy)
-    assert found.startswith(reason)
-    assert bool(reason) == bool(found)
+    reason_given = unauditable(policy)
+    assert reason_given.startswith(reason)
+    assert bool(reason) == bool(reason_given)

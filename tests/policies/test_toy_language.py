@@ -36,28 +36,30 @@ def scan_of(folder: Path, languages: tuple[Language, ...]) -> Told:
 
 def test_a_new_language_finds_beside_the_others(tmp_path: Path) -> None:
     """Its findings name the language, its policies are recorded, and every object is counted."""
-    told = scan_of(tmp_path, WITH_LABELS)
+    scan = scan_of(tmp_path, WITH_LABELS)
 
-    assert [("ValidatingAdmissionPolicy", "bare"), (KIND, "bare")] == [(it.language, it.name) for it in told.findings]
+    assert [("ValidatingAdmissionPolicy", "bare"), (KIND, "bare")] == [
+        (finding.language, finding.name) for finding in scan.findings
+    ]
     assert {"owned": "it needs the label team"} == {
-        it.policy: it.outcome.message for it in told.findings if it.language == KIND
+        finding.policy: finding.outcome.message for finding in scan.findings if finding.language == KIND
     }
     assert [("owned", KIND), ("p", "ValidatingAdmissionPolicy")] == [
-        (it.name, it.language) for it in told.start.policies
+        (policy_record.name, policy_record.language) for policy_record in scan.start.policies
     ]
-    assert (2, 2) == (told.counted(OutcomeName.PASSED), told.counted(OutcomeName.VIOLATED))
+    assert (2, 2) == (scan.counted(OutcomeName.PASSED), scan.counted(OutcomeName.VIOLATED))
 
 
 def test_a_new_language_takes_part_in_history(tmp_path: Path) -> None:
     """The scan tells that it evaluated the policy, so that what no longer is found is resolved."""
-    told = scan_of(tmp_path, WITH_LABELS)
+    scan = scan_of(tmp_path, WITH_LABELS)
 
-    assert (ScanState.COMPLETE, True) == (told.scan.state, (KIND, "owned") in told.end.evaluated_policies)
+    assert (ScanState.COMPLETE, True) == (scan.scan.state, (KIND, "owned") in scan.end.evaluated_policies)
 
 
 def test_without_its_line_a_language_is_unknown(tmp_path: Path) -> None:
     """Its documents are gaps: nothing finds a language that the table does not name."""
-    told = scan_of(tmp_path, LANGUAGES)
+    scan = scan_of(tmp_path, LANGUAGES)
 
-    assert ["ValidatingAdmissionPolicy"] == [it.language for it in told.findings]
-    assert ["all.yaml, document 1"] == [gap.where.rpartition("/")[2] for gap in told.gaps]
+    assert ["ValidatingAdmissionPolicy"] == [finding.language for finding in scan.findings]
+    assert ["all.yaml, document 1"] == [gap.where.rpartition("/")[2] for gap in scan.gaps]

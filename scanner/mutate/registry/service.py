@@ -69,11 +69,11 @@ def _taken_over(old: JsonObject, new: JsonObject, *names: str) -> JsonObject:
 
 def _with_node_ports(old: JsonObject, new: JsonObject) -> JsonObject:
     """A port with the name of an old port keeps its node port, unless another port has that now."""
-    known = {as_object(port).get("name", ""): as_object(port).get("nodePort") for port in as_list(old.get("ports"))}
+    numbers = {as_object(port).get("name", ""): as_object(port).get("nodePort") for port in as_list(old.get("ports"))}
     used = _node_ports(old) & _node_ports(new)
 
     def patched(port: JsonObject) -> JsonObject:
-        number = known.get(port.get("name", ""))
+        number = numbers.get(port.get("name", ""))
         return port if port.get("nodePort") or not number or number in used else {**port, "nodePort": number}
 
     return each("ports", patched)(new)

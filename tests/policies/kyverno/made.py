@@ -29,7 +29,7 @@ def policy(
 ) -> Any:
     """A policy about the creation of some resources; a validation is an expression or a whole entry."""
     rule = {"apiGroups": [group], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": [*resources]}
-    entries = [{"expression": one} if isinstance(one, str) else one for one in validations]
+    entries = [{"expression": validation} if isinstance(validation, str) else validation for validation in validations]
     return {
         "apiVersion": "policies.kyverno.io/v1",
         "kind": kind,

@@ -172,4 +172,4 @@ def test_the_charts_filters_are_known(*, expected: bool, kind: Kind, namespace: 
 
 def test_every_filter_keeps_its_text() -> None:
     """It is what a finding names."""
-    assert ["[Pod,*,*]", "[a/b,c,d]"] == [it.text for it in parse_filters(" [Pod,*,*],[a/b,c,d]")]
+    assert ["[Pod,*,*]", "[a/b,c,d]"] == [parsed.text for parsed in parse_filters(" [Pod,*,*],[a/b,c,d]")]

@@ -70,9 +70,9 @@ class Names:
 
 def refused(url: str, outside: HttpClient) -> EvaluationError:
     """How a request fails."""
-    with pytest.raises(EvaluationError) as found:
+    with pytest.raises(EvaluationError) as raised:
         outside.request(Call("GET", url))
-    return found.value
+    return raised.value
 
 
 @pytest.mark.parametrize(
@@ -207,12 +207,12 @@ class Heard:
 @pytest.fixture
 def server() -> Iterator[Heard]:
     """It answers `{}`, or redirects where the test says so."""
-    heard = Heard()
+    received = Heard()
 
     def answer(request: BaseHTTPRequestHandler) -> None:
         request.rfile.read(int(request.headers.get("Content-Length") or 0))
-        heard.requests.append((request.command, request.headers.get("Host") or "", request.path))
-        status, location = heard.answers.get(request.path, (200, ""))
+        received.requests.append((request.command, request.headers.get("Host") or "", request.path))
+        status, location = received.answers.get(request.path, (200, ""))
         request.send_response(status)
         for name, value in (("Content-Length", "2"), *((("Location", location),) if location else ())):
             request.send_header(name, value)
@@ -220,8 +220,8 @@ def server() -> Iterator[Heard]:
         request.wfile.write(b"{}")
 
     with serving(answer) as host:
-        heard.port = int(host.rpartition(":")[2])
-        yield heard
+        received.port = int(host.rpartition(":")[2])
+        yield received
 
 
 def asking(*allowed: str, lookup: Names, seconds: float = 10.0) -> HttpClient:
@@ -279,7 +279,7 @@ def test_redirects_are_followed_as_go_does(server: Heard, status: int, method: s
     server.answers["/"] = status, "/there"
     outside = asking("127.0.0.1", lookup=Names())
     assert 200 == outside.request(Call("POST", f"http://127.0.0.1:{server.port}/", data="{}"))[0]
-    assert [("POST", "/"), (method, "/there")] == [(it[0], it[2]) for it in server.requests]
+    assert [("POST", "/"), (method, "/there")] == [(request[0], request[2]) for request in server.requests]
 
 
 def test_redirects_without_end_are_an_error(server: Heard) -> None:
@@ -292,14 +292,14 @@ def test_redirects_without_end_are_an_error(server: Heard) -> None:
 
 def test_what_a_scan_alone_refuses_is_not_auditable() -> None:
     """It is no verdict, and the report shows why there is none."""
-    told = judged(policy("http.Get('http://10.0.0.1/').ok == true"), pod(), network=HttpClient(lookup=Names()))
-    assert (1, 0) == (told.counted(OutcomeName.NOT_AUDITABLE), told.counted(OutcomeName.PASSED))
+    scan = judged(policy("http.Get('http://10.0.0.1/').ok == true"), pod(), network=HttpClient(lookup=Names()))
+    assert (1, 0) == (scan.counted(OutcomeName.NOT_AUDITABLE), scan.counted(OutcomeName.PASSED))
 
 
 def test_what_kyverno_refuses_is_an_error_of_the_check() -> None:
     """Its webhook would refuse the object."""
-    told = judged(policy("http.Get('http://127.0.0.1/').ok == true"), pod(), network=HttpClient(lookup=Names()))
-    assert (1, 0) == (told.counted(OutcomeName.ERRORED_DENY), told.counted(OutcomeName.NOT_AUDITABLE))
+    scan = judged(policy("http.Get('http://127.0.0.1/').ok == true"), pod(), network=HttpClient(lookup=Names()))
+    assert (1, 0) == (scan.counted(OutcomeName.ERRORED_DENY), scan.counted(OutcomeName.NOT_AUDITABLE))
 
 
 @pytest.mark.parametrize("reference", ["127.0.0.1:1/app/web:1", "localhost:1/app/web:1", "10.0.0.1:1/app/web:1"])

@@ -22,8 +22,12 @@ READS = "resource.Get('v1', 'secrets', 'team', 'token').data.key"
 
 def why(manifest: Any, *documents: Any) -> list[tuple[str, str, str]]:
     """Part, value and path of each reason of all findings."""
-    told = _scanned(manifest, *documents)
-    return [(it.expression, it.value, it.path) for one in told.findings for it in one.evidence.reasons]
+    scan = _scanned(manifest, *documents)
+    return [
+        (reason.expression, reason.value, reason.path)
+        for finding in scan.findings
+        for reason in finding.evidence.reasons
+    ]
 
 
 def test_a_policy_about_pods_is_explained_in_what_creates_them() -> None:
@@ -70,11 +74,11 @@ def test_nothing_of_a_secret_is_said(expression: str, about: str) -> None:
         {"name": "plain", "expression": f"string(base64.decode({reads}))"},
     ]
     manifest = policy(expression, resources=(about,), variables=variables)
-    told = _scanned(manifest, *([] if about == "secrets" else [pod()]), SECRET)
-    found = [it for one in told.findings for it in one.evidence.reasons]
-    assert found
-    assert not any(part in repr(told.findings) for part in ("aHVzaC1odXNo", "hush", "aHVz"))
-    assert WITHHELD in {it.value for it in found}
+    scan = _scanned(manifest, *([] if about == "secrets" else [pod()]), SECRET)
+    reasons = [reason for finding in scan.findings for reason in finding.evidence.reasons]
+    assert reasons
+    assert not any(part in repr(scan.findings) for part in ("aHVzaC1odXNo", "hush", "aHVz"))
+    assert WITHHELD in {reason.value for reason in reasons}
 
 
 def test_what_is_read_from_other_objects_is_said() -> None:

@@ -47,29 +47,29 @@ def test_an_exception_must_match_name_the_policy_and_be_in_time(spec: Any) -> No
 def test_kyvernos_own_scan_knows_no_end_of_an_exception() -> None:
     """In the controller's manner an expired exception still exempts."""
     expired = exception(expiresAt="2020-01-01T00:00:00Z")
-    assert ("skip", "exception") == _said(result(deployment(), NO_LATEST, exceptions=(expired,)))
+    assert ("skip", "exception") == _status_and_rule(result(deployment(), NO_LATEST, exceptions=(expired,)))
 
 
-def _said(found: Any) -> tuple[str, str]:
-    return found.status, found.rule
+def _status_and_rule(reported: Any) -> tuple[str, str]:
+    return reported.status, reported.rule
 
 
 def test_kyverno_reports_a_skip_in_the_words_of_the_exception() -> None:
     """All exceptions that match are named; properties carry their names alone."""
     exceptions = (exception("b"), exception("a"))
-    found = result(deployment(), NO_LATEST, exceptions=exceptions)
+    reported = result(deployment(), NO_LATEST, exceptions=exceptions)
     expected = (
         "rule is skipped due to policy exception: team/a, team/b",
         {"exceptions": "a,b", "process": "background scan"},
     )
-    assert expected == (found.message, found.properties)
+    assert expected == (reported.message, reported.properties)
 
 
 def test_the_exception_of_the_highest_priority_words_the_result() -> None:
     """Of several exceptions one decides between skip and pass."""
     important = exception("z", labels={"polex.kyverno.io/priority": "2"}, reportResult="pass")
-    found = result(deployment(), NO_LATEST, exceptions=(exception("a"), important))
-    assert ("pass", "rule is passed due to policy exception: team/a, team/z") == (found.status, found.message)
+    reported = result(deployment(), NO_LATEST, exceptions=(exception("a"), important))
+    assert ("pass", "rule is passed due to policy exception: team/a, team/z") == (reported.status, reported.message)
 
 
 def test_exceptions_come_before_match_conditions() -> None:
@@ -77,7 +77,7 @@ def test_exceptions_come_before_match_conditions() -> None:
     unmet = policy(
         "true", resources=("deployments",), group="apps", matchConditions=[{"name": "no", "expression": "false"}]
     )
-    assert ("skip", "exception") == _said(result(deployment(), unmet, exceptions=(exception(),)))
+    assert ("skip", "exception") == _status_and_rule(result(deployment(), unmet, exceptions=(exception(),)))
 
 
 ALLOWED = policy(
@@ -88,29 +88,31 @@ ALLOWED = policy(
 
 def test_an_exception_with_images_offers_them_to_the_policy() -> None:
     """What passes only because of the offer is a finding that the exception takes away."""
-    found = check_results(pod(), ALLOWED, exceptions=(exception(images=["nginx"]),))
+    results = check_results(pod(), ALLOWED, exceptions=(exception(images=["nginx"]),))
     assert [("team/let-be", "Violated"), ("", "Passed")] == [
-        (one.excepted_by, type(one.outcome).__name__) for one in found
+        (result.excepted_by, type(result.outcome).__name__) for result in results
     ]
 
 
 def test_what_the_offer_does_not_allow_still_fails() -> None:
     """An exception with other images changes nothing."""
-    found = check_results(pod(), ALLOWED, exceptions=(exception(images=["busybox"]),))
-    assert [("", "Violated"), ("", "Passed")] == [(one.excepted_by, type(one.outcome).__name__) for one in found]
+    results = check_results(pod(), ALLOWED, exceptions=(exception(images=["busybox"]),))
+    assert [("", "Violated"), ("", "Passed")] == [
+        (result.excepted_by, type(result.outcome).__name__) for result in results
+    ]
 
 
 def test_in_kyvernos_manner_an_offer_that_is_taken_passes() -> None:
     """Its report shows an ordinary pass."""
-    assert ("pass", "") == _said(result(pod(), ALLOWED, exceptions=(exception(images=["nginx"]),)))
+    assert ("pass", "") == _status_and_rule(result(pod(), ALLOWED, exceptions=(exception(images=["nginx"]),)))
 
 
 def test_an_offer_that_a_condition_reads_changes_what_is_asked() -> None:
     """Without the offer the conditions are not met: the check is judged as it is with it."""
     conditions = [{"name": "offered", "expression": "exceptions.allowedImages[0] == 'nginx'"}]
     manifest = policy("false", matchConditions=conditions)
-    found = check_results(pod(), manifest, exceptions=(exception(images=["nginx"]),))
-    assert [("", "Violated")] == [(one.excepted_by, type(one.outcome).__name__) for one in found]
+    results = check_results(pod(), manifest, exceptions=(exception(images=["nginx"]),))
+    assert [("", "Violated")] == [(result.excepted_by, type(result.outcome).__name__) for result in results]
 
 
 BROKEN = [{"name": "broken", "expression": "object.spec.none == 1"}]
@@ -204,8 +206,8 @@ def test_an_exception_that_does_not_compile_breaks_the_policy(expected: str, con
 
 def test_conditions_of_an_exception_are_not_rewritten() -> None:
     """For a controller they see the controller, not its template."""
-    found = check_results(deployment(), policy("false"), exceptions=(exception(matchConditions=BY_NAME),))
-    assert ["team/let-be"] == [one.excepted_by for one in found]
+    results = check_results(deployment(), policy("false"), exceptions=(exception(matchConditions=BY_NAME),))
+    assert ["team/let-be"] == [result.excepted_by for result in results]
 
 
 def test_in_kyvernos_manner_every_check_is_skipped() -> None:

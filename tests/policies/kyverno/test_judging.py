@@ -20,8 +20,8 @@ def test_every_validation_is_judged() -> None:
 
 def test_in_kyvernos_manner_the_first_failure_ends_it() -> None:
     """What comes after was not reached."""
-    found = check_results(pod(), policy("true", "false", "true"), mode=CONTROLLER)
-    assert ["Passed", "Violated", "Skipped"] == [type(one.outcome).__name__ for one in found]
+    results = check_results(pod(), policy("true", "false", "true"), mode=CONTROLLER)
+    assert ["Passed", "Violated", "Skipped"] == [type(result.outcome).__name__ for result in results]
 
 
 @pytest.mark.parametrize("failure_policy", ["Fail", "Ignore"])
@@ -64,7 +64,7 @@ def test_match_conditions_decide_before_any_check(expected: Any, failure_policy:
 
 
 @pytest.mark.parametrize(
-    ("expected", "entry"),
+    ("expected", "fields"),
     [
         ("static", {"message": "static"}),
         ("CEL expression validation failed at index 0", {}),
@@ -77,9 +77,9 @@ def test_match_conditions_decide_before_any_check(expected: Any, failure_policy:
         (" two\nlines ", {"messageExpression": "' two\\nlines '"}),
     ],
 )
-def test_the_message_is_kyvernos(expected: str, entry: Any) -> None:
+def test_the_message_is_kyvernos(expected: str, fields: Any) -> None:
     """A messageExpression replaces the message whatever comes of it; nothing is trimmed; the default has the index."""
-    (check_result,) = check_results(pod(), policy({"expression": "false", **entry}))
+    (check_result,) = check_results(pod(), policy({"expression": "false", **fields}))
     assert Violated(expected, "", 400) == check_result.outcome
 
 
@@ -192,8 +192,8 @@ NEGATIVE = {"objectSelector": {"matchExpressions": [{"key": "skip", "operator": 
 @pytest.mark.parametrize(("expected", "mode"), [(0, "admission"), (1, "controller"), (1, "cli")])
 def test_a_negative_object_selector_excludes_nothing_in_kyvernos_reports(expected: int, mode: str) -> None:
     """Its matcher also asks an object without labels; the API server, which asks Kyverno, does not."""
-    found = invocation_results(pod(labels={"skip": "yes"}), policy("true", match=NEGATIVE), mode=MODES[mode])
-    assert expected == len(found)
+    results = invocation_results(pod(labels={"skip": "yes"}), policy("true", match=NEGATIVE), mode=MODES[mode])
+    assert expected == len(results)
 
 
 @pytest.mark.parametrize(
@@ -229,8 +229,8 @@ def test_without_match_constraints_nothing_is_matched() -> None:
 def test_a_namespaced_policy_judges_its_own_namespace(expected: int, namespace: str) -> None:
     """It is called by its full name."""
     manifest = policy("true", kind="NamespacedValidatingPolicy", metadata={"namespace": "team"})
-    found = invocation_results(pod(namespace=namespace), manifest)
-    assert ["team/checks"] * expected == [invocation_result.invocation.policy.name for invocation_result in found]
+    results = invocation_results(pod(namespace=namespace), manifest)
+    assert ["team/checks"] * expected == [invocation_result.invocation.policy.name for invocation_result in results]
 
 
 def test_an_update_has_the_object_on_both_sides() -> None:
@@ -273,9 +273,9 @@ def test_an_audit_annotation_is_an_outcome_with_its_value() -> None:
         {"key": "b", "valueExpression": "string(object.none)"},
         {"key": "c", "valueExpression": "null"},
     ]
-    found = check_results(pod(), policy("true", auditAnnotations=annotations))
+    results = check_results(pod(), policy("true", auditAnnotations=annotations))
     assert [Passed(), Passed(annotation="web"), "Errored", "Errored"] == [
-        one.outcome if isinstance(one.outcome, Passed) else type(one.outcome).__name__ for one in found
+        result.outcome if isinstance(result.outcome, Passed) else type(result.outcome).__name__ for result in results
     ]
 
 
@@ -290,8 +290,8 @@ def test_an_expression_may_cost_a_million() -> None:
         "object.metadata.name == 'web'",
         {"expression": "false", "messageExpression": "string(object.metadata.name)"},
     )
-    found = [getattr(one.outcome, "message", "") for one in check_results(pod(), manifest)]
-    assert ["error: operation cancelled: actual cost limit exceeded", "", "web"] == found
+    messages = [getattr(result.outcome, "message", "") for result in check_results(pod(), manifest)]
+    assert ["error: operation cancelled: actual cost limit exceeded", "", "web"] == messages
 
 
 def test_a_variable_may_cost_a_million_too() -> None:

@@ -47,12 +47,12 @@ class Heard:
 @pytest.fixture
 def server() -> Iterator[Heard]:
     """It answers with an object, with a list under `/list`, with no JSON under `/text`, and with 404 under `/none`."""
-    heard = Heard()
+    received = Heard()
 
     def answer(request: BaseHTTPRequestHandler) -> None:
         length = int(request.headers.get("Content-Length") or 0)
         body = request.rfile.read(length).decode()
-        heard.requests.append((request.command, request.path, request.headers.get("X-Team") or "", body))
+        received.requests.append((request.command, request.path, request.headers.get("X-Team") or "", body))
         texts = {"/list": "[1, 2]", "/text": "hello", "/large": "x" * (5 << 20)}
         data = texts.get(request.path, '{"allowed": true, "n": 1}').encode()
         request.send_response(404 if request.path == "/none" else 200)
@@ -61,8 +61,8 @@ def server() -> Iterator[Heard]:
         request.wfile.write(data)
 
     with serving(answer) as host:
-        heard.url = f"http://{host}"
-        yield heard
+        received.url = f"http://{host}"
+        yield received
 
 
 def judged(*documents: Any, network: HttpClient | None = EVERYWHERE) -> Told:
@@ -87,8 +87,8 @@ def judged(*documents: Any, network: HttpClient | None = EVERYWHERE) -> Told:
 )
 def test_an_answer_is_what_kyverno_makes_of_it(server: Heard, expression: str) -> None:
     """Objects with their status, other JSON under `body`; 404 is an answer like any other."""
-    told = judged(policy(expression.replace("URL", server.url)), pod())
-    assert ([], 1) == (told.said, told.counted(OutcomeName.PASSED))
+    scan = judged(policy(expression.replace("URL", server.url)), pod())
+    assert ([], 1) == (scan.said, scan.counted(OutcomeName.PASSED))
 
 
 def test_what_is_sent_is_the_json_of_the_value(server: Heard) -> None:
@@ -100,8 +100,8 @@ def test_what_is_sent_is_the_json_of_the_value(server: Heard) -> None:
 
 def test_without_leave_nothing_is_asked(server: Heard) -> None:
     """The check is not auditable, and the reason names the flag."""
-    told = judged(policy(f"http.Get('{server.url}/').allowed == true"), pod(), network=None)
-    assert (1, []) == (told.counted(OutcomeName.NOT_AUDITABLE), server.requests)
+    scan = judged(policy(f"http.Get('{server.url}/').allowed == true"), pod(), network=None)
+    assert (1, []) == (scan.counted(OutcomeName.NOT_AUDITABLE), server.requests)
 
 
 def test_nobody_hears_of_a_secret(server: Heard) -> None:
@@ -110,31 +110,31 @@ def test_nobody_hears_of_a_secret(server: Heard) -> None:
     reading = policy(
         f"http.Post('{server.url}/', resource.List('v1', 'secrets', 'team')).allowed == true", name="reading"
     )
-    told = judged(about, reading, SECRET, pod())
-    assert (2, []) == (told.counted(OutcomeName.NOT_AUDITABLE), server.requests)
+    scan = judged(about, reading, SECRET, pod())
+    assert (2, []) == (scan.counted(OutcomeName.NOT_AUDITABLE), server.requests)
 
 
 def test_a_namespaced_policy_makes_no_request(server: Heard) -> None:
     """Kyverno refuses it unless its controllers are told otherwise."""
     own = {**policy(f"http.Get('{server.url}/').allowed == true"), "kind": "NamespacedValidatingPolicy"}
     own["metadata"] = {**own["metadata"], "namespace": "team"}
-    told = judged(own, pod())
-    assert (1, []) == (told.counted(OutcomeName.NOT_AUDITABLE), server.requests)
+    scan = judged(own, pod())
+    assert (1, []) == (scan.counted(OutcomeName.NOT_AUDITABLE), server.requests)
 
 
 def test_a_connection_that_fails_is_an_error(server: Heard) -> None:
     """Of the check, which would refuse the object; the scan goes on."""
     gone = server.url.rpartition(":")[0] + ":1"
-    told = judged(policy(f"http.Get('{gone}/?token=hunter2').allowed == true"), pod())
-    (finding,) = told.findings
+    scan = judged(policy(f"http.Get('{gone}/?token=hunter2').allowed == true"), pod())
+    (finding,) = scan.findings
     assert "error: request failed: request failed: 127.0.0.1: the connection was refused" == finding.outcome.message
 
 
 def test_a_large_answer_is_an_error(server: Heard) -> None:
     """Nobody's memory is filled by a server."""
-    told = judged(policy(f"http.Get('{server.url}/large').allowed == true"), pod())
+    scan = judged(policy(f"http.Get('{server.url}/large').allowed == true"), pod())
     assert ["error: request failed: 127.0.0.1: the response is larger than 4 MiB"] == [
-        one.outcome.message for one in told.findings
+        finding.outcome.message for finding in scan.findings
     ]
 
 
@@ -168,15 +168,15 @@ def test_an_answer_that_drips_is_cut_off() -> None:
 )
 def test_an_entry_that_calls_the_api_server_is_answered_from_lists(spec: Any, expression: str) -> None:
     """A list has items as the server shows them; an object is itself; what is not there is an error."""
-    told = judged(policy(expression), entry(apiCall=spec), pod(), network=None)
-    assert ([], 1) == (told.said, told.counted(OutcomeName.PASSED))
+    scan = judged(policy(expression), entry(apiCall=spec), pod(), network=None)
+    assert ([], 1) == (scan.said, scan.counted(OutcomeName.PASSED))
 
 
 @pytest.mark.parametrize("spec", [{"urlPath": "/version"}, {"urlPath": "/api/v1/pods", "method": "POST"}])
 def test_other_calls_of_the_api_server_are_not_auditable(spec: Any) -> None:
     """They are no list and no object."""
-    told = judged(policy("globalContext.Get('e') == null"), entry(apiCall=spec), pod(), network=None)
-    assert 1 == told.counted(OutcomeName.NOT_AUDITABLE)
+    scan = judged(policy("globalContext.Get('e') == null"), entry(apiCall=spec), pod(), network=None)
+    assert 1 == scan.counted(OutcomeName.NOT_AUDITABLE)
 
 
 @pytest.mark.parametrize(("network", "name"), [(EVERYWHERE, OutcomeName.PASSED), (None, OutcomeName.NOT_AUDITABLE)])
@@ -186,8 +186,8 @@ def test_an_entry_of_a_service_is_asked_where_it_is_allowed(
     """By the method, with the headers and the data of the entry."""
     service = {"url": f"{server.url}/svc", "headers": [{"key": "X-Team", "value": "x"}]}
     call = {"service": service, "method": "POST", "data": [{"key": "k", "value": 1}]}
-    told = judged(policy("globalContext.Get('e').allowed == true"), entry(apiCall=call), pod(), network=network)
-    assert 1 == told.counted(name)
+    scan = judged(policy("globalContext.Get('e').allowed == true"), entry(apiCall=call), pod(), network=network)
+    assert 1 == scan.counted(name)
     assert ([("POST", "/svc", "x", '{"k":1}')] if network else []) == server.requests
 
 
@@ -204,8 +204,8 @@ def test_projections_are_jmespath(path: str, expression: str) -> None:
     """Of the objects of an entry."""
     resources = {"group": "", "version": "v1", "resource": "pods", "namespace": "team"}
     made = entry(kubernetesResource=resources, projections=[{"name": "p", "jmesPath": path}])
-    told = judged(policy(expression), made, pod(), network=None)
-    assert ([], 1) == (told.said, told.counted(OutcomeName.PASSED))
+    scan = judged(policy(expression), made, pod(), network=None)
+    assert ([], 1) == (scan.said, scan.counted(OutcomeName.PASSED))
 
 
 @pytest.mark.parametrize(
@@ -220,8 +220,8 @@ def test_projections_that_cannot_be_made(path: str, name: str, outcome: OutcomeN
     """Functions of Kyverno's own are not evaluated; a path that is none, or is not there, is an error."""
     resources = {"group": "", "version": "v1", "resource": "pods", "namespace": "team"}
     made = entry(kubernetesResource=resources, projections=[{"name": "p", "jmesPath": path}])
-    told = judged(policy(f"globalContext.Get('e', '{name}') == null"), made, pod(), network=None)
-    assert 1 == told.counted(outcome)
+    scan = judged(policy(f"globalContext.Get('e', '{name}') == null"), made, pod(), network=None)
+    assert 1 == scan.counted(outcome)
 
 
 def entry(**spec: Any) -> Any:

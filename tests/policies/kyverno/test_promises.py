@@ -107,7 +107,10 @@ def _judged(spec: Any, document: Any, *, kyverno: bool) -> list[list[tuple[str, 
 
 
 def _classes(invocation_result: InvocationResult) -> list[tuple[str, str, int]]:
-    return [(type(one.outcome).__name__, one.check.kind, one.check.index) for one in invocation_result.check_results]
+    return [
+        (type(result.outcome).__name__, result.check.kind, result.check.index)
+        for result in invocation_result.check_results
+    ]
 
 
 @settings(max_examples=80, deadline=None)
@@ -129,13 +132,15 @@ def test_what_is_only_counted_is_what_would_be_judged(spec: Any, annotated: bool
         "spec": {**spec, **(more if annotated else {})},
     }
     objects = [pod(), pod("other", labels={"a": "b"}), pod("third", hostNetwork=True), deployment(labels={"a": "b"})]
-    told = scanned(FakeCluster([*NAMESPACES, manifest, *objects], kinds=(*KINDS, *KYVERNO)))
+    scan = scanned(FakeCluster([*NAMESPACES, manifest, *objects], kinds=(*KINDS, *KYVERNO)))
     auditor = Auditor(policies=[manifest], bindings=[], namespaces=NAMESPACES, kinds=KINDS)
     invocation_results = [invocation_result for document in objects for invocation_result in auditor.evaluate(document)]
     expected = Counter(
-        outcome_name(one.outcome) for invocation_result in invocation_results for one in invocation_result.check_results
+        outcome_name(result.outcome)
+        for invocation_result in invocation_results
+        for result in invocation_result.check_results
     )
     counted: Counter[OutcomeName] = Counter()
-    for key, number in told.tallies.items():
+    for key, number in scan.tallies.items():
         counted[key.outcome] += number if key.kind in ("Pod", "Deployment") else 0
     assert expected == +counted

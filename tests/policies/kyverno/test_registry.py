@@ -57,16 +57,16 @@ class Registry:
 @pytest.fixture
 def registry() -> Iterator[Registry]:
     """It wants an anonymous token, keeps its blobs elsewhere, and gives nothing of `secret/` to anybody."""
-    told = Registry()
+    fake_registry = Registry()
 
     def answer(request: BaseHTTPRequestHandler) -> None:
-        told.asked.append(request.path)
+        fake_registry.asked.append(request.path)
         if request.path.startswith("/token?"):
             _answer(request, 200, {"token": "anonymous"})
         elif request.path == "/elsewhere":
             _answer(request, 200 if "Authorization" in request.headers else 500, CONFIG)
         elif request.headers.get("Authorization") != "Bearer anonymous" or request.path.startswith("/v2/secret/"):
-            realm = f'Bearer realm="http://{told.host}/token",service="test"'
+            realm = f'Bearer realm="http://{fake_registry.host}/token",service="test"'
             _answer(request, 401, {}, ("WWW-Authenticate", realm))
         elif request.path.startswith("/v2/app/web/blobs/"):
             _answer(request, 307, {}, ("Location", "/elsewhere"))
@@ -74,8 +74,8 @@ def registry() -> Iterator[Registry]:
             _answer(request, 200 if request.path in DOCUMENTS else 404, DOCUMENTS.get(request.path, {}))
 
     with serving(answer) as host:
-        told.host = host
-        yield told
+        fake_registry.host = host
+        yield fake_registry
 
 
 def _answer(request: BaseHTTPRequestHandler, status: int, document: Any, *headers: tuple[str, str]) -> None:
@@ -102,8 +102,8 @@ def _answer(request: BaseHTTPRequestHandler, status: int, document: Any, *header
 )
 def test_a_registry_tells_what_an_image_is(registry: Registry, expression: str) -> None:
     """Manifest, configuration and index, for linux/amd64, with an anonymous token."""
-    told = judged(policy(expression.replace("HOST", registry.host)), pod())
-    assert ([], 1) == (told.said, told.counted(OutcomeName.PASSED))
+    scan = judged(policy(expression.replace("HOST", registry.host)), pod())
+    assert ([], 1) == (scan.said, scan.counted(OutcomeName.PASSED))
 
 
 def test_an_image_is_asked_for_once(registry: Registry) -> None:
@@ -115,8 +115,8 @@ def test_an_image_is_asked_for_once(registry: Registry) -> None:
 
 def test_what_wants_credentials_is_not_auditable(registry: Registry) -> None:
     """Kyverno may have some; a scan has none, and does not guess."""
-    told = judged(policy(f"image.GetMetadata('{registry.host}/secret/web:1.0').tag == '1.0'"), pod())
-    assert 1 == told.counted(OutcomeName.NOT_AUDITABLE)
+    scan = judged(policy(f"image.GetMetadata('{registry.host}/secret/web:1.0').tag == '1.0'"), pod())
+    assert 1 == scan.counted(OutcomeName.NOT_AUDITABLE)
 
 
 @pytest.mark.parametrize(
@@ -138,5 +138,5 @@ def test_what_a_registry_does_not_have_is_an_error(registry: Registry, expected:
 def test_without_leave_no_registry_is_asked(registry: Registry) -> None:
     """The reason names the flag."""
     text = f"image.GetMetadata('{registry.host}/app/web:1.0').tag == '1.0'"
-    told = judged(policy(text), pod(), network=None)
-    assert (1, []) == (told.counted(OutcomeName.NOT_AUDITABLE), registry.asked)
+    scan = judged(policy(text), pod(), network=None)
+    assert (1, []) == (scan.counted(OutcomeName.NOT_AUDITABLE), registry.asked)

@@ -19,11 +19,11 @@ READS = "resource.Get('v1', 'secrets', 'team', 'token').data.key"
 VARIABLE = [{"name": "key", "expression": READS}]
 
 
-def _told(manifest: Any, *documents: Any) -> str:
+def _everything_told(manifest: Any, *documents: Any) -> str:
     """Everything that a scan says."""
-    told = _scanned(manifest, SECRET, *documents)
-    assert told.findings
-    return repr((told.findings, told.end, told.tallies))
+    scan = _scanned(manifest, SECRET, *documents)
+    assert scan.findings
+    return repr((scan.findings, scan.end, scan.tallies))
 
 
 @pytest.mark.parametrize(
@@ -53,12 +53,12 @@ def test_a_secret_that_an_expression_reads_is_not_quoted(spec: Any, message: str
     """What `resource.Get` and `resource.List` read can be a Secret, too."""
     text = message if message.startswith(("'", "string")) else f"string({message})"
     manifest = policy({"expression": "false", "messageExpression": text}, **spec)
-    assert "aHVzaC1odXNo" not in _told(manifest, pod())
+    assert "aHVzaC1odXNo" not in _everything_told(manifest, pod())
 
 
 def test_an_error_does_not_quote_it_either() -> None:
     """The words of a conversion that fails hold the value."""
-    assert "aHVzaC1odXNo" not in _told(policy(f"int({READS}) == 1"), pod())
+    assert "aHVzaC1odXNo" not in _everything_told(policy(f"int({READS}) == 1"), pod())
 
 
 def test_what_reads_no_secret_is_told() -> None:
@@ -70,5 +70,5 @@ def test_what_reads_no_secret_is_told() -> None:
         "data": {"key": "open"},
     }
     text = f"string({READS.replace('secrets', 'configmaps')})"
-    told = _scanned(policy({"expression": "false", "messageExpression": text}), settings, pod())
-    assert ["team/web: open"] == told.said
+    scan = _scanned(policy({"expression": "false", "messageExpression": text}), settings, pod())
+    assert ["team/web: open"] == scan.said

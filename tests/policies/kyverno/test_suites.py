@@ -51,7 +51,7 @@ def _written(folder: Path, name: str, *documents: Any) -> Path:
 
 def _checked(path: Path) -> list[Checked]:
     schemas = KnownSchemas(builtin_schemas())
-    return [one for suite in read_suites(path) for one in check(suite, builtin_kinds(), schemas, NOW, load)]
+    return [checked for suite in read_suites(path) for checked in check(suite, builtin_kinds(), schemas, NOW, load)]
 
 
 def _kyverno(folder: Path, *results: Any, **fields: Any) -> Path:
@@ -78,7 +78,7 @@ def test_a_suite_of_kyvernos_form(tmp_path: Path) -> None:
         resources=["../pods.yaml"],
         context="context.yaml",
     )
-    assert [True, True, True] == [one.right for one in _checked(tmp_path)]
+    assert [True, True, True] == [checked.right for checked in _checked(tmp_path)]
 
 
 def test_values_and_exceptions_of_a_suite(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_values_and_exceptions_of_a_suite(tmp_path: Path) -> None:
         exceptions=["e.yaml"],
         variables="v.yaml",
     )
-    assert [True] * 4 == [one.right for one in _checked(tmp_path)]
+    assert [True] * 4 == [checked.right for checked in _checked(tmp_path)]
 
 
 LIMIT = {
@@ -150,16 +150,16 @@ def _plain(folder: Path, *results: Any) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("expected", "entry"),
+    ("expected", "fields"),
     [
         (True, {"policy": "replicas", "resources": ["team/web"], "result": "fail", "message": "too many"}),
         (False, {"policy": "replicas", "resources": ["team/web"], "result": "fail", "message": "other words"}),
         (False, {"policy": "replicas", "result": "pass"}),
     ],
 )
-def test_the_short_form_judges_as_admission_does(tmp_path: Path, expected: bool, entry: Any) -> None:  # noqa: FBT001
+def test_the_short_form_judges_as_admission_does(tmp_path: Path, expected: bool, fields: Any) -> None:  # noqa: FBT001
     """Policies have bindings and params; a message can be expected, too. Of objects of one name, those count that are matched."""
-    (checked,) = _checked(_plain(tmp_path, entry))
+    (checked,) = _checked(_plain(tmp_path, fields))
     assert expected is checked.right
 
 
@@ -169,7 +169,7 @@ def test_an_object_that_is_not_matched_is_skipped(tmp_path: Path) -> None:
     _written(tmp_path, "r.yaml", pod())
     entries = [{"policy": "checks", "resources": ["web"], "result": result} for result in ("skip", "pass")]
     body = {"kind": "PolicyTest", "policies": ["p.yaml"], "resources": ["r.yaml"], "results": entries}
-    assert [True, False] == [one.right for one in _checked(_written(tmp_path, "assay-test.yaml", body))]
+    assert [True, False] == [checked.right for checked in _checked(_written(tmp_path, "assay-test.yaml", body))]
 
 
 def test_the_command_prints_differences(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -226,11 +226,11 @@ def test_a_suite_can_ask_about_another_operation(tmp_path: Path, operation: str,
     manifest["spec"]["matchConstraints"]["resourceRules"][0]["operations"] = [operation]
     _written(tmp_path, ".kyverno-test/p.yaml", manifest)
     _written(tmp_path, ".kyverno-test/r.yaml", pod())
-    entry = _entry("checks", "pass", "web")
+    expectation = _entry("checks", "pass", "web")
     files = {"policies": ["p.yaml"], "resources": ["r.yaml"]}
-    (own,) = _checked(_kyverno(tmp_path, {**entry, "operation": operation}, **files))
+    (own,) = _checked(_kyverno(tmp_path, {**expectation, "operation": operation}, **files))
     values = {"globalValues": {"request.operation": operation}}
-    (usual,) = _checked(_kyverno(tmp_path, entry, **files, values=values))
+    (usual,) = _checked(_kyverno(tmp_path, expectation, **files, values=values))
     assert (True, True) == (own.right, usual.right)
 
 

@@ -55,7 +55,7 @@ def objects() -> Iterator[Any]:
     for path in sorted(EXAMPLES.rglob("*.yaml")):
         for document in yaml.safe_load_all(path.read_text()) if path.name != UNREADABLE else ():
             listed = document.get("items", [document]) if isinstance(document, dict) else []
-            yield from (one for one in listed if (one.get("apiVersion"), one.get("kind")) in served)
+            yield from (item for item in listed if (item.get("apiVersion"), item.get("kind")) in served)
     for version, kind, body in BARE:
         yield {"apiVersion": version, "kind": kind, "metadata": {"name": "bare"}, **body}
 
@@ -77,16 +77,16 @@ def outcomes(mutation: dict[str, Any], operation: Any) -> Iterator[tuple[Any, Ou
 @pytest.mark.parametrize("mutation", [applied(ADDED), patched(PATCHED)], ids=["configuration", "patch"])
 def test_a_mutation_that_adds_a_label_is_one_change(mutation: dict[str, Any], operation: str) -> None:
     """Of every object of the examples, and of bare objects of many kinds."""
-    found = [(document, outcome) for document, outcome in outcomes(mutation, operation)]
+    changes = [(document, outcome) for document, outcome in outcomes(mutation, operation)]
     others = [
         (document["kind"], document["metadata"]["name"], outcome)
-        for document, outcome in found
+        for document, outcome in changes
         if not (
             isinstance(outcome, WouldChange) and _paths(outcome) in (["/metadata/labels"], ["/metadata/labels/added"])
         )
     ]
 
-    assert len(BARE) + 100 < len(found)
+    assert len(BARE) + 100 < len(changes)
     assert [] == others
 
 
@@ -102,12 +102,12 @@ def test_a_mutation_inside_a_list_is_one_change(operation: str) -> None:
         spec: Object.spec.template.spec{containers: [Object.spec.template.spec.containers{
         name: object.spec.template.spec.containers[0].name, image: "added"}]}}}} : Object{}"""
     )
-    found = [outcome for _, outcome in outcomes(image, operation) if isinstance(outcome, WouldChange | Skipped)]
+    changes = [outcome for _, outcome in outcomes(image, operation) if isinstance(outcome, WouldChange | Skipped)]
 
-    assert [["/spec/template/spec/containers/0/image"]] * len(found) == [
-        _paths(outcome) if isinstance(outcome, WouldChange) else [] for outcome in found
+    assert [["/spec/template/spec/containers/0/image"]] * len(changes) == [
+        _paths(outcome) if isinstance(outcome, WouldChange) else [] for outcome in changes
     ]
-    assert 10 < len(found)
+    assert 10 < len(changes)
 
 
 LIMITED: JsonObject = {"containers": [{"name": "c", "image": "x:1", "resources": {"limits": {"cpu": "1"}}}]}

@@ -124,11 +124,11 @@ def test_every_version_of_the_api_means_the_same(version: str) -> None:
 
 def test_a_mutation_that_does_not_compile_is_an_error_on_every_object() -> None:
     """A server keeps such a policy, and denies; the text has no prefix."""
-    found = outcome(policy(applied("object.nope(")))
+    result = outcome(policy(applied("object.nope(")))
 
-    assert isinstance(found, Errored)
-    assert found.message.startswith("compilation failed: ERROR: <input>:1:")
-    assert (403, True) == (found.code, found.would_deny)
+    assert isinstance(result, Errored)
+    assert result.message.startswith("compilation failed: ERROR: <input>:1:")
+    assert (403, True) == (result.code, result.would_deny)
 
 
 @pytest.mark.parametrize(("release", "denied"), [("1.36", False), ("1.37", True)])
@@ -150,10 +150,10 @@ def test_without_a_schema_nothing_is_guessed() -> None:
 def test_what_asks_the_authorizer_is_not_auditable_without_one() -> None:
     """A permission that nobody may ask about is no verdict."""
     asks = "authorizer.group('').resource('pods').check('get').allowed() ? Object{} : Object{}"
-    found = outcome(policy(applied(asks)))
+    result = outcome(policy(applied(asks)))
 
-    assert isinstance(found, Skipped)
-    assert SkipReason.NOT_AUDITABLE is found.reason
+    assert isinstance(result, Skipped)
+    assert SkipReason.NOT_AUDITABLE is result.reason
 
 
 def test_params_of_built_in_kinds_have_neither_version_nor_kind() -> None:
@@ -170,20 +170,20 @@ def test_params_of_built_in_kinds_have_neither_version_nor_kind() -> None:
         kinds=builtin_kinds(),
         schemas=KnownSchemas(builtin_schemas()),
     )
-    found = auditor.evaluate(CONFIG_MAP)[0].check_results[0].outcome
+    result = auditor.evaluate(CONFIG_MAP)[0].check_results[0].outcome
 
-    assert isinstance(found, Errored)
-    assert "no such key: kind" in found.message
+    assert isinstance(result, Errored)
+    assert "no such key: kind" in result.message
 
 
 def test_what_one_mutation_adds_and_the_next_removes_is_no_change() -> None:
     """What counts is the object in the end, of a megabyte as well."""
     large = {**CONFIG_MAP, "data": {f"k{number}": "x" * 1000 for number in range(1000)}}
-    found = outcome(
+    result = outcome(
         policy(applied('Object{data: {"b": "2"}}'), patched('[JSONPatch{op: "remove", path: "/data/b"}]')), large
     )
 
-    assert Passed() == found
+    assert Passed() == result
 
 
 def changed(manifest: dict[str, Any], document: Any, bound: dict[str, Any] | None = None) -> tuple[Any, bool]:
@@ -193,9 +193,13 @@ def changed(manifest: dict[str, Any], document: Any, bound: dict[str, Any] | Non
         policies=[manifest], bindings=[binding], kinds=builtin_kinds(), schemas=KnownSchemas(builtin_schemas())
     )
     (invocation_result,) = auditor.evaluate(document)
-    found = [one.outcome for one in invocation_result.check_results if isinstance(one.outcome, WouldChange)]
-    steps = [Operation(change.op, change.path, cast("Node", change.value)) for one in found for change in one.patch]
-    return apply(steps, document), all(one.converges for one in found)
+    changes = [result.outcome for result in invocation_result.check_results if isinstance(result.outcome, WouldChange)]
+    steps = [
+        Operation(change.op, change.path, cast("Node", change.value))
+        for would_change in changes
+        for change in would_change.patch
+    ]
+    return apply(steps, document), all(would_change.converges for would_change in changes)
 
 
 COUNTS = 'Object{metadata: Object.metadata{labels: {"run": "no"}}, data: {"n": string(size(object.data))}}'
@@ -229,9 +233,9 @@ def test_a_policy_that_no_longer_selects_its_own_result_converges(*, expected: b
     grows = 'Object{metadata: Object.metadata{labels: {"run": "no"}}, data: {"a": object.data.a + "1"}}'
     manifest = policy(applied(grows), matchConstraints={"resourceRules": [RULE], **selects})
 
-    found, converges = changed(manifest, RUNNING)
+    changed_object, converges = changed(manifest, RUNNING)
 
-    assert ("11", expected) == (found["data"]["a"], converges)
+    assert ("11", expected) == (changed_object["data"]["a"], converges)
 
 
 SECRET = {
@@ -250,9 +254,12 @@ COUNTS_DATA = applied('Object{metadata: Object.metadata{labels: {"n": string(siz
 def test_the_second_run_sees_the_object_as_its_internal_type_gives_it_back(expected: str, again: str) -> None:
     """The `stringData` that the first run wrote are data by then."""
     manifest = policy(WRITES, COUNTS_DATA, reinvocationPolicy=again, matchConstraints=OF_SECRETS)
-    found, _ = changed(manifest, SECRET)
+    changed_object, _ = changed(manifest, SECRET)
 
-    assert ({"n": expected}, {"a": "YQ==", "b": "Yg=="}) == (found["metadata"]["labels"], found["data"])
+    assert ({"n": expected}, {"a": "YQ==", "b": "Yg=="}) == (
+        changed_object["metadata"]["labels"],
+        changed_object["data"],
+    )
 
 
 def test_conditions_are_evaluated_again_on_what_the_internal_type_gives_back() -> None:
@@ -260,9 +267,9 @@ def test_conditions_are_evaluated_again_on_what_the_internal_type_gives_back() -
     condition = {"name": "plain", "expression": "!has(object.stringData) || object.nope"}
     manifest = policy(WRITES, matchConditions=[condition], matchConstraints=OF_SECRETS)
 
-    found, _ = changed(manifest, SECRET)
+    changed_object, _ = changed(manifest, SECRET)
 
-    assert {**SECRET, "data": {"a": "YQ==", "b": "Yg=="}} == found
+    assert {**SECRET, "data": {"a": "YQ==", "b": "Yg=="}} == changed_object
 
 
 TOLERATED = [
@@ -282,6 +289,6 @@ def test_other_plugins_run_before_the_second_run_and_not_after_it(expected: list
     """What one run removes they put back; what the second removes is gone."""
     removes = patched('[JSONPatch{op: "remove", path: "/spec/tolerations"}]')
     pods = {"resourceRules": [{**RULE, "resources": ["pods"]}]}
-    found, _ = changed(policy(removes, reinvocationPolicy=again, matchConstraints=pods), POD)
+    changed_object, _ = changed(policy(removes, reinvocationPolicy=again, matchConstraints=pods), POD)
 
-    assert expected == found["spec"].get("tolerations", [])
+    assert expected == changed_object["spec"].get("tolerations", [])

@@ -34,13 +34,17 @@ def acting(
     """What the policies are asked about an object, by default a config map."""
     auditor = Auditor(
         policies=policies,
-        bindings=[binding(one["metadata"]["name"]) for one in policies],
+        bindings=[binding(manifest["metadata"]["name"]) for manifest in policies],
         kinds=KINDS,
         schemas=KnownSchemas(builtin_schemas()),
         kubernetes_version="1.36",
     )
     document = document or config_map("a", metadata={"labels": labels} if labels else {})
-    kind = next(one for one in KINDS if (one.api_version, one.kind) == (document["apiVersion"], document["kind"]))
+    kind = next(
+        candidate
+        for candidate in KINDS
+        if (candidate.api_version, candidate.kind) == (document["apiVersion"], document["kind"])
+    )
     world = auditor.context.on((operation,))
     resource = resource_of(kind, document)
     return [
@@ -50,16 +54,16 @@ def acting(
     ]
 
 
-def patched(found: Together | None) -> tuple[list[str], bool, bool, str] | None:
+def patched(joint: Together | None) -> tuple[list[str], bool, bool, str] | None:
     """The patch, whether the order matters, whether nothing is left of it, and the last words of a refusal."""
-    if found is None:
+    if joint is None:
         return None
-    return [*map(str, found.patch)], found.order_matters, found.undone, found.refused.rpartition(": ")[2]
+    return [*map(str, joint.patch)], joint.order_matters, joint.undone, joint.refused.rpartition(": ")[2]
 
 
-def data_of(found: Answer) -> JsonObject | str:
+def data_of(answer: Answer) -> JsonObject | str:
     """The data of an answer, or why it is none."""
-    return found.refused.rpartition(": ")[2] or as_object(found.after["data"])
+    return answer.refused.rpartition(": ")[2] or as_object(answer.after["data"])
 
 
 X, Y, Z = '+ /data/x: "1"', '+ /data/y: "1"', '+ /data/z: "1"'
@@ -134,12 +138,12 @@ def test_a_selector_is_asked_again_where_the_object_is_new() -> None:
         reinvocationPolicy="IfNeeded",
         matchConstraints={**rules, **selects},
     )
-    found = [
+    results = [
         data_of(answers(acting(counts, policy("b", ADDS_X), operation=operation, labels={"run": "yes"}))[0])
         for operation in ("CREATE", "UPDATE")
     ]
 
-    assert [{"a": "1", "n": "1", "x": "1"}, {"a": "1", "n": "3", "x": "1"}] == found
+    assert [{"a": "1", "n": "1", "x": "1"}, {"a": "1", "n": "3", "x": "1"}] == results
 
 
 def test_all_orders_are_tried_where_there_are_few() -> None:
@@ -150,7 +154,7 @@ def test_all_orders_are_tried_where_there_are_few() -> None:
         policy("b", 'Object{data: {"z": "1"}}', **when("has(object.data.y)")),
     ]
     idle = [policy(f"idle-{number}", "Object{}") for number in range(5)]
-    few, many = ({str(data_of(one)) for one in answers(acting(*three, *more))} for more in ([], idle))
+    few, many = ({str(data_of(answer)) for answer in answers(acting(*three, *more))} for more in ([], idle))
 
     assert (3, few) == (len(few), many)
 
@@ -175,6 +179,6 @@ def test_the_second_run_sees_texts_of_a_secret_as_data() -> None:
         "metadata": {"name": "s", "namespace": "shop"},
         "data": {"a": "YQ=="},
     }
-    found: list[Any] = [one.after for one in answers(acting(writes, counts, document=stored))]
+    objects: list[Any] = [answer.after for answer in answers(acting(writes, counts, document=stored))]
 
-    assert [{"n": "2"}, {"n": "2"}] == [one["metadata"]["labels"] for one in found]
+    assert [{"n": "2"}, {"n": "2"}] == [object_after["metadata"]["labels"] for object_after in objects]

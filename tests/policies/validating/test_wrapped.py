@@ -119,8 +119,8 @@ SIZED = pod("sized", labels={"app": "web"}, containers=SIZES)
 )
 def test_structures_are_compared_by_what_they_mean(text: str, expected: object) -> None:
     """Of one Go type, quantities by their number; with a literal they are compared field by field."""
-    found = outcome(text, SIZED)
-    assert expected == (found == Passed()), found
+    result = outcome(text, SIZED)
+    assert expected == (result == Passed()), result
 
 
 @pytest.mark.parametrize(
@@ -178,9 +178,9 @@ def details(document: Document, rules: Minor = (1, 37), schemas: KnownSchemas = 
     """What health says of a policy."""
     documents = PolicyDocuments((read_policy(document),), (read_binding(binding()),))
     language = Validating().bind(documents, BindingContext(NOON, rules, schemas=schemas))
-    found = list(language.health(language.bound, (PODS, CONFIG_MAPS, DEPLOYMENTS, LIMITS)))
-    assert {(HealthKind.NOTE, "p", "")} >= {(it.kind, it.policy, it.binding) for it in found}
-    return [it.detail for it in found]
+    notes = list(language.health(language.bound, (PODS, CONFIG_MAPS, DEPLOYMENTS, LIMITS)))
+    assert {(HealthKind.NOTE, "p", "")} >= {(note.kind, note.policy, note.binding) for note in notes}
+    return [note.detail for note in notes]
 
 
 STRUCTURES = "object.spec.containers[0].resources == object.spec.containers[1].resources"
@@ -215,6 +215,6 @@ def test_an_expression_is_named_once() -> None:
 @pytest.mark.parametrize(("text", "plain"), [("object.spec.x == 1", True), ("object.spec == 1", False)])
 def test_a_policy_that_cannot_tell_is_judged_as_ever(text: str, plain: bool) -> None:  # noqa: FBT001 - data
     """Nearly all policies are; the others are not passed by a shorter way."""
-    [entry] = bound_by(policy("p", text))
+    [bound_policy] = bound_by(policy("p", text))
 
-    assert plain is (entry.evaluator.fast_form(entry.compiled, PODS) is not None)
+    assert plain is (bound_policy.evaluator.fast_form(bound_policy.compiled, PODS) is not None)
