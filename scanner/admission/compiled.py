@@ -54,7 +54,8 @@ class CompiledPolicy:
     `excess` is the reason why the policy was not compiled at all. `watch` receives every activation before it is evaluated.
     `written` are all variables in the order of the manifest: of several with the same name, only the last is ever evaluated.
     `secret_roots` are the variables of the environment through which expressions may read Secrets other than the object and
-    the param.
+    the param. `open_roots` are the variables, besides the documents of an admission request, whose values evidence may show; any
+    other, such as the response of a server, may hold a secret.
     """
 
     policy: Policy
@@ -70,6 +71,7 @@ class CompiledPolicy:
     excess: str = ""
     plugin: Plugin = VALIDATING
     secret_roots: frozenset[str] = frozenset()
+    open_roots: frozenset[str] = frozenset()
 
     def expressions(self) -> Iterator[tuple[str, Expression]]:
         """Every expression with its path in the manifest, in the order in which they are compiled."""

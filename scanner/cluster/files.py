@@ -35,20 +35,12 @@ from scanner.model.outcome import Gap, GapKind
 from scanner.model.release import NEWEST, shown
 from scanner.model.resource import Kind, Page, UserInfo
 from scanner.model.scan import ClusterIdentity
+from scanner.policies import manifest
+from scanner.policies.language import LANGUAGES, Language
 from scanner.scan.edges import Discovery
 
 PAGE_SIZE: Final = 500
 _NAME_LABEL: Final = "kubernetes.io/metadata.name"
-_ADMISSION: Final = "admissionregistration.k8s.io"
-_POLICIES: Final = ("ValidatingAdmissionPolicy", "MutatingAdmissionPolicy")
-_CEL: Final = "policies.kyverno.io"
-_KYVERNO: Final = (
-    (_CEL, ("v1", "v1beta1", "v1alpha1"), "ValidatingPolicy", "validatingpolicies", False),
-    (_CEL, ("v1", "v1beta1"), "NamespacedValidatingPolicy", "namespacedvalidatingpolicies", True),
-    (_CEL, ("v1", "v1beta1", "v1alpha1"), "PolicyException", "policyexceptions", True),
-    ("kyverno.io", ("v2", "v2beta1", "v2alpha1"), "GlobalContextEntry", "globalcontextentries", False),
-)
-"""Group, versions, kind, plural and whether it is namespaced."""
 _NAMESPACES: Final = ("", "Namespace")
 _COHABITANTS: Final = {("events.k8s.io", "Event"): ("", "Event")}
 
@@ -79,11 +71,14 @@ class SnapshotCluster:
         default_namespace: str = "default",
         name: str = "",
         kubernetes_version: str = "",
+        languages: Iterable[Language] = LANGUAGES,
     ) -> None:
         """Read the files. Raises UsageError for a path that does not exist.
 
-        `kubernetes_version` is that of the simulated server, by default the newest supported one.
+        `kubernetes_version` is that of the simulated server, by default the newest supported one. The custom kinds of `languages`
+        need no definitions among the files.
         """
+        self._languages = tuple(languages)
         places = tuple(paths)
         read = [(place, *read_documents(place)) for place in places]
         self.documents = tuple(
@@ -96,10 +91,13 @@ class SnapshotCluster:
         self._default_namespace = default_namespace
         self._version = kubernetes_version or shown(NEWEST)
         custom, broken = _definitions(self.documents)
-        kyverno = _kyverno_kinds(self.documents)
-        relabelled = (*(kind for definition in custom if definition.relabels for kind in definition.kinds), *kyverno)
+        of_languages = _language_kinds(self._languages, self.documents)
+        relabelled = (
+            *(kind for definition in custom if definition.relabels for kind in definition.kinds),
+            *of_languages,
+        )
         self._relabelled = frozenset(map(_family, relabelled))
-        self._kinds = _served(custom, kyverno)
+        self._kinds = _served(custom, of_languages)
         objects, refused = self._store()
         self._objects = {family: tuple(group) for family, group in groupby(objects, key=attrgetter("family"))}
         self._gaps = (*gaps, *broken, *refused)
@@ -165,7 +163,7 @@ class SnapshotCluster:
         stored: dict[tuple[object, ...], _Stored] = {}
         gaps: list[Gap] = []
         for document in self.documents:
-            kind = kinds.get(_written_kind(document.body))
+            kind = kinds.get(_written_kind(document.body, self._languages))
             if kind is None:
                 gaps.append(_unknown(document, self._kinds))
                 continue
@@ -200,23 +198,18 @@ def _definitions(documents: Iterable[Document]) -> tuple[tuple[Definition, ...],
     return tuple(definitions), tuple(gaps)
 
 
-def _served(custom: Iterable[Definition], kyverno: Iterable[Kind]) -> tuple[Kind, ...]:
+def _served(custom: Iterable[Definition], of_languages: Iterable[Kind]) -> tuple[Kind, ...]:
     builtin = builtin_kinds()
     taken = {(kind.group, kind.version, kind.kind) for kind in builtin}
     defined = {kind: None for definition in custom for kind in definition.kinds}
-    added = defined | dict.fromkeys(kyverno)
+    added = defined | dict.fromkeys(of_languages)
     return (*builtin, *in_registration_order(k for k in added if (k.group, k.version, k.kind) not in taken))
 
 
-def _kyverno_kinds(documents: Iterable[Document]) -> tuple[Kind, ...]:
-    """Kyverno's own kinds, if any document is of one, because its policies need no definitions."""
+def _language_kinds(languages: Iterable[Language], documents: Iterable[Document]) -> tuple[Kind, ...]:
+    """The custom kinds of policy languages in the groups of the documents, because these kinds need no definitions."""
     groups = {as_text(document.body.get("apiVersion")).partition("/")[0] for document in documents}
-    return tuple(
-        Kind(group, version, kind, plural, namespaced)
-        for group, versions, kind, plural, namespaced in _KYVERNO
-        if group in groups
-        for version in versions
-    )
+    return tuple(kind for language in languages for kind in language.custom_kinds if kind.group in groups)
 
 
 def _stored(document: Document, kind: Kind, default_namespace: str) -> _Stored:
@@ -232,12 +225,11 @@ def _stored(document: Document, kind: Kind, default_namespace: str) -> _Stored:
     return _Stored(kind, namespace, name, body, document.source)
 
 
-def _written_kind(body: JsonObject) -> tuple[str, str]:
-    """The apiVersion and kind of a document; all versions of admission policies count as one."""
+def _written_kind(body: JsonObject, languages: Iterable[Language]) -> tuple[str, str]:
+    """The apiVersion and kind of a document; every version of an admission policy or of its binding counts as v1."""
     api_version, kind = as_text(body.get("apiVersion")), as_text(body.get("kind"))
-    group, _, version = api_version.rpartition("/")
-    if group == _ADMISSION and kind.startswith(_POLICIES) and version in ("v1beta1", "v1alpha1"):
-        return f"{_ADMISSION}/v1", kind
+    if api_version.startswith(f"{manifest.GROUP}/") and any(language.reads(body) for language in languages):
+        return f"{manifest.GROUP}/v1", kind
     return api_version, kind
 
 

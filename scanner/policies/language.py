@@ -41,6 +41,14 @@ class Language(Protocol):
         """Return whether only one process may evaluate, because processes cannot share a connection."""
         ...
 
+    @property
+    def custom_kinds(self) -> tuple[Kind, ...]:
+        """The kinds of its documents that are not built into Kubernetes, in each of their versions, which have one schema.
+
+        Files that stand for a cluster need no CustomResourceDefinitions of these kinds.
+        """
+        ...
+
     def kinds(self, served: Iterable[Kind]) -> Iterable[Kind]:
         """The served kinds of its documents, each in one version."""
         ...

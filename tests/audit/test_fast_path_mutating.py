@@ -34,7 +34,7 @@ def judged(policies: list[dict[str, Any]], items: list[dict[str, Any]], *, kind:
     bound = bind(
         [read_policy(one) for one in policies],
         [read_binding(binding(one["metadata"]["name"])) for one in policies],
-        KnownSchemas(builtin_schemas()),
+        schemas=KnownSchemas(builtin_schemas()),
         rules=(1, 36),
     )
     world = EvaluationContext(ParamTable(KINDS), SPACES, equivalents=equivalents(KINDS), user=UserInfo("auditor"))
@@ -134,7 +134,7 @@ def test_what_was_found_of_each_policy_alone_makes_no_difference_to_all_together
     made: list[tuple[list[str], list[str]]], fields: dict[str, Any]
 ) -> None:
     """Together they begin with the passes that were run alone, where the requests are the same."""
-    bound = bind(*read(made), KnownSchemas(builtin_schemas()), rules=(1, 36))
+    bound = bind(*read(made), schemas=KnownSchemas(builtin_schemas()), rules=(1, 36))
     world = EvaluationContext(ParamTable(KINDS), SPACES, equivalents=equivalents(KINDS), user=UserInfo("auditor"))
     resource = resource_of(MAPS, config_map("m0", **fields))
     fresh = [(one, ruling) for one in bound for ruling in invocations(one, resource, MAPS, world)]

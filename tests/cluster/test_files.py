@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
@@ -35,7 +36,7 @@ Snapshot = Callable[..., SnapshotCluster]
 def snapshot(tmp_path: Path) -> Snapshot:
     """Make a cluster of documents, each in a file of its own."""
 
-    def make(*documents: Json, **options: str) -> SnapshotCluster:
+    def make(*documents: Json, **options: Any) -> SnapshotCluster:
         for number, document in enumerate(documents, start=1):
             (tmp_path / f"{number:05}.json").write_text(json.dumps(document))
         return SnapshotCluster([tmp_path], **options)

@@ -33,6 +33,7 @@ class RequiredLabels:
     names: tuple[str, ...] = (KIND,)
     needs_bindings: bool = False
     single_process: bool = False
+    custom_kinds: tuple[Kind, ...] = (Kind("labels.example.com", "v1", KIND, "requiredlabels", namespaced=False),)
 
     def kinds(self, served: Iterable[Kind]) -> Iterator[Kind]:
         yield from (kind for kind in served if kind.kind == KIND)

@@ -63,3 +63,15 @@ def test_without_its_line_a_language_is_unknown(tmp_path: Path) -> None:
 
     assert ["ValidatingAdmissionPolicy"] == [finding.language for finding in scan.findings]
     assert ["all.yaml, document 1"] == [gap.where.rpartition("/")[2] for gap in scan.gaps]
+
+
+def test_documents_of_a_new_language_need_no_definition(tmp_path: Path) -> None:
+    """A cluster of files serves the custom kinds of its languages."""
+    (tmp_path / "owned.yaml").write_text(yaml.safe_dump(OWNED))
+
+    discovery = SnapshotCluster([tmp_path], languages=WITH_LABELS).discover()
+
+    assert (RequiredLabels().custom_kinds, ()) == (
+        tuple(kind for kind in discovery.kinds if kind.kind == KIND),
+        discovery.gaps,
+    )

@@ -228,7 +228,7 @@ def test_policies_that_see_the_object_in_either_form_are_named(rules: tuple[int,
     bound = mutating.bind(
         [mutating.read_policy(one) for one in made],
         [mutating.read_binding(binding(one["metadata"]["name"])) for one in made],
-        KnownSchemas(builtin_schemas()),
+        schemas=KnownSchemas(builtin_schemas()),
         rules=rules,
     )
 

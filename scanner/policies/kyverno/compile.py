@@ -22,6 +22,7 @@ from scanner.policies.kyverno.exceptions import PolicyException
 from scanner.policies.kyverno.libraries.needs import reads_secrets
 
 _EMPTY = "ERROR: <input>:1:1: Syntax error: mismatched input '<EOF>'"
+_OPEN_ROOTS = frozenset({"resource", "exceptions"})
 _NO_VARIABLES: Mapping[str, Expression] = {}
 
 
@@ -70,7 +71,9 @@ def _compiled_variant(policy: Policy, *, namespaced: bool) -> CompiledPolicy:
         ),
         checks=checks_of(policy),
     )
-    return replace(compiled, cost_bounds=_cost_bounds(compiled), secret_roots=_secret_roots(compiled))
+    return replace(
+        compiled, cost_bounds=_cost_bounds(compiled), secret_roots=_secret_roots(compiled), open_roots=_OPEN_ROOTS
+    )
 
 
 def _secret_roots(compiled: CompiledPolicy) -> frozenset[str]:

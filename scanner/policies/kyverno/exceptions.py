@@ -16,11 +16,10 @@ from datetime import datetime
 from scanner.errors import InvalidManifest
 from scanner.model.json import Json, JsonObject, as_list, as_text, dig, text_map, texts
 from scanner.model.policy import NamedExpression
+from scanner.policies.kyverno.kinds import EXCEPTION
 from scanner.policies.kyverno.schema import LABELS, TEXTS, Schema, moment, schema_faults
 from scanner.policies.kyverno.spec import NAMED, KyvernoPolicy, in_group, unknown_fields
 
-KIND = "PolicyException"
-PLURAL = "policyexceptions"
 _PRIORITY = "polex.kyverno.io/priority"
 _SPEC: Schema = {
     "allowedValues": TEXTS,
@@ -70,7 +69,7 @@ class PolicyException:
 
 def is_exception(document: JsonObject) -> bool:
     """Return whether a document is an exception of the CEL policies; `kyverno.io` has another kind of this name."""
-    return document.get("kind") == KIND and in_group(document)
+    return document.get("kind") == EXCEPTION and in_group(document)
 
 
 def read_exception(document: JsonObject, *, source: str = "cluster") -> PolicyException:

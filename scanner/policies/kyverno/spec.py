@@ -15,16 +15,10 @@ from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, di
 from scanner.model.policy import Action, Policy, PolicyKey
 from scanner.policies import manifest
 from scanner.policies.kyverno.autogen import Variant, variants
+from scanner.policies.kyverno.kinds import CLUSTER_WIDE, ENTRIES_GROUP, ENTRY, GROUP, NAMESPACED, VERSIONS
 from scanner.policies.kyverno.schema import LABELS, TEXTS, Schema, named_faults, repeated_faults, schema_faults
 
-GROUP = "policies.kyverno.io"
-VERSIONS = ("v1", "v1beta1", "v1alpha1")
-CLUSTER_WIDE = "ValidatingPolicy"
-NAMESPACED = "NamespacedValidatingPolicy"
 KINDS = (CLUSTER_WIDE, NAMESPACED)
-PLURALS = ("validatingpolicies", "namespacedvalidatingpolicies")
-ENTRIES_GROUP = "kyverno.io"
-ENTRIES = "globalcontextentries"
 DISABLED = "reports.kyverno.io/disabled"
 _ELSEWHERE = {
     "JSON": "it judges JSON payloads (evaluation.mode JSON), not objects of the cluster",
@@ -144,7 +138,7 @@ def is_policy(document: JsonObject) -> bool:
 def is_entry(document: JsonObject) -> bool:
     """Return whether a document is a GlobalContextEntry, which expressions read."""
     group = as_text(document.get("apiVersion")).partition("/")[0]
-    return group == ENTRIES_GROUP and document.get("kind") == "GlobalContextEntry"
+    return group == ENTRIES_GROUP and document.get("kind") == ENTRY
 
 
 def in_group(document: JsonObject) -> bool:

@@ -22,7 +22,7 @@ from scanner.model.policy import Invocation, Mutation
 from scanner.model.release import Minor
 from scanner.model.resource import Kind, Resource
 from scanner.mutate.copied import copied_lists, holds_copied
-from scanner.mutate.schema import Schema, Schemas
+from scanner.mutate.schema import NO_SCHEMAS, Schema, Schemas
 from scanner.mutate.unchanged import Holds, holds, is_configured, is_patched
 from scanner.policies.mutating.mutation import predict
 
@@ -56,6 +56,11 @@ class Mutator:
             return None
         pairs = zip(compiled.policy.mutations, compiled.mutations, strict=True)
         return FastForm(tuple(_leaves(mutation, expression, schema) for mutation, expression in pairs))
+
+
+def evaluator_of(schemas: Schemas | None, rules: Minor) -> Mutator:
+    """The evaluator of mutating policies by the schemas of a cluster and the rules of a release."""
+    return Mutator(schemas or NO_SCHEMAS, rules)
 
 
 def mutator_of(bound: BoundPolicy) -> Mutator | None:

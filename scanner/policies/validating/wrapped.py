@@ -14,10 +14,12 @@ from typing import Final, TypeAlias, cast
 
 from scanner.admission.compiled import CompiledPolicy
 from scanner.admission.evaluate import evaluate, inputs_of
-from scanner.admission.evaluator import FastForm
+from scanner.admission.evaluator import ADMISSION as UNWRAPPED
+from scanner.admission.evaluator import Evaluator, FastForm
 from scanner.admission.request import Request
 from scanner.cel import DYN, STRING, Difference, Environment, Struct, Type, Value, wrapper_differences
 from scanner.cel.checking.env import ADMISSION, AUTHORIZATION, PARAMS
+from scanner.cel.releases import WRAPPED_OBJECTS
 from scanner.cel.types.type_system import BOOL, INT, list_of, map_of, object_type
 from scanner.cel.values.wrapped_values import wrapping
 from scanner.model.json import Json
@@ -37,6 +39,11 @@ _REQUEST: Final = "struct type v1.AdmissionRequest"
 Differences: TypeAlias = Mapping[str, tuple[Difference, ...]]
 
 
+def evaluator_of(schemas: Schemas | None, rules: Minor) -> Evaluator:
+    """The evaluator of validating policies by the rules of a release; without schemas no value is known to be native."""
+    return WrappedEvaluator(schemas, rules) if schemas is not None and WRAPPED_OBJECTS.holds(rules) else UNWRAPPED
+
+
 class WrappedEvaluator:
     """Evaluates requests as from 1.37 on."""
 
@@ -47,7 +54,7 @@ class WrappedEvaluator:
         self._schemas = schemas
         self._rules = rules
         self._typed: dict[Kind, _Typed] = {}
-        self._told: dict[tuple[int, Kind], Differences] = {}
+        self._differences: dict[tuple[int, Kind], Differences] = {}
 
     def evaluate(self, compiled: CompiledPolicy, request: Request, param: Resource | None) -> tuple[CheckResult, ...]:
         """See Evaluator."""
@@ -74,13 +81,13 @@ class WrappedEvaluator:
     def differences(self, compiled: CompiledPolicy, kind: Kind) -> Differences:
         """The differences that the expressions of a policy can detect in objects of a kind, by the expression's path."""
         key = (id(compiled), kind)
-        if key not in self._told:
-            self._told[key] = {
+        if key not in self._differences:
+            self._differences[key] = {
                 path: differences
                 for path, differences in self._of(kind).differences(compiled, self._rules)
                 if differences
             }
-        return self._told[key]
+        return self._differences[key]
 
     def _of(self, kind: Kind) -> _Typed:
         if kind not in self._typed:
