@@ -242,10 +242,10 @@ def too_large(policy: Policy, why: cel.TooLarge) -> CompiledPolicy:
 
 
 def _cost_bounds(compiled: CompiledPolicy) -> CostBounds:
-    judged = [asked for _, expression, message in compiled.validations for asked in (expression, message)]
+    validations = [part for _, expression, message in compiled.validations for part in (expression, message)]
     shares = (
         _budget_group(CONDITIONS, [expression for _, expression in compiled.conditions]),
-        _budget_group(RUNTIME, judged),
+        _budget_group(RUNTIME, validations),
         _budget_group(RUNTIME, compiled.annotations),
         *(_budget_group(RUNTIME, [expression]) for expression in compiled.mutations),
     )

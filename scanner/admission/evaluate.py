@@ -26,10 +26,10 @@ from scanner.admission.cost_budget import (
 )
 from scanner.admission.request import Request, activation_of, authorization, filtered_namespace
 from scanner.admission.results import (
-    NOT_ASKED,
+    NO_AUTHORIZER,
     annotation_result,
     errored,
-    is_asked,
+    is_evaluable,
     left_out,
     validated,
     validation_result,
@@ -88,8 +88,8 @@ def _evaluate_within_budget(
     """Evaluate and count: validations and then all their messages share one budget, annotations have another."""
     filtered, visible = (compiled.activation(values_seen, metered=True) for values_seen in _visible(request, base))
     cost_budget = CostBudget(RUNTIME, request.budget_use)
-    asked = [expression for _, expression, _ in compiled.validations if is_asked(expression, filtered)]
-    values = run_all(asked, filtered, cost_budget)
+    evaluable = [expression for _, expression, _ in compiled.validations if is_evaluable(expression, filtered)]
+    values = run_all(evaluable, filtered, cost_budget)
     if isinstance(values, Fault):
         return _exhausted(compiled)
     texts = run_all((message for _, _, message in compiled.validations), visible, cost_budget)
@@ -102,8 +102,8 @@ def _evaluate_within_budget(
     outcomes = [
         *(
             _counted(compiled, validation, next(results), texts if isinstance(texts, Fault) else texts[index])
-            if is_asked(validation[1], filtered)
-            else NOT_ASKED
+            if is_evaluable(validation[1], filtered)
+            else NO_AUTHORIZER
             for index, validation in enumerate(compiled.validations)
         ),
         *map(partial(annotation_result, compiled), compiled.annotations, annotations),

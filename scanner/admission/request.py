@@ -75,10 +75,10 @@ def authorization(request: Request) -> dict[str, object]:
     """The variables that read the authorizer. Messages and audit annotations do not have them."""
     if request.decider is None:
         return {}
-    user, asked = request.user, request.original
+    user, kind = request.user, request.original
     authorizer = cel.Authorizer(request.decider, cel.Subject(user.username, user.groups, user.uid, user.extra))
     resource = authorizer.request_resource(
-        group=asked.group, resource=asked.plural, namespace=request.namespace, name=request.resource.name
+        group=kind.group, resource=kind.plural, namespace=request.namespace, name=request.resource.name
     )
     return {"authorizer": authorizer, "authorizer.requestResource": resource}
 

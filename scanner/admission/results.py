@@ -56,7 +56,7 @@ def misconfigured(compiled: CompiledPolicy, text: str) -> CheckResult:
     return CheckResult(Check(CheckKind.CONFIGURATION), outcome)
 
 
-def is_asked(expression: Expression, activation: Mapping[str, object]) -> bool:
+def is_evaluable(expression: Expression, activation: Mapping[str, object]) -> bool:
     """Return whether an expression can be evaluated: an expression that reads the authorizer needs one in the activation."""
     return "authorizer" in activation or not expression.reads("authorizer")
 
@@ -67,7 +67,7 @@ def errored(compiled: CompiledPolicy, text: str, *, always: bool = False) -> Err
     return Errored(text, would_deny=denies, always=(always or plugin.always_denies) and denies, code=plugin.code)
 
 
-NOT_ASKED = Skipped(SkipReason.NOT_AUDITABLE, "the expression asks the authorizer")
+NO_AUTHORIZER = Skipped(SkipReason.NOT_AUDITABLE, "the expression asks the authorizer")
 
 
 def validated(
@@ -78,8 +78,8 @@ def validated(
 ) -> Outcome:
     """Return the outcome of each validation."""
     validation, expression, message = compiled_validation
-    if not is_asked(expression, activation):
-        return NOT_ASKED
+    if not is_evaluable(expression, activation):
+        return NO_AUTHORIZER
     value = run(expression, activation)
     return validation_result(compiled, validation, value, lambda: None if message is None else run(message, messages))
 

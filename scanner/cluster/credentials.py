@@ -110,7 +110,7 @@ def _from_files(paths: str, context: str) -> Credentials:
         merged = loading.kube_config.KubeConfigMerger(paths)
         chosen = context or _current_context(merged.config_files)
         loader = loading.kube_config.KubeConfigLoader(merged.config, active_context=chosen, config_base_path=None)
-        with _overheard() as complaints:
+        with _logged_messages() as complaints:
             loader.load_and_set(configuration)
         wanted = _named(merged.config_files, "contexts", chosen)
         user = _named(merged.config_files, "users", as_text(dig(wanted, "context", "user")))
@@ -149,7 +149,7 @@ def _reject_failed_plugin(user: Json, configuration: Any, complaints: list[str])
 
 
 @contextmanager
-def _overheard() -> Iterator[list[str]]:
+def _logged_messages() -> Iterator[list[str]]:
     """Collects the messages that the client only logs."""
     messages: list[str] = []
 

@@ -178,8 +178,8 @@ class PagedList:
         if repeated := self._seen.among(read.names):
             doubts.append(f"page {self._number + 1} repeats {len(repeated)} objects of earlier pages")
         if read.token and read.remaining is not None and not self._narrowed and read.count != self._limit:
-            asked = f"{self._limit} were asked for and more are announced"
-            doubts.append(f"page {self._number + 1} has {read.count} objects, although {asked}")
+            announced = f"{self._limit} were asked for and more are announced"
+            doubts.append(f"page {self._number + 1} has {read.count} objects, although {announced}")
         elif (missing := self._missing(read)) != 0:
             more = "fewer" if missing > 0 else "more"
             doubts.append(f"page {self._number + 1} has {abs(missing)} objects {more} than the server had announced")

@@ -81,14 +81,14 @@ class Registries:
         return with_doubles(image_data)
 
     def _manifest(self, image: Image, identifier: str) -> tuple[JsonObject, str]:
-        got = self._asked(image, f"manifests/{identifier}", ", ".join((*_INDEXES, *_MANIFESTS)))
+        got = self._content(image, f"manifests/{identifier}", ", ".join((*_INDEXES, *_MANIFESTS)))
         digest = got.headers.get("docker-content-digest") or f"sha256:{hashlib.sha256(got.body).hexdigest()}"
         return _document(got.body), digest
 
     def _blob(self, image: Image, digest: str) -> JsonObject:
-        return _document(self._asked(image, f"blobs/{digest}", "*/*").body)
+        return _document(self._content(image, f"blobs/{digest}", "*/*").body)
 
-    def _asked(self, image: Image, what: str, accept: str) -> Got:
+    def _content(self, image: Image, what: str, accept: str) -> Got:
         scheme = "http" if _HERE.fullmatch(image.registry) else "https"
         url = f"{scheme}://{image.registry}/v2/{image.repository}/{what}"
         got = self._get(url, self._headers(image, accept))
@@ -106,11 +106,11 @@ class Registries:
 
     def _fetch_token(self, image: Image, challenge: str) -> bool:
         """Request an anonymous token; False if the registry gives none."""
-        asked = dict(_PARAMETER.findall(challenge)) if challenge.lower().startswith("bearer ") else {}
-        realm = asked.get("realm", "")
+        parameters = dict(_PARAMETER.findall(challenge)) if challenge.lower().startswith("bearer ") else {}
+        realm = parameters.get("realm", "")
         if not realm:
             return False
-        query = {"service": asked.get("service", ""), "scope": f"repository:{image.repository}:pull"}
+        query = {"service": parameters.get("service", ""), "scope": f"repository:{image.repository}:pull"}
         got = self._get(f"{realm}?{urlencode(query)}", {})
         document = _document(got.body) if got.status == _OK else {}
         token = as_text(document.get("token")) or as_text(document.get("access_token"))

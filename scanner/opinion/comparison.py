@@ -65,15 +65,15 @@ class Comparison:
         self._tally = _Tally()
         self._seen = RepeatDetector()
 
-    def page(self, page: Page, plan: KindPlan, judging: PageEvaluator) -> None:
+    def page(self, page: Page, plan: KindPlan, evaluator: PageEvaluator) -> None:
         """Compare the engines on the sampled objects of a page. An error here does not affect the scan."""
-        for resource in _objects(page, judging):
+        for resource in _objects(page, evaluator):
             identity = (_identity(resource),)
             if in_sample(resource, self._percent) and not self._seen.among(identity):
                 self._seen.add(identity)
                 self._tally.objects += 1
                 for bound, original in plan.policies:
-                    self._object(resource, bound, original, judging.world)
+                    self._object(resource, bound, original, evaluator.world)
 
     def _object(self, resource: Resource, bound: BoundPolicy, original: Kind, world: EvaluationContext) -> None:
         # The evaluation of the page has recorded every error that evaluating raises here.
@@ -158,7 +158,7 @@ def _identity(resource: Resource) -> str:
     return resource.uid or f"{kind.group}/{kind.kind}/{resource.namespace}/{resource.name}"
 
 
-def _objects(page: Page, judging: PageEvaluator) -> Iterator[Resource]:
+def _objects(page: Page, evaluator: PageEvaluator) -> Iterator[Resource]:
     """The objects of a page that were evaluated; objects that cannot be read are gaps already."""
     try:
         items = listed(page)
@@ -166,9 +166,11 @@ def _objects(page: Page, judging: PageEvaluator) -> Iterator[Resource]:
         return
     for text in items:
         resource = _resource(page.kind, text)
-        if resource is None or any(fnmatchcase(resource.namespace, pattern) for pattern in judging.exclude_namespaces):
+        if resource is None or any(
+            fnmatchcase(resource.namespace, pattern) for pattern in evaluator.exclude_namespaces
+        ):
             continue
-        if not resource.namespace or judging.world.namespace(resource.namespace) is not None:
+        if not resource.namespace or evaluator.world.namespace(resource.namespace) is not None:
             yield resource
 
 

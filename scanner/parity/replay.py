@@ -254,7 +254,7 @@ class _Replay:
             return _Attempt(aside=Aside(GONE, stale=True))
         invocation_results = self._invocation_results(subject, operation, resources)
         verdicts = verdicts_of(invocation_results, self._compiled)
-        response = self._said(subject, operation, resources[subject.kind])
+        response = self._write(subject, operation, resources[subject.kind])
         self._parity.writes += 1
         aside = aside_of(response, operation, subject.kind.resource)
         if aside:
@@ -284,7 +284,7 @@ class _Replay:
             return None
         return resource_of(kind, {**body, "apiVersion": kind.api_version, "kind": kind.kind})
 
-    def _said(self, subject: _Subject, operation: Operation, resource: Resource) -> Response:
+    def _write(self, subject: _Subject, operation: Operation, resource: Resource) -> Response:
         if operation == "CREATE":
             return self._writer.create(subject.kind, copy_of(subject.kind, resource.body))
         return self._writer.update(subject.kind, resource.body)

@@ -136,8 +136,8 @@ def _variant(
 def _exempts(policy: KyvernoPolicy, kyverno_context: KyvernoContext) -> Exempts | None:
     """The filter of the webhook; the reports controller and the command line skip resource filters by default."""
     configuration = kyverno_context.configuration
-    asked = policy.admission and kyverno_context.mode.server
-    return configuration.exempts if asked and configuration != NOTHING else None
+    by_webhook = policy.admission and kyverno_context.mode.server
+    return configuration.exempts if by_webhook and configuration != NOTHING else None
 
 
 def _match(policy: Policy, mode: KyvernoMode) -> MatchResources | None:

@@ -176,7 +176,7 @@ class Inventory(NoClusterData):
         headers = {
             as_text(dig(header, "key")): as_text(dig(header, "value")) for header in as_list(dig(service, "headers"))
         }
-        asked = Call(
+        request = Call(
             as_text(dig(call, "method")) or "GET",
             as_text(dig(service, "url")),
             tuple(sorted(headers.items())),
@@ -184,8 +184,8 @@ class Inventory(NoClusterData):
             as_text(dig(service, "caBundle")),
         )
         if self._network is None:
-            return super().request(asked)
-        status, text = self._network.request(asked)
+            return super().request(request)
+        status, text = self._network.request(request)
         if status >= _FAILED:
             raise EvaluationError(f"failed to get global reference: HTTP {status}")
         return _decoded(text)

@@ -74,10 +74,10 @@ def predict(
         return Prediction(stopped, before)
     first = run.mutations(before)
     between = run.between_passes(first.after)
-    stopped = run.conditions(between) if run.is_judged_again(first) else ()
+    stopped = run.conditions(between) if run.is_evaluated_again(first) else ()
     if any(denies(check_result.outcome) for check_result in stopped):
         return Prediction(stopped, before)
-    again = run.is_judged_again(first) and not stopped and compiled.policy.reinvocation_policy == "IfNeeded"
+    again = run.is_evaluated_again(first) and not stopped and compiled.policy.reinvocation_policy == "IfNeeded"
     last = run.mutations(between) if again else first
     after = run.stored(last.after if again else between)
     changes = difference_of(before, after)
@@ -177,7 +177,7 @@ class Run:
             steps.append((outcome, body))
         return Pass(tuple(steps), body, patched=patches > 0)
 
-    def is_judged_again(self, first: Pass) -> bool:
+    def is_evaluated_again(self, first: Pass) -> bool:
         """Return whether the server, after a first pass of this policy alone, repeats admission and matches the policy again."""
         return first.patched and not any(first.refusals()) and self.still_selects(first.after)
 

@@ -96,8 +96,11 @@ def _certificate(whole: Element) -> Fields:
 def _request(whole: Element) -> Fields:
     body, _, signature = whole.children()
     _, subject, key, *attributes = body.children()
-    asked = next((requested for part in attributes for requested in map(_asked, part.children()) if requested), None)
-    extensions = _extensions(asked)
+    request = next(
+        (requested for part in attributes for requested in map(_requested_extensions, part.children()) if requested),
+        None,
+    )
+    extensions = _extensions(request)
     values = {id_: only(value) for id_, (_, value) in extensions.items() if _is_der(value)}
     return {
         "Raw": _text(whole.raw),
@@ -112,7 +115,7 @@ def _request(whole: Element) -> Fields:
     }
 
 
-def _asked(attribute: Element) -> Element | None:
+def _requested_extensions(attribute: Element) -> Element | None:
     """The extensions that a certificate request contains."""
     name, values = attribute.children()
     return values.children()[0] if name.object_id() == _EXTENSION_REQUEST else None
