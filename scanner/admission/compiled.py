@@ -43,7 +43,7 @@ class Expression:
     paths: frozenset[tuple[str, ...]] = frozenset()
 
     def reads(self, root: str) -> bool:
-        """Return whether the expression reads a variable of the environment, such as `authorizer`."""
+        """Return whether the expression reads `root`, a variable of the environment such as `authorizer`."""
         return any(path[0] == root for path in self.paths)
 
 
@@ -74,7 +74,7 @@ class CompiledPolicy:
     open_roots: frozenset[str] = frozenset()
 
     def expressions(self) -> Iterator[tuple[str, Expression]]:
-        """Every expression with its path in the manifest, in the order in which they are compiled."""
+        """Pairs of a path in the manifest, such as `spec.variables[0].expression`, and the expression there, in order."""
         for index, expression in enumerate(self.written or self.variables.values()):
             yield f"spec.variables[{index}].expression", expression
         for index, (_, expression) in enumerate(self.conditions):
@@ -90,7 +90,10 @@ class CompiledPolicy:
             yield f"spec.mutations[{index}].{body}.expression", expression
 
     def activation(self, base: Mapping[str, object], *, metered: bool = False) -> dict[str, object]:
-        """A fresh activation: variables are evaluated anew in each."""
+        """The values of an evaluation: `base`, and `variables`, which each activation evaluates anew.
+
+        With `metered`, the cost of the variables is kept until an expression reads them.
+        """
         activation = {**base, "variables": Variables(self.variables, base, metered=metered)}
         if self.watch is not None:
             self.watch(activation)
@@ -101,11 +104,14 @@ class CompiledPolicy:
         return self.cost_bounds is None or not self.cost_bounds.is_within_limits(inputs)
 
     def reads(self, check: Check) -> frozenset[tuple[str, ...]]:
-        """The access paths of the expressions that decide a check, including those of the variables that they use."""
+        """The access paths of the expressions that decide a check, including those of the variables that they use.
+
+        A path begins with a variable of the environment: `("object", "spec", "replicas")`.
+        """
         return frozenset().union(*(expression.paths for expression in self.deciding(check)))
 
     def deciding(self, check: Check) -> tuple[Expression, ...]:
-        """The expressions that decide a check."""
+        """The expressions whose values decide a check; none for a faulty configuration."""
         match check.kind:
             case CheckKind.VALIDATION:
                 return (self.validations[check.index][1],)
@@ -139,7 +145,7 @@ def compile_policy(
     """Compile every expression of a policy; a compilation error is kept as a fault, as an API server keeps it.
 
     `rules` is the Kubernetes release that evaluates, in its `plugin`. A `new` policy is being created or changed: until the
-    next release, it cannot use the features that this release adds.
+    next release, it cannot use the features that this release adds. A policy that expands to too many nodes has an `excess`.
     """
     try:
         with _without_collections():
@@ -212,7 +218,10 @@ def _compiled(policy: Policy, rules: Minor, plugin: Plugin, *, new: bool) -> Com
 
 
 class Allowance:
-    """The size to which the expressions of one policy may still expand. The limit keeps a policy from stalling a scan."""
+    """The number of nodes to which the expressions of one policy may still expand.
+
+    The limit keeps a policy from stalling a scan.
+    """
 
     def __init__(self) -> None:
         self._left = cel.LARGEST
@@ -284,13 +293,19 @@ def _for_mutation(mutation: Mutation, environment: cel.Environment) -> cel.Envir
 
 
 def compile_expression(text: str, environment: cel.Environment, variables: Mapping[str, Expression]) -> Expression:
-    """Compile an expression; a compilation error is kept. Its paths are its own and those of the variables that it reads."""
+    """Compile an expression; a compilation error is kept. Its paths are its own and those of the variables that it reads.
+
+    Raises TooLarge for an expression that expands to too many nodes.
+    """
     compiled = compile_variable(text, environment)
     return compiled if compiled.program is None else replace(compiled, paths=_paths(compiled, variables))
 
 
 def compile_variable(text: str, environment: cel.Environment) -> Expression:
-    """Compile a variable: its paths are its own alone, so that a thousand variables in a chain do not repeat the same paths."""
+    """Compile a variable. Raises TooLarge like `compile_expression`.
+
+    Its paths are its own alone, so that a thousand variables in a chain do not repeat the same paths.
+    """
     try:
         program = cel.compile(text, environment)
     except cel.CompileError as error:

@@ -39,7 +39,7 @@ class EvaluationContext:
         return replace(self, operations=operations)
 
     def namespace(self, name: str) -> JsonObject | None:
-        """The Namespace object, or None when there is none."""
+        """The Namespace object of a name, or None when there is none."""
         namespace = self.namespaces.get(name)
         if namespace is None and self.implied_namespaces and name:
             labels = {"kubernetes.io/metadata.name": name}

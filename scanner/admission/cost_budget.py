@@ -30,17 +30,20 @@ _ASKED = ("authorizer", "authorizer.requestResource")
 
 @dataclass(slots=True)
 class BudgetUse:
-    """The largest share of a limit that evaluations used: of a budget, or of the cost limit of one expression."""
+    """The largest share of a limit that evaluations used: of a budget, or of the cost limit of one expression.
+
+    A share is a fraction: 1.0 is the whole limit.
+    """
 
     worst: float = 0.0
 
     def record(self, share: float) -> None:
-        """Keep a share if it is the largest so far."""
+        """Keep a share (a fraction) if it is the largest so far."""
         self.worst = max(self.worst, share)
 
 
 class CostBudget:
-    """The rest of a budget."""
+    """The rest of a budget, in units of CEL cost."""
 
     __slots__ = ("_budget_use", "_whole", "left")
 
@@ -50,7 +53,7 @@ class CostBudget:
         self._budget_use = budget_use
 
     def charge(self, amount: int) -> bool:
-        """Subtract an amount and return True, or return False if the rest is smaller."""
+        """Subtract an amount of CEL cost and return True, or return False if the rest is smaller."""
         if self._budget_use:
             spent = self._whole - self.left + amount
             self._budget_use.record(min(1.0, max(spent / self._whole, amount / cel.PER_CALL_LIMIT)))
@@ -122,7 +125,7 @@ class Variables(cel.Lazy):
         return value
 
     def unpaid_cost(self) -> int:
-        """Return the cost of variables since the last call, and reset it."""
+        """Return the cost of variables since the last call, in units of CEL cost, and reset it."""
         unpaid_cost, self._owed = self._owed, 0
         return unpaid_cost
 
@@ -150,7 +153,7 @@ class Variables(cel.Lazy):
 def run(
     expression: Expression, activation: Mapping[str, object], cost_budget: CostBudget | None = None
 ) -> cel.Value | Fault:
-    """The value of an expression. Its cost is counted if there is a budget."""
+    """The value of an expression, or the reason why it has none. Its cost is counted if there is a budget."""
     if expression.program is None:
         return Fault(f"compilation error: {expression.fault}")
     if cost_budget is not None:
@@ -196,7 +199,7 @@ def run_all(
 
 @dataclass(frozen=True, slots=True)
 class BudgetGroup:
-    """Programs that share one budget."""
+    """Programs that share one budget, in units of CEL cost."""
 
     budget: int
     programs: tuple[cel.Program, ...]
@@ -271,7 +274,7 @@ class CostBounds:
 
     @property
     def ranges(self) -> frozenset[tuple[str, ...]]:
-        """The paths into `object` and `oldObject` that loops run over."""
+        """The paths into `object` and `oldObject` over whose elements loops run."""
         return frozenset().union(*(program.ranges for program in self._programs()))
 
     def is_within(
@@ -279,7 +282,7 @@ class CostBounds:
     ) -> bool:
         """Return whether no limit can be exceeded if the variables of the environment stay within these bounds.
 
-        `lengths` are the known lengths of `ranges`.
+        `extents` are size bounds by variable. `lengths` are the known lengths of `ranges`, in elements.
         """
         rounded = tuple(extents.get(root, cel.NOTHING).rounded() for root in self._roots)
         return self._adds_up(rounded, lengths) if lengths else self._fits(rounded)

@@ -45,7 +45,10 @@ from scanner.model.resource import Resource
 
 
 def evaluate(compiled: CompiledPolicy, request: Request, param: Resource | None) -> tuple[CheckResult, ...]:
-    """The results of all checks of a matched invocation, as the API server decides them."""
+    """One result for each check of a matched invocation, in the order of `compiled.checks`, as the API server decides.
+
+    A match condition that is false or fails replaces the results of single checks. Raises AuthorizerFailed.
+    """
     if compiled.excess:
         return left_out(compiled)
     if stopped := before_checks(compiled, request, param):
@@ -63,7 +66,10 @@ def uncounted(
     seen_by_messages: Mapping[str, object],
     seen_by_annotations: Mapping[str, object],
 ) -> tuple[CheckResult, ...]:
-    """The results of all checks without counting, for costs far from the limits. The inputs exclude variables."""
+    """The results of all checks without counting, for costs far from the limits.
+
+    `seen`, `seen_by_messages` and `seen_by_annotations` are the values that expressions may name, without the variables.
+    """
     filtered = compiled.activation(seen)
     has_messages = any(message is not None for _, _, message in compiled.validations)
     messages = compiled.activation(seen_by_messages) if has_messages else {}

@@ -47,7 +47,10 @@ def left_out(compiled: CompiledPolicy) -> tuple[CheckResult, ...]:
 
 
 def misconfigured(compiled: CompiledPolicy, text: str) -> CheckResult:
-    """The one result of an invocation with a faulty configuration: it denies whatever the actions are."""
+    """The only result of an invocation with a faulty configuration; it denies with any actions of the binding.
+
+    `text` is the error of the API server. failurePolicy Ignore admits the request; an unknown failurePolicy denies it.
+    """
     policy, plugin = compiled.policy, compiled.plugin
     denies = policy.failure_policy != "Ignore"
     if policy.failure_policy not in ("Fail", "Ignore"):
@@ -62,7 +65,10 @@ def is_evaluable(expression: Expression, activation: Mapping[str, object]) -> bo
 
 
 def errored(compiled: CompiledPolicy, text: str, *, always: bool = False) -> Errored:
-    """Return an error whose effect the failure policy decides; an error that is `always` one denies whatever the actions are."""
+    """Return an error whose effect the failure policy decides.
+
+    An error that is `always` decisive denies with any actions of the binding, as do all errors of some plugins.
+    """
     plugin, denies = compiled.plugin, compiled.policy.failure_policy != "Ignore"
     return Errored(text, would_deny=denies, always=(always or plugin.always_denies) and denies, code=plugin.code)
 
@@ -76,7 +82,7 @@ def validated(
     activation: Mapping[str, object],
     messages: Mapping[str, object],
 ) -> Outcome:
-    """Return the outcome of each validation."""
+    """Return the outcome of one validation with its messageExpression, which is evaluated only for a violation."""
     validation, expression, message = compiled_validation
     if not is_evaluable(expression, activation):
         return NO_AUTHORIZER
@@ -87,7 +93,10 @@ def validated(
 def validation_result(
     compiled: CompiledPolicy, validation: Validation, value: cel.Value | Fault, text: Callable[[], cel.Value | Fault]
 ) -> Outcome:
-    """Return the outcome of one validation from the value of its expression."""
+    """Return the outcome of one validation from the value of its expression; `text` evaluates the messageExpression.
+
+    A violation has the HTTP status of its reason: 401, 403, 413, and 422 for all other reasons.
+    """
     if isinstance(value, Fault):
         return errored(compiled, value.text)
     if value is True:
@@ -110,7 +119,10 @@ def written_message(validation: Validation) -> str:
 
 
 def annotation_result(compiled: CompiledPolicy, expression: Expression, value: cel.Value | Fault) -> Outcome:
-    """Return the outcome of an audit annotation from the value of its expression."""
+    """Return the outcome of an audit annotation from the value of its expression.
+
+    A text is published without its outer blanks, up to 10,240 bytes; null publishes none. Any other value is an error.
+    """
     if isinstance(value, Fault):
         return errored(compiled, value.text, always=True)
     if value is None:

@@ -23,7 +23,10 @@ _ROUND_TRIP: Final = (_METRICS, _CURRENT, _CONDITIONS, _BEHAVIOR)
 
 
 def convert(body: JsonObject, kind: Kind) -> JsonObject | None:
-    """The object in `kind`, unchanged if it is of that kind, or None if only a server can convert it."""
+    """The object in version `kind`, the same object if it has this version, or None if only a server can convert it.
+
+    Mirrors `Convert_*_HorizontalPodAutoscaler*` of `pkg/apis/autoscaling/v1` and v2; the two Event kinds have one schema.
+    """
     written = (as_text(body.get("apiVersion")), as_text(body.get("kind")))
     if written == (kind.api_version, kind.kind):
         return body

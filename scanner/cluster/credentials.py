@@ -58,7 +58,10 @@ class Credentials:
 
 
 def load_credentials(kubeconfig: str, context: str) -> Credentials:
-    """Find the credentials. Raises ClusterError when there are none or they cannot be read."""
+    """Find the credentials: of a context in the kubeconfig, of KUBECONFIG's files, or of the pod.
+
+    Mirrors client-go's `clientcmd` loading rules. Raises ClusterError when there are none or they cannot be read.
+    """
     if kubeconfig and not Path(kubeconfig).expanduser().is_file():
         raise ClusterError(f"there is no kubeconfig {kubeconfig}: check the path given with --kubeconfig")
     paths = kubeconfig or os.environ.get("KUBECONFIG") or _DEFAULT

@@ -90,7 +90,10 @@ def aggregated_kinds(answer: JsonObject) -> Discovery:
 
 
 def legacy_group_versions(core: JsonObject, groups: JsonObject) -> tuple[tuple[str, ...], tuple[Gap, ...]]:
-    """The group-versions that `/api` and `/apis` name, a group's preferred version first, and the groups without any."""
+    """The group-versions in the documents of `/api` and `/apis`, such as `apps/v1`, and a gap for each group without any.
+
+    A group's preferred version comes first.
+    """
     names = list(texts(core.get("versions")))
     gaps: list[Gap] = []
     for group in as_list(groups.get("groups")):

@@ -80,7 +80,10 @@ _COUNTER = msgspec.json.Decoder(_Unreadable)
 
 
 def envelope(data: bytes, kind: Kind, namespace: str = "") -> Envelope | None:
-    """Read a page of the objects of a kind, in a namespace or in all; None for a body that is no list in JSON."""
+    """The metadata of a page, read as a list of a kind in a namespace or in all; None for a body that is no list in JSON.
+
+    `data` is the body of the response.
+    """
     try:
         read = with_room(lambda: _READER.decode(data))
     except msgspec.ValidationError:

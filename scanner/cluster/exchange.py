@@ -70,7 +70,7 @@ def fetch(
     most: int = MOST,
     addresses: tuple[str, ...] = (),
 ) -> Received:
-    """Send a request and read the whole response. `addresses` replace those of the URL's host.
+    """Send a request and read the whole response, of at most `most` bytes. `addresses` replace those of the URL's host.
 
     The pool is from `within_deadlines`. Raises TooLarge, and the errors of urllib3 and sockets.
     """

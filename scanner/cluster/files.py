@@ -120,11 +120,14 @@ class SnapshotCluster:
         return KnownSchemas({key: schema for part in (*custom, builtin_schemas()) for key, schema in part.items()})
 
     def discover(self) -> Discovery:
-        """The kinds of a new 1.36 server and of the definitions in the files, and gaps for documents of other kinds."""
+        """The kinds of a new 1.36 server and of the definitions in the files.
+
+        Every document of another kind, and every repeated object, is a gap.
+        """
         return Discovery(self._kinds, self._gaps)
 
     def implied_namespaces(self) -> tuple[str, ...]:
-        """The namespaces of objects, without those that a document describes."""
+        """The names of the namespaces in which objects are, without those that a document describes, in order."""
         described = {stored.name for stored in self._objects.get(_NAMESPACES, ())}
         named = {stored.namespace for family in self._objects.values() for stored in family if stored.namespace}
         return tuple(sorted(named - described))

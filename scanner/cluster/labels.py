@@ -54,7 +54,10 @@ class LabelQuery:
 
 
 def parse_selector(text: str) -> LabelQuery:
-    """Parse a selector. Raises UsageError for one that kubectl would reject."""
+    """The query of a selector; an empty text selects every object. Raises UsageError for one that kubectl would reject.
+
+    Mirrors `labels.Parse` of `apimachinery/pkg/labels`.
+    """
     return LabelQuery(tuple(_Parser(text).terms()))
 
 

@@ -58,7 +58,10 @@ class Registries:
         self._tokens: dict[tuple[str, str], str] = {}
 
     def describe(self, reference: str) -> Value:
-        """The result of `image.GetMetadata`. Raises EvaluationError, and Unavailable where credentials are needed."""
+        """The result of `image.GetMetadata`: reference, registry, repository, digest, manifest and configuration, as a map.
+
+        Raises EvaluationError, and Unavailable where credentials are needed.
+        """
         image = parse(reference)
         if not isinstance(image, Image):
             raise EvaluationError(f"{_FAILED}: could not parse reference: {reference}")

@@ -92,7 +92,7 @@ def plain_account(folder: Path = _ACCOUNT) -> Settings | None:
 
 
 def rereading(token: Path, clock: Callable[[], float] = time.monotonic) -> Callable[[Any], None]:
-    """Reads the token file of a pod again every minute, because tokens are rotated."""
+    """A hook that reads the token file of a pod again every 60 seconds, because tokens are rotated."""
     read_at = clock()
 
     def refresh(settings: Settings) -> None:

@@ -24,7 +24,11 @@ _UNASKED = (
 def health_before(
     policies: Iterable[Policy], bound: Iterable[BoundPolicy], served: tuple[Kind, ...], world: EvaluationContext
 ) -> Iterator[Health]:
-    """The policies that are being deleted, and the problems of the bound policies."""
+    """The problems that are known before the first object is evaluated.
+
+    These are the policies and bindings that are being deleted, expressions that do not compile, params, checks that cannot be
+    audited, rules that match no kind of `served`, and redundant bindings.
+    """
     for policy in policies:
         yield from status.of_policy(policy)
     for bound_policy in bound:

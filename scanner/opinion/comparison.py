@@ -54,7 +54,7 @@ class _Tally:
 
 
 class Comparison:
-    """The comparison of one engine with another on `percent` of the objects, page by page."""
+    """The comparison of one engine with another on `percent` (0 to 100) of the objects, page by page."""
 
     def __init__(self, engine: Engine, name: str, percent: float) -> None:
         """Begin with no counts; `name` is the name of the other engine in reports."""
@@ -148,7 +148,7 @@ class Comparison:
 
 
 def in_sample(resource: Resource, percent: float) -> bool:
-    """Return whether an object is in a sample of this percentage; only its identity decides."""
+    """Return whether an object is in a sample of `percent` (0 to 100) of all objects; only its identity decides."""
     number = int.from_bytes(hashlib.sha256(_identity(resource).encode("utf-8", "surrogatepass")).digest()[:8])
     return number < percent / 100 * 2**64
 

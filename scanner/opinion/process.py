@@ -32,7 +32,7 @@ class Process:
     """A running cel-python. Use it as a context: the process ends with the context."""
 
     def __init__(self, command: tuple[str, ...] = (sys.executable, "-m", _MODULE), patience: float = _PATIENCE) -> None:
-        """Start no process yet: a scan that samples no object needs none."""
+        """Start no process yet: a scan that samples no object needs none. `patience` is the limit of an answer in seconds."""
         self._command = command
         self._patience = patience
         self.running: subprocess.Popen[bytes] | None = None

@@ -16,7 +16,7 @@ class Inexpressible(Exception):
 
 
 def tagged(value: cel.Value) -> Tagged:
-    """A value as JSON. Raises Inexpressible."""
+    """A value as a list of its type's name and its JSON, such as `["int", "1"]`. Raises Inexpressible."""
     match value:
         case list():
             return ["list", [tagged(item) for item in value]]

@@ -109,9 +109,9 @@ Progress = Callable[[Parity], None]
 def verify(
     prepared: PreparedScan, writer: Writer, *, sample: int, seed: int, progress: Progress = lambda _: None
 ) -> Parity:
-    """Replay the verdicts on `sample` objects, chosen evenly among the kinds that policies match.
+    """Replay the verdicts on `sample` objects, chosen evenly among the kinds that policies match, and count the differences.
 
-    Raises ClusterError. The same `seed` chooses the same objects of the same cluster.
+    The same `seed` chooses the same objects of the same cluster. Raises ClusterError when the server does not respond.
     """
     parity = Parity(prepared.cluster, prepared.world.user.username, gaps=list(prepared.gaps))
     replay = _Replay(prepared, writer, parity)

@@ -50,7 +50,7 @@ class PolicyKind:
         return f"{self.language.lower()}bindings"
 
     def kinds(self, served: Iterable[Kind]) -> Iterator[Kind]:
-        """The kinds to list, each in the newest served version."""
+        """The served kinds of the policies and of the bindings, each in the newest version."""
         offered = tuple(served)
         for plural in (self.policies, self.bindings):
             versions = {kind.version: kind for kind in offered if (kind.group, kind.plural) == (manifest.GROUP, plural)}
@@ -139,7 +139,7 @@ def bound_policy(
     evaluator: Evaluator,
     combination: Combination | None = None,
 ) -> BoundPolicy:
-    """Return a compiled policy with its bindings, for requests of some operations."""
+    """Return a compiled policy with its bindings, ordered by name, for requests of some operations."""
     read = reading(compiled, operations)
     requester = frozenset(
         check_reading.check for check_reading in read.checks if Auditability.REQUESTER in check_reading.classes

@@ -17,7 +17,7 @@ _EXEMPT = "only kinds that no policy ever sees"
 
 
 def unresolved(bound: BoundPolicy, kinds: tuple[Kind, ...]) -> Iterator[Health]:
-    """Rules of a policy and of its bindings that resolve to no kind."""
+    """A health entry for each rule of a policy and of its bindings that no kind of `kinds` matches."""
     policy = bound.policy
     for where, why in _lost(policy.match, kinds, static=policy.static):
         yield Health(

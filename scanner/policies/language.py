@@ -50,7 +50,7 @@ class Language(Protocol):
         ...
 
     def kinds(self, served: Iterable[Kind]) -> Iterable[Kind]:
-        """The served kinds of its documents, each in one version."""
+        """The kinds to list for its documents: each served kind once, in one version."""
         ...
 
     def reads(self, document: JsonObject) -> bool:
@@ -69,7 +69,10 @@ class Language(Protocol):
         ...
 
     def generated(self, own: Iterable[Policy], others: Iterable[Policy]) -> Iterable[tuple[PolicyKey, Health]]:
-        """The policies of other languages that a controller generated from its `own`: they would repeat every finding."""
+        """The policies of other languages that a controller generated from its `own`, each with a health entry.
+
+        They would repeat every finding, so a scan does not evaluate them.
+        """
         ...
 
     def compile(self, policy: Policy, rules: Minor) -> CompiledPolicy:
@@ -77,7 +80,7 @@ class Language(Protocol):
         ...
 
     def bind(self, documents: PolicyDocuments, context: BindingContext) -> BoundLanguage:
-        """Put the policies into force."""
+        """Put the policies into force. Nothing is compiled before `BoundLanguage.bound` is read."""
         ...
 
 

@@ -29,7 +29,11 @@ class KindPlan:
 
 
 def families(kinds: Iterable[Kind]) -> tuple[tuple[Kind, ...], ...]:
-    """Served kinds in groups of the same objects, each group's preferred kind first."""
+    """Served kinds in groups of the same objects, each group's preferred kind first.
+
+    Mirrors the `EquivalentResourceRegistry` of apiserver: all versions of a kind, and kinds of two groups that share their
+    storage.
+    """
     grouped: dict[tuple[str, str], list[Kind]] = {}
     for kind in dict.fromkeys(kinds):
         key = (kind.group, kind.plural)
@@ -69,9 +73,10 @@ def lists(
 def viewpoints(
     policy: Policy, family: tuple[Kind, ...], operations: tuple[Operation, ...]
 ) -> tuple[tuple[Kind, Kind], ...]:
-    """Pairs of the kind that a request names and the kind that the policy evaluates; empty if it never matches these objects.
+    """Pairs of the kind that a request names and the kind that the policy evaluates.
 
-    A request names the preferred kind, unless only requests in another version can reach an `Exact` policy.
+    The result is empty if the policy never matches these objects. A request names the preferred kind, unless only requests in
+    another version can reach an `Exact` policy.
     """
     match = policy.match
     if match is None or exempt(family[0], static=policy.static):

@@ -32,7 +32,11 @@ def nothing_else(path: str, match: Json) -> Iterator[str]:
 
 
 def shared_policy_faults(document: JsonObject, expressions: Faults, of_match: OfMatch = nothing_else) -> Iterator[str]:
-    """The field errors of the fields that policies of both kinds have, in the order of the API."""
+    """The field errors of the fields that policies of both kinds have, in the order of the API.
+
+    `of_match` gives the further errors of match constraints. Mirrors `validateValidatingAdmissionPolicySpec` and
+    `validateMutatingAdmissionPolicySpec`.
+    """
     spec = dig(document, "spec")
     match = dig(spec, "matchConstraints")
     yield from metadata_faults(document)
@@ -45,7 +49,10 @@ def shared_policy_faults(document: JsonObject, expressions: Faults, of_match: Of
 
 
 def shared_binding_faults(document: JsonObject, of_match: OfMatch = nothing_else) -> Iterator[str]:
-    """The field errors of the fields that bindings of both kinds have, in the order of the API."""
+    """The field errors of the fields that bindings of both kinds have, in the order of the API.
+
+    Mirrors `validateValidatingAdmissionPolicyBindingSpec`.
+    """
     spec = dig(document, "spec")
     match = dig(spec, "matchResources")
     yield from metadata_faults(document)

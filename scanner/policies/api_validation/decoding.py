@@ -41,7 +41,7 @@ class Undecodable(InvalidManifest):
 
 
 def decoded(document: JsonObject) -> JsonObject:
-    """A manifest as the server decodes it. Raises Undecodable."""
+    """A manifest as the server decodes it: without unknown fields and nulls. Raises Undecodable for a value of a wrong type."""
     kind, version = as_text(document.get("kind")), as_text(document.get("apiVersion")).rpartition("/")[2]
     type_ = kinds(version)[kind]
     try:
@@ -52,7 +52,7 @@ def decoded(document: JsonObject) -> JsonObject:
 
 
 def unknown_fields(document: JsonObject) -> tuple[str, ...]:
-    """The paths of fields that the server drops."""
+    """The paths of fields that the server drops, such as `spec.later` or `spec.variables[0].type`, in the manifest's order."""
     kind, version = as_text(document.get("kind")), as_text(document.get("apiVersion")).rpartition("/")[2]
     return tuple(_unknown(document, kinds(version)[kind], ""))
 

@@ -19,7 +19,9 @@ from scanner.policies.api_validation.fields import Faults
 
 
 def written(policy: Policy, rules: Minor, plugin: Plugin = VALIDATING) -> Faults:
-    """The compile error of each expression by the rules of a release, by its path."""
+    """The compile error of an expression by its path in the manifest, or an empty text, by the rules of a Kubernetes
+    release.
+    """
     compiled = compile_policy(_trimmed(policy), rules, plugin, new=True)
     shown = {
         f"spec.auditAnnotations[{index}].valueExpression": annotation.value_expression

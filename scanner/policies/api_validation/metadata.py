@@ -18,7 +18,7 @@ _IN_A_GROUP = 1
 
 
 def metadata_faults(document: JsonObject) -> Iterator[str]:
-    """The field errors of an object's metadata."""
+    """The field errors of an object's metadata, in the order of `ValidateObjectMeta`."""
     metadata = dig(document, "metadata")
     prefix, name = as_text(dig(metadata, "generateName")), as_text(dig(metadata, "name"))
     if prefix:

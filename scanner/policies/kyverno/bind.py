@@ -61,14 +61,14 @@ class BoundForm:
 def bind(
     policies: Iterable[KyvernoPolicy], exceptions: Iterable[PolicyException], kyverno_context: KyvernoContext
 ) -> tuple[BoundPolicy, ...]:
-    """Every form of every policy, compiled, by name and form."""
+    """One bound policy for every form of every policy, compiled, ordered by name and form."""
     return tuple(form.bound for form in bind_forms(policies, exceptions, kyverno_context))
 
 
 def bind_forms(
     policies: Iterable[KyvernoPolicy], exceptions: Iterable[PolicyException], kyverno_context: KyvernoContext
 ) -> tuple[BoundForm, ...]:
-    """Every form of every policy, compiled, by name and form, with its Kyverno policy and decision."""
+    """Every form of every policy, compiled, ordered by name and form, with its Kyverno policy and its decision."""
     all_exceptions = tuple(exceptions)
     ordered = sorted(policies, key=lambda policy: (policy.full_name, policy.kind))
     return tuple(

@@ -35,7 +35,10 @@ class CompiledException:
 
 
 def compile_policy(policy: Policy, *, namespaced: bool) -> CompiledPolicy:
-    """Compile one variant; an expression that does not compile is kept as a fault."""
+    """Compile one variant; an expression that does not compile is kept as a fault.
+
+    A policy whose expressions expand to too many nodes has an `excess`, and no program.
+    """
     try:
         return _compiled_variant(policy, namespaced=namespaced)
     except cel.TooLarge as why:

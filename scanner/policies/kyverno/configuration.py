@@ -40,7 +40,10 @@ class Filter:
     name: str = ""
 
     def matches(self, resource: Resource, namespace: str) -> bool:
-        """Return whether the filter excludes an object; `namespace` is the request's. A filter's namespace matches Namespaces."""
+        """Return whether the filter excludes an object; `namespace` is the request's.
+
+        The namespace of a filter may also match a Namespace by its name.
+        """
         kind = resource.kind
         parts = ((self.group, kind.group), (self.version, kind.version), (self.kind, kind.kind), (self.subresource, ""))
         if not all(_fits(pattern, text) for pattern, text in parts):
@@ -61,7 +64,7 @@ class Configuration:
     included: tuple[tuple[str, str], ...] = ()
 
     def exempts(self, resource: Resource, namespace_labels: Mapping[str, str]) -> str:
-        """The setting that keeps requests for an object from the webhook, or an empty string."""
+        """The setting that keeps requests for an object from the webhook, such as a filter, or an empty string."""
         if not self._selects(resource, namespace_labels):
             return "the namespaceSelector of Kyverno's webhooks"
         if not self.object_selector.matches(resource.labels):
@@ -107,7 +110,10 @@ def configuration_of(config_map: JsonObject) -> Configuration:
 
 
 def parse_filters(text: str) -> Iterator[Filter]:
-    """The filters in a text of `[kind,namespace,name]`; text outside of brackets is ignored, blanks inside are kept."""
+    """The filters in a text such as `[Pod,kube-system,*][Node,*,*]`, in its order (`parseKinds`).
+
+    Text outside of brackets is ignored; blanks inside are kept.
+    """
     for content in _ENTRY.findall(text):
         parts = content.split(",")
         if len(parts) <= _PARTS and parts[0]:
@@ -126,7 +132,11 @@ def is_filters(text: str) -> bool:
 
 
 def kind_selector(text: str) -> tuple[str, str, str, str]:
-    """Group, version, kind and subresource of `Kind`, `version/Kind`, `group/version/Kind`, `Kind/subresource` and so on."""
+    """Group, version, kind and subresource of `Kind`, `version/Kind`, `group/version/Kind`, `Kind/subresource` and so on.
+
+    Mirrors `ParseKindSelector` of `pkg/utils/kube`; a missing part is `*`, a missing subresource is empty. All parts of any
+    other text are empty.
+    """
     *first, last = text.split("/")
     match (*first, *last.split(".")):
         case (kind,):

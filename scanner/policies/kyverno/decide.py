@@ -50,7 +50,7 @@ class Fault:
 
 
 def run(expression: Expression, values: Values) -> cel.Value | Fault:
-    """The value of an expression that compiles."""
+    """The value of an expression that compiles, or the reason why it has none."""
     if expression.program is None:
         return Fault(expression.fault)
     outcome = evaluated(expression.program, values)

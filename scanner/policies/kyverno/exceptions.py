@@ -59,11 +59,11 @@ class PolicyException:
 
     @property
     def partial(self) -> bool:
-        """Return whether it only offers images or values to the policy's expressions."""
+        """Return whether the exception only offers images or values to the policy's expressions."""
         return bool(self.images or self.values)
 
     def expired(self, now: datetime) -> bool:
-        """Return whether its time is over."""
+        """Return whether the exception ends before `now`."""
         return self.expires is not None and self.expires <= now
 
 
@@ -73,7 +73,11 @@ def is_exception(document: JsonObject) -> bool:
 
 
 def read_exception(document: JsonObject, *, source: str = "cluster") -> PolicyException:
-    """The exception of a manifest. Raises InvalidManifest for one from a file that the API would reject."""
+    """The exception of a manifest.
+
+    Raises InvalidManifest for a manifest from a file (`source` is not `cluster`) that the API or Kyverno's webhook would
+    reject.
+    """
     spec, metadata = dig(document, "spec"), dig(document, "metadata")
     faults = () if source == "cluster" else tuple(_faults(spec))
     if faults:

@@ -242,7 +242,10 @@ def _untyped(body: JsonObject) -> JsonObject:
 
 
 def answer_of(status: int, body: bytes) -> Value:
-    """The response to an HTTP request in the form that expressions read."""
+    """The response to an HTTP request as a map: a JSON object itself, any other JSON under `body`, both with `statusCode`.
+
+    `status` is the HTTP status. A body that is not JSON is null.
+    """
     value = _decoded(body)
     return {**value, "statusCode": status} if isinstance(value, dict) else {"body": value, "statusCode": status}
 

@@ -65,7 +65,10 @@ def with_doubles(value: Json) -> Json:
 
 
 def evaluated(program: cel.Program, values: Mapping[str, object]) -> cel.Value | cel.EvaluationError:
-    """The value of a program, or its error. The cost is counted if it may reach the limit of one evaluation, the only limit."""
+    """The value of a program, or its error.
+
+    The cost is counted if it may reach the limit of one evaluation, the only limit of Kyverno's policies.
+    """
     if values.get(METERED):
         return program.measure(values).outcome
     try:

@@ -23,7 +23,7 @@ _INT64 = 2**63
 
 
 def schema_faults(value: Json, schema: Schema, path: str) -> Iterator[str]:
-    """The errors of a value; fields that the schema does not have are dropped silently."""
+    """The errors of a value at `path`; fields that the schema does not have are dropped silently."""
     if isinstance(schema, str):
         yield from _leaf_faults(value, schema.removesuffix("!"), path)
     elif isinstance(schema, list):
@@ -95,7 +95,7 @@ def _format_faults(value: Json, type_: str, path: str) -> Iterator[str]:
 
 
 def moment(text: str) -> datetime | None:
-    """A time, in UTC if it has no zone, or None for another text."""
+    """A time in ISO 8601, in UTC if it names no zone, or None for another text."""
     try:
         parsed = datetime.fromisoformat(text)
     except ValueError:

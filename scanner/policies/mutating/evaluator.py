@@ -96,7 +96,7 @@ class _Once:
 
 
 def refusal(invocation: Invocation, message: str) -> str:
-    """The message of the API server when it denies a request because a mutation failed."""
+    """The message of the API server when it denies a request because a mutation failed (`mutating.dispatcher`)."""
     if message.startswith(_OF_THE_POLICY):
         return f'policy "{invocation.policy.name}" denied request: {message}'
     return f"policy '{invocation.policy.name}' with binding '{invocation.binding.name}' denied request: {message}"

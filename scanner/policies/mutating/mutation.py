@@ -53,7 +53,7 @@ _TOO_DEEP = f"what it would change nests more than {_DEEPEST} levels deep, and c
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """The results of an invocation for an object, and the object after it."""
+    """The results of an invocation for an object, and the object after the invocation."""
 
     check_results: tuple[CheckResult, ...]
     after: JsonObject
@@ -153,7 +153,7 @@ class Run:
     )
 
     def conditions(self, body: JsonObject) -> tuple[CheckResult, ...]:
-        """The results of the match conditions for an object; empty if all are true."""
+        """The results of the match conditions for an object; empty if all conditions are true."""
         if not self.compiled.conditions:
             return ()
         return before_checks(self.compiled, replace(self.request, current=body), self.param)

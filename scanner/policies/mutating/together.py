@@ -88,7 +88,7 @@ IN_ONE_REQUEST: Final = InOneRequest()
 
 
 def answers(invocation_results: Sequence[tuple[BoundPolicy, InvocationResult]]) -> tuple[Answer, ...]:
-    """The responses in all orders that are tried, the order of names first. Raises SchemaUnknown."""
+    """One response for each order of the invocations that is tried; the order of names is the first. Raises SchemaUnknown."""
     return with_room(lambda: _Request(invocation_results).answers())
 
 

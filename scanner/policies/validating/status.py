@@ -15,7 +15,7 @@ from scanner.model.scan import Health, HealthKind
 
 
 def of_policy(policy: Policy) -> Iterator[Health]:
-    """The health entries from the status of a policy."""
+    """The health entries from `status.typeChecking`, `status.conditions` and `status.observedGeneration` of a policy."""
     name = policy.name
     if _stale(policy):
         yield Health(HealthKind.STALE_STATUS, name, "", _generations(policy.manifest), policy.language)
