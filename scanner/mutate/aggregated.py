@@ -18,7 +18,10 @@ from scanner.mutate.schema import Atom, ListType, MapType, Schema
 
 
 def stored(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
-    """The object as its server would store it in the place of another object."""
+    """The object as its aggregated API server would store it in the place of `before`.
+
+    `before` is the stored object, `after` the mutated one.
+    """
     return kept_metadata(before, as_object(_Pruning(schema).value(schema.root, before, after)))
 
 

@@ -75,7 +75,7 @@ def _is_constant(node: Node) -> bool:
 
 
 def holds_copied(schema: Schema, program: cel.Program, lists: CopiedLists) -> Holds:
-    """A test of whether an object of a built-in kind holds a configuration that iterates over these lists."""
+    """A test: whether an object of a built-in kind holds a configuration that iterates over these lists."""
     value = program.evaluate({"object": _sample(lists)})
     tests = {path: _of_list(schema, path, key, value) for path, key in lists.items()}
     leaves: list[Leaf] = []

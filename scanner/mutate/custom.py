@@ -52,14 +52,18 @@ def reject_unwritable(value: object) -> None:
 
 
 def defaulted(custom: Custom, document: JsonObject) -> JsonObject:
-    """The object as the next mutation reads it: the defaults of its schema are filled in, nothing is pruned yet."""
+    """The object as the next mutation reads it: the defaults of its schema are filled in, nothing is pruned yet.
+
+    Mirrors `structuraldefaulting.Default` of apiextensions-apiserver.
+    """
     return as_object(_defaulted(document, custom.schema))
 
 
 def stored(custom: Custom, before: JsonObject, after: JsonObject) -> JsonObject:
-    """The object as the API server reads it after it has replaced the stored object.
+    """The object as the API server reads it after the mutated object `after` has replaced the stored object `before`.
 
-    Fields that the schema does not define are removed, and so are changes of the status where status is a subresource.
+    Fields that the schema does not define are removed (`structuralpruning.Prune`), and so are changes of the status where
+    status is a subresource.
     """
     own = ("status",) if custom.has_status else ()
     document = _kept(before, _typed(after, custom.schema), own)

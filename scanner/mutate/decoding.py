@@ -26,7 +26,10 @@ _MOST_UNKNOWN = 100
 
 
 def strictly_decoded(schema: Schema, document: Json, live: JsonObject) -> JsonObject:
-    """The decoded result of a JSON patch, its kind filled in. Raises RequestFault."""
+    """The decoded result of a JSON patch on `live`, its kind filled in.
+
+    Raises RequestFault with the first error of the strict decoder.
+    """
     identified = _identified({} if document is None else document, live)
     decoded, fault = _read(schema, identified, live, as_given)
     if not fault:
@@ -45,7 +48,7 @@ def _read(schema: Schema, document: JsonObject, live: JsonObject, order: Order) 
 
 
 def converted(schema: Schema, document: JsonObject, live: JsonObject) -> JsonObject:
-    """The decoded result of an apply configuration. Raises PatchFault."""
+    """The decoded result of an apply configuration on `live` (`FromUnstructured`). Raises PatchFault."""
     try:
         return Rewriting(schema, Unstructured()).rewritten(document, live)
     except Ended:
@@ -206,7 +209,7 @@ class Unstructured:
             raise Ended(text) from None
 
     def bytes(self, value: Json, place: Place) -> Json:
-        """Bytes in base64."""
+        """Bytes, from their base64, as base64 again."""
         if not isinstance(value, str):
             self.misplaced(value, "slice", "[]uint8", place)
             return None

@@ -29,7 +29,10 @@ _ABSENT = _Absent()
 
 
 def merged(schema: Schema, live: object, patch: object) -> object:
-    """The object with the patch merged in. Raises PatchFault when a merged list has an element without its keys."""
+    """The object with the patch merged in; the same object if nothing changes.
+
+    Mirrors the merge of `structured-merge-diff`. Raises PatchFault when a merged list has an element without its keys.
+    """
     return _Merge(schema).value(schema.root, live, patch)
 
 

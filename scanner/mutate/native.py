@@ -191,7 +191,10 @@ def go_text(value: object) -> str:
 
 
 def misnamed(value: cel.Struct, data: Data) -> str:
-    """The error text for types inside an `Object…{…}` whose names differ from their paths, in the API server's words."""
+    """The error text for types inside an `Object…{…}` whose names differ from their paths, or an empty text.
+
+    Mirrors `CheckTypeNamesMatchFieldPathNames` of apiserver's `mutation`.
+    """
     return "\n".join(_misnamed(value, value.type.name, data))
 
 

@@ -46,7 +46,10 @@ _SCHEMA: Final = Schema(
 
 
 def object_meta(metadata: Json, *, keeps_malformed: bool = False) -> JsonObject:
-    """The metadata without unknown members; malformed members are dropped too, unless validation still has to reject them."""
+    """The metadata without unknown members.
+
+    Malformed members are dropped too, unless validation still has to reject them (`keeps_malformed`).
+    """
     given = metadata if isinstance(metadata, Mapping) else EMPTY
     members: dict[str, Json] = {}
     for name, value in given.items():

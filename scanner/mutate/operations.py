@@ -43,7 +43,10 @@ class Operation:
 
 
 def apply(operations: Iterable[Operation], document: Node) -> Node:
-    """A changed copy of a document. Raises PatchFault with the library's text, TestFailed for a test that fails."""
+    """A changed copy of a document; the document itself does not change.
+
+    Mirrors evanphx/json-patch. Raises PatchFault with the library's text, TestFailed for a test that fails.
+    """
     root = _Root(document)
     for operation in operations:
         match operation.op:

@@ -17,7 +17,7 @@ class BadElement(ValueError):
 
 
 def element_key(schema: Schema, of: ListType, element: object) -> str:
-    """The path element of an element of a merged list, such as `[name="web"]`. Raises BadElement."""
+    """The path element of an element of a merged list, such as `[name="web"]` (`fieldpath`). Raises BadElement."""
     return _keyed(schema, of, element) if of.keys else f"[={_scalar(element)}]"
 
 

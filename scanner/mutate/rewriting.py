@@ -121,7 +121,7 @@ class Rewriting:
         self._order = order
 
     def rewritten(self, document: JsonObject, before: JsonObject) -> JsonObject:
-        """The whole object."""
+        """The whole object as Go writes it after it was read."""
         return self.struct(self._schema.resolve(self._schema.root), document, before, Place())
 
     def value(self, ref: Json, go: GoType, value: Json, before: Json, place: Place) -> Json:

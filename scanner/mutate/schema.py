@@ -114,7 +114,7 @@ class Schema:
     _inline: dict[int, Atom] = field(default_factory=dict, compare=False, repr=False)
 
     def resolve(self, ref: Json) -> Atom:
-        """The atom of a reference or of a type written in place."""
+        """The atom of a reference (the number of a type, or a name) or of a type written in place."""
         if type(ref) is int:
             return self._known.get(ref) or self._numbered(ref)
         if isinstance(ref, str):
@@ -180,7 +180,7 @@ class NoSchemas:
     """An implementation of `Schemas` that has no schema."""
 
     def schema(self, kind: Kind) -> Schema | None:
-        """None, whatever the kind is."""
+        """None for every kind."""
         del kind
         return None
 

@@ -133,7 +133,7 @@ def _source(value: object) -> str:
 
 
 def atomics(schema: Schema, patch: object) -> list[str]:
-    """The paths at which a patch touches an atomic list, map or struct."""
+    """The paths at which a patch touches an atomic list, map or struct, in order."""
     return list(_atomics(schema, schema.root, patch, ""))
 
 

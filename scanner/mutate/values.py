@@ -42,7 +42,7 @@ class RequestFault(PatchFault):
 
 
 def json_value(value: cel.Value, data: Data) -> Node:
-    """The JSON of a value. Raises PatchFault for a value that has none."""
+    """The JSON of a value (`ConvertToNative`). Raises PatchFault for a value that has none."""
     if isinstance(value, cel.Struct) and value.type != cel.JSON_PATCH:
         if names := misnamed(value, data):
             raise PatchFault(f"type mismatch: {names}")

@@ -178,7 +178,7 @@ def _inside(shape: Json) -> list[Json]:
 
 
 def in_order(*rules: Rule) -> Rule:
-    """Apply one rule after the other."""
+    """A rule that applies the given rules one after the other."""
 
     def apply(value: JsonObject) -> JsonObject:
         for rule in rules:
@@ -189,17 +189,17 @@ def in_order(*rules: Rule) -> Rule:
 
 
 def within(name: str, rule: Rule) -> Rule:
-    """Apply a rule to a struct inside the object; an absent struct counts as empty."""
+    """A rule for the struct in member `name` of the object; an absent struct counts as empty."""
     return lambda value: with_member(value, name, rule(as_object(value.get(name))))
 
 
 def where(name: str, rule: Rule) -> Rule:
-    """Apply a rule to the struct that a pointer of the object points to, when it is set."""
+    """A rule for the struct in member `name` of the object, when it is set."""
     return lambda value: value if value.get(name) is None else within(name, rule)(value)
 
 
 def each(name: str, rule: Rule) -> Rule:
-    """Apply a rule to every object of a list."""
+    """A rule for every object in the list `name` of the object."""
 
     def apply(value: JsonObject) -> JsonObject:
         before = as_list(value.get(name))

@@ -94,9 +94,7 @@ class BoundLanguage(ABC):
         yield from (bound_policy.policy for bound_policy in self.bound)
 
     def reads(self) -> Iterator[tuple[BoundPolicy, Places]]:
-        """The policies whose expressions read cluster objects besides the object and the params, each with the lists to
-        make.
-        """
+        """The policies whose expressions read further cluster objects, each with the lists to make."""
         yield from ()
 
     def take(self, kind: Kind, namespace: str, resources: Iterable[Resource]) -> None:

@@ -20,7 +20,7 @@ _REGISTRY = "docker.io"
 
 
 def pull_policy(image: str) -> str:
-    """The pull policy of an image."""
+    """The pull policy of an image: Always for the tag `latest`, else IfNotPresent."""
     return "Always" if _tag(image) == "latest" else "IfNotPresent"
 
 

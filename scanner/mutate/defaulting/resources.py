@@ -55,7 +55,10 @@ def _rounded(amount: Json) -> Json:
 
 
 def containers_total(spec: JsonObject, which: str) -> dict[str, str]:
-    """The requests or limits of all containers of a pod at one time: their sum, or more while an init container runs."""
+    """The requests or limits (`which`) of all containers of a pod at one time, as quantities by resource.
+
+    They are the sum of the containers, or more while an init container runs (`PodRequests` and `PodLimits`).
+    """
     total: _Amounts = {}
     for container in as_list(spec.get("containers")):
         _add(total, _amounts(container, which))

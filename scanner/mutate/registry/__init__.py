@@ -28,7 +28,10 @@ _REMEMBERED = 8
 
 
 def stored(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
-    """The object that is stored, given the stored object and the object that admission produced."""
+    """The object that an update stores, given the stored object and the object that admission produced.
+
+    The same object as `before` if the update changes nothing.
+    """
     return before if same(before, after) else _LATEST.of(schema, before).stored(after)
 
 

@@ -79,7 +79,7 @@ def _annotations(rule: Rule) -> Rule:
 
 
 def without_empty(value: JsonObject, name: str) -> JsonObject:
-    """The object without a member whose content is empty."""
+    """The object without a member whose content is empty, the same object if there is none."""
     return without(value, name) if name in value and not value[name] else value
 
 

@@ -45,7 +45,7 @@ _CONTAINERS = (f"{_CORE}Container", f"{_CORE}EphemeralContainer")
 
 
 def without_disabled(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
-    """The object without the fields that the server drops."""
+    """The object without the fields of disabled features that the stored object does not set (`dropDisabled…`)."""
     dropped = _LEFT.applied(schema, after)
     if dropped is after:
         return after

@@ -21,7 +21,7 @@ _SERVER_SET = (
 
 
 def kept_metadata(before: JsonObject, after: JsonObject) -> JsonObject:
-    """An object whose server-set metadata is restored."""
+    """An object whose server-set metadata is that of the stored object (`rest.BeforeUpdate`)."""
     stored, given = as_object(before.get("metadata")), as_object(after.get("metadata"))
     if given is stored:
         return after

@@ -14,7 +14,7 @@ _PRIORITY = ("priority", "preemptionPolicy")
 
 
 def after_plugins(type_name: str, before: JsonObject, after: JsonObject) -> JsonObject:
-    """The object after the plugins."""
+    """The object after the plugins; only pods change. `type_name` is the name of the kind's definition."""
     if type_name != "io.k8s.api.core.v1.Pod":
         return after
     old = as_object(before.get("spec"))

@@ -18,7 +18,7 @@ _FAMILIES = ("ipFamilies", "ipFamilyPolicy")
 
 
 def updated_service(before: JsonObject, after: JsonObject) -> JsonObject:
-    """A service as an update stores it."""
+    """A service as an update stores it: the addresses and node ports of the stored one are kept where they still apply."""
     old, new = as_object(before.get("spec")), as_object(after.get("spec"))
     spec = _with_families(old, _with_addresses(old, _with_allocated(old, new)))
     spec = _without_unused(old, spec)

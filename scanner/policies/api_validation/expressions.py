@@ -19,9 +19,7 @@ from scanner.policies.api_validation.fields import Faults
 
 
 def written(policy: Policy, rules: Minor, plugin: Plugin = VALIDATING) -> Faults:
-    """The compile error of an expression by its path in the manifest, or an empty text, by the rules of a Kubernetes
-    release.
-    """
+    """A function from the path of an expression to its compile error, empty for none, by the rules of a release."""
     compiled = compile_policy(_trimmed(policy), rules, plugin, new=True)
     shown = {
         f"spec.auditAnnotations[{index}].valueExpression": annotation.value_expression
