@@ -1,4 +1,4 @@
-"""Policies that ask the authorizer: decided when someone answers, not auditable when nobody does."""
+"""Policies that read the authorizer: its answer decides; without an authorizer they are not auditable."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ POD: JsonObject = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"
 
 
 class Clerk:
-    """Allows what the subjects named may do, and writes down the questions."""
+    """An authorizer that allows the actions of the named subjects, and records the questions."""
 
     def __init__(self, *allowed: str) -> None:
         self._allowed = allowed
@@ -71,14 +71,14 @@ def test_validations_ask_about_the_requester(clerk: Clerk | None, expected: type
 
 
 def test_unanswered_questions_are_skipped_for_their_reason() -> None:
-    """Nothing is guessed."""
+    """A check without an answer is skipped."""
     result = outcome({"validations": [{"expression": MAY_DEPLOY}]}, None)
     assert isinstance(result, Skipped)
     assert SkipReason.NOT_AUDITABLE is result.reason
 
 
 def test_the_request_resource_is_the_one_of_the_request() -> None:
-    """`authorizer.requestResource` is preset with what the request is about."""
+    """`authorizer.requestResource` has the resource of the request."""
     clerk = Clerk("bob")
     outcome({"validations": [{"expression": "authorizer.requestResource.check('x').allowed()"}]}, clerk)
     (question,) = clerk.asked
@@ -104,7 +104,7 @@ def test_conditions_ask_too() -> None:
 
 
 def test_variables_may_ask() -> None:
-    """A variable read by a validation knows the authorizer."""
+    """A variable that a validation reads has the authorizer."""
     spec = {
         "variables": [{"name": "may", "expression": MAY_DEPLOY}],
         "validations": [{"expression": "variables.may"}],
@@ -113,7 +113,7 @@ def test_variables_may_ask() -> None:
 
 
 def test_messages_may_not_ask() -> None:
-    """A variable that asks is an error in a message, so the message stays the written one."""
+    """A variable that reads the authorizer is an error in a messageExpression, so the message is used."""
     spec = {
         "variables": [{"name": "may", "expression": MAY_DEPLOY}],
         "validations": [
@@ -126,7 +126,7 @@ def test_messages_may_not_ask() -> None:
 
 
 def test_audit_annotations_may_not_ask() -> None:
-    """They compile with the authorizer and find none."""
+    """Audit annotations compile with the authorizer, and have no value for it."""
     expression = f"{MAY_DEPLOY} ? 'yes' : 'no'"
     spec = {"auditAnnotations": [{"key": "k", "valueExpression": expression}]}
     result = outcome(spec, Clerk("bob"))
@@ -135,7 +135,7 @@ def test_audit_annotations_may_not_ask() -> None:
 
 
 def test_nothing_is_asked_twice() -> None:
-    """One question about many objects is asked once."""
+    """Equal questions of many objects are asked once."""
     clerk = Clerk("bob")
     policy_auditor = auditor({"validations": [{"expression": MAY_DEPLOY}]}, clerk)
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""What one policy says about one object: conditions, variables, validations, messages, annotations, failure policy.
+"""The results of one policy for one object: conditions, variables, validations, messages, annotations, failure policy.
 
 Rules: `docs/semantics/evaluation.md#configuration-errors`, `docs/semantics/evaluation.md#order`.
 """
@@ -26,7 +26,7 @@ CONFIG = {"apiVersion": "v1", "kind": "ConfigMap"}
 def invocation_results(
     spec: Document, binding: Document | None = None, *params: Document, **world: Any
 ) -> list[InvocationResult]:
-    """What a policy on pods says about a pod, under one binding."""
+    """The results of a policy on pods for a pod, under one binding."""
     table = ParamTable(KINDS)
     for param in params:
         table.add(param)
@@ -38,7 +38,7 @@ def invocation_results(
 
 
 def check_results(**spec: Any) -> tuple[CheckResult, ...]:
-    """The judgements of the only ruling."""
+    """The check results of the only invocation."""
     (invocation_result,) = invocation_results({"validations": [], **spec})
     return invocation_result.check_results
 
@@ -70,7 +70,7 @@ def test_true_passes_and_anything_else_does_not() -> None:
     ],
 )
 def test_the_reason_decides_the_code(reason: str, expected: tuple[str, int]) -> None:
-    """As stored: an older server may have taken one that is refused today."""
+    """The reason counts as stored: an older server may have accepted a reason that is refused today."""
     result = outcome(expression="false", reason=reason)
     assert isinstance(result, Violated)
     assert expected == (result.reason, result.code)
@@ -96,7 +96,7 @@ def test_the_reason_decides_the_code(reason: str, expected: tuple[str, int]) -> 
 )
 @pytest.mark.parametrize("failure_policy", ["Fail", "Ignore"])
 def test_an_error_is_what_the_failure_policy_makes_of_it(expression: str, message: str, failure_policy: str) -> None:
-    """Fail refuses as the actions of the binding say, Ignore admits; the text is kept either way."""
+    """Fail denies if the binding's actions deny, Ignore admits; the text is kept in both cases."""
     fails = failure_policy == "Fail"
     result = outcome(expression=expression, failurePolicy=failure_policy)
     assert isinstance(result, Errored)
@@ -130,14 +130,14 @@ def test_an_error_is_what_the_failure_policy_makes_of_it(expression: str, messag
     ],
 )
 def test_what_a_violation_says(validation: Document, message: str) -> None:
-    """The messageExpression if it yields one usable line, else the message, else the expression itself."""
+    """The message is a messageExpression of one usable line, else the message, else the expression."""
     result = outcome(**{"expression": "false", **validation})
     assert isinstance(result, Violated)
     assert message == result.message
 
 
 def test_nothing_short_circuits() -> None:
-    """Every validation and every annotation has its outcome, also after a failure."""
+    """Every validation and every annotation has an outcome, also after a failure."""
     validations = [{"expression": text} for text in ("false", "object.none", "true", "object.spec.none == 1")]
     annotations = [{"key": "k", "valueExpression": "'v'"}]
     results = check_results(validations=validations, auditAnnotations=annotations)
@@ -163,7 +163,7 @@ def test_nothing_short_circuits() -> None:
     ],
 )
 def test_match_conditions(conditions: list[str], expected: type[Outcome]) -> None:
-    """One that is false beats every error; they see variables, and no namespace."""
+    """A false condition has precedence over errors; conditions read variables, and no namespace."""
     named = [{"name": f"c{index}", "expression": text} for index, text in enumerate(conditions)]
     results = check_results(
         validations=[{"expression": "false"}],
@@ -174,7 +174,7 @@ def test_match_conditions(conditions: list[str], expected: type[Outcome]) -> Non
 
 
 def test_a_false_condition_skips_every_check() -> None:
-    """And is named."""
+    """The outcome names the condition."""
     results = check_results(
         validations=[{"expression": "false"}] * 2,
         auditAnnotations=[{"key": "k", "valueExpression": "'v'"}],
@@ -184,7 +184,7 @@ def test_a_false_condition_skips_every_check() -> None:
 
 
 def test_erring_conditions_speak_for_the_whole_policy() -> None:
-    """Different errors are listed in brackets, equal ones once."""
+    """Different errors are listed in brackets, equal errors once."""
     texts = ("object.a == 1", "object.b == 1", "object.a == 1")
     conditions = [{"name": f"c{index}", "expression": text} for index, text in enumerate(texts)]
     (result,) = check_results(validations=[{"expression": "true"}] * 2, matchConditions=conditions)
@@ -227,7 +227,7 @@ def test_erring_conditions_speak_for_the_whole_policy() -> None:
     ],
 )
 def test_variables(variables: list[tuple[str, str]], expression: str, expected: Outcome) -> None:
-    """Evaluated where they are used, and nowhere else; errors tell through which of them they came."""
+    """A variable is evaluated only where it is used; an error names the variables on its way."""
     result = outcome(expression=expression, variables=[{"name": name, "expression": text} for name, text in variables])
     assert expected == result
 
@@ -249,7 +249,7 @@ def test_variables(variables: list[tuple[str, str]], expression: str, expected: 
     ],
 )
 def test_variables_that_nobody_can_read(name: str, *, readable: bool) -> None:
-    """A name that looks escaped is unescaped when it is looked up; kube-apiserver 1.36 answered so for each of these."""
+    """A name that looks escaped is unescaped for the look-up; kube-apiserver 1.36 decided each of these cases."""
     result = outcome(expression=f"variables.{name} == 1", variables=[{"name": name, "expression": "1"}])
     error = f"expression 'variables.{name} == 1' resulted in error: no such key: {name}"
     assert (Passed() if readable else Errored(error, would_deny=True)) == result
@@ -286,13 +286,13 @@ def test_variables_that_nobody_can_read(name: str, *, readable: bool) -> None:
     ],
 )
 def test_audit_annotations(expression: str, expected: Outcome) -> None:
-    """Published when they are not blank, cut at 10240 bytes; an error refuses whatever the actions are."""
+    """An annotation is published if it is not blank, up to 10240 bytes; an error denies with any actions."""
     (result,) = check_results(auditAnnotations=[{"key": "k", "valueExpression": expression}])
     assert expected == result.outcome
 
 
 def test_failing_annotations_are_left_out_where_the_failure_policy_says_so() -> None:
-    """The error is kept all the same."""
+    """The error is kept as an outcome."""
     (result,) = check_results(
         auditAnnotations=[{"key": "k", "valueExpression": "string(object.none)"}], failurePolicy="Ignore"
     )
@@ -309,7 +309,7 @@ def test_failing_annotations_are_left_out_where_the_failure_policy_says_so() -> 
     ],
 )
 def test_validations_see_a_part_of_the_namespace(expression: str, expected: type[Outcome]) -> None:
-    """Without what only the server needs."""
+    """Fields that only the server needs are absent."""
     full = SHOP | {"metadata": {**SHOP["metadata"], "managedFields": [{"manager": "x"}]}}
     (invocation_result,) = invocation_results({"validations": [{"expression": expression}]}, namespaces={"shop": full})
     assert expected is type(invocation_result.check_results[0].outcome)
@@ -321,7 +321,7 @@ def bound_to(**reference: Any) -> Document:
 
 
 def test_every_param_is_an_evaluation_of_its_own() -> None:
-    """In the order of their names, each with its own outcome."""
+    """Params are evaluated in the order of their names, each with its own outcome."""
     params = [
         thing(CONFIG_MAPS, name, "shop", metadata={"labels": {"a": "b"}}, data={"n": name}) for name in ("y", "x")
     ]
@@ -375,7 +375,7 @@ def test_every_param_is_an_evaluation_of_its_own() -> None:
     ],
 )
 def test_a_configuration_error_denies_whatever_the_actions_are(spec: Document, reference: Document, text: str) -> None:
-    """The binding only audits; one judgement speaks for the whole invocation."""
+    """A binding that only audits denies, too; one result stands for the whole invocation."""
     (invocation_result,) = invocation_results({"validations": [{"expression": "true"}], **spec}, bound_to(**reference))
     assert [(CheckKind.CONFIGURATION, Errored(text, would_deny=True, always=True))] == [
         (result.check.kind, result.outcome) for result in invocation_result.check_results
@@ -383,7 +383,7 @@ def test_a_configuration_error_denies_whatever_the_actions_are(spec: Document, r
 
 
 def test_a_configuration_error_is_let_pass_where_the_failure_policy_says_so() -> None:
-    """The server drops it silently; it is kept here as an error that admits."""
+    """The server drops the error silently; Assay keeps it as an error that admits."""
     spec = {"paramKind": CONFIG, "failurePolicy": "Ignore", "validations": [{"expression": "true"}]}
     (invocation_result,) = invocation_results(spec, bound_to(name="none"))
     assert [(False, False)] == [
@@ -393,7 +393,7 @@ def test_a_configuration_error_is_let_pass_where_the_failure_policy_says_so() ->
 
 
 def test_a_failure_policy_that_nobody_knows_denies_in_its_own_words() -> None:
-    """The API refuses it; a store that was written to behind its back may hold it."""
+    """The API refuses such a policy; a database that was changed directly may hold one."""
     spec = {"paramKind": CONFIG, "failurePolicy": "Perhaps", "validations": [{"expression": "true"}]}
     (invocation_result,) = invocation_results(spec, bound_to(name="none"))
     assert [Errored("unrecognized failure policy: 'Perhaps'", would_deny=True, always=True)] == [
@@ -402,7 +402,7 @@ def test_a_failure_policy_that_nobody_knows_denies_in_its_own_words() -> None:
 
 
 def test_a_missing_param_that_is_allowed_evaluates_nothing() -> None:
-    """Not even audit annotations; the match is told all the same."""
+    """Audit annotations are not evaluated either; the match is recorded."""
     spec = {"paramKind": CONFIG, "auditAnnotations": [{"key": "k", "valueExpression": "'v'"}]}
     (invocation_result,) = invocation_results(
         {"validations": [], **spec}, bound_to(name="none", parameterNotFoundAction="Allow")
@@ -411,14 +411,14 @@ def test_a_missing_param_that_is_allowed_evaluates_nothing() -> None:
 
 
 def test_without_a_reference_params_is_null() -> None:
-    """Which is not the same as a param that is missing."""
+    """A binding without a reference differs from a missing param."""
     spec = {"paramKind": CONFIG, "validations": [{"expression": "params == null"}]}
     (invocation_result,) = invocation_results(spec)
     assert Passed() == invocation_result.check_results[0].outcome
 
 
 def test_a_policy_without_a_kind_of_params_ignores_the_reference() -> None:
-    """`params` is not even declared."""
+    """`params` is not declared."""
     (invocation_result,) = invocation_results(
         {"validations": [{"expression": "params == null"}]}, bound_to(name="none")
     )

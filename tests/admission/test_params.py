@@ -1,4 +1,4 @@
-"""Which param objects a binding means."""
+"""The param objects that a binding selects."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.documents import CONFIG_MAPS, LIMITS, thing
 
 
 class Shelf:
-    """Param objects of two kinds: it satisfies ParamSource."""
+    """Param objects of two kinds. Satisfies ParamSource."""
 
     def __init__(self, *objects: Resource) -> None:
         self.objects = objects
@@ -90,7 +90,7 @@ def names_of_params(kind: Kind | None, namespace: str, reference: dict[str, Any]
 def test_what_a_reference_means(
     expected: list[str | None], kind: Kind | None, namespace: str, reference: dict[str, Any]
 ) -> None:
-    """Without a paramKind or a paramRef there is one evaluation without a param; no namespace means the request's."""
+    """Without paramKind or paramRef there is one evaluation without a param; the default namespace is the request's."""
     assert expected == names_of_params(kind, namespace, reference)
 
 
@@ -137,7 +137,7 @@ def test_what_a_reference_means(
     ],
 )
 def test_configuration_errors(text: str, kind: Kind, namespace: str, reference: dict[str, Any]) -> None:
-    """They are the server's own words."""
+    """The texts are those of the server."""
     with pytest.raises(ConfigurationError) as caught:
         names_of_params(kind, namespace, reference)
     assert text == str(caught.value)
@@ -145,7 +145,7 @@ def test_configuration_errors(text: str, kind: Kind, namespace: str, reference: 
 
 @pytest.mark.parametrize("objects", [SHELF.objects, SHELF.objects[-1:], ()])
 def test_a_selector_that_cannot_be_parsed_is_an_error_whatever_there_is(objects: tuple[Resource, ...]) -> None:
-    """The server reads the selector before it looks for params."""
+    """The server parses the selector before it reads params."""
     broken = {"selector": {"matchExpressions": [{"key": "a", "operator": "In", "values": []}]}}
     with pytest.raises(ConfigurationError, match="values set can't be empty"):
         resolve(a_policy(LIMITS), a_binding(**broken), "default", Shelf(*objects))
@@ -163,5 +163,5 @@ def test_a_selector_that_cannot_be_parsed_is_an_error_whatever_there_is(objects:
     ],
 )
 def test_param_kinds_that_are_not_served(expected: str, kind: Kind | None) -> None:
-    """The core group is written as nothing before the slash."""
+    """The core group is empty before the slash."""
     assert expected == unserved(a_policy(kind), SHELF)

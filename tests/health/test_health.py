@@ -1,4 +1,4 @@
-"""Policy health: what is wrong with policies and bindings, whatever the objects are like."""
+"""Policy health: problems of policies and bindings, with any objects."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ def health(*documents: Document, options: Options | None = None) -> list[Health]
 
 
 def entries(*documents: Document) -> list[tuple[str, str, str]]:
-    """Kind, binding and detail of each entry."""
+    """Kind, binding and detail of each health entry."""
     return [(str(problem.kind), problem.binding, problem.detail) for problem in health(*documents)]
 
 
 def on_server(document: Document, *, generation: int = 2, **status: Any) -> Document:
-    """A policy as a server keeps it."""
+    """A policy as a server stores it."""
     return {**document, "metadata": {**document["metadata"], "generation": generation}, "status": status}
 
 
 def test_nothing_is_wrong_with_what_works() -> None:
-    """A bound policy that compiles and matches."""
+    """A bound policy that compiles and matches has no health entry."""
     assert [] == health(policy("p", "true"), binding("b", "p"))
 
 
@@ -158,12 +158,12 @@ def test_nothing_is_wrong_with_what_works() -> None:
     ],
 )
 def test_what_is_wrong_is_said(documents: list[Document], expected: tuple[str, str, str]) -> None:
-    """Once, with the policy or binding that it is about."""
+    """Each problem is reported once, with its policy or binding."""
     assert expected in entries(*documents)
 
 
 def test_objects_without_a_param_are_counted() -> None:
-    """A binding that takes its params from the namespace of an object judges only where there is one."""
+    """A binding with params from the object's namespace evaluates only in namespaces with a param."""
     there = [namespace("other"), pod("far", "other"), thing(CONFIG_MAPS, "c", "other")]
     bound = binding("b", "p", paramRef={"name": "c", "parameterNotFoundAction": "Allow"})
     assert [
@@ -172,7 +172,7 @@ def test_objects_without_a_param_are_counted() -> None:
 
 
 def test_an_expression_that_does_not_compile_is_said_with_its_path() -> None:
-    """A stored one: the server evaluates it to an error."""
+    """The server stores such a policy, and every evaluation is an error."""
     ((kind, _, detail), *_) = entries(policy("p", "params.x"), binding("b", "p"))
     assert "doesNotCompile" == kind
     assert detail.startswith(
@@ -181,7 +181,7 @@ def test_an_expression_that_does_not_compile_is_said_with_its_path() -> None:
 
 
 def test_a_rule_on_a_subresource_is_about_a_kind_that_is_served() -> None:
-    """Beside a rule on the objects themselves nothing is wrong with it."""
+    """A rule on a subresource beside a rule on its objects is no problem."""
     spec = {"matchConstraints": {"resourceRules": [rule("pods"), rule("pods/exec")]}}
     assert [] == health(policy("p", "true", **spec), binding("b", "p"))
 
@@ -193,14 +193,14 @@ WARNING = {
 
 
 def test_type_warnings_of_the_server_are_shown() -> None:
-    """Those of the policy as it is."""
+    """The warnings are those of the current generation."""
     checked = on_server(policy("p", "true"), observedGeneration=2, typeChecking={"expressionWarnings": [WARNING]})
     text = WARNING["warning"].strip()
     assert [("typeWarning", "", f"spec.validations[0].expression: {text}")] == entries(checked, binding("b", "p"))
 
 
 def test_type_warnings_of_an_older_generation_are_not_shown() -> None:
-    """They may be about what was mended since; that is said instead."""
+    """The warnings may be obsolete; the stale status is reported instead."""
     stale = on_server(policy("p", "true"), observedGeneration=1, typeChecking={"expressionWarnings": [WARNING]})
     assert [
         ("staleStatus", "", "its types were checked as of generation 1, and it is at 2: the warnings are not shown")
@@ -208,7 +208,7 @@ def test_type_warnings_of_an_older_generation_are_not_shown() -> None:
 
 
 def test_a_policy_that_no_controller_has_seen_is_said() -> None:
-    """Its types are not checked."""
+    """The types of such a policy are not checked."""
     assert [
         (
             "staleStatus",
@@ -219,7 +219,7 @@ def test_a_policy_that_no_controller_has_seen_is_said() -> None:
 
 
 def test_a_mutating_policy_has_no_status_that_could_be_stale() -> None:
-    """Its API knows none: nobody checks its types."""
+    """The API of mutating policies has no status, and no controller checks types."""
     mutating = on_server(
         {
             "apiVersion": "admissionregistration.k8s.io/v1",
@@ -238,7 +238,7 @@ def test_a_mutating_policy_has_no_status_that_could_be_stale() -> None:
 
 
 def test_a_condition_that_is_not_met_is_said() -> None:
-    """With the reason that the server gives; one that is met is not."""
+    """The entry has the server's reason; a true condition has no entry."""
     conditions = [
         {"type": "Ready", "status": "False", "reason": "Broken", "message": "oops"},
         {"type": "Fine", "status": "True"},
@@ -264,19 +264,19 @@ def test_a_condition_that_is_not_met_is_said() -> None:
     ],
 )
 def test_cost_near_the_limit_is_said(repeats: int, expected: list[tuple[str, str, str]]) -> None:
-    """While it is still no error: the object only has to grow a little."""
+    """The cost is no error yet: a slightly larger object exceeds the limit."""
     slow = "lists.range(1000).all(a, [" + ",".join(["1"] * repeats) + "].all(b, b + a >= 0))"
     assert expected == entries(policy("p", slow), binding("b", "p"))
 
 
 def test_the_status_of_a_policy_that_nothing_binds_is_shown_too() -> None:
-    """It may be bound tomorrow."""
+    """A binding may put the policy into force later."""
     stale = on_server(policy("p", "true"), observedGeneration=1)
     assert ["staleStatus", "unbound"] == [kind for kind, _, _ in entries(stale)]
 
 
 def test_a_policy_on_its_way_out_is_evaluated_until_it_is_gone() -> None:
-    """As the server does; the same goes for bindings."""
+    """The server evaluates policies and bindings until they are deleted."""
     leaving, last = policy("p", "false"), binding("b", "p")
     for document in (leaving, last):
         document["metadata"]["deletionTimestamp"] = GONE
@@ -303,7 +303,7 @@ def test_a_policy_on_its_way_out_is_evaluated_until_it_is_gone() -> None:
     ],
 )
 def test_bindings_that_add_nothing(first: Document, other: Document, expected: list[tuple[str, str]]) -> None:
-    """Two that say the same, or of which one does all that the other does."""
+    """Two bindings are equal, or one covers the other."""
     labelled = pod("both", labels={"a": "b"})
     spaces = [namespace("default", a="b"), namespace("other", a="c"), pod("x", "other")]
     documents = [policy("p", "true"), binding("a", "p", **first), binding("b", "p", **other)]
@@ -312,7 +312,7 @@ def test_bindings_that_add_nothing(first: Document, other: Document, expected: l
 
 
 def test_bindings_with_other_params_are_not_the_same() -> None:
-    """Each asks for its own."""
+    """Each binding reports its own missing param."""
     references = [{"name": name, "namespace": "default", "parameterNotFoundAction": "Deny"} for name in ("x", "y")]
     bindings = [binding(f"b{index}", "p", paramRef=reference) for index, reference in enumerate(references)]
     params = [thing(CONFIG_MAPS, name, "default") for name in ("x", "y")]
@@ -320,13 +320,13 @@ def test_bindings_with_other_params_are_not_the_same() -> None:
 
 
 def test_an_assumed_binding_duplicates_none() -> None:
-    """It is not there."""
+    """An assumed binding does not exist in the cluster."""
     options = Options(assume_bound=(("p", "Deny"),))
     assert [] == health(policy("p", "true"), binding("b", "p"), options=options)
 
 
 def test_a_preview_says_that_nothing_binds_the_policy() -> None:
-    """Its findings could be taken for what admission says."""
+    """Without the note, its findings would look like those of admission."""
     options = Options(assume_bound=(("p", "Deny"),))
     assert ["no binding names it: the server never evaluates it; this scan previews it"] == [
         problem.detail for problem in health(policy("p", "true"), options=options)
@@ -334,7 +334,7 @@ def test_a_preview_says_that_nothing_binds_the_policy() -> None:
 
 
 def test_a_file_that_was_never_on_a_server_has_no_status() -> None:
-    """Nothing is said about it."""
+    """A policy without a status has no health entry."""
     manifests = (
         Manifest("f.yaml, document 1", policy("new", "true")),
         Manifest("f.yaml, document 2", binding("new", "new")),

@@ -1,4 +1,4 @@
-"""Two engines on a sample of the objects: what is counted, and that it changes nothing."""
+"""Two engines on a sample of the objects: the counts, and no effect on the scan."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ERROR = Answer("error", "no such key")
 
 
 class Saying:
-    """An engine that gives an answer to everything, and remembers what it was asked."""
+    """An engine that gives one answer to every expression, and records the expressions."""
 
     def __init__(self, answer: Answer) -> None:
         self.answer = answer
@@ -50,7 +50,7 @@ def pod(number: int) -> Document:
 
 
 def opinion(engine: Any, *documents: Document, percent: float = 100.0) -> Opinion:
-    """What comes of comparing on a scan of documents in the namespace default."""
+    """The opinion that a scan of documents in the namespace default records."""
     comparison = Comparison(engine, "other 1.0", percent)
     store = FakeStore()
     cluster = FakeCluster([namespace("default"), *documents])
@@ -61,19 +61,19 @@ def opinion(engine: Any, *documents: Document, percent: float = 100.0) -> Opinio
 
 
 def test_agreement_is_counted() -> None:
-    """Each expression of a policy that matches, on each object of the sample."""
+    """Each expression of a matching policy counts once for each object of the sample."""
     recorded = opinion(Saying(TRUE), pod(1), pod(2), policy("p", "has(object.spec.a)", "true"), binding())
     assert (2, 4, 4, 2) == (recorded.objects, recorded.evaluations, recorded.agreed, recorded.expressions)
 
 
 def test_errors_in_both_agree() -> None:
-    """What they say is another matter."""
+    """The texts of the errors are not compared."""
     recorded = opinion(Saying(ERROR), pod(1), policy("p", "object.spec.b == 1"), binding())
     assert (1, 0) == (recorded.agreed, recorded.disagreed)
 
 
 def test_a_disagreement_is_told_with_the_first_object() -> None:
-    """And how often it was met."""
+    """The disagreement has the number of its evaluations."""
     recorded = opinion(Saying(FALSE), pod(1), pod(2), policy("p", "has(object.spec.a)"), binding())
     [disagreement] = recorded.disagreements
     expected = ("p", "spec.validations[0].expression", "has(object.spec.a)", 2, "Pod default/p1", "true", "false")
@@ -89,7 +89,7 @@ def test_a_disagreement_is_told_with_the_first_object() -> None:
 
 
 def test_values_that_may_be_secret_are_not_told() -> None:
-    """Only that they are texts, or numbers."""
+    """The report shows only the types of texts and numbers."""
     asked = policy("p", variables=[{"name": "v", "expression": "object.data.key"}], matchConstraints=EVERYTHING)
     secret = thing(CONFIG_MAPS, "c", "default", data={"key": "hunter2"})
     recorded = opinion(Saying(Answer("value", value=("string", "hunter3"))), secret, asked, binding())
@@ -101,7 +101,7 @@ EVERYTHING = {"resourceRules": [rule("pods", "configmaps")]}
 
 
 def test_verdicts_do_not_depend_on_it() -> None:
-    """The same findings, tallies and state as without."""
+    """Findings, tallies and state are those of a scan without the comparison."""
     documents = [namespace("default"), pod(1), policy("p", "false", "object.b == 1"), binding()]
     plain = scanned(FakeCluster(documents))
     store = FakeStore()
@@ -112,7 +112,7 @@ def test_verdicts_do_not_depend_on_it() -> None:
 
 
 class Raising(Saying):
-    """An engine with a fault."""
+    """An engine that raises an exception."""
 
     def ask(self, expression: Expression) -> Answer:
         """Fail."""
@@ -120,14 +120,14 @@ class Raising(Saying):
 
 
 def test_an_engine_with_a_fault_stops_nothing() -> None:
-    """The scan is complete, whatever was compared."""
+    """The scan is complete."""
     recorded = opinion(Raising(TRUE), pod(1), pod(2), policy("p", "true"), binding())
     assert (2, 0) == (recorded.objects, recorded.evaluations)
 
 
 @given(st.integers(0, 10**9), st.floats(0, 100))
 def test_the_sample_follows_from_the_identity(number: int, percent: float) -> None:
-    """The same object is in the sample or not, every time, and stays in any larger one."""
+    """An object is always or never in a sample, and in every larger sample."""
     resource = Resource(PODS, "default", f"p{number}", f"u{number}", "1", {})
     chosen = in_sample(resource, percent)
     assert chosen == in_sample(replace(resource, resource_version="2"), percent)
@@ -135,7 +135,7 @@ def test_the_sample_follows_from_the_identity(number: int, percent: float) -> No
 
 
 def test_the_sample_is_as_large_as_asked() -> None:
-    """Nearly: identities are spread evenly."""
+    """The size is approximate: identities are distributed evenly."""
     chosen = sum(in_sample(Resource(PODS, "default", "p", f"u{number}", "1", {}), 10.0) for number in range(10_000))
     assert 900 < chosen < 1100
 
@@ -157,13 +157,13 @@ def test_the_sample_is_as_large_as_asked() -> None:
     ],
 )
 def test_limits_are_told_from_disagreements(text: str, ours: Answer, theirs: Answer, expected: str | None) -> None:
-    """By what the expression uses, and by how the other engine fails."""
+    """The features of the expression and the failure of the other engine decide."""
     limit = limit_of(traits_of(text), ours, theirs)
     assert expected == (limit.name if limit else None)
 
 
 def test_every_limit_has_a_reason_of_its_own() -> None:
-    """A sentence that the report shows."""
+    """The reason is a sentence of the report."""
     assert (
         len(LIMITS)
         == len({limit.name for limit in LIMITS})
@@ -172,7 +172,7 @@ def test_every_limit_has_a_reason_of_its_own() -> None:
 
 
 def test_cel_python_is_asked() -> None:
-    """The known limits and the usual disagreement, as they are."""
+    """cel-python has its known limits and its usual disagreement."""
     asked = policy(
         "p",
         "object.spec.a == 1",

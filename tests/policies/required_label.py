@@ -92,7 +92,7 @@ class LabelEvaluator:
 
 
 class BoundLabels(BoundLanguage):
-    """Labels that are required."""
+    """Required labels in force."""
 
     def __init__(self, bound: tuple[BoundPolicy, ...]) -> None:
         self._bound = bound

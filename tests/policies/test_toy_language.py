@@ -1,4 +1,4 @@
-"""A policy language is one file and one line: what is beside it in a scan has never heard of it."""
+"""A new policy language is one file and one line: other modules do not change."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def scan_of(folder: Path, languages: tuple[Language, ...]) -> Told:
 
 
 def test_a_new_language_finds_beside_the_others(tmp_path: Path) -> None:
-    """Its findings name the language, its policies are recorded, and every object is counted."""
+    """Findings name the language, its policies are recorded, and every object is counted."""
     scan = scan_of(tmp_path, WITH_LABELS)
 
     assert [("ValidatingAdmissionPolicy", "bare"), (KIND, "bare")] == [
@@ -51,14 +51,14 @@ def test_a_new_language_finds_beside_the_others(tmp_path: Path) -> None:
 
 
 def test_a_new_language_takes_part_in_history(tmp_path: Path) -> None:
-    """The scan tells that it evaluated the policy, so that what no longer is found is resolved."""
+    """The scan records the policy as evaluated, so that its missing findings are resolved."""
     scan = scan_of(tmp_path, WITH_LABELS)
 
     assert (ScanState.COMPLETE, True) == (scan.scan.state, (KIND, "owned") in scan.end.evaluated_policies)
 
 
 def test_without_its_line_a_language_is_unknown(tmp_path: Path) -> None:
-    """Its documents are gaps: nothing finds a language that the table does not name."""
+    """The documents of a language that is not in the table are gaps."""
     scan = scan_of(tmp_path, LANGUAGES)
 
     assert ["ValidatingAdmissionPolicy"] == [finding.language for finding in scan.findings]

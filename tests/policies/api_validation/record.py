@@ -1,6 +1,6 @@
-"""Ask a kube-apiserver what it says to each manifest: `python -m tests.policies.api_validation.record` writes `refusals.json`.
+"""Record the responses of a kube-apiserver: `python -m tests.policies.api_validation.record` writes `refusals.json`.
 
-Nothing is stored there: the requests are dry runs.
+The server stores nothing: the requests are dry runs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PATHS = {
 
 
 def main() -> None:
-    """Record the server's words; an empty text means that it would store the manifest."""
+    """Record the message of each refusal; an empty text means that the server would store the manifest."""
     assets = os.environ.get("KUBEBUILDER_ASSETS", "")
     if not assets:
         sys.exit("KUBEBUILDER_ASSETS names no folder with kube-apiserver and etcd")

@@ -1,6 +1,6 @@
-"""Manifests that the API refuses, or nearly so: each differs from one that it stores in one thing.
+"""Manifests that the API refuses or almost refuses: each differs in one field from a manifest that the API stores.
 
-`python -m tests.policies.api_validation.record` asks a kube-apiserver for its words and writes `refusals.json`.
+`python -m tests.policies.api_validation.record` records the messages of a kube-apiserver in `refusals.json`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SELECTOR = {"key": "a", "operator": "In", "values": ["b"]}
 
 
 def cases() -> Iterator[tuple[str, Document]]:
-    """Name and manifest of every case."""
+    """Pairs of the name and the manifest of every case."""
     yield from (("policy: " + name, policy("p", "true") | {"metadata": metadata}) for name, metadata in _metadata())
     yield from ((f"policy: {name}", _spec(policy("p", "true"), **fields)) for name, fields in _policies())
     yield from ((f"rules: {name}", _matching(**fields)) for name, fields in _rules())
@@ -46,7 +46,7 @@ def cases() -> Iterator[tuple[str, Document]]:
 
 
 def _everything_wrong() -> Document:
-    """The order in which a server complains."""
+    """A manifest with many errors, which shows their order."""
     selector = {"matchLabels": {"a b": "c d", "e f": "g"}, "matchExpressions": [{"key": "h i", "operator": "Like"}]}
     return _spec(
         policy("Upper"),
@@ -325,7 +325,7 @@ def _bindings() -> Iterator[tuple[str, Document]]:
 
 
 def _types() -> Iterator[tuple[str, Document]]:
-    """Values of other types than the field's, and values that are there and empty."""
+    """Values of wrong types, and empty values."""
     values: tuple[Json, ...] = ("", 1, 1.5, True, [], {}, None)
     for value in values:
         shown = repr(value)

@@ -1,6 +1,6 @@
-"""Where requests of expressions may go: one table of hosts, and servers on this machine alone.
+"""The destinations to which expressions may send requests: a table of hosts, and servers on this machine.
 
-Names are looked up by a table of the test; no connection is tried to any address but those of the loopback interface.
+A table of the test resolves names; no connection leaves the loopback interface.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ NO_HOST = "not the address of a host"
 
 
 class Names:
-    """Looks names up in a table, and counts how often."""
+    """Resolves names from a table, and counts the look-ups."""
 
     def __init__(self, *rounds: dict[str, list[str]]) -> None:
         self._rounds = list(rounds)
@@ -69,7 +69,7 @@ class Names:
 
 
 def refused(url: str, outside: HttpClient) -> EvaluationError:
-    """How a request fails."""
+    """The error of a refused request."""
     with pytest.raises(EvaluationError) as raised:
         outside.request(Call("GET", url))
     return raised.value
@@ -128,7 +128,7 @@ def refused(url: str, outside: HttpClient) -> EvaluationError:
     ],
 )
 def test_hosts_that_are_not_asked(host: str, expected: str, by_kyverno: bool) -> None:  # noqa: FBT001
-    """What Kyverno blocks is its error; what only a scan refuses is not available, and the reason says so."""
+    """A host on Kyverno's block list is Kyverno's error; a host that only a scan refuses is unavailable, with the reason."""
     error = refused(f"http://{host}:1/?token=hunter2", HttpClient(lookup=Names()))
     assert (not by_kyverno) == isinstance(error, Unavailable)
     assert any(text in str(error) for text in expected.split("|"))
@@ -136,7 +136,7 @@ def test_hosts_that_are_not_asked(host: str, expected: str, by_kyverno: bool) ->
 
 
 def test_loopback_is_refused_where_kyvernos_list_has_been_emptied() -> None:
-    """A scan's own rule does not lean on Kyverno's."""
+    """The rule of a scan does not depend on Kyverno's list."""
     for host in ("127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "[2002:7f00:1::]"):
         error = refused(f"http://{host}:1/", HttpClient(hosts=(), ranges=(), lookup=Names()))
         assert isinstance(error, Unavailable)
@@ -145,7 +145,7 @@ def test_loopback_is_refused_where_kyvernos_list_has_been_emptied() -> None:
 
 @pytest.mark.parametrize("host", ["8.8.8.8", "2a00::1", "64:ff9b::808:808", "::ffff:8.8.8.8", "2002:808:808::1"])
 def test_public_addresses_are_asked(host: str) -> None:
-    """Also by what an IPv6 network makes of IPv4 addresses."""
+    """Public IPv4 addresses in their IPv6 forms are allowed, too."""
     assert "" == Destinations().refusal("any.example", ipaddress.ip_address(host))
 
 
@@ -163,27 +163,27 @@ def test_public_addresses_are_asked(host: str) -> None:
     ],
 )
 def test_what_the_user_names_is_allowed(named: str, host: str, address: str) -> None:
-    """Ranges, addresses and hosts, whatever the form in which an address comes."""
+    """Ranges, addresses and hosts are allowed in every form of an address."""
     assert "" == destinations([named]).refusal(host, ipaddress.ip_address(address))
 
 
 @pytest.mark.parametrize("named", ["0.0.0.0/0", "169.254.0.0/16", "evil.example"])
 @pytest.mark.parametrize("address", ["169.254.169.254", "::ffff:169.254.169.254", "0.0.0.0", "224.0.0.1"])  # noqa: S104
 def test_no_option_allows_metadata_services(named: str, address: str) -> None:
-    """Neither a range that holds them nor a name that leads there."""
+    """Neither a range that contains a metadata service nor a name that resolves to one is allowed."""
     assert "" != destinations([named, "::/0"]).refusal("evil.example", ipaddress.ip_address(address))
 
 
 @pytest.mark.parametrize("text", ["http://a.example", "a.example:80", "", "10.0.0.0/33", "a b", "*"])
 def test_what_names_no_destination_is_refused(text: str) -> None:
-    """A typing error allows nothing, and is said."""
+    """A value that is no destination is an error."""
     with pytest.raises(UsageError, match="--allow-network-to"):
         destinations([text])
 
 
 @given(st.ip_addresses(v=4))
 def test_every_form_of_an_address_is_treated_alike(address: ipaddress.IPv4Address) -> None:
-    """Mapped, compatible, translated and NAT64 addresses are the IPv4 address."""
+    """Mapped, compatible, translated and NAT64 addresses count as the IPv4 address."""
     allowed = destinations(["10.0.0.0/8"])
     bits = int(address)
     expected = allowed.refusal("h", address)
@@ -197,7 +197,7 @@ def test_every_form_of_an_address_is_treated_alike(address: ipaddress.IPv4Addres
 
 @dataclass
 class Heard:
-    """A server on this machine, and the paths and hosts that it was asked for."""
+    """A server on this machine, with the paths and hosts of the requests."""
 
     port: int = 0
     requests: list[tuple[str, str, str]] = field(default_factory=list)
@@ -206,7 +206,7 @@ class Heard:
 
 @pytest.fixture
 def server() -> Iterator[Heard]:
-    """It answers `{}`, or redirects where the test says so."""
+    """A server that responds with `{}`, or with a redirect if the test prepares one."""
     received = Heard()
 
     def answer(request: BaseHTTPRequestHandler) -> None:
@@ -225,12 +225,12 @@ def server() -> Iterator[Heard]:
 
 
 def asking(*allowed: str, lookup: Names, seconds: float = 10.0) -> HttpClient:
-    """Requests without Kyverno's own list, which names the only addresses that a test has."""
+    """A client without Kyverno's block list, which contains all addresses that a test has."""
     return HttpClient(destinations(allowed), hosts=(), ranges=(), lookup=lookup, seconds=seconds)
 
 
 def test_the_address_that_was_checked_is_the_one_that_is_connected_to(server: Heard) -> None:
-    """A name is looked up once; what it would lead to the second time is never seen."""
+    """A name is resolved once, so a second answer of the resolver has no effect."""
     names = Names({"api.example": ["127.0.0.1"]}, {"api.example": ["127.0.0.99"]})
     status, _ = asking("127.0.0.1", lookup=names).request(Call("GET", f"http://api.example:{server.port}/"))
     assert (200, ["api.example"]) == (status, names.asked)
@@ -238,7 +238,7 @@ def test_the_address_that_was_checked_is_the_one_that_is_connected_to(server: He
 
 
 def test_one_bad_address_among_several_is_enough(server: Heard) -> None:
-    """Which of them would be tried is for the network to decide."""
+    """One forbidden address refuses the host, because the network would choose among its addresses."""
     names = Names({"api.example": ["127.0.0.1", "169.254.169.254"]})
     error = refused(f"http://api.example:{server.port}/", asking("127.0.0.1", lookup=names))
     assert (True, []) == (isinstance(error, Unavailable), server.requests)
@@ -256,7 +256,7 @@ def test_one_bad_address_among_several_is_enough(server: Heard) -> None:
     ],
 )
 def test_redirects_are_checked_too(server: Heard, location: str, reason: str) -> None:
-    """A server that is allowed cannot pass the request on to one that is not."""
+    """An allowed server cannot redirect a request to a forbidden one."""
     server.answers["/"] = 302, location
     names = Names({"api.example": ["127.0.0.1"], "rebound.example": ["127.0.0.2"]})
     error = refused(f"http://api.example:{server.port}/", asking("api.example", lookup=names))
@@ -265,7 +265,7 @@ def test_redirects_are_checked_too(server: Heard, location: str, reason: str) ->
 
 
 def test_a_redirect_to_what_kyverno_blocks_is_its_error(server: Heard) -> None:
-    """As its own client would end there."""
+    """The error is that of Kyverno's own client."""
     server.answers["/"] = 302, "http://metadata.google.internal/"
     outside = HttpClient(destinations(["127.0.0.1"]), ranges=(), lookup=Names())
     error = refused(f"http://127.0.0.1:{server.port}/", outside)
@@ -275,7 +275,7 @@ def test_a_redirect_to_what_kyverno_blocks_is_its_error(server: Heard) -> None:
 
 @pytest.mark.parametrize(("status", "method"), [(301, "GET"), (302, "GET"), (303, "GET"), (307, "POST"), (308, "POST")])
 def test_redirects_are_followed_as_go_does(server: Heard, status: int, method: str) -> None:
-    """A POST becomes a GET, unless the server says otherwise."""
+    """A POST becomes a GET, except for the status codes that keep the method."""
     server.answers["/"] = status, "/there"
     outside = asking("127.0.0.1", lookup=Names())
     assert 200 == outside.request(Call("POST", f"http://127.0.0.1:{server.port}/", data="{}"))[0]
@@ -283,7 +283,7 @@ def test_redirects_are_followed_as_go_does(server: Heard, status: int, method: s
 
 
 def test_redirects_without_end_are_an_error(server: Heard) -> None:
-    """After ten requests."""
+    """A client follows ten redirects."""
     server.answers["/"] = 302, "/"
     error = refused(f"http://127.0.0.1:{server.port}/", asking("127.0.0.1", lookup=Names()))
     assert "stopped after 10 redirects" in str(error)
@@ -291,20 +291,20 @@ def test_redirects_without_end_are_an_error(server: Heard) -> None:
 
 
 def test_what_a_scan_alone_refuses_is_not_auditable() -> None:
-    """It is no verdict, and the report shows why there is none."""
+    """A request that only a scan refuses has no verdict, and the report shows the reason."""
     scan = judged(policy("http.Get('http://10.0.0.1/').ok == true"), pod(), network=HttpClient(lookup=Names()))
     assert (1, 0) == (scan.counted(OutcomeName.NOT_AUDITABLE), scan.counted(OutcomeName.PASSED))
 
 
 def test_what_kyverno_refuses_is_an_error_of_the_check() -> None:
-    """Its webhook would refuse the object."""
+    """Kyverno's webhook would deny the object."""
     scan = judged(policy("http.Get('http://127.0.0.1/').ok == true"), pod(), network=HttpClient(lookup=Names()))
     assert (1, 0) == (scan.counted(OutcomeName.ERRORED_DENY), scan.counted(OutcomeName.NOT_AUDITABLE))
 
 
 @pytest.mark.parametrize("reference", ["127.0.0.1:1/app/web:1", "localhost:1/app/web:1", "10.0.0.1:1/app/web:1"])
 def test_registries_are_checked_alike(reference: str) -> None:
-    """Kyverno's list is not about registries; a scan's own rule is."""
+    """Kyverno's block list does not apply to registries; the rule of a scan does."""
     with pytest.raises(Unavailable, match="name it with --allow-network-to"):
         HttpClient(lookup=Names()).image(reference)
 
@@ -313,7 +313,7 @@ def test_registries_are_checked_alike(reference: str) -> None:
 
 
 def test_a_name_that_is_looked_up_for_ever_ends_in_time() -> None:
-    """The resolver of the operating system has no deadline; a request has."""
+    """A request has a deadline; the resolver of the operating system has none."""
     over = threading.Event()
 
     def slow(_host: str, _port: int) -> Iterable[str]:
@@ -331,7 +331,7 @@ HERE = destinations(["127.0.0.0/8"])
 
 
 def dripping_headers(request: BaseHTTPRequestHandler) -> None:
-    """A header line without end."""
+    """A header line that never ends."""
     with suppress(OSError):
         request.wfile.write(b"HTTP/1.1 200 OK\r\nX: ")
         for _ in range(300):
@@ -341,7 +341,7 @@ def dripping_headers(request: BaseHTTPRequestHandler) -> None:
 
 
 def slow_redirects(request: BaseHTTPRequestHandler) -> None:
-    """Each in time, all together not."""
+    """Redirects each of which is in time, and which together are late."""
     time.sleep(0.2)
     request.send_response(302)
     request.send_header("Location", f"{request.path}x")
@@ -351,7 +351,7 @@ def slow_redirects(request: BaseHTTPRequestHandler) -> None:
 
 @pytest.mark.parametrize("answer", [dripping_headers, slow_redirects])
 def test_a_request_has_so_many_seconds_in_all(answer: object) -> None:
-    """Headers and redirects count."""
+    """The time of headers and redirects counts."""
     assert callable(answer)
     started = time.monotonic()
     with serving(answer) as host, pytest.raises(EvaluationError, match=r"no response within 0\.5 seconds"):
@@ -360,7 +360,7 @@ def test_a_request_has_so_many_seconds_in_all(answer: object) -> None:
 
 
 def test_a_handshake_that_never_ends_does() -> None:
-    """A server that accepts connections and does not speak TLS."""
+    """A TLS handshake with a server without TLS ends at the deadline."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"https://127.0.0.1:{silent.getsockname()[1]}/"
         with pytest.raises(EvaluationError, match=r"no response within 0\.3 seconds"):

@@ -1,4 +1,4 @@
-"""Why a Kyverno policy is violated: paths of the real object, and no secrets."""
+"""The evidence of a violated Kyverno policy: paths of the real object, and no secrets."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ def why(manifest: Any, *documents: Any) -> list[tuple[str, str, str]]:
 
 
 def test_a_policy_about_pods_is_explained_in_what_creates_them() -> None:
-    """Autogen rewrites the policy; the path is that of the object that there is."""
+    """Autogen rewrites the policy; the path is that of the existing object."""
     manifest = policy("object.spec.containers.all(c, c.image.contains('/'))")
     expected = [("c.image", '"nginx"', "spec.template.spec.containers[0].image")]
     assert expected == why(manifest, deployment())
 
 
 def test_variables_are_followed() -> None:
-    """As in the policies of Kubernetes."""
+    """Evidence names the values behind variables, as for admission policies."""
     variables = [{"name": "images", "expression": "object.spec.containers.map(c, c.image)"}]
     manifest = policy("variables.images.all(i, i.contains('/'))", variables=variables)
     assert [("i", '"nginx"', "spec.containers[0].image")] == why(manifest, pod())
 
 
 def test_an_object_within_the_request_is_named_by_the_request() -> None:
-    """It is a document of its own."""
+    """`request.object` is a document of its own."""
     manifest = policy("dyn(request).object.metadata.name == 'other'")
     assert [("dyn(request).object.metadata.name", '"web"', "request.object.metadata.name")] == why(manifest, pod())
 
@@ -67,7 +67,7 @@ def test_an_object_within_the_request_is_named_by_the_request() -> None:
     ],
 )
 def test_nothing_of_a_secret_is_said(expression: str, about: str) -> None:
-    """Whichever way there is to it."""
+    """No expression shows the data of a Secret in evidence."""
     reads = READS if about == "pods" else "object.data.key"
     variables = [
         {"name": "secret", "expression": reads},
@@ -82,7 +82,7 @@ def test_nothing_of_a_secret_is_said(expression: str, about: str) -> None:
 
 
 def test_what_is_read_from_other_objects_is_said() -> None:
-    """A ConfigMap is no secret."""
+    """Evidence shows values of a ConfigMap."""
     reads = "resource.Get('v1', 'configmaps', 'team', 'token').data.key"
     manifest = policy(f"{reads} == 'closed'")
     assert [(reads, '"open"', "")] == why(manifest, pod(), SETTINGS)

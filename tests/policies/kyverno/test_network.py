@@ -1,4 +1,4 @@
-"""HTTP requests of Kyverno's expressions: made where the user allows it, bounded, and silent about Secrets."""
+"""HTTP requests of Kyverno's expressions: allowed by the user, limited, and without the data of Secrets."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ EVERYWHERE = HttpClient(HERE, ranges=())
 
 @dataclass
 class Heard:
-    """A server, and what it was asked: method, path, a header and the body."""
+    """A server, with the method, path, one header and the body of each request."""
 
     url: str = ""
     requests: list[tuple[str, str, str, str]] = field(default_factory=list)
@@ -46,7 +46,7 @@ class Heard:
 
 @pytest.fixture
 def server() -> Iterator[Heard]:
-    """It answers with an object, with a list under `/list`, with no JSON under `/text`, and with 404 under `/none`."""
+    """A server that responds with an object, a list under `/list`, no JSON under `/text`, and 404 under `/none`."""
     received = Heard()
 
     def answer(request: BaseHTTPRequestHandler) -> None:
@@ -86,26 +86,26 @@ def judged(*documents: Any, network: HttpClient | None = EVERYWHERE) -> Told:
     ],
 )
 def test_an_answer_is_what_kyverno_makes_of_it(server: Heard, expression: str) -> None:
-    """Objects with their status, other JSON under `body`; 404 is an answer like any other."""
+    """An object has its status, other JSON is under `body`, and 404 is a response like any other."""
     scan = judged(policy(expression.replace("URL", server.url)), pod())
     assert ([], 1) == (scan.said, scan.counted(OutcomeName.PASSED))
 
 
 def test_what_is_sent_is_the_json_of_the_value(server: Heard) -> None:
-    """With the headers that the expression names; the same request is made once, however many objects ask for it."""
+    """The request has the headers of the expression; equal requests of many objects are sent once."""
     text = f"http.Post('{server.url}/', {{'b': dyn('c'), 'a': object.kind}}, {{'X-Team': 'x'}}).allowed == true"
     judged(policy(text), pod("one"), pod("two"))
     assert [("POST", "/", "x", '{"a":"Pod","b":"c"}')] == server.requests
 
 
 def test_without_leave_nothing_is_asked(server: Heard) -> None:
-    """The check is not auditable, and the reason names the flag."""
+    """Without permission the check is not auditable, and the reason names the flag."""
     scan = judged(policy(f"http.Get('{server.url}/').allowed == true"), pod(), network=None)
     assert (1, []) == (scan.counted(OutcomeName.NOT_AUDITABLE), server.requests)
 
 
 def test_nobody_hears_of_a_secret(server: Heard) -> None:
-    """Neither when one is judged nor when expressions read some."""
+    """No request is sent for a Secret, or by an expression that reads Secrets."""
     about = policy(f"http.Post('{server.url}/', object).allowed == true", resources=("secrets",))
     reading = policy(
         f"http.Post('{server.url}/', resource.List('v1', 'secrets', 'team')).allowed == true", name="reading"
@@ -115,7 +115,7 @@ def test_nobody_hears_of_a_secret(server: Heard) -> None:
 
 
 def test_a_namespaced_policy_makes_no_request(server: Heard) -> None:
-    """Kyverno refuses it unless its controllers are told otherwise."""
+    """Kyverno refuses requests of namespaced policies by default."""
     own = {**policy(f"http.Get('{server.url}/').allowed == true"), "kind": "NamespacedValidatingPolicy"}
     own["metadata"] = {**own["metadata"], "namespace": "team"}
     scan = judged(own, pod())
@@ -123,7 +123,7 @@ def test_a_namespaced_policy_makes_no_request(server: Heard) -> None:
 
 
 def test_a_connection_that_fails_is_an_error(server: Heard) -> None:
-    """Of the check, which would refuse the object; the scan goes on."""
+    """The check has an error, which would deny the object; the scan continues."""
     gone = server.url.rpartition(":")[0] + ":1"
     scan = judged(policy(f"http.Get('{gone}/?token=hunter2').allowed == true"), pod())
     (finding,) = scan.findings
@@ -131,7 +131,7 @@ def test_a_connection_that_fails_is_an_error(server: Heard) -> None:
 
 
 def test_a_large_answer_is_an_error(server: Heard) -> None:
-    """Nobody's memory is filled by a server."""
+    """A response has a limit of its size."""
     scan = judged(policy(f"http.Get('{server.url}/large').allowed == true"), pod())
     assert ["error: request failed: 127.0.0.1: the response is larger than 4 MiB"] == [
         finding.outcome.message for finding in scan.findings
@@ -139,7 +139,7 @@ def test_a_large_answer_is_an_error(server: Heard) -> None:
 
 
 def test_an_answer_that_drips_is_cut_off() -> None:
-    """A byte now and then keeps every timeout of a socket from ending, and would keep a scan for ever."""
+    """A slow body never exceeds the timeout of the socket, but it exceeds the deadline."""
 
     def drip(request: BaseHTTPRequestHandler) -> None:
         request.send_response(200)
@@ -167,14 +167,14 @@ def test_an_answer_that_drips_is_cut_off() -> None:
     ],
 )
 def test_an_entry_that_calls_the_api_server_is_answered_from_lists(spec: Any, expression: str) -> None:
-    """A list has items as the server shows them; an object is itself; what is not there is an error."""
+    """A list has its items as the server returns them, an object is itself, and a missing object is an error."""
     scan = judged(policy(expression), entry(apiCall=spec), pod(), network=None)
     assert ([], 1) == (scan.said, scan.counted(OutcomeName.PASSED))
 
 
 @pytest.mark.parametrize("spec", [{"urlPath": "/version"}, {"urlPath": "/api/v1/pods", "method": "POST"}])
 def test_other_calls_of_the_api_server_are_not_auditable(spec: Any) -> None:
-    """They are no list and no object."""
+    """Only lists and objects can be answered."""
     scan = judged(policy("globalContext.Get('e') == null"), entry(apiCall=spec), pod(), network=None)
     assert 1 == scan.counted(OutcomeName.NOT_AUDITABLE)
 
@@ -183,7 +183,7 @@ def test_other_calls_of_the_api_server_are_not_auditable(spec: Any) -> None:
 def test_an_entry_of_a_service_is_asked_where_it_is_allowed(
     server: Heard, network: HttpClient | None, name: OutcomeName
 ) -> None:
-    """By the method, with the headers and the data of the entry."""
+    """The request has the method, the headers and the data of the entry."""
     service = {"url": f"{server.url}/svc", "headers": [{"key": "X-Team", "value": "x"}]}
     call = {"service": service, "method": "POST", "data": [{"key": "k", "value": 1}]}
     scan = judged(policy("globalContext.Get('e').allowed == true"), entry(apiCall=call), pod(), network=network)
@@ -201,7 +201,7 @@ def test_an_entry_of_a_service_is_asked_where_it_is_allowed(
     ],
 )
 def test_projections_are_jmespath(path: str, expression: str) -> None:
-    """Of the objects of an entry."""
+    """A projection selects from the objects of an entry."""
     resources = {"group": "", "version": "v1", "resource": "pods", "namespace": "team"}
     made = entry(kubernetesResource=resources, projections=[{"name": "p", "jmesPath": path}])
     scan = judged(policy(expression), made, pod(), network=None)
@@ -217,7 +217,7 @@ def test_projections_are_jmespath(path: str, expression: str) -> None:
     ],
 )
 def test_projections_that_cannot_be_made(path: str, name: str, outcome: OutcomeName) -> None:
-    """Functions of Kyverno's own are not evaluated; a path that is none, or is not there, is an error."""
+    """Kyverno's own functions are not evaluated; an invalid or missing path is an error."""
     resources = {"group": "", "version": "v1", "resource": "pods", "namespace": "team"}
     made = entry(kubernetesResource=resources, projections=[{"name": "p", "jmesPath": path}])
     scan = judged(policy(f"globalContext.Get('e', '{name}') == null"), made, pod(), network=None)

@@ -1,7 +1,7 @@
-"""A ValidatingPolicy without anything of Kyverno's own judges like the same spec as a ValidatingAdmissionPolicy.
+"""A ValidatingPolicy without Kyverno's own features has the results of the same spec as a ValidatingAdmissionPolicy.
 
-For CREATE, with `matchPolicy: Exact`, and without what the two are known to treat differently: message expressions, the old
-object, the requester, and object selectors that an object without labels fits.
+The specs are for CREATE with `matchPolicy: Exact`, and without the known differences: message expressions, the old object, the
+requester, and object selectors that an object without labels matches.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ RULES = st.sampled_from([("", ["pods"]), ("apps", ["deployments"]), ("*", ["*"])
 
 @st.composite
 def specs(draw: st.DrawFn) -> Any:
-    """A spec that both APIs take, without autogen."""
+    """A spec that both APIs accept, without autogen."""
     group, resources = draw(RULES)
     rule = {"apiGroups": [group], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": resources}
     match = {
@@ -116,14 +116,14 @@ def _classes(invocation_result: InvocationResult) -> list[tuple[str, str, int]]:
 @settings(max_examples=80, deadline=None)
 @given(specs(), OBJECTS)
 def test_the_same_spec_is_judged_alike_by_both(spec: Any, document: Any) -> None:
-    """Both match the same objects, and every check has an outcome of the same class."""
+    """Both languages match the same objects, and every check has an outcome of the same class."""
     assert _judged(spec, document, kyverno=False) == _judged(spec, document, kyverno=True)
 
 
 @settings(max_examples=40, deadline=None)
 @given(specs(), st.booleans())
 def test_what_is_only_counted_is_what_would_be_judged(spec: Any, annotated: bool) -> None:  # noqa: FBT001
-    """A scan counts what passes without looking closer, and comes to the outcomes that judging each object gives."""
+    """The fast path of a scan has the tallies of an evaluation of each object."""
     more = {"auditAnnotations": [{"key": "a", "valueExpression": "has(object.metadata.labels.a) ? 'a' : null"}]}
     manifest: Any = {
         "apiVersion": "policies.kyverno.io/v1",

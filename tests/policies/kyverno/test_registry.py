@@ -1,4 +1,4 @@
-"""`image.GetMetadata` with --allow-network: what a registry tells anybody, and nothing that wants credentials."""
+"""`image.GetMetadata` with --allow-network: data that a registry gives without credentials."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ DOCUMENTS = {
 
 @dataclass
 class Registry:
-    """A registry on this machine, and the paths that were asked for."""
+    """A registry on this machine, with the paths of the requests."""
 
     host: str = ""
     asked: list[str] = field(default_factory=list)
@@ -56,7 +56,7 @@ class Registry:
 
 @pytest.fixture
 def registry() -> Iterator[Registry]:
-    """It wants an anonymous token, keeps its blobs elsewhere, and gives nothing of `secret/` to anybody."""
+    """A registry that requires an anonymous token, redirects to its blobs, and requires credentials for `secret/`."""
     fake_registry = Registry()
 
     def answer(request: BaseHTTPRequestHandler) -> None:
@@ -101,20 +101,20 @@ def _answer(request: BaseHTTPRequestHandler, status: int, document: Any, *header
     ],
 )
 def test_a_registry_tells_what_an_image_is(registry: Registry, expression: str) -> None:
-    """Manifest, configuration and index, for linux/amd64, with an anonymous token."""
+    """The metadata are manifest, configuration and index for linux/amd64."""
     scan = judged(policy(expression.replace("HOST", registry.host)), pod())
     assert ([], 1) == (scan.said, scan.counted(OutcomeName.PASSED))
 
 
 def test_an_image_is_asked_for_once(registry: Registry) -> None:
-    """However many objects run it."""
+    """Many objects with one image cause one request."""
     judged(policy(f"image.GetMetadata('{registry.host}/app/web:1.0').tag == '1.0'"), pod("one"), pod("two"))
     assert 1 == registry.asked.count("/token?service=test&scope=repository%3Aapp%2Fweb%3Apull")
     assert 1 == registry.asked.count("/elsewhere")
 
 
 def test_what_wants_credentials_is_not_auditable(registry: Registry) -> None:
-    """Kyverno may have some; a scan has none, and does not guess."""
+    """Kyverno may have credentials; a scan has none."""
     scan = judged(policy(f"image.GetMetadata('{registry.host}/secret/web:1.0').tag == '1.0'"), pod())
     assert 1 == scan.counted(OutcomeName.NOT_AUDITABLE)
 
@@ -129,14 +129,14 @@ def test_what_wants_credentials_is_not_auditable(registry: Registry) -> None:
     ],
 )
 def test_what_a_registry_does_not_have_is_an_error(registry: Registry, expected: str, reference: str) -> None:
-    """As it is for Kyverno."""
+    """A missing image is an error, as in Kyverno."""
     text = f"image.GetMetadata('{reference.replace('HOST', registry.host)}').tag == '1.0'"
     (finding,) = judged(policy(text), pod()).findings
     assert expected.replace("HOST", registry.host) in finding.outcome.message
 
 
 def test_without_leave_no_registry_is_asked(registry: Registry) -> None:
-    """The reason names the flag."""
+    """Without permission the check is not auditable, and the reason names the flag."""
     text = f"image.GetMetadata('{registry.host}/app/web:1.0').tag == '1.0'"
     scan = judged(policy(text), pod(), network=None)
     assert (1, []) == (scan.counted(OutcomeName.NOT_AUDITABLE), registry.asked)

@@ -1,4 +1,4 @@
-"""No value of a Secret leaves, whichever way a Kyverno policy has to it."""
+"""No Kyverno policy shows a value of a Secret."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ VARIABLE = [{"name": "key", "expression": READS}]
 
 
 def _everything_told(manifest: Any, *documents: Any) -> str:
-    """Everything that a scan says."""
+    """The findings, the end and the tallies of a scan, as text."""
     scan = _scanned(manifest, SECRET, *documents)
     assert scan.findings
     return repr((scan.findings, scan.end, scan.tallies))
@@ -36,7 +36,7 @@ def _everything_told(manifest: Any, *documents: Any) -> str:
     ],
 )
 def test_a_message_about_a_secret_does_not_quote_it(message: str) -> None:
-    """Not even decoded, or through the request."""
+    """The message shows the value neither decoded nor through the request."""
     manifest = policy({"expression": "false", "messageExpression": message}, resources=("secrets",))
     assert ["team/token: [redacted: the message reads the data of a Secret]"] == _scanned(manifest, SECRET).said
 
@@ -50,19 +50,19 @@ def test_a_message_about_a_secret_does_not_quote_it(message: str) -> None:
     ],
 )
 def test_a_secret_that_an_expression_reads_is_not_quoted(spec: Any, message: str) -> None:
-    """What `resource.Get` and `resource.List` read can be a Secret, too."""
+    """`resource.Get` and `resource.List` can read a Secret."""
     text = message if message.startswith(("'", "string")) else f"string({message})"
     manifest = policy({"expression": "false", "messageExpression": text}, **spec)
     assert "aHVzaC1odXNo" not in _everything_told(manifest, pod())
 
 
 def test_an_error_does_not_quote_it_either() -> None:
-    """The words of a conversion that fails hold the value."""
+    """The text of a failed conversion contains the value."""
     assert "aHVzaC1odXNo" not in _everything_told(policy(f"int({READS}) == 1"), pod())
 
 
 def test_what_reads_no_secret_is_told() -> None:
-    """Messages about other objects that an expression reads stay."""
+    """Messages about other objects keep their text."""
     settings = {
         **SECRET,
         "kind": "ConfigMap",

@@ -1,4 +1,4 @@
-"""Test suites of policy authors: both forms, read from files, judged, and what differs told."""
+"""Test suites of policy authors: both forms are read from files and evaluated, and differences are reported."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _checked(path: Path) -> list[Checked]:
 
 
 def _kyverno(folder: Path, *results: Any, **fields: Any) -> Path:
-    """A suite of Kyverno's form, in a hidden folder as policy libraries have it."""
+    """A suite in Kyverno's form, in a hidden folder as in policy libraries."""
     body = {"kind": "Test", "metadata": {"name": "t"}, "results": list(results), **fields}
     return _written(folder, ".kyverno-test/kyverno-test.yaml", body)
 
@@ -65,7 +65,7 @@ def _entry(name: str, result: str, *resources: str) -> Any:
 
 
 def test_a_suite_of_kyvernos_form(tmp_path: Path) -> None:
-    """Files are beside the suite; what expressions read is in its context; unmet conditions are skipped."""
+    """Files are relative to the suite, its context has the data that expressions read, and false conditions are a skip."""
     unmet = policy("true", name="unmet", matchConditions=[{"name": "no", "expression": "false"}])
     _written(tmp_path, "policies.yaml", READING, unmet)
     _written(tmp_path, "pods.yaml", pod(), {**pod("bare"), "metadata": {"name": "bare"}})
@@ -82,7 +82,7 @@ def test_a_suite_of_kyvernos_form(tmp_path: Path) -> None:
 
 
 def test_values_and_exceptions_of_a_suite(tmp_path: Path) -> None:
-    """Labels of namespaces come from the values, exempted objects are skipped."""
+    """The values have the labels of namespaces, and exempted objects are skipped."""
     gold = policy("true", name="gold", match={"namespaceSelector": {"matchLabels": {"tier": "gold"}}})
     by_name = [{"name": "n", "expression": "object.metadata.name == 'excused'"}]
     _written(tmp_path, ".kyverno-test/p.yaml", gold, policy("false"))
@@ -158,13 +158,13 @@ def _plain(folder: Path, *results: Any) -> Path:
     ],
 )
 def test_the_short_form_judges_as_admission_does(tmp_path: Path, expected: bool, fields: Any) -> None:  # noqa: FBT001
-    """Policies have bindings and params; a message can be expected, too. Of objects of one name, those count that are matched."""
+    """Policies have bindings and params, messages can be expected, and of objects with one name only matched ones count."""
     (checked,) = _checked(_plain(tmp_path, fields))
     assert expected is checked.right
 
 
 def test_an_object_that_is_not_matched_is_skipped(tmp_path: Path) -> None:
-    """No other expectation is met by it."""
+    """An object that is not matched meets no other expectation."""
     _written(tmp_path, "p.yaml", policy("true", resources=("services",)))
     _written(tmp_path, "r.yaml", pod())
     entries = [{"policy": "checks", "resources": ["web"], "result": result} for result in ("skip", "pass")]
@@ -173,7 +173,7 @@ def test_an_object_that_is_not_matched_is_skipped(tmp_path: Path) -> None:
 
 
 def test_the_command_prints_differences(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Exit code 1, the expectation and what is so instead."""
+    """The exit code is 1; the output has the expected and the actual result."""
     _plain(
         tmp_path,
         {"policy": "replicas", "resources": ["team/web"], "result": "pass"},
@@ -199,14 +199,14 @@ def test_the_command_prints_differences(tmp_path: Path, capsys: pytest.CaptureFi
     ],
 )
 def test_what_is_no_suite_is_told(tmp_path: Path, expected: str, body: Any) -> None:
-    """The file, and what is wrong with it."""
+    """The error names the file and the problem."""
     with pytest.raises(UsageError) as caught:
         read_suites(_written(tmp_path, "kyverno-test.yaml", body))
     assert expected in str(caught.value)
 
 
 def test_a_folder_without_a_suite_is_told(tmp_path: Path) -> None:
-    """Nothing to run is not success."""
+    """A run without a suite is an error."""
     with pytest.raises(UsageError) as caught:
         read_suites(tmp_path)
     assert "has no suite" in str(caught.value)
@@ -221,7 +221,7 @@ def test_a_folder_without_a_suite_is_told(tmp_path: Path) -> None:
     ],
 )
 def test_a_suite_can_ask_about_another_operation(tmp_path: Path, operation: str, expression: str) -> None:
-    """Of one expectation, or of all by the values."""
+    """The operation is that of one expectation, or of all expectations by the values."""
     manifest = policy(expression)
     manifest["spec"]["matchConstraints"]["resourceRules"][0]["operations"] = [operation]
     _written(tmp_path, ".kyverno-test/p.yaml", manifest)
@@ -250,7 +250,7 @@ REMEMBERING = policy(
 
 
 def test_mock_answers_and_entries_of_a_suite(tmp_path: Path) -> None:
-    """What servers answer, and what is in the global context: inline, in files, a part of it, or projected."""
+    """Responses and global context entries are inline, in files, partial, or projected."""
     named = [{"metadata": {"name": name}} for name in ("one", "two")]
     _written(tmp_path, "policies.yaml", ASKING, REMEMBERING)
     _written(tmp_path, "pods.yaml", pod())
@@ -288,7 +288,7 @@ def test_mock_answers_and_entries_of_a_suite(tmp_path: Path) -> None:
 
 
 def test_an_answer_that_a_suite_does_not_describe_is_an_error(tmp_path: Path) -> None:
-    """No test asks a network."""
+    """A test sends no request."""
     _written(tmp_path, "policies.yaml", ASKING)
     _written(tmp_path, "pods.yaml", pod())
     _kyverno(tmp_path, _entry("asking", "error", "web"), policies=["../policies.yaml"], resources=["../pods.yaml"])
@@ -298,7 +298,7 @@ def test_an_answer_that_a_suite_does_not_describe_is_an_error(tmp_path: Path) ->
 
 
 def test_a_projection_that_is_none_is_told(tmp_path: Path) -> None:
-    """Before anything is judged."""
+    """An invalid projection is an error before any evaluation."""
     entries = [{"name": "e", "data": {}, "projections": [{"name": "p", "path": "["}]}]
     _kyverno(tmp_path, globalContextEntries=entries)
     with pytest.raises(UsageError, match="globalContextEntries"):
