@@ -194,4 +194,4 @@ def _read(answer: Any) -> Answer:
         case ["error" | "refused" | "crash" as kind, str(text)]:
             return Answer(kind, text)
         case _:
-            return Answer("crash", "it printed no valid answer")
+            return Answer("crash", "it said something else than an answer")

@@ -17,7 +17,7 @@ MAY_DEPLOY = "authorizer.group('apps').resource('deployments').namespace('n').ch
 POD: JsonObject = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "namespace": "n"}, "spec": {}}
 
 
-class Clerk:
+class FakeAuthorizer:
     """An authorizer that allows the actions of the named subjects, and records the questions."""
 
     def __init__(self, *allowed: str) -> None:
@@ -29,7 +29,7 @@ class Clerk:
         return Answer(allowed=question.subject.username in self._allowed)
 
 
-def auditor(spec: dict[str, Any], clerk: Clerk | None) -> Auditor:
+def auditor(spec: dict[str, Any], fake_authorizer: FakeAuthorizer | None) -> Auditor:
     """An auditor of one bound policy for pods."""
     rule = {"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}
     return Auditor(
@@ -51,23 +51,30 @@ def auditor(spec: dict[str, Any], clerk: Clerk | None) -> Auditor:
         ],
         kinds=builtin_kinds(),
         user=BOB,
-        authorizer=clerk,
+        authorizer=fake_authorizer,
     )
 
 
-def outcome(spec: dict[str, Any], clerk: Clerk | None) -> Outcome:
+def outcome(spec: dict[str, Any], fake_authorizer: FakeAuthorizer | None) -> Outcome:
     """The outcome of the policy's first check on a pod."""
-    (invocation_result,) = auditor(spec, clerk).evaluate(POD)
+    (invocation_result,) = auditor(spec, fake_authorizer).evaluate(POD)
     return invocation_result.check_results[0].outcome
 
 
 @pytest.mark.parametrize(
-    ("clerk", "expected"),
-    [(Clerk("bob"), Passed), (Clerk(), Violated), (Clerk("alice"), Violated), (None, Skipped)],
+    ("fake_authorizer", "expected"),
+    [
+        (FakeAuthorizer("bob"), Passed),
+        (FakeAuthorizer(), Violated),
+        (FakeAuthorizer("alice"), Violated),
+        (None, Skipped),
+    ],
 )
-def test_validations_ask_about_the_requester(clerk: Clerk | None, expected: type[Outcome]) -> None:
+def test_validations_read_the_requesters_permissions(
+    fake_authorizer: FakeAuthorizer | None, expected: type[Outcome]
+) -> None:
     """The requester's permission decides; without an authorizer the check is not auditable."""
-    assert expected is type(outcome({"validations": [{"expression": MAY_DEPLOY}]}, clerk))
+    assert expected is type(outcome({"validations": [{"expression": MAY_DEPLOY}]}, fake_authorizer))
 
 
 def test_unanswered_questions_are_skipped_for_their_reason() -> None:
@@ -79,9 +86,9 @@ def test_unanswered_questions_are_skipped_for_their_reason() -> None:
 
 def test_the_request_resource_is_the_one_of_the_request() -> None:
     """`authorizer.requestResource` has the resource of the request."""
-    clerk = Clerk("bob")
-    outcome({"validations": [{"expression": "authorizer.requestResource.check('x').allowed()"}]}, clerk)
-    (question,) = clerk.asked
+    fake_authorizer = FakeAuthorizer("bob")
+    outcome({"validations": [{"expression": "authorizer.requestResource.check('x').allowed()"}]}, fake_authorizer)
+    (question,) = fake_authorizer.asked
     actual = (
         question.group,
         question.version,
@@ -93,26 +100,26 @@ def test_the_request_resource_is_the_one_of_the_request() -> None:
     assert actual == ("", "*", "pods", "", "n", "web")
 
 
-def test_conditions_ask_too() -> None:
+def test_conditions_read_the_authorizer() -> None:
     """A match condition that the authorizer denies skips the policy."""
     spec = {
         "matchConditions": [{"name": "allowed", "expression": MAY_DEPLOY}],
         "validations": [{"expression": "false"}],
     }
-    results = [outcome(spec, clerk) for clerk in (Clerk(), Clerk("bob"))]
+    results = [outcome(spec, fake_authorizer) for fake_authorizer in (FakeAuthorizer(), FakeAuthorizer("bob"))]
     assert [Skipped, Violated] == [type(result) for result in results]
 
 
-def test_variables_may_ask() -> None:
+def test_variables_may_read_the_authorizer() -> None:
     """A variable that a validation reads has the authorizer."""
     spec = {
         "variables": [{"name": "may", "expression": MAY_DEPLOY}],
         "validations": [{"expression": "variables.may"}],
     }
-    assert isinstance(outcome(spec, Clerk("bob")), Passed)
+    assert isinstance(outcome(spec, FakeAuthorizer("bob")), Passed)
 
 
-def test_messages_may_not_ask() -> None:
+def test_messages_may_not_read_the_authorizer() -> None:
     """A variable that reads the authorizer is an error in a messageExpression, so the message is used."""
     spec = {
         "variables": [{"name": "may", "expression": MAY_DEPLOY}],
@@ -120,24 +127,24 @@ def test_messages_may_not_ask() -> None:
             {"expression": "false", "message": "written", "messageExpression": "string(variables.may)"},
         ],
     }
-    result = outcome(spec, Clerk("bob"))
+    result = outcome(spec, FakeAuthorizer("bob"))
     assert isinstance(result, Violated)
     assert result.message == "written"
 
 
-def test_audit_annotations_may_not_ask() -> None:
+def test_audit_annotations_may_not_read_the_authorizer() -> None:
     """Audit annotations compile with the authorizer, and have no value for it."""
     expression = f"{MAY_DEPLOY} ? 'yes' : 'no'"
     spec = {"auditAnnotations": [{"key": "k", "valueExpression": expression}]}
-    result = outcome(spec, Clerk("bob"))
+    result = outcome(spec, FakeAuthorizer("bob"))
     assert isinstance(result, Errored)
     assert f"expression '{expression}' resulted in error: no such attribute(s): authorizer" == result.message
 
 
 def test_nothing_is_asked_twice() -> None:
     """Equal questions of many objects are asked once."""
-    clerk = Clerk("bob")
-    policy_auditor = auditor({"validations": [{"expression": MAY_DEPLOY}]}, clerk)
+    fake_authorizer = FakeAuthorizer("bob")
+    policy_auditor = auditor({"validations": [{"expression": MAY_DEPLOY}]}, fake_authorizer)
     for _ in range(3):
         policy_auditor.evaluate(POD)
-    assert len(clerk.asked) == 1
+    assert len(fake_authorizer.asked) == 1

@@ -129,7 +129,7 @@ def test_an_error_is_what_the_failure_policy_makes_of_it(expression: str, messag
         ({"expression": "\n  false &&\n  true\n"}, "failed expression: false &&\n  true"),
     ],
 )
-def test_what_a_violation_says(validation: Document, message: str) -> None:
+def test_the_message_of_a_violation(validation: Document, message: str) -> None:
     """The message is a messageExpression of one usable line, else the message, else the expression."""
     result = outcome(**{"expression": "false", **validation})
     assert isinstance(result, Violated)
@@ -183,7 +183,7 @@ def test_a_false_condition_skips_every_check() -> None:
     assert [Skipped(SkipReason.CONDITION_FALSE, "never")] * 3 == [result.outcome for result in results]
 
 
-def test_erring_conditions_speak_for_the_whole_policy() -> None:
+def test_failing_conditions_replace_all_results() -> None:
     """Different errors are listed in brackets, equal errors once."""
     texts = ("object.a == 1", "object.b == 1", "object.a == 1")
     conditions = [{"name": f"c{index}", "expression": text} for index, text in enumerate(texts)]
@@ -248,7 +248,7 @@ def test_variables(variables: list[tuple[str, str]], expression: str, expected: 
         ("a__1__b", False),
     ],
 )
-def test_variables_that_nobody_can_read(name: str, *, readable: bool) -> None:
+def test_variables_with_unreadable_names(name: str, *, readable: bool) -> None:
     """A name that looks escaped is unescaped for the look-up; kube-apiserver 1.36 decided each of these cases."""
     result = outcome(expression=f"variables.{name} == 1", variables=[{"name": name, "expression": "1"}])
     error = f"expression 'variables.{name} == 1' resulted in error: no such key: {name}"
@@ -291,7 +291,7 @@ def test_audit_annotations(expression: str, expected: Outcome) -> None:
     assert expected == result.outcome
 
 
-def test_failing_annotations_are_left_out_where_the_failure_policy_says_so() -> None:
+def test_failing_annotations_admit_with_failure_policy_ignore() -> None:
     """The error is kept as an outcome."""
     (result,) = check_results(
         auditAnnotations=[{"key": "k", "valueExpression": "string(object.none)"}], failurePolicy="Ignore"
@@ -382,7 +382,7 @@ def test_a_configuration_error_denies_whatever_the_actions_are(spec: Document, r
     ]
 
 
-def test_a_configuration_error_is_let_pass_where_the_failure_policy_says_so() -> None:
+def test_a_configuration_error_admits_with_failure_policy_ignore() -> None:
     """The server drops the error silently; Assay keeps it as an error that admits."""
     spec = {"paramKind": CONFIG, "failurePolicy": "Ignore", "validations": [{"expression": "true"}]}
     (invocation_result,) = invocation_results(spec, bound_to(name="none"))
@@ -392,7 +392,7 @@ def test_a_configuration_error_is_let_pass_where_the_failure_policy_says_so() ->
     ]
 
 
-def test_a_failure_policy_that_nobody_knows_denies_in_its_own_words() -> None:
+def test_an_unknown_failure_policy_denies_with_its_own_error() -> None:
     """The API refuses such a policy; a database that was changed directly may hold one."""
     spec = {"paramKind": CONFIG, "failurePolicy": "Perhaps", "validations": [{"expression": "true"}]}
     (invocation_result,) = invocation_results(spec, bound_to(name="none"))

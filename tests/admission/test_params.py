@@ -16,7 +16,7 @@ from tests import documents
 from tests.documents import CONFIG_MAPS, LIMITS, thing
 
 
-class Shelf:
+class ParamList:
     """Param objects of two kinds. Satisfies ParamSource."""
 
     def __init__(self, *objects: Resource) -> None:
@@ -43,7 +43,7 @@ def a_param(kind: Kind, name: str, namespace: str = "", **labels: str) -> Resour
     return resource_of(kind, thing(kind, name, namespace, metadata={"labels": labels}))
 
 
-SHELF = Shelf(
+PARAMS = ParamList(
     a_param(CONFIG_MAPS, "b", "default", tier="gold"),
     a_param(CONFIG_MAPS, "a", "default"),
     a_param(CONFIG_MAPS, "a", "other", tier="gold"),
@@ -66,7 +66,7 @@ def a_binding(**reference: Any) -> Binding:
 
 def names_of_params(kind: Kind | None, namespace: str, reference: dict[str, Any]) -> list[str | None]:
     """The params for a request in a namespace, as namespace/name."""
-    params = resolve(a_policy(kind), a_binding(**reference), namespace, SHELF)
+    params = resolve(a_policy(kind), a_binding(**reference), namespace, PARAMS)
     return [None if param is None else f"{param.namespace}/{param.name}" for param in params]
 
 
@@ -143,12 +143,12 @@ def test_configuration_errors(text: str, kind: Kind, namespace: str, reference: 
     assert text == str(caught.value)
 
 
-@pytest.mark.parametrize("objects", [SHELF.objects, SHELF.objects[-1:], ()])
+@pytest.mark.parametrize("objects", [PARAMS.objects, PARAMS.objects[-1:], ()])
 def test_a_selector_that_cannot_be_parsed_is_an_error_whatever_there_is(objects: tuple[Resource, ...]) -> None:
     """The server parses the selector before it reads params."""
     broken = {"selector": {"matchExpressions": [{"key": "a", "operator": "In", "values": []}]}}
     with pytest.raises(ConfigurationError, match="values set can't be empty"):
-        resolve(a_policy(LIMITS), a_binding(**broken), "default", Shelf(*objects))
+        resolve(a_policy(LIMITS), a_binding(**broken), "default", ParamList(*objects))
 
 
 @pytest.mark.parametrize(
@@ -164,4 +164,4 @@ def test_a_selector_that_cannot_be_parsed_is_an_error_whatever_there_is(objects:
 )
 def test_param_kinds_that_are_not_served(expected: str, kind: Kind | None) -> None:
     """The core group is empty before the slash."""
-    assert expected == unserved(a_policy(kind), SHELF)
+    assert expected == unserved(a_policy(kind), PARAMS)

@@ -63,7 +63,7 @@ def test_an_update_has_the_options_of_one() -> None:
     assert "UPDATE" == request(operation="UPDATE")["operation"]
 
 
-def test_nobody_in_particular_is_an_empty_object() -> None:
+def test_an_unknown_user_is_an_empty_object() -> None:
     """`userInfo` is always present; its empty fields are absent."""
     assert {} == request(user=UserInfo())["userInfo"]
 
@@ -121,7 +121,7 @@ def test_the_old_object_is_the_stored_one_or_none(asked: str, expression: str) -
     assert "Passed" == type(invocation_result.check_results[0].outcome).__name__
 
 
-def test_an_object_that_is_being_deleted_is_judged_like_any_other() -> None:
+def test_an_object_that_is_being_deleted_is_evaluated() -> None:
     """Updates can still change the object, to remove finalizers."""
     leaving = pod("web", "shop")
     leaving["metadata"]["deletionTimestamp"] = "2026-03-01T12:00:00Z"

@@ -1,6 +1,6 @@
-"""A server whose every answer can be spoiled: each fault is a gap, nothing is resolved, and the exit code says so.
+"""A server whose every response can be spoiled: each fault is a gap, no finding is resolved, and the exit code shows it.
 
-The first scan of every test sees the cluster as it is and finds six objects that violate a policy. They stay as they are.
+The first scan of every test finds six objects that violate a policy. The objects stay unchanged.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
 
 def first(number: int) -> bool:
-    """Whether this is the first page, also when it is asked for again."""
+    """Whether this is the first page, retries included."""
     return number <= 3
 
 
@@ -63,7 +63,7 @@ def metadata(**fields: Any) -> Spoil:
 
 
 def without(*path: str) -> Spoil:
-    """The answer without a field."""
+    """The response without a field."""
 
     def remove(body: dict[str, Any]) -> None:
         for step in path[:-1]:
@@ -74,12 +74,12 @@ def without(*path: str) -> Spoil:
 
 
 def with_item(number: int, **fields: Any) -> Spoil:
-    """The answer with something else in one of its items."""
+    """The response with a change in one of its items."""
     return changed(lambda body: body["items"][number].update(fields))
 
 
 def with_metadata(number: int, **fields: Any) -> Spoil:
-    """The answer with other metadata of one of its items."""
+    """The response with other metadata of one of its items."""
     return changed(lambda body: body["items"][number]["metadata"].update(fields))
 
 
@@ -89,13 +89,13 @@ def twice(body: dict[str, Any]) -> None:
 
 
 def resources(body: dict[str, Any]) -> list[dict[str, Any]]:
-    """What the first version of the first group of a discovery document serves."""
+    """The resources of the first version of the first group in a discovery document."""
     listed: list[dict[str, Any]] = body["items"][0]["versions"][0]["resources"]
     return listed
 
 
 def padded(reply: Reply, _asked: object) -> Reply:
-    """The same JSON with more blanks than an answer may have bytes."""
+    """The same JSON with more blanks than the largest allowed response has bytes."""
     return Reply(reply.data + b" " * (65 * MiB))
 
 
@@ -108,9 +108,9 @@ ALWAYS: Callable[[int], bool] = lambda _: True  # noqa: E731 - a table of faults
 
 @dataclass(frozen=True)
 class Fault:
-    """One way to spoil the answers for a path, and what a scan makes of it.
+    """A way to spoil the responses for a path, and the result of a scan.
 
-    `state` is that of config maps in the ledger, or empty where they are in none. `where` and `why` are of a gap.
+    `state` is that of config maps in the coverage, or empty if they are not in it. `where` and `why` are those of a gap.
     """
 
     id: str
@@ -256,7 +256,7 @@ OTHERS = [
 
 @pytest.fixture(scope="module")
 def seen_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database with the first scan in it."""
+    """A database with the first scan."""
     folder = tmp_path_factory.mktemp("seen")
     with serving() as api, open_store(f"sqlite:///{folder / 'assay.db'}") as store:
         scanned = scan(serve(api), folder, store, "first")
@@ -265,13 +265,13 @@ def seen_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def scan(api: FakeApi, folder: Path, store: SqlStore, name: str) -> int:
-    """Scan without waiting; how many findings there are."""
+    """Scan without pauses; returns the number of findings."""
     cluster = LiveCluster(kubeconfig=api.kubeconfig(folder), chunk_size=PAGE, kind_timeout=20, sleep=lambda _: None)
     return run(cluster, store, Options(), scan_id=name, clock=lambda: NOON).findings
 
 
 def still_open(database: Path) -> int:
-    """How many findings no scan has resolved."""
+    """The number of findings that no scan has resolved."""
     with open_store(f"sqlite:///{database}") as store:
         newest = store.latest()
         assert newest is not None
@@ -280,7 +280,7 @@ def still_open(database: Path) -> int:
 
 @pytest.fixture
 def spoiled(api: FakeApi, assay: Assay, home: Path, seen_once: Path) -> Iterator[Callable[[Fault], tuple[int, Any]]]:  # noqa: F811
-    """Scan a second time, with a fault; the exit code, and the report where there is one."""
+    """Scan a second time, with a fault; returns the exit code, and the report if there is one."""
     serve(api)
     shutil.copy(seen_once, home / "assay.db")
 
@@ -296,7 +296,7 @@ def spoiled(api: FakeApi, assay: Assay, home: Path, seen_once: Path) -> Iterator
 
 @pytest.mark.parametrize("fault", [pytest.param(fault, id=fault.id) for fault in LISTS])
 def test_a_spoiled_list_is_a_gap(spoiled: Callable[[Fault], tuple[int, Any]], fault: Fault) -> None:
-    """It is failed, partial or inconsistent; the gap says why, the exit code is 3, and nothing is resolved."""
+    """The list is failed, partial or inconsistent; the gap has the reason, the exit code is 3, and no finding is resolved."""
     code, report = spoiled(fault)
     lines = [line for line in as_list(dig(report, "coverage", "kinds")) if dig(line, "kind") == "ConfigMap"]
     assert (fault.code, "partial") == (code, dig(report, "provenance", "state"))
@@ -305,10 +305,10 @@ def test_a_spoiled_list_is_a_gap(spoiled: Callable[[Fault], tuple[int, Any]], fa
 
 
 @pytest.mark.parametrize("fault", [pytest.param(fault, id=fault.id) for fault in (*DISCOVERY, *OTHERS)])
-def test_what_else_a_scan_asks_is_not_believed_either(
+def test_a_fault_in_another_response_is_a_gap_or_an_error(
     spoiled: Callable[[Fault], tuple[int, Any]], fault: Fault
 ) -> None:
-    """Discovery, policies, namespaces and who we are: a gap, or no scan at all."""
+    """A fault in discovery, policies, namespaces or the review is a gap, or ends the scan."""
     code, report = spoiled(fault)
     assert fault.code == code
     if code == 4:
@@ -319,13 +319,13 @@ def test_what_else_a_scan_asks_is_not_believed_either(
 
 
 def assert_gap(report: Any, fault: Fault) -> None:
-    """Some gap is where it should be, and says why."""
+    """A gap has the expected place and reason."""
     gaps = [(as_text(dig(gap, "where")), as_text(dig(gap, "why"))) for gap in as_list(report["gaps"])]
     assert any(where == fault.where and any(part in why for part in fault.why.split("|")) for where, why in gaps), gaps
 
 
-def test_a_page_that_is_too_large_is_asked_for_in_smaller_pieces(api: FakeApi, tmp_path: Path) -> None:
-    """Down to one object, and in larger ones again once it is past."""
+def test_a_page_that_is_too_large_is_requested_in_smaller_pieces(api: FakeApi, tmp_path: Path) -> None:
+    """The pages shrink down to one object, and grow again after it."""
     serve(api, 9)
     api.spoil(MAPS.path, lambda reply, asked: padded(reply, asked) if int(asked.query["limit"]) > 2 else reply, second)
     cluster = LiveCluster(kubeconfig=api.kubeconfig(tmp_path), chunk_size=4)
@@ -346,7 +346,7 @@ PASSING = [
 
 @pytest.mark.parametrize("fault", PASSING, ids=lambda fault: fault.id)
 def test_what_passes_leaves_no_trace(api: FakeApi, tmp_path: Path, fault: Fault) -> None:
-    """A list that was spoiled once is asked for again, and is complete."""
+    """A list that was spoiled once is requested again, and is complete."""
     serve(api)
     api.spoil(MAPS.path, fault.how, lambda number: number == 1)
     pages = list(LiveCluster(kubeconfig=api.kubeconfig(tmp_path), chunk_size=PAGE).pages(MAPS))
@@ -377,7 +377,7 @@ WAYS = [(path, how) for path, hows in SPOILS.items() for how in hows]
 def test_no_spoiled_answers_resolve_what_is_still_there(
     seen_once: Path, spoils: list[tuple[tuple[str, Spoil], frozenset[int]]], later: int
 ) -> None:
-    """Whatever is spoiled, in whichever answers, alone and together: the objects are there, so their findings stay open."""
+    """With any spoiled responses, alone and together, the findings of existing objects stay open."""
     with TemporaryDirectory() as name, serving() as api:
         folder = Path(name)
         shutil.copy(seen_once, folder / "assay.db")

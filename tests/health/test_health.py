@@ -157,7 +157,7 @@ def test_nothing_is_wrong_with_what_works() -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_said(documents: list[Document], expected: tuple[str, str, str]) -> None:
+def test_each_problem_is_reported(documents: list[Document], expected: tuple[str, str, str]) -> None:
     """Each problem is reported once, with its policy or binding."""
     assert expected in entries(*documents)
 
@@ -171,7 +171,7 @@ def test_objects_without_a_param_are_counted() -> None:
     ] == entries(*there, policy("p", "true", paramKind=CONFIG), bound)
 
 
-def test_an_expression_that_does_not_compile_is_said_with_its_path() -> None:
+def test_an_expression_that_does_not_compile_is_reported_with_its_path() -> None:
     """The server stores such a policy, and every evaluation is an error."""
     ((kind, _, detail), *_) = entries(policy("p", "params.x"), binding("b", "p"))
     assert "doesNotCompile" == kind
@@ -207,7 +207,7 @@ def test_type_warnings_of_an_older_generation_are_not_shown() -> None:
     ] == entries(stale, binding("b", "p"))
 
 
-def test_a_policy_that_no_controller_has_seen_is_said() -> None:
+def test_a_policy_that_no_controller_has_checked_is_reported() -> None:
     """The types of such a policy are not checked."""
     assert [
         (
@@ -237,7 +237,7 @@ def test_a_mutating_policy_has_no_status_that_could_be_stale() -> None:
     assert [] == entries(mutating, bound)
 
 
-def test_a_condition_that_is_not_met_is_said() -> None:
+def test_a_false_status_condition_is_reported() -> None:
     """The entry has the server's reason; a true condition has no entry."""
     conditions = [
         {"type": "Ready", "status": "False", "reason": "Broken", "message": "oops"},
@@ -263,7 +263,7 @@ def test_a_condition_that_is_not_met_is_said() -> None:
         ),
     ],
 )
-def test_cost_near_the_limit_is_said(repeats: int, expected: list[tuple[str, str, str]]) -> None:
+def test_cost_near_the_limit_is_reported(repeats: int, expected: list[tuple[str, str, str]]) -> None:
     """The cost is no error yet: a slightly larger object exceeds the limit."""
     slow = "lists.range(1000).all(a, [" + ",".join(["1"] * repeats) + "].all(b, b + a >= 0))"
     assert expected == entries(policy("p", slow), binding("b", "p"))
@@ -312,7 +312,7 @@ def test_bindings_that_add_nothing(first: Document, other: Document, expected: l
 
 
 def test_bindings_with_other_params_are_not_the_same() -> None:
-    """Each binding reports its own missing param."""
+    """Each binding has its own param."""
     references = [{"name": name, "namespace": "default", "parameterNotFoundAction": "Deny"} for name in ("x", "y")]
     bindings = [binding(f"b{index}", "p", paramRef=reference) for index, reference in enumerate(references)]
     params = [thing(CONFIG_MAPS, name, "default") for name in ("x", "y")]

@@ -193,7 +193,7 @@ def test_a_number_that_json_does_not_have_ends_the_request() -> None:
         custom.reject_unwritable({"a": [{"b": float("-inf")}]})
 
 
-def test_a_server_tells_by_its_paths_which_status_is_a_subresource() -> None:
+def test_the_paths_of_a_server_show_which_status_is_a_subresource() -> None:
     """The paths of the OpenAPI document have the subresource."""
     kind = {"group": "g", "version": "v1", "kind": "Thing"}
     own: Json = {

@@ -59,8 +59,8 @@ def test_an_object_is_written_back_as_go_writes_it(row: Any) -> None:
 
 
 @pytest.mark.parametrize("row", rows("error"))
-def test_what_go_does_not_decode_is_refused_in_its_words(row: Any) -> None:
-    """The error of a JSON patch is that of the strict decoder, the error of an apply configuration that of the policy."""
+def test_a_value_that_go_does_not_decode_has_its_error(row: Any) -> None:
+    """An undecodable JSON patch ends the request; an undecodable apply configuration is a fault of the policy."""
     live = RECORDED["objects"][row["kind"]]
     with pytest.raises(PatchFault) as refused:
         WAYS[row["way"]](schema_of(live), changed(live, row["path"], row["value"]), live)

@@ -84,7 +84,7 @@ def test_operations_change_what_they_name(operation: Operation, path: str, expec
         (Operation("frobnicate", "/s"), "Unexpected kind: frobnicate"),
     ],
 )
-def test_what_does_not_apply_is_said_in_the_servers_words(operation: Operation, expected: str) -> None:
+def test_an_operation_that_does_not_apply_has_the_servers_error(operation: Operation, expected: str) -> None:
     """A patch that does not apply has the error of the Go library."""
     with pytest.raises(PatchFault) as fault:
         apply([operation], DOCUMENT)

@@ -28,7 +28,7 @@ FALSE = Answer("value", value=("bool", False))
 ERROR = Answer("error", "no such key")
 
 
-class Saying:
+class FixedEngine:
     """An engine that gives one answer to every expression, and records the expressions."""
 
     def __init__(self, answer: Answer) -> None:
@@ -62,19 +62,19 @@ def opinion(engine: Any, *documents: Document, percent: float = 100.0) -> Opinio
 
 def test_agreement_is_counted() -> None:
     """Each expression of a matching policy counts once for each object of the sample."""
-    recorded = opinion(Saying(TRUE), pod(1), pod(2), policy("p", "has(object.spec.a)", "true"), binding())
+    recorded = opinion(FixedEngine(TRUE), pod(1), pod(2), policy("p", "has(object.spec.a)", "true"), binding())
     assert (2, 4, 4, 2) == (recorded.objects, recorded.evaluations, recorded.agreed, recorded.expressions)
 
 
 def test_errors_in_both_agree() -> None:
     """The texts of the errors are not compared."""
-    recorded = opinion(Saying(ERROR), pod(1), policy("p", "object.spec.b == 1"), binding())
+    recorded = opinion(FixedEngine(ERROR), pod(1), policy("p", "object.spec.b == 1"), binding())
     assert (1, 0) == (recorded.agreed, recorded.disagreed)
 
 
-def test_a_disagreement_is_told_with_the_first_object() -> None:
+def test_a_disagreement_names_the_first_object() -> None:
     """The disagreement has the number of its evaluations."""
-    recorded = opinion(Saying(FALSE), pod(1), pod(2), policy("p", "has(object.spec.a)"), binding())
+    recorded = opinion(FixedEngine(FALSE), pod(1), pod(2), policy("p", "has(object.spec.a)"), binding())
     [disagreement] = recorded.disagreements
     expected = ("p", "spec.validations[0].expression", "has(object.spec.a)", 2, "Pod default/p1", "true", "false")
     assert expected == (
@@ -88,11 +88,11 @@ def test_a_disagreement_is_told_with_the_first_object() -> None:
     )
 
 
-def test_values_that_may_be_secret_are_not_told() -> None:
+def test_values_that_may_be_secret_are_not_shown() -> None:
     """The report shows only the types of texts and numbers."""
     asked = policy("p", variables=[{"name": "v", "expression": "object.data.key"}], matchConstraints=EVERYTHING)
     secret = thing(CONFIG_MAPS, "c", "default", data={"key": "hunter2"})
-    recorded = opinion(Saying(Answer("value", value=("string", "hunter3"))), secret, asked, binding())
+    recorded = opinion(FixedEngine(Answer("value", value=("string", "hunter3"))), secret, asked, binding())
     assert "a value of type string" == recorded.disagreements[0].ours
     assert "hunter" not in repr(recorded)
 
@@ -105,13 +105,13 @@ def test_verdicts_do_not_depend_on_it() -> None:
     documents = [namespace("default"), pod(1), policy("p", "false", "object.b == 1"), binding()]
     plain = scanned(FakeCluster(documents))
     store = FakeStore()
-    comparison = Comparison(Saying(FALSE), "other", 100.0)
+    comparison = Comparison(FixedEngine(FALSE), "other", 100.0)
     run(FakeCluster(documents), store, Options(), scan_id="s1", clock=lambda: NOON, comparison=comparison)
     assert plain.pages == tuple(store.pages)
     assert plain.end == replace(store.ends[0], opinion=None)
 
 
-class Raising(Saying):
+class Raising(FixedEngine):
     """An engine that raises an exception."""
 
     def ask(self, expression: Expression) -> Answer:
@@ -134,7 +134,7 @@ def test_the_sample_follows_from_the_identity(number: int, percent: float) -> No
     assert not chosen or in_sample(resource, min(100.0, percent + 1))
 
 
-def test_the_sample_is_as_large_as_asked() -> None:
+def test_the_sample_has_the_requested_size() -> None:
     """The size is approximate: identities are distributed evenly."""
     chosen = sum(in_sample(Resource(PODS, "default", "p", f"u{number}", "1", {}), 10.0) for number in range(10_000))
     assert 900 < chosen < 1100
@@ -156,7 +156,7 @@ def test_the_sample_is_as_large_as_asked() -> None:
         ("object.a == 1", TRUE, FALSE, None),
     ],
 )
-def test_limits_are_told_from_disagreements(text: str, ours: Answer, theirs: Answer, expected: str | None) -> None:
+def test_limits_are_no_disagreements(text: str, ours: Answer, theirs: Answer, expected: str | None) -> None:
     """The features of the expression and the failure of the other engine decide."""
     limit = limit_of(traits_of(text), ours, theirs)
     assert expected == (limit.name if limit else None)
@@ -171,7 +171,7 @@ def test_every_limit_has_a_reason_of_its_own() -> None:
     )
 
 
-def test_cel_python_is_asked() -> None:
+def test_cel_python_evaluates() -> None:
     """cel-python has its known limits and its usual disagreement."""
     asked = policy(
         "p",

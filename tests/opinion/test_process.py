@@ -121,7 +121,7 @@ def test_the_process_ends_with_the_scan() -> None:
     assert running.poll() is not None
 
 
-def test_nobody_else_imports_it() -> None:
+def test_no_other_module_imports_cel_python() -> None:
     """The comparison does not import cel-python either: the import takes half a second."""
     check = "import sys, scanner.opinion.comparison, scanner.opinion.process, scanner.scan.run; sys.exit('celpy' in sys.modules)"
     assert 0 == subprocess.run([sys.executable, "-c", check], check=False).returncode

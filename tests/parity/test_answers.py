@@ -30,7 +30,7 @@ def test_a_policy_that_is_at_fault_itself_is_named_without_a_binding() -> None:
     "response",
     [Response(200), Response(201), Response(409, "AlreadyExists", "exists"), Response(422, "Invalid", DENIED)],
 )
-def test_admission_was_asked(response: Response) -> None:
+def test_responses_of_admission(response: Response) -> None:
     """An admitted write, a denial by a policy and an existing object show the decision of admission."""
     assert aside_of(response, "CREATE", "pods") is None
 
@@ -54,7 +54,7 @@ def test_admission_was_asked(response: Response) -> None:
         (Response(500), "UPDATE", "the server rejects the UPDATE of pods for another reason (500)"),
     ],
 )
-def test_admission_was_not_asked(response: Response, operation: str, why: str) -> None:
+def test_responses_without_admission(response: Response, operation: str, why: str) -> None:
     """Other responses are no verdict."""
     aside = aside_of(response, operation, "pods")  # type: ignore[arg-type]
 
@@ -75,7 +75,7 @@ def test_an_object_that_exists_answers_an_update_with_a_conflict() -> None:
     assert aside_of(Response(409, "AlreadyExists", "exists"), "UPDATE", "pods") is not None
 
 
-def test_a_warning_tells_who_speaks() -> None:
+def test_a_warning_names_policy_and_binding() -> None:
     """Warnings of another origin have no policy."""
     assert ("p", "b") == speaker_of(warning_of("p", "b", "no"))
     assert speaker_of("metadata.finalizers: prefer a domain-qualified name") is None

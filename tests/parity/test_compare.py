@@ -57,12 +57,12 @@ def test_a_failure_that_only_the_server_sees() -> None:
     )
 
 
-def test_other_words_are_two_differences() -> None:
+def test_another_text_is_two_differences() -> None:
     """Assay's text is missing, and the server's text is additional."""
     assert 2 == len(compared([FAILS], warned("nope")).differences)
 
 
-def test_a_failure_of_a_policy_that_was_not_judged() -> None:
+def test_a_failure_of_a_policy_that_was_not_evaluated() -> None:
     """The server matches it, and Assay does not."""
     comparison = compared([PASSES], warned("no", policy="other"))
 

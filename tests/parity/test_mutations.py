@@ -103,7 +103,7 @@ def test_an_internal_error_that_does_not_come_is_a_difference() -> None:
     assert (UNREADABLE, "(nothing)") == (discrepancy.difference.assay, discrepancy.difference.server)
 
 
-def test_a_webhook_that_does_not_answer_tells_nothing_about_mutations() -> None:
+def test_a_missing_response_of_a_webhook_concerns_no_mutation() -> None:
     """The internal error of a webhook concerns no policy."""
     broken = Response(500, "InternalError", 'Internal error occurred: failed calling webhook "w": no route to host')
     parity = replayed(lambda _: broken, LABEL, binding("label"))
@@ -147,7 +147,7 @@ def test_a_refusal_that_only_some_orders_end_in_agrees() -> None:
     )
 
 
-def test_policies_that_fight_cannot_be_compared() -> None:
+def test_policies_with_conflicting_changes_cannot_be_compared() -> None:
     """The order of the policies is random on a server."""
     first, second = policy("one", 'Object{data: {"a": "one"}}'), policy("two", 'Object{data: {"a": "two"}}')
     parity = replayed(

@@ -98,7 +98,7 @@ def test_only_the_operations_of_rules_are_replayed() -> None:
 
 
 def test_agreement_is_counted() -> None:
-    """Two objects and two operations have two verdicts each."""
+    """Two validations have a verdict in each of two operations on each of two objects."""
     writer = FakeWriter(objects("web", "db"))
     parity = replayed(writer, policy("p", "true", "1 == 1"), binding("b", "p", "Warn"))
 

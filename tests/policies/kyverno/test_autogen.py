@@ -99,7 +99,7 @@ def test_autogen_is_for_policies_about_pods_alone(expected: list[str], spec: Any
     assert expected == [variant.name for variant in variants(spec)]
 
 
-def test_a_policy_about_pods_judges_deployments() -> None:
+def test_a_policy_for_pods_evaluates_deployments() -> None:
     """The variant evaluates the template; the policy keeps its name, and its binding names the variant."""
     (invocation_result,) = invocation_results(
         deployment(hostNetwork=True), policy("!object.spec.?hostNetwork.orValue(false) == true")
@@ -119,7 +119,7 @@ def test_the_name_of_a_controller_is_out_of_reach() -> None:
     assert "error: no such key: name" == getattr(invocation_result.check_results[0].outcome, "message", "")
 
 
-def test_a_pod_is_judged_by_the_policy_as_written() -> None:
+def test_a_pod_is_evaluated_by_the_policy_as_written() -> None:
     """Only one variant evaluates an object."""
     (invocation_result,) = invocation_results(pod(), policy("object.metadata.name != ''"))
     assert invocation_result.invocation.binding.name == "as-written"

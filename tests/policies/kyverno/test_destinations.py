@@ -26,7 +26,7 @@ from scanner.model.scan import OutcomeName
 from scanner.policies.kyverno.libraries import Call, Unavailable
 from tests.policies.kyverno.made import pod, policy
 from tests.policies.kyverno.serving import serving
-from tests.policies.kyverno.test_network import judged
+from tests.policies.kyverno.test_network import scan_of
 
 # What inet_aton, and so getaddrinfo, makes of numbers that are no addresses as people write them.
 NUMBERS = {"0": "0.0.0.0", "2852039166": "169.254.169.254", "0xa9fea9fe": "169.254.169.254", "127.1": "127.0.0.1"}  # noqa: S104
@@ -127,7 +127,7 @@ def refused(url: str, outside: HttpClient) -> EvaluationError:
         ("255.255.255.255", NOT_PUBLIC, False),
     ],
 )
-def test_hosts_that_are_not_asked(host: str, expected: str, by_kyverno: bool) -> None:  # noqa: FBT001
+def test_forbidden_hosts_get_no_request(host: str, expected: str, by_kyverno: bool) -> None:  # noqa: FBT001
     """A host on Kyverno's block list is Kyverno's error; a host that only a scan refuses is unavailable, with the reason."""
     error = refused(f"http://{host}:1/?token=hunter2", HttpClient(lookup=Names()))
     assert (not by_kyverno) == isinstance(error, Unavailable)
@@ -144,7 +144,7 @@ def test_loopback_is_refused_where_kyvernos_list_has_been_emptied() -> None:
 
 
 @pytest.mark.parametrize("host", ["8.8.8.8", "2a00::1", "64:ff9b::808:808", "::ffff:8.8.8.8", "2002:808:808::1"])
-def test_public_addresses_are_asked(host: str) -> None:
+def test_public_addresses_get_requests(host: str) -> None:
     """Public IPv4 addresses in their IPv6 forms are allowed, too."""
     assert "" == Destinations().refusal("any.example", ipaddress.ip_address(host))
 
@@ -175,7 +175,7 @@ def test_no_option_allows_metadata_services(named: str, address: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["http://a.example", "a.example:80", "", "10.0.0.0/33", "a b", "*"])
-def test_what_names_no_destination_is_refused(text: str) -> None:
+def test_a_value_that_is_no_destination_is_refused(text: str) -> None:
     """A value that is no destination is an error."""
     with pytest.raises(UsageError, match="--allow-network-to"):
         destinations([text])
@@ -196,7 +196,7 @@ def test_every_form_of_an_address_is_treated_alike(address: ipaddress.IPv4Addres
 
 
 @dataclass
-class Heard:
+class FakeServer:
     """A server on this machine, with the paths and hosts of the requests."""
 
     port: int = 0
@@ -205,9 +205,9 @@ class Heard:
 
 
 @pytest.fixture
-def server() -> Iterator[Heard]:
+def server() -> Iterator[FakeServer]:
     """A server that responds with `{}`, or with a redirect if the test prepares one."""
-    received = Heard()
+    received = FakeServer()
 
     def answer(request: BaseHTTPRequestHandler) -> None:
         request.rfile.read(int(request.headers.get("Content-Length") or 0))
@@ -229,7 +229,7 @@ def asking(*allowed: str, lookup: Names, seconds: float = 10.0) -> HttpClient:
     return HttpClient(destinations(allowed), hosts=(), ranges=(), lookup=lookup, seconds=seconds)
 
 
-def test_the_address_that_was_checked_is_the_one_that_is_connected_to(server: Heard) -> None:
+def test_the_address_that_was_checked_is_the_one_that_is_connected_to(server: FakeServer) -> None:
     """A name is resolved once, so a second answer of the resolver has no effect."""
     names = Names({"api.example": ["127.0.0.1"]}, {"api.example": ["127.0.0.99"]})
     status, _ = asking("127.0.0.1", lookup=names).request(Call("GET", f"http://api.example:{server.port}/"))
@@ -237,7 +237,7 @@ def test_the_address_that_was_checked_is_the_one_that_is_connected_to(server: He
     assert [("GET", f"api.example:{server.port}", "/")] == server.requests
 
 
-def test_one_bad_address_among_several_is_enough(server: Heard) -> None:
+def test_one_bad_address_among_several_is_enough(server: FakeServer) -> None:
     """One forbidden address refuses the host, because the network would choose among its addresses."""
     names = Names({"api.example": ["127.0.0.1", "169.254.169.254"]})
     error = refused(f"http://api.example:{server.port}/", asking("127.0.0.1", lookup=names))
@@ -255,7 +255,7 @@ def test_one_bad_address_among_several_is_enough(server: Heard) -> None:
         ("file:///etc/passwd", "unsupported protocol scheme"),
     ],
 )
-def test_redirects_are_checked_too(server: Heard, location: str, reason: str) -> None:
+def test_redirects_are_checked_too(server: FakeServer, location: str, reason: str) -> None:
     """An allowed server cannot redirect a request to a forbidden one."""
     server.answers["/"] = 302, location
     names = Names({"api.example": ["127.0.0.1"], "rebound.example": ["127.0.0.2"]})
@@ -264,7 +264,7 @@ def test_redirects_are_checked_too(server: Heard, location: str, reason: str) ->
     assert 1 == len(server.requests)
 
 
-def test_a_redirect_to_what_kyverno_blocks_is_its_error(server: Heard) -> None:
+def test_a_redirect_to_what_kyverno_blocks_is_its_error(server: FakeServer) -> None:
     """The error is that of Kyverno's own client."""
     server.answers["/"] = 302, "http://metadata.google.internal/"
     outside = HttpClient(destinations(["127.0.0.1"]), ranges=(), lookup=Names())
@@ -274,7 +274,7 @@ def test_a_redirect_to_what_kyverno_blocks_is_its_error(server: Heard) -> None:
 
 
 @pytest.mark.parametrize(("status", "method"), [(301, "GET"), (302, "GET"), (303, "GET"), (307, "POST"), (308, "POST")])
-def test_redirects_are_followed_as_go_does(server: Heard, status: int, method: str) -> None:
+def test_redirects_are_followed_as_go_does(server: FakeServer, status: int, method: str) -> None:
     """A POST becomes a GET, except for the status codes that keep the method."""
     server.answers["/"] = status, "/there"
     outside = asking("127.0.0.1", lookup=Names())
@@ -282,7 +282,7 @@ def test_redirects_are_followed_as_go_does(server: Heard, status: int, method: s
     assert [("POST", "/"), (method, "/there")] == [(request[0], request[2]) for request in server.requests]
 
 
-def test_redirects_without_end_are_an_error(server: Heard) -> None:
+def test_redirects_without_end_are_an_error(server: FakeServer) -> None:
     """A client follows ten redirects."""
     server.answers["/"] = 302, "/"
     error = refused(f"http://127.0.0.1:{server.port}/", asking("127.0.0.1", lookup=Names()))
@@ -292,13 +292,13 @@ def test_redirects_without_end_are_an_error(server: Heard) -> None:
 
 def test_what_a_scan_alone_refuses_is_not_auditable() -> None:
     """A request that only a scan refuses has no verdict, and the report shows the reason."""
-    scan = judged(policy("http.Get('http://10.0.0.1/').ok == true"), pod(), network=HttpClient(lookup=Names()))
+    scan = scan_of(policy("http.Get('http://10.0.0.1/').ok == true"), pod(), network=HttpClient(lookup=Names()))
     assert (1, 0) == (scan.counted(OutcomeName.NOT_AUDITABLE), scan.counted(OutcomeName.PASSED))
 
 
 def test_what_kyverno_refuses_is_an_error_of_the_check() -> None:
     """Kyverno's webhook would deny the object."""
-    scan = judged(policy("http.Get('http://127.0.0.1/').ok == true"), pod(), network=HttpClient(lookup=Names()))
+    scan = scan_of(policy("http.Get('http://127.0.0.1/').ok == true"), pod(), network=HttpClient(lookup=Names()))
     assert (1, 0) == (scan.counted(OutcomeName.ERRORED_DENY), scan.counted(OutcomeName.NOT_AUDITABLE))
 
 

@@ -66,7 +66,7 @@ def test_an_object_within_the_request_is_named_by_the_request() -> None:
         (f"int({READS}) > 3", "pods"),
     ],
 )
-def test_nothing_of_a_secret_is_said(expression: str, about: str) -> None:
+def test_evidence_has_no_value_of_a_secret(expression: str, about: str) -> None:
     """No expression shows the data of a Secret in evidence."""
     reads = READS if about == "pods" else "object.data.key"
     variables = [
@@ -81,7 +81,7 @@ def test_nothing_of_a_secret_is_said(expression: str, about: str) -> None:
     assert WITHHELD in {reason.value for reason in reasons}
 
 
-def test_what_is_read_from_other_objects_is_said() -> None:
+def test_evidence_has_values_of_other_objects() -> None:
     """Evidence shows values of a ConfigMap."""
     reads = "resource.Get('v1', 'configmaps', 'team', 'token').data.key"
     manifest = policy(f"{reads} == 'closed'")

@@ -16,7 +16,7 @@ NO_LATEST = policy({"expression": "false", "message": "never"}, resources=("depl
 BY_NAME = [{"name": "name", "expression": "object.metadata.name == 'web'"}]
 
 
-def test_an_excepted_check_is_judged_all_the_same() -> None:
+def test_an_excepted_check_is_evaluated() -> None:
     """The outcome without exceptions is always known, and names the exception that removes its effect."""
     (check_result,) = check_results(deployment(), NO_LATEST, exceptions=(exception(matchConditions=BY_NAME),))
     assert ("team/let-be", Violated("never", "", 400)) == (check_result.excepted_by, check_result.outcome)
@@ -54,7 +54,7 @@ def _status_and_rule(reported: Any) -> tuple[str, str]:
     return reported.status, reported.rule
 
 
-def test_kyverno_reports_a_skip_in_the_words_of_the_exception() -> None:
+def test_kyverno_reports_a_skip_with_the_names_of_the_exceptions() -> None:
     """The message names all exceptions that match; properties have only their names."""
     exceptions = (exception("b"), exception("a"))
     reported = result(deployment(), NO_LATEST, exceptions=exceptions)
@@ -65,7 +65,7 @@ def test_kyverno_reports_a_skip_in_the_words_of_the_exception() -> None:
     assert expected == (reported.message, reported.properties)
 
 
-def test_the_exception_of_the_highest_priority_words_the_result() -> None:
+def test_the_exception_of_the_highest_priority_decides_the_result() -> None:
     """Of several exceptions, the one with the highest priority decides between skip and pass."""
     important = exception("z", labels={"polex.kyverno.io/priority": "2"}, reportResult="pass")
     reported = result(deployment(), NO_LATEST, exceptions=(exception("a"), important))
@@ -102,12 +102,12 @@ def test_what_the_offer_does_not_allow_still_fails() -> None:
     ]
 
 
-def test_in_kyvernos_manner_an_offer_that_is_taken_passes() -> None:
+def test_in_kyvernos_mode_an_offer_makes_the_check_pass() -> None:
     """Kyverno's report shows a pass."""
     assert ("pass", "") == _status_and_rule(result(pod(), ALLOWED, exceptions=(exception(images=["nginx"]),)))
 
 
-def test_an_offer_that_a_condition_reads_changes_what_is_asked() -> None:
+def test_an_offer_that_a_condition_reads_decides_the_match() -> None:
     """Without the offer the conditions are false, so the check has its result with the offer."""
     conditions = [{"name": "offered", "expression": "exceptions.allowedImages[0] == 'nginx'"}]
     manifest = policy("false", matchConditions=conditions)
@@ -210,7 +210,7 @@ def test_conditions_of_an_exception_are_not_rewritten() -> None:
     assert ["team/let-be"] == [result.excepted_by for result in results]
 
 
-def test_in_kyvernos_manner_every_check_is_skipped() -> None:
+def test_in_kyvernos_mode_every_check_is_skipped() -> None:
     """The outcome has the reason in Kyverno's words."""
     (check_result,) = check_results(deployment(), NO_LATEST, exceptions=(exception(),), mode=CONTROLLER)
     expected = Skipped(SkipReason.EXCEPTION, "rule is skipped due to policy exception: team/let-be")

@@ -37,7 +37,7 @@ EVERYWHERE = HttpClient(HERE, ranges=())
 
 
 @dataclass
-class Heard:
+class FakeServer:
     """A server, with the method, path, one header and the body of each request."""
 
     url: str = ""
@@ -45,9 +45,9 @@ class Heard:
 
 
 @pytest.fixture
-def server() -> Iterator[Heard]:
+def server() -> Iterator[FakeServer]:
     """A server that responds with an object, a list under `/list`, no JSON under `/text`, and 404 under `/none`."""
-    received = Heard()
+    received = FakeServer()
 
     def answer(request: BaseHTTPRequestHandler) -> None:
         length = int(request.headers.get("Content-Length") or 0)
@@ -65,7 +65,7 @@ def server() -> Iterator[Heard]:
         yield received
 
 
-def judged(*documents: Any, network: HttpClient | None = EVERYWHERE) -> Told:
+def scan_of(*documents: Any, network: HttpClient | None = EVERYWHERE) -> Told:
     """A scan that may ask."""
     return scanned(
         FakeCluster((TEAM, *documents), kinds=(*KINDS, *KYVERNO)),
@@ -85,54 +85,54 @@ def judged(*documents: Any, network: HttpClient | None = EVERYWHERE) -> Told:
         "http.Post('URL/', {'a': ['b']}, {'X-Team': 'a'}).allowed == true",
     ],
 )
-def test_an_answer_is_what_kyverno_makes_of_it(server: Heard, expression: str) -> None:
+def test_a_response_has_kyvernos_form(server: FakeServer, expression: str) -> None:
     """An object has its status, other JSON is under `body`, and 404 is a response like any other."""
-    scan = judged(policy(expression.replace("URL", server.url)), pod())
+    scan = scan_of(policy(expression.replace("URL", server.url)), pod())
     assert ([], 1) == (scan.said, scan.counted(OutcomeName.PASSED))
 
 
-def test_what_is_sent_is_the_json_of_the_value(server: Heard) -> None:
+def test_what_is_sent_is_the_json_of_the_value(server: FakeServer) -> None:
     """The request has the headers of the expression; equal requests of many objects are sent once."""
     text = f"http.Post('{server.url}/', {{'b': dyn('c'), 'a': object.kind}}, {{'X-Team': 'x'}}).allowed == true"
-    judged(policy(text), pod("one"), pod("two"))
+    scan_of(policy(text), pod("one"), pod("two"))
     assert [("POST", "/", "x", '{"a":"Pod","b":"c"}')] == server.requests
 
 
-def test_without_leave_nothing_is_asked(server: Heard) -> None:
+def test_without_permission_nothing_is_requested(server: FakeServer) -> None:
     """Without permission the check is not auditable, and the reason names the flag."""
-    scan = judged(policy(f"http.Get('{server.url}/').allowed == true"), pod(), network=None)
+    scan = scan_of(policy(f"http.Get('{server.url}/').allowed == true"), pod(), network=None)
     assert (1, []) == (scan.counted(OutcomeName.NOT_AUDITABLE), server.requests)
 
 
-def test_nobody_hears_of_a_secret(server: Heard) -> None:
+def test_no_request_contains_a_secret(server: FakeServer) -> None:
     """No request is sent for a Secret, or by an expression that reads Secrets."""
     about = policy(f"http.Post('{server.url}/', object).allowed == true", resources=("secrets",))
     reading = policy(
         f"http.Post('{server.url}/', resource.List('v1', 'secrets', 'team')).allowed == true", name="reading"
     )
-    scan = judged(about, reading, SECRET, pod())
+    scan = scan_of(about, reading, SECRET, pod())
     assert (2, []) == (scan.counted(OutcomeName.NOT_AUDITABLE), server.requests)
 
 
-def test_a_namespaced_policy_makes_no_request(server: Heard) -> None:
+def test_a_namespaced_policy_makes_no_request(server: FakeServer) -> None:
     """Kyverno refuses requests of namespaced policies by default."""
     own = {**policy(f"http.Get('{server.url}/').allowed == true"), "kind": "NamespacedValidatingPolicy"}
     own["metadata"] = {**own["metadata"], "namespace": "team"}
-    scan = judged(own, pod())
+    scan = scan_of(own, pod())
     assert (1, []) == (scan.counted(OutcomeName.NOT_AUDITABLE), server.requests)
 
 
-def test_a_connection_that_fails_is_an_error(server: Heard) -> None:
+def test_a_connection_that_fails_is_an_error(server: FakeServer) -> None:
     """The check has an error, which would deny the object; the scan continues."""
     gone = server.url.rpartition(":")[0] + ":1"
-    scan = judged(policy(f"http.Get('{gone}/?token=hunter2').allowed == true"), pod())
+    scan = scan_of(policy(f"http.Get('{gone}/?token=hunter2').allowed == true"), pod())
     (finding,) = scan.findings
     assert "error: request failed: request failed: 127.0.0.1: the connection was refused" == finding.outcome.message
 
 
-def test_a_large_answer_is_an_error(server: Heard) -> None:
+def test_a_large_answer_is_an_error(server: FakeServer) -> None:
     """A response has a limit of its size."""
-    scan = judged(policy(f"http.Get('{server.url}/large').allowed == true"), pod())
+    scan = scan_of(policy(f"http.Get('{server.url}/large').allowed == true"), pod())
     assert ["error: request failed: 127.0.0.1: the response is larger than 4 MiB"] == [
         finding.outcome.message for finding in scan.findings
     ]
@@ -166,27 +166,27 @@ def test_an_answer_that_drips_is_cut_off() -> None:
         ),
     ],
 )
-def test_an_entry_that_calls_the_api_server_is_answered_from_lists(spec: Any, expression: str) -> None:
+def test_an_entry_that_calls_the_api_server_has_listed_data(spec: Any, expression: str) -> None:
     """A list has its items as the server returns them, an object is itself, and a missing object is an error."""
-    scan = judged(policy(expression), entry(apiCall=spec), pod(), network=None)
+    scan = scan_of(policy(expression), entry(apiCall=spec), pod(), network=None)
     assert ([], 1) == (scan.said, scan.counted(OutcomeName.PASSED))
 
 
 @pytest.mark.parametrize("spec", [{"urlPath": "/version"}, {"urlPath": "/api/v1/pods", "method": "POST"}])
 def test_other_calls_of_the_api_server_are_not_auditable(spec: Any) -> None:
     """Only lists and objects can be answered."""
-    scan = judged(policy("globalContext.Get('e') == null"), entry(apiCall=spec), pod(), network=None)
+    scan = scan_of(policy("globalContext.Get('e') == null"), entry(apiCall=spec), pod(), network=None)
     assert 1 == scan.counted(OutcomeName.NOT_AUDITABLE)
 
 
 @pytest.mark.parametrize(("network", "name"), [(EVERYWHERE, OutcomeName.PASSED), (None, OutcomeName.NOT_AUDITABLE)])
-def test_an_entry_of_a_service_is_asked_where_it_is_allowed(
-    server: Heard, network: HttpClient | None, name: OutcomeName
+def test_an_entry_of_a_service_is_requested_if_allowed(
+    server: FakeServer, network: HttpClient | None, name: OutcomeName
 ) -> None:
     """The request has the method, the headers and the data of the entry."""
     service = {"url": f"{server.url}/svc", "headers": [{"key": "X-Team", "value": "x"}]}
     call = {"service": service, "method": "POST", "data": [{"key": "k", "value": 1}]}
-    scan = judged(policy("globalContext.Get('e').allowed == true"), entry(apiCall=call), pod(), network=network)
+    scan = scan_of(policy("globalContext.Get('e').allowed == true"), entry(apiCall=call), pod(), network=network)
     assert 1 == scan.counted(name)
     assert ([("POST", "/svc", "x", '{"k":1}')] if network else []) == server.requests
 
@@ -204,7 +204,7 @@ def test_projections_are_jmespath(path: str, expression: str) -> None:
     """A projection selects from the objects of an entry."""
     resources = {"group": "", "version": "v1", "resource": "pods", "namespace": "team"}
     made = entry(kubernetesResource=resources, projections=[{"name": "p", "jmesPath": path}])
-    scan = judged(policy(expression), made, pod(), network=None)
+    scan = scan_of(policy(expression), made, pod(), network=None)
     assert ([], 1) == (scan.said, scan.counted(OutcomeName.PASSED))
 
 
@@ -220,7 +220,7 @@ def test_projections_that_cannot_be_made(path: str, name: str, outcome: OutcomeN
     """Kyverno's own functions are not evaluated; an invalid or missing path is an error."""
     resources = {"group": "", "version": "v1", "resource": "pods", "namespace": "team"}
     made = entry(kubernetesResource=resources, projections=[{"name": "p", "jmesPath": path}])
-    scan = judged(policy(f"globalContext.Get('e', '{name}') == null"), made, pod(), network=None)
+    scan = scan_of(policy(f"globalContext.Get('e', '{name}') == null"), made, pod(), network=None)
     assert 1 == scan.counted(outcome)
 
 

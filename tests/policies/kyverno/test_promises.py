@@ -86,7 +86,7 @@ def specs(draw: st.DrawFn) -> Any:
     }
 
 
-def _judged(spec: Any, document: Any, *, kyverno: bool) -> list[list[tuple[str, str, int]]]:
+def _classes_of(spec: Any, document: Any, *, kyverno: bool) -> list[list[tuple[str, str, int]]]:
     version, kind = "admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy"
     binding: Any = {
         "apiVersion": version,
@@ -115,14 +115,14 @@ def _classes(invocation_result: InvocationResult) -> list[tuple[str, str, int]]:
 
 @settings(max_examples=80, deadline=None)
 @given(specs(), OBJECTS)
-def test_the_same_spec_is_judged_alike_by_both(spec: Any, document: Any) -> None:
+def test_both_languages_evaluate_the_same_spec_alike(spec: Any, document: Any) -> None:
     """Both languages match the same objects, and every check has an outcome of the same class."""
-    assert _judged(spec, document, kyverno=False) == _judged(spec, document, kyverno=True)
+    assert _classes_of(spec, document, kyverno=False) == _classes_of(spec, document, kyverno=True)
 
 
 @settings(max_examples=40, deadline=None)
 @given(specs(), st.booleans())
-def test_what_is_only_counted_is_what_would_be_judged(spec: Any, annotated: bool) -> None:  # noqa: FBT001
+def test_the_fast_path_has_the_tallies_of_an_evaluation(spec: Any, annotated: bool) -> None:  # noqa: FBT001
     """The fast path of a scan has the tallies of an evaluation of each object."""
     more = {"auditAnnotations": [{"key": "a", "valueExpression": "has(object.metadata.labels.a) ? 'a' : null"}]}
     manifest: Any = {

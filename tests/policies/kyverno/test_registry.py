@@ -14,7 +14,7 @@ import pytest
 from scanner.model.scan import OutcomeName
 from tests.policies.kyverno.made import pod, policy
 from tests.policies.kyverno.serving import serving
-from tests.policies.kyverno.test_network import judged
+from tests.policies.kyverno.test_network import scan_of
 
 CONFIG = {"architecture": "amd64", "os": "linux", "config": {"User": "1000"}, "created": "2026-01-01T00:00:00Z"}
 
@@ -100,22 +100,22 @@ def _answer(request: BaseHTTPRequestHandler, status: int, document: Any, *header
         "image.GetMetadata('HOST/app/web:1.0').registry == 'HOST' && image.GetMetadata('HOST/app/web:1.0').identifier == '1.0'",
     ],
 )
-def test_a_registry_tells_what_an_image_is(registry: Registry, expression: str) -> None:
+def test_a_registry_returns_the_data_of_an_image(registry: Registry, expression: str) -> None:
     """The metadata are manifest, configuration and index for linux/amd64."""
-    scan = judged(policy(expression.replace("HOST", registry.host)), pod())
+    scan = scan_of(policy(expression.replace("HOST", registry.host)), pod())
     assert ([], 1) == (scan.said, scan.counted(OutcomeName.PASSED))
 
 
-def test_an_image_is_asked_for_once(registry: Registry) -> None:
+def test_an_image_is_requested_once(registry: Registry) -> None:
     """Many objects with one image cause one request."""
-    judged(policy(f"image.GetMetadata('{registry.host}/app/web:1.0').tag == '1.0'"), pod("one"), pod("two"))
+    scan_of(policy(f"image.GetMetadata('{registry.host}/app/web:1.0').tag == '1.0'"), pod("one"), pod("two"))
     assert 1 == registry.asked.count("/token?service=test&scope=repository%3Aapp%2Fweb%3Apull")
     assert 1 == registry.asked.count("/elsewhere")
 
 
 def test_what_wants_credentials_is_not_auditable(registry: Registry) -> None:
     """Kyverno may have credentials; a scan has none."""
-    scan = judged(policy(f"image.GetMetadata('{registry.host}/secret/web:1.0').tag == '1.0'"), pod())
+    scan = scan_of(policy(f"image.GetMetadata('{registry.host}/secret/web:1.0').tag == '1.0'"), pod())
     assert 1 == scan.counted(OutcomeName.NOT_AUDITABLE)
 
 
@@ -131,12 +131,12 @@ def test_what_wants_credentials_is_not_auditable(registry: Registry) -> None:
 def test_what_a_registry_does_not_have_is_an_error(registry: Registry, expected: str, reference: str) -> None:
     """A missing image is an error, as in Kyverno."""
     text = f"image.GetMetadata('{reference.replace('HOST', registry.host)}').tag == '1.0'"
-    (finding,) = judged(policy(text), pod()).findings
+    (finding,) = scan_of(policy(text), pod()).findings
     assert expected.replace("HOST", registry.host) in finding.outcome.message
 
 
-def test_without_leave_no_registry_is_asked(registry: Registry) -> None:
+def test_without_permission_no_registry_is_requested(registry: Registry) -> None:
     """Without permission the check is not auditable, and the reason names the flag."""
     text = f"image.GetMetadata('{registry.host}/app/web:1.0').tag == '1.0'"
-    scan = judged(policy(text), pod(), network=None)
+    scan = scan_of(policy(text), pod(), network=None)
     assert (1, []) == (scan.counted(OutcomeName.NOT_AUDITABLE), registry.asked)

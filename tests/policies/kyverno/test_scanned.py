@@ -46,7 +46,7 @@ def _scanned(*documents: Any, refused: Any = None, manifests: tuple[Manifest, ..
     return scanned(cluster, Options(manifests=manifests, languages=with_options(Kyverno(**options))))
 
 
-def test_the_clusters_own_policies_judge_it() -> None:
+def test_the_clusters_own_policies_evaluate_its_objects() -> None:
     """A scan finds the policies, and lists only the kinds that they match."""
     scan = _scanned(policy("object.metadata.name == 'web'"), pod(), pod("other"))
     assert ["team/other: CEL expression validation failed at index 0"] == scan.said
@@ -73,13 +73,13 @@ def test_excepted_checks_are_counted_apart() -> None:
     assert (1, 1, 2) == (scan.counted(OutcomeName.EXCEPTED), scan.counted(OutcomeName.VIOLATED), scan.counted())
 
 
-def test_in_kyvernos_manner_an_exempted_object_is_skipped() -> None:
+def test_in_kyvernos_mode_an_exempted_object_is_skipped() -> None:
     """An exempted object has no finding."""
     scan = _scanned(policy("false"), exception(), pod(), compat="controller")
     assert ([], 1) == (scan.said, scan.counted(OutcomeName.SKIPPED))
 
 
-def test_in_kyvernos_manner_nothing_counts_as_fixed() -> None:
+def test_in_kyvernos_mode_nothing_counts_as_fixed() -> None:
     """Checks after a failure are not evaluated, so the scan does not record the policy as evaluated."""
     mode = _scanned(policy("false"), pod(), compat="cli")
     admission = _scanned(policy("false"), pod())
@@ -147,7 +147,7 @@ def _health(scan: Told) -> set[tuple[str, str]]:
     return {(str(problem.kind), problem.detail) for problem in scan.end.health}
 
 
-def test_health_tells_what_a_policy_is_not() -> None:
+def test_health_names_fields_without_effect() -> None:
     """Unknown fields, fields without effect and policies for other uses have one health entry each."""
     scan = _scanned(
         policy(
@@ -162,26 +162,26 @@ def test_health_tells_what_a_policy_is_not() -> None:
     } == _health(scan)
 
 
-def test_a_policy_that_does_not_compile_is_said_once() -> None:
+def test_a_policy_that_does_not_compile_is_reported_once() -> None:
     """All forms of the policy have the same fault; every matched object has an error."""
     scan = _scanned(policy("object.nothing +"), pod())
     assert [HealthKind.COMPILE] == [problem.kind for problem in scan.end.health]
     assert 1 == scan.counted(OutcomeName.ERRORED_ADMIT)
 
 
-def test_an_expired_exception_is_said() -> None:
+def test_an_expired_exception_is_reported() -> None:
     """An expired exception has a health entry, because it exempts nothing."""
     scan = _scanned(policy("false"), exception(expiresAt="2020-01-01T00:00:00Z"), pod())
     assert ("note", "policy exception team/let-be has expired, and excepts nothing any more") in _health(scan)
 
 
-def test_a_policy_that_matches_nothing_is_said_once() -> None:
+def test_a_policy_that_matches_nothing_is_reported_once() -> None:
     """The health entry is not repeated for every form."""
     scan = _scanned(policy("true"))
     assert [("matchedNoObject", "checks", "")] == scan.health
 
 
-def test_a_generated_copy_does_not_speak_twice() -> None:
+def test_a_generated_copy_has_no_findings() -> None:
     """A scan leaves out the admission policy that Kyverno generated, and health has a note about it."""
     owner = {"apiVersion": f"{GROUP}/v1beta1", "kind": "ValidatingPolicy", "name": "checks"}
     spec = policy("false")["spec"]
@@ -202,7 +202,7 @@ def test_a_generated_copy_does_not_speak_twice() -> None:
     assert (["checks"], True) == ([finding.policy for finding in scan.findings], ("note", detail) in _health(scan))
 
 
-def test_policies_of_one_name_are_told_apart() -> None:
+def test_policies_of_one_name_are_counted_separately() -> None:
     """Policies of two languages, and of two namespaces, have their own findings, counts and health."""
     spec = policy("false")["spec"]
     other = {
@@ -241,7 +241,7 @@ def test_the_rights_that_are_named_are_those_that_are_used(scope: Scope) -> None
     assert "configmaps" in rights
 
 
-def test_what_the_webhook_does_not_ask_refuses_nothing() -> None:
+def test_a_policy_without_admission_denies_nothing() -> None:
     """The findings of a policy without admission are reported, deny nothing, and health has a note."""
     scan = _scanned(policy("false", evaluation={"admission": {"enabled": False}}), pod())
     detail = "evaluation.admission.enabled is false: Kyverno's webhook does not ask it, and no request is refused"
@@ -252,7 +252,7 @@ def test_what_the_webhook_does_not_ask_refuses_nothing() -> None:
 
 
 @pytest.mark.parametrize(("compat", "expected"), [("", []), ("controller", ["team/checks"]), ("cli", [])])
-def test_in_the_controllers_manner_a_namespaced_policy_sees_what_is_in_no_namespace(
+def test_in_controller_mode_a_namespaced_policy_evaluates_cluster_scoped_objects(
     compat: str, expected: list[str]
 ) -> None:
     """Kyverno's scan evaluates cluster-scoped objects by the policies of all namespaces; admission does not."""
@@ -307,7 +307,7 @@ def test_kyvernos_reports_know_no_filters(options: Any) -> None:
     )
 
 
-def test_a_policy_that_the_webhook_does_not_ask_is_not_filtered() -> None:
+def test_a_policy_without_admission_has_no_filters() -> None:
     """Findings that are only reported have no filters."""
     scan = _scanned(policy("false", evaluation={"admission": {"enabled": False}}), PODS_OF_TEAM, pod())
     assert [("", ("Audit",))] == [(finding.excepted_by, finding.actions) for finding in scan.findings]
@@ -337,7 +337,7 @@ HOME_LABELS = {"kubernetes.io/metadata.name": "kyverno"}
         ("", ConfigurationSource(("team", "other"))),
     ],
 )
-def test_the_user_knows_better(expected: str, configuration: ConfigurationSource) -> None:
+def test_the_users_filters_replace_the_clusters(expected: str, configuration: ConfigurationSource) -> None:
     """The user's filters replace those of the cluster, and a named ConfigMap replaces the default one."""
     everything = _configured(resourceFilters="[*/*,*,*]")
     home = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kyverno", "labels": HOME_LABELS}}

@@ -19,7 +19,7 @@ READS = "resource.Get('v1', 'secrets', 'team', 'token').data.key"
 VARIABLE = [{"name": "key", "expression": READS}]
 
 
-def _everything_told(manifest: Any, *documents: Any) -> str:
+def _recorded_text(manifest: Any, *documents: Any) -> str:
     """The findings, the end and the tallies of a scan, as text."""
     scan = _scanned(manifest, SECRET, *documents)
     assert scan.findings
@@ -53,15 +53,15 @@ def test_a_secret_that_an_expression_reads_is_not_quoted(spec: Any, message: str
     """`resource.Get` and `resource.List` can read a Secret."""
     text = message if message.startswith(("'", "string")) else f"string({message})"
     manifest = policy({"expression": "false", "messageExpression": text}, **spec)
-    assert "aHVzaC1odXNo" not in _everything_told(manifest, pod())
+    assert "aHVzaC1odXNo" not in _recorded_text(manifest, pod())
 
 
 def test_an_error_does_not_quote_it_either() -> None:
     """The text of a failed conversion contains the value."""
-    assert "aHVzaC1odXNo" not in _everything_told(policy(f"int({READS}) == 1"), pod())
+    assert "aHVzaC1odXNo" not in _recorded_text(policy(f"int({READS}) == 1"), pod())
 
 
-def test_what_reads_no_secret_is_told() -> None:
+def test_a_message_without_a_secret_keeps_its_text() -> None:
     """Messages about other objects keep their text."""
     settings = {
         **SECRET,

@@ -48,7 +48,7 @@ def test_other_kinds_are_not_meant(document: Any) -> None:
     assert not is_policy(document)
 
 
-def test_unknown_fields_are_told_and_not_fatal() -> None:
+def test_unknown_fields_are_recorded_and_not_fatal() -> None:
     """Unknown fields are recorded by their paths."""
     manifest = policy({"expression": "true", "severity": "high"}, later={"a": 1}, match={"paramRef": 1})
     expected = {"spec.validations[0].severity", "spec.later", "spec.matchConstraints.paramRef"}

@@ -157,7 +157,7 @@ def _plain(folder: Path, *results: Any) -> Path:
         (False, {"policy": "replicas", "result": "pass"}),
     ],
 )
-def test_the_short_form_judges_as_admission_does(tmp_path: Path, expected: bool, fields: Any) -> None:  # noqa: FBT001
+def test_the_short_form_evaluates_as_admission_does(tmp_path: Path, expected: bool, fields: Any) -> None:  # noqa: FBT001
     """Policies have bindings and params, messages can be expected, and of objects with one name only matched ones count."""
     (checked,) = _checked(_plain(tmp_path, fields))
     assert expected is checked.right
@@ -198,14 +198,14 @@ def test_the_command_prints_differences(tmp_path: Path, capsys: pytest.CaptureFi
         ),
     ],
 )
-def test_what_is_no_suite_is_told(tmp_path: Path, expected: str, body: Any) -> None:
+def test_an_invalid_suite_is_an_error(tmp_path: Path, expected: str, body: Any) -> None:
     """The error names the file and the problem."""
     with pytest.raises(UsageError) as caught:
         read_suites(_written(tmp_path, "kyverno-test.yaml", body))
     assert expected in str(caught.value)
 
 
-def test_a_folder_without_a_suite_is_told(tmp_path: Path) -> None:
+def test_a_folder_without_a_suite_is_an_error(tmp_path: Path) -> None:
     """A run without a suite is an error."""
     with pytest.raises(UsageError) as caught:
         read_suites(tmp_path)
@@ -220,7 +220,7 @@ def test_a_folder_without_a_suite_is_told(tmp_path: Path) -> None:
         ("DELETE", "oldObject.metadata.name == 'web' && !has(object.metadata)"),
     ],
 )
-def test_a_suite_can_ask_about_another_operation(tmp_path: Path, operation: str, expression: str) -> None:
+def test_a_suite_can_name_another_operation(tmp_path: Path, operation: str, expression: str) -> None:
     """The operation is that of one expectation, or of all expectations by the values."""
     manifest = policy(expression)
     manifest["spec"]["matchConstraints"]["resourceRules"][0]["operations"] = [operation]
@@ -297,7 +297,7 @@ def test_an_answer_that_a_suite_does_not_describe_is_an_error(tmp_path: Path) ->
     assert "the suite describes no answer to GET https://config.example.com/a" in checked.results[0].message
 
 
-def test_a_projection_that_is_none_is_told(tmp_path: Path) -> None:
+def test_an_invalid_projection_is_an_error(tmp_path: Path) -> None:
     """An invalid projection is an error before any evaluation."""
     entries = [{"name": "e", "data": {}, "projections": [{"name": "p", "path": "["}]}]
     _kyverno(tmp_path, globalContextEntries=entries)

@@ -106,7 +106,7 @@ def outcome(
         ),
     ],
 )
-def test_what_the_api_would_not_store_is_refused_in_its_words(manifest: dict[str, Any], expected: str) -> None:
+def test_a_manifest_that_the_api_rejects_has_its_error(manifest: dict[str, Any], expected: str) -> None:
     """Assay refuses a manifest in a file with the server's text."""
     with pytest.raises(InvalidManifest) as refusal:
         Auditor(policies=[manifest], bindings=[BINDING], kinds=builtin_kinds(), validate=True)
@@ -217,7 +217,7 @@ RUNNING = {**CONFIG_MAP, "metadata": {"name": "c", "namespace": "n", "labels": {
         ("2", "UPDATE", {}, TO_RUN),
     ],
 )
-def test_selectors_are_asked_again_before_the_second_run(
+def test_selectors_are_evaluated_again_before_the_second_run(
     expected: str, operation: str, of_policy: dict[str, Any], of_binding: dict[str, Any] | None
 ) -> None:
     """On CREATE a changed label prevents the second run; the old object of an UPDATE keeps it."""

@@ -128,7 +128,7 @@ def test_only_what_ran_before_runs_again() -> None:
     assert {"a": "1", "n": "3", "x": "1"} == data_of(given)
 
 
-def test_a_selector_is_asked_again_where_the_object_is_new() -> None:
+def test_a_selector_is_evaluated_again_for_a_new_object() -> None:
     """On CREATE a changed label prevents the second run; the old object of an UPDATE keeps it."""
     selects = {"objectSelector": {"matchLabels": {"run": "yes"}}}
     rules = policy("x", ADDS_X)["spec"]["matchConstraints"]

@@ -162,7 +162,7 @@ def test_params_are_plain() -> None:
     assert isinstance(outcome("params == 1", paramKind=kind), Violated)
 
 
-def test_what_is_asked_often_stays_the_same() -> None:
+def test_repeated_evaluations_have_the_same_result() -> None:
     """Generated functions do not support wrapped values, so they are not used."""
     asked: Callable[[], bool] = lambda: isinstance(outcome("object.spec == 1"), Errored)  # noqa: E731 - to be asked again
 
@@ -213,7 +213,7 @@ def test_an_expression_is_named_once() -> None:
 
 
 @pytest.mark.parametrize(("text", "plain"), [("object.spec.x == 1", True), ("object.spec == 1", False)])
-def test_a_policy_that_cannot_tell_is_judged_as_ever(text: str, plain: bool) -> None:  # noqa: FBT001 - data
+def test_a_policy_that_cannot_detect_wrapping_has_a_fast_form(text: str, plain: bool) -> None:  # noqa: FBT001 - data
     """Most policies cannot detect wrapping and have a fast form; the others have none."""
     [bound_policy] = bound_by(policy("p", text))
 

@@ -11,14 +11,14 @@ from scanner.policies.kyverno.modes import CLI, CONTROLLER
 from tests.policies.kyverno.made import MODES, check_results, invocation_results, outcomes, pod, policy, result
 
 
-def test_every_validation_is_judged() -> None:
+def test_every_validation_is_evaluated() -> None:
     """Kyverno stops at the first failure; an audit evaluates every validation."""
     assert ["Passed", "Violated", "Errored", "Passed"] == outcomes(
         pod(), policy("true", "false", "object.none == 1", "true")
     )
 
 
-def test_in_kyvernos_manner_the_first_failure_ends_it() -> None:
+def test_in_kyvernos_mode_the_first_failure_ends_the_evaluation() -> None:
     """The validations after the first failure are not evaluated."""
     results = check_results(pod(), policy("true", "false", "true"), mode=CONTROLLER)
     assert ["Passed", "Violated", "Skipped"] == [type(result.outcome).__name__ for result in results]
@@ -91,7 +91,7 @@ def test_a_variable_that_is_not_read_cannot_fail() -> None:
     )
 
 
-def test_a_variables_error_is_told_without_a_prefix() -> None:
+def test_a_variables_error_has_no_prefix() -> None:
     """The error of a variable is that of its expression."""
     variables = [{"name": "bad", "expression": "object.none"}]
     (check_result,) = check_results(pod(), policy("variables.bad == 1", variables=variables))
@@ -226,7 +226,7 @@ def test_without_match_constraints_nothing_is_matched() -> None:
 
 
 @pytest.mark.parametrize(("expected", "namespace"), [(1, "team"), (0, "other")])
-def test_a_namespaced_policy_judges_its_own_namespace(expected: int, namespace: str) -> None:
+def test_a_namespaced_policy_evaluates_its_own_namespace(expected: int, namespace: str) -> None:
     """A namespaced policy has the name `namespace/name`."""
     manifest = policy("true", kind="NamespacedValidatingPolicy", metadata={"namespace": "team"})
     results = invocation_results(pod(namespace=namespace), manifest)
