@@ -58,13 +58,13 @@ def _is_at(node: Node, path: tuple[str, ...]) -> bool:
 
 def _copied_field(body: StructLiteral, variable: str) -> str:
     """The only field of an element that is not constant: its value is that of the object's element. Raises _OtherShape."""
-    fields = [field for field in body.entries if not _is_constant(field.value)]
-    match fields:
-        case [entry] if not any(other.optional for other in body.entries):
-            match entry.value:
+    variable_members = [member for member in body.entries if not _is_constant(member.value)]
+    match variable_members:
+        case [member] if not any(other.optional for other in body.entries):
+            match member.value:
                 case Select(operand=Identifier(name=name), field=field, test=False) if (name, field) == (
                     variable,
-                    entry.name,
+                    member.name,
                 ):
                     return field
     raise _OtherShape

@@ -53,7 +53,7 @@ def test_validations_share_a_budget() -> None:
 
 
 def test_an_exhausted_budget_replaces_all_outcomes() -> None:
-    """One result says that the budget is exhausted, also for validations that passed or failed before."""
+    """One error replaces all results, also of validations that passed or failed before."""
     assert EXHAUSTED_ALL == only(check_results(validations=validations("false", *[TRUE] * 12)))
 
 

@@ -51,7 +51,7 @@ def outcome(**validation: Any) -> Outcome:
 
 
 def test_true_passes_and_anything_else_does_not() -> None:
-    """A validation that is not `true` is violated, whatever the failure policy is."""
+    """A validation that is not `true` is violated with any failure policy."""
     assert Passed() == outcome(expression="object.spec.replicas == 3")
     assert Violated("failed expression: object.spec.replicas == 4") == outcome(
         expression="object.spec.replicas == 4", failurePolicy="Ignore"

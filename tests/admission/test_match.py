@@ -142,7 +142,7 @@ def test_no_rules_match_everything_in_its_own_kind() -> None:
     ],
 )
 def test_namespace_selectors(subject: Target, *, matched: bool) -> None:
-    """They never filter cluster-scoped objects, except namespaces of any group, by their own labels."""
+    """Namespace selectors never filter cluster-scoped objects, except namespaces of any group, by their own labels."""
     assert matched == (applies(matching(a_rule(), namespace_selector=PROD), subject) is not None)
 
 

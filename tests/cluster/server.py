@@ -55,7 +55,7 @@ class ReceivedRequest:
 
 
 Spoil = Callable[[Reply, ReceivedRequest], Reply]
-"""What becomes of an answer on its way."""
+"""A change of a response before it is sent."""
 
 
 @dataclass

@@ -148,7 +148,7 @@ def test_a_namespace_has_its_name_as_label(snapshot: Snapshot) -> None:
 
 
 def test_namespaces_that_only_objects_name_are_implied(snapshot: Snapshot) -> None:
-    """They exist, and are no objects to evaluate."""
+    """Implied namespaces exist, and are no objects to evaluate."""
     pods = [an_object("v1", "Pod", namespace=namespace) for namespace in ("b", "a", "prod")]
     cluster = snapshot(*pods, an_object("v1", "Pod", "x"), an_object("v1", "Namespace", "prod"))
     assert (("a", "b", "default"), ["prod"]) == (cluster.implied_namespaces(), names(cluster.pages(NAMESPACES)))

@@ -57,7 +57,7 @@ class Slow:
 
 
 def eventually(condition: Callable[[], bool]) -> bool:
-    """Whether a condition becomes true within some seconds."""
+    """Return whether a condition becomes true within some seconds."""
     deadline = time.monotonic() + 10
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.005)

@@ -48,12 +48,12 @@ NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
 
 def first(number: int) -> bool:
-    """Whether this is the first page, retries included."""
+    """Return whether this is the first page, retries included."""
     return number <= 3
 
 
 def second(number: int) -> bool:
-    """Whether this is the second request for a path or a later one."""
+    """Return whether this is the second request for a path or a later one."""
     return number >= 2
 
 

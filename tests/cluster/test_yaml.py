@@ -127,7 +127,7 @@ DOCUMENTS: list[tuple[str, Json]] = [
 
 @pytest.mark.parametrize(("text", "value"), DOCUMENTS)
 def test_a_document_reads_as_kubectl_reads_it(text: str, value: Json) -> None:
-    """The last of equal keys counts, and a merge overrides what stands before it: kubectl says so."""
+    """The last of equal keys counts, and a merge overrides the keys before it, as in kubectl."""
     assert value == load(text)
 
 

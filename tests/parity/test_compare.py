@@ -77,7 +77,7 @@ def test_a_refusal_agrees_with_the_failure_it_names() -> None:
 
 
 def test_a_refusal_hides_the_others() -> None:
-    """Which of several denials a client receives is random; a pass that would deny is not observable either."""
+    """A client receives a random one of several denials; a pass that would deny is not observable either."""
     others = [replace(DENIES, binding="other"), replace(DENIES, text="never ever"), LETS]
     comparison = compared([DENIES, *others], refused())
 

@@ -270,7 +270,7 @@ def test_a_secret_is_in_no_difference(response: str) -> None:
 
 
 def test_a_policy_that_could_not_be_evaluated_makes_no_difference() -> None:
-    """Its params could not be listed, and a gap says so."""
+    """The params of the policy could not be listed, which is a gap."""
     writer = FakeWriter(objects("web"), lambda *_: Response(201, warnings=(WARNED,)))
     param_kind = {"apiVersion": "v1", "kind": "ConfigMap"}
     reference = {"name": "c", "namespace": "default", "parameterNotFoundAction": "Allow"}

@@ -168,14 +168,14 @@ def test_an_answer_that_drips_is_cut_off() -> None:
 )
 def test_an_entry_that_calls_the_api_server_has_listed_data(spec: Any, expression: str) -> None:
     """A list has its items as the server returns them, an object is itself, and a missing object is an error."""
-    scan = scan_of(policy(expression), entry(apiCall=spec), pod(), network=None)
+    scan = scan_of(policy(expression), context_entry(apiCall=spec), pod(), network=None)
     assert ([], 1) == (scan.said, scan.counted(OutcomeName.PASSED))
 
 
 @pytest.mark.parametrize("spec", [{"urlPath": "/version"}, {"urlPath": "/api/v1/pods", "method": "POST"}])
 def test_other_calls_of_the_api_server_are_not_auditable(spec: Any) -> None:
     """Only lists and objects can be answered."""
-    scan = scan_of(policy("globalContext.Get('e') == null"), entry(apiCall=spec), pod(), network=None)
+    scan = scan_of(policy("globalContext.Get('e') == null"), context_entry(apiCall=spec), pod(), network=None)
     assert 1 == scan.counted(OutcomeName.NOT_AUDITABLE)
 
 
@@ -186,7 +186,9 @@ def test_an_entry_of_a_service_is_requested_if_allowed(
     """The request has the method, the headers and the data of the entry."""
     service = {"url": f"{server.url}/svc", "headers": [{"key": "X-Team", "value": "x"}]}
     call = {"service": service, "method": "POST", "data": [{"key": "k", "value": 1}]}
-    scan = scan_of(policy("globalContext.Get('e').allowed == true"), entry(apiCall=call), pod(), network=network)
+    scan = scan_of(
+        policy("globalContext.Get('e').allowed == true"), context_entry(apiCall=call), pod(), network=network
+    )
     assert 1 == scan.counted(name)
     assert ([("POST", "/svc", "x", '{"k":1}')] if network else []) == server.requests
 
@@ -203,7 +205,7 @@ def test_an_entry_of_a_service_is_requested_if_allowed(
 def test_projections_are_jmespath(path: str, expression: str) -> None:
     """A projection selects from the objects of an entry."""
     resources = {"group": "", "version": "v1", "resource": "pods", "namespace": "team"}
-    made = entry(kubernetesResource=resources, projections=[{"name": "p", "jmesPath": path}])
+    made = context_entry(kubernetesResource=resources, projections=[{"name": "p", "jmesPath": path}])
     scan = scan_of(policy(expression), made, pod(), network=None)
     assert ([], 1) == (scan.said, scan.counted(OutcomeName.PASSED))
 
@@ -219,11 +221,11 @@ def test_projections_are_jmespath(path: str, expression: str) -> None:
 def test_projections_that_cannot_be_made(path: str, name: str, outcome: OutcomeName) -> None:
     """Kyverno's own functions are not evaluated; an invalid or missing path is an error."""
     resources = {"group": "", "version": "v1", "resource": "pods", "namespace": "team"}
-    made = entry(kubernetesResource=resources, projections=[{"name": "p", "jmesPath": path}])
+    made = context_entry(kubernetesResource=resources, projections=[{"name": "p", "jmesPath": path}])
     scan = scan_of(policy(f"globalContext.Get('e', '{name}') == null"), made, pod(), network=None)
     assert 1 == scan.counted(outcome)
 
 
-def entry(**spec: Any) -> Any:
+def context_entry(**spec: Any) -> Any:
     """A global context entry."""
     return {"apiVersion": "kyverno.io/v2", "kind": "GlobalContextEntry", "metadata": {"name": "e"}, "spec": spec}
