@@ -86,3 +86,9 @@ def test_evidence_has_values_of_other_objects() -> None:
     reads = "resource.Get('v1', 'configmaps', 'team', 'token').data.key"
     manifest = policy(f"{reads} == 'closed'")
     assert [(reads, '"open"', "")] == why(manifest, pod(), SETTINGS)
+
+
+def test_evidence_has_the_values_that_exceptions_allow() -> None:
+    """Evidence shows `exceptions`, whose values no exception offers here."""
+    manifest = policy("'busybox' in exceptions.allowedImages")
+    assert [("exceptions.allowedImages", "[]", "exceptions.allowedImages")] == why(manifest, pod())
