@@ -45,9 +45,9 @@ from scanner.model.resource import Resource
 
 
 def evaluate(compiled: CompiledPolicy, request: Request, param: Resource | None) -> tuple[CheckResult, ...]:
-    """One result for each check of a matched invocation, in the order of `compiled.checks`, as the API server decides.
+    """The results of all checks of a matched invocation, in the order of `compiled.checks`, as the API server decides.
 
-    A match condition that is false or fails replaces the results of single checks. Raises AuthorizerFailed.
+    A false match condition skips every check; a failing match condition has the only result. Raises AuthorizerFailed.
     """
     if compiled.excess:
         return left_out(compiled)

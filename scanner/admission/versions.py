@@ -25,7 +25,7 @@ _ROUND_TRIP: Final = (_METRICS, _CURRENT, _CONDITIONS, _BEHAVIOR)
 def convert(body: JsonObject, kind: Kind) -> JsonObject | None:
     """The object in version `kind`, the same object if it has this version, or None if only a server can convert it.
 
-    Mirrors `Convert_*_HorizontalPodAutoscaler*` of `pkg/apis/autoscaling/v1` and v2; the two Event kinds have one schema.
+    Mirrors the conversions of `pkg/apis/autoscaling/v1` and of `pkg/apis/events/v1`.
     """
     written = (as_text(body.get("apiVersion")), as_text(body.get("kind")))
     if written == (kind.api_version, kind.kind):

@@ -122,7 +122,7 @@ class SnapshotCluster:
     def discover(self) -> Discovery:
         """The kinds of a new 1.36 server and of the definitions in the files.
 
-        Every document of another kind, and every repeated object, is a gap.
+        A document that cannot be read, is of another kind or repeats an object is a gap, and so is an invalid definition.
         """
         return Discovery(self._kinds, self._gaps)
 

@@ -116,7 +116,7 @@ class _Reading:
 def stored(text: str, layout: str) -> str | None:
     """A time as the server writes it, None for the zero time, which is null.
 
-    `layout` is SECONDS or the layout of a MicroTime. Raises BadTime.
+    `layout` is SECONDS or MICROSECONDS. Raises BadTime.
     """
     reading = _Reading(text, layout)
     year, month, day, hour, minute, second = (reading.number(part) for part in _PARTS)

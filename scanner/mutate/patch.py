@@ -24,7 +24,7 @@ from scanner.mutate.values import json_value
 
 
 def configured(value: cel.Value, live: JsonObject, schema: Schema, data: Data) -> JsonObject:
-    """The object with an apply configuration merged in; the same object if nothing changes.
+    """The object with an apply configuration merged in.
 
     Raises PatchFault for a configuration that is invalid or cannot be merged, RequestFault for an object that cannot be
     converted.

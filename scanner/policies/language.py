@@ -80,7 +80,7 @@ class Language(Protocol):
         ...
 
     def bind(self, documents: PolicyDocuments, context: BindingContext) -> BoundLanguage:
-        """Put the policies into force. Nothing is compiled before `BoundLanguage.bound` is read."""
+        """Put the policies into force, for the requests and the release of a context."""
         ...
 
 

@@ -63,7 +63,7 @@ class PolicyException:
         return bool(self.images or self.values)
 
     def expired(self, now: datetime) -> bool:
-        """Return whether the exception ends before `now`."""
+        """Return whether the exception has ended at `now`."""
         return self.expires is not None and self.expires <= now
 
 
