@@ -51,8 +51,10 @@ def reading(compiled: CompiledPolicy, operations: tuple[Operation, ...] = AUDITA
     first = (CheckReading(conditions, _classes(before)),) if compiled.conditions else ()
     checks = (*first, *own)
     reason = unauditable(compiled.policy, operations)
-    found = {found for entry in checks for found in entry.classes} | ({Auditability.OPERATIONS} if reason else set())
-    classes = tuple(known for known in Auditability if known in found)
+    classes_found = {classes_found for check_reading in checks for classes_found in check_reading.classes} | (
+        {Auditability.OPERATIONS} if reason else set()
+    )
+    classes = tuple(class_ for class_ in Auditability if class_ in classes_found)
     return Reading(classes or (Auditability.FULL,), checks, reason)
 
 
@@ -63,12 +65,14 @@ def _classes(paths: Paths) -> tuple[Auditability, ...]:
         Auditability.SERVER_SET: _meets(paths, _SERVER_SET) or _enters(paths, _FILLED_IN),
         Auditability.AUTHORIZER: any(path[0] == "authorizer" for path in paths),
     }
-    return tuple(known for known, read in reads.items() if read)
+    return tuple(class_ for class_, read in reads.items() if read)
 
 
 def _meets(paths: Paths, areas: Iterable[tuple[str, ...]]) -> bool:
     """Return whether a path leads to an area, into an area, or to a parent of an area."""
-    return any(all(one == other for one, other in zip(path, area, strict=False)) for path in paths for area in areas)
+    return any(
+        all(step == expected for step, expected in zip(path, area, strict=False)) for path in paths for area in areas
+    )
 
 
 def _enters(paths: Paths, areas: Iterable[tuple[str, ...]]) -> bool:
@@ -83,7 +87,7 @@ def unauditable(policy: Policy, operations: tuple[Operation, ...] = AUDITABLE) -
     if rules and not writes:
         named = {operation for rule in rules for operation in rule.operations}
         return f"its rules name only {', '.join(sorted(named))}: {_missing(named, operations)}"
-    if rules and all("/" in entry and not entry.endswith("/*") for rule in writes for entry in rule.resources):
+    if rules and all("/" in resource and not resource.endswith("/*") for rule in writes for resource in rule.resources):
         return "its rules name only subresources: no list shows their objects"
     return ""
 

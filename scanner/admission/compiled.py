@@ -43,7 +43,7 @@ class Expression:
     paths: frozenset[tuple[str, ...]] = frozenset()
 
     def reads(self, root: str) -> bool:
-        """Return whether the expression reads a variable of the environment, such as `authorizer`."""
+        """Return whether the expression reads `root`, a variable of the environment such as `authorizer`."""
         return any(path[0] == root for path in self.paths)
 
 
@@ -54,7 +54,8 @@ class CompiledPolicy:
     `excess` is the reason why the policy was not compiled at all. `watch` receives every activation before it is evaluated.
     `written` are all variables in the order of the manifest: of several with the same name, only the last is ever evaluated.
     `secret_roots` are the variables of the environment through which expressions may read Secrets other than the object and
-    the param.
+    the param. `open_roots` are the variables, besides the documents of an admission request, whose values evidence may show; any
+    other, such as the response of a server, may hold a secret.
     """
 
     policy: Policy
@@ -70,9 +71,10 @@ class CompiledPolicy:
     excess: str = ""
     plugin: Plugin = VALIDATING
     secret_roots: frozenset[str] = frozenset()
+    open_roots: frozenset[str] = frozenset()
 
     def expressions(self) -> Iterator[tuple[str, Expression]]:
-        """Every expression with its path in the manifest, in the order in which they are compiled."""
+        """Pairs of a path in the manifest, such as `spec.variables[0].expression`, and the expression there, in order."""
         for index, expression in enumerate(self.written or self.variables.values()):
             yield f"spec.variables[{index}].expression", expression
         for index, (_, expression) in enumerate(self.conditions):
@@ -88,7 +90,10 @@ class CompiledPolicy:
             yield f"spec.mutations[{index}].{body}.expression", expression
 
     def activation(self, base: Mapping[str, object], *, metered: bool = False) -> dict[str, object]:
-        """A fresh activation: variables are evaluated anew in each."""
+        """The values of an evaluation: `base`, and `variables`, which each activation evaluates anew.
+
+        With `metered`, the cost of the variables is kept until an expression reads them.
+        """
         activation = {**base, "variables": Variables(self.variables, base, metered=metered)}
         if self.watch is not None:
             self.watch(activation)
@@ -99,11 +104,14 @@ class CompiledPolicy:
         return self.cost_bounds is None or not self.cost_bounds.is_within_limits(inputs)
 
     def reads(self, check: Check) -> frozenset[tuple[str, ...]]:
-        """The access paths of the expressions that decide a check, including those of the variables that they use."""
+        """The access paths of the expressions that decide a check, including those of the variables that they use.
+
+        A path begins with a variable of the environment: `("object", "spec", "replicas")`.
+        """
         return frozenset().union(*(expression.paths for expression in self.deciding(check)))
 
     def deciding(self, check: Check) -> tuple[Expression, ...]:
-        """The expressions that decide a check."""
+        """The expressions whose values decide a check; none for a faulty configuration."""
         match check.kind:
             case CheckKind.VALIDATION:
                 return (self.validations[check.index][1],)
@@ -137,7 +145,7 @@ def compile_policy(
     """Compile every expression of a policy; a compilation error is kept as a fault, as an API server keeps it.
 
     `rules` is the Kubernetes release that evaluates, in its `plugin`. A `new` policy is being created or changed: until the
-    next release, it cannot use the features that this release adds.
+    next release, it cannot use the features that this release adds. A policy that expands to too many nodes has an `excess`.
     """
     try:
         with _without_collections():
@@ -187,7 +195,7 @@ def _compiled(policy: Policy, rules: Minor, plugin: Plugin, *, new: bool) -> Com
         )
         for validation in policy.validations
     )
-    found = CompiledPolicy(
+    compiled_policy = CompiledPolicy(
         policy=policy,
         variables=variables,
         conditions=tuple(
@@ -206,11 +214,14 @@ def _compiled(policy: Policy, rules: Minor, plugin: Plugin, *, new: bool) -> Com
         written=tuple(written),
         plugin=plugin,
     )
-    return replace(found, cost_bounds=_cost_bounds(found))
+    return replace(compiled_policy, cost_bounds=_cost_bounds(compiled_policy))
 
 
 class Allowance:
-    """The size to which the expressions of one policy may still expand. The limit keeps a policy from stalling a scan."""
+    """The number of nodes to which the expressions of one policy may still expand.
+
+    The limit keeps a policy from stalling a scan.
+    """
 
     def __init__(self) -> None:
         self._left = cel.LARGEST
@@ -229,19 +240,21 @@ def too_large(policy: Policy, why: cel.TooLarge) -> CompiledPolicy:
         policy=policy,
         variables={},
         conditions=(),
-        validations=tuple((it, Expression(it.expression, None), None) for it in policy.validations),
-        annotations=tuple(Expression(it.value_expression, None) for it in policy.audit_annotations),
-        mutations=tuple(Expression(it.expression, None) for it in policy.mutations),
+        validations=tuple(
+            (validation, Expression(validation.expression, None), None) for validation in policy.validations
+        ),
+        annotations=tuple(Expression(annotation.value_expression, None) for annotation in policy.audit_annotations),
+        mutations=tuple(Expression(mutation.expression, None) for mutation in policy.mutations),
         checks=checks_of(policy),
         excess=f"compiling the policy takes more than Assay spends on one: {why}",
     )
 
 
 def _cost_bounds(compiled: CompiledPolicy) -> CostBounds:
-    judged = [one for _, expression, message in compiled.validations for one in (expression, message)]
+    validations = [part for _, expression, message in compiled.validations for part in (expression, message)]
     shares = (
         _budget_group(CONDITIONS, [expression for _, expression in compiled.conditions]),
-        _budget_group(RUNTIME, judged),
+        _budget_group(RUNTIME, validations),
         _budget_group(RUNTIME, compiled.annotations),
         *(_budget_group(RUNTIME, [expression]) for expression in compiled.mutations),
     )
@@ -249,7 +262,14 @@ def _cost_bounds(compiled: CompiledPolicy) -> CostBounds:
 
 
 def _budget_group(budget: int, expressions: Sequence[Expression | None]) -> BudgetGroup:
-    return BudgetGroup(budget, tuple(one.program for one in expressions if one is not None and one.program is not None))
+    return BudgetGroup(
+        budget,
+        tuple(
+            expression.program
+            for expression in expressions
+            if expression is not None and expression.program is not None
+        ),
+    )
 
 
 def checks_of(policy: Policy) -> tuple[Check, ...]:
@@ -273,13 +293,19 @@ def _for_mutation(mutation: Mutation, environment: cel.Environment) -> cel.Envir
 
 
 def compile_expression(text: str, environment: cel.Environment, variables: Mapping[str, Expression]) -> Expression:
-    """Compile an expression; a compilation error is kept. Its paths are its own and those of the variables that it reads."""
+    """Compile an expression; a compilation error is kept. Its paths are its own and those of the variables that it reads.
+
+    Raises TooLarge for an expression that expands to too many nodes.
+    """
     compiled = compile_variable(text, environment)
     return compiled if compiled.program is None else replace(compiled, paths=_paths(compiled, variables))
 
 
 def compile_variable(text: str, environment: cel.Environment) -> Expression:
-    """Compile a variable: its paths are its own alone, so that a thousand variables in a chain do not repeat the same paths."""
+    """Compile a variable. Raises TooLarge like `compile_expression`.
+
+    Its paths are its own alone, so that a thousand variables in a chain do not repeat the same paths.
+    """
     try:
         program = cel.compile(text, environment)
     except cel.CompileError as error:
@@ -288,14 +314,14 @@ def compile_variable(text: str, environment: cel.Environment) -> Expression:
 
 
 def _paths(compiled: Expression, variables: Mapping[str, Expression]) -> frozenset[tuple[str, ...]]:
-    found = set(compiled.paths)
-    waiting, seen = [compiled], set[str]()
-    while waiting:
-        for name in _names(waiting.pop(), variables) - seen:
+    paths = set(compiled.paths)
+    stack, seen = [compiled], set[str]()
+    while stack:
+        for name in _names(stack.pop(), variables) - seen:
             seen.add(name)
-            waiting.append(variables[name])
-            found |= variables[name].paths
-    return frozenset(found)
+            stack.append(variables[name])
+            paths |= variables[name].paths
+    return frozenset(paths)
 
 
 def _names(expression: Expression, variables: Mapping[str, Expression]) -> set[str]:

@@ -18,7 +18,7 @@ from scanner.admission.cost_budget import (
     run,
 )
 from scanner.admission.request import Request, activation_of, authorization, group_version_resource, request_map
-from scanner.admission.results import errored, is_asked
+from scanner.admission.results import errored, is_evaluable
 from scanner.model.outcome import (
     Check,
     CheckKind,
@@ -58,7 +58,7 @@ def _conditions(
     faults: dict[str, None] = {}
     undecided, unmet = "", ""
     for condition, expression in compiled.conditions:
-        if not is_asked(expression, activation):
+        if not is_evaluable(expression, activation):
             undecided = undecided or f"match condition {condition.name} asks the authorizer"
             continue
         value = run(expression, activation, cost_budget)

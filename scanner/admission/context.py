@@ -39,12 +39,12 @@ class EvaluationContext:
         return replace(self, operations=operations)
 
     def namespace(self, name: str) -> JsonObject | None:
-        """The Namespace object, or None when there is none."""
-        known = self.namespaces.get(name)
-        if known is None and self.implied_namespaces and name:
+        """The Namespace object of a name, or None when there is none."""
+        namespace = self.namespaces.get(name)
+        if namespace is None and self.implied_namespaces and name:
             labels = {"kubernetes.io/metadata.name": name}
             return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
-        return known
+        return namespace
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,17 +30,20 @@ _ASKED = ("authorizer", "authorizer.requestResource")
 
 @dataclass(slots=True)
 class BudgetUse:
-    """The largest share of a limit that evaluations used: of a budget, or of the cost limit of one expression."""
+    """The largest share of a limit that evaluations used: of a budget, or of the cost limit of one expression.
+
+    A share is a fraction: 1.0 is the whole limit.
+    """
 
     worst: float = 0.0
 
     def record(self, share: float) -> None:
-        """Keep a share if it is the largest so far."""
+        """Keep a share (a fraction) if it is the largest so far."""
         self.worst = max(self.worst, share)
 
 
 class CostBudget:
-    """The rest of a budget."""
+    """The rest of a budget, in units of CEL cost."""
 
     __slots__ = ("_budget_use", "_whole", "left")
 
@@ -50,7 +53,7 @@ class CostBudget:
         self._budget_use = budget_use
 
     def charge(self, amount: int) -> bool:
-        """Subtract an amount and return True, or return False if the rest is smaller."""
+        """Subtract an amount of CEL cost and return True, or return False if the rest is smaller."""
         if self._budget_use:
             spent = self._whole - self.left + amount
             self._budget_use.record(min(1.0, max(spent / self._whole, amount / cel.PER_CALL_LIMIT)))
@@ -112,17 +115,17 @@ class Variables(cel.Lazy):
 
     def find(self, name: str) -> tuple[cel.Value] | None:
         """The value of a variable, or None for an unknown name. Raises EvaluationError, the same every time."""
-        known = self._known.get(name)
-        if known is None:
+        value = self._known.get(name)
+        if value is None:
             if name not in self._expressions or ("__" in name and _ESCAPED.search(name)):
                 return None
-            known = self._known[name] = self._evaluated(name)
-        if isinstance(known, str):
-            raise cel.EvaluationError(known)
-        return known
+            value = self._known[name] = self._evaluated(name)
+        if isinstance(value, str):
+            raise cel.EvaluationError(value)
+        return value
 
     def unpaid_cost(self) -> int:
-        """Return the cost of variables since the last call, and reset it."""
+        """Return the cost of variables since the last call, in units of CEL cost, and reset it."""
         unpaid_cost, self._owed = self._owed, 0
         return unpaid_cost
 
@@ -150,7 +153,7 @@ class Variables(cel.Lazy):
 def run(
     expression: Expression, activation: Mapping[str, object], cost_budget: CostBudget | None = None
 ) -> cel.Value | Fault:
-    """The value of an expression. Its cost is counted if there is a budget."""
+    """The value of an expression, or the reason why it has none. Its cost is counted if there is a budget."""
     if expression.program is None:
         return Fault(f"compilation error: {expression.fault}")
     if cost_budget is not None:
@@ -196,7 +199,7 @@ def run_all(
 
 @dataclass(frozen=True, slots=True)
 class BudgetGroup:
-    """Programs that share one budget."""
+    """Programs that share one budget, in units of CEL cost."""
 
     budget: int
     programs: tuple[cel.Program, ...]
@@ -213,18 +216,18 @@ class _Latest:
 
     def size(self, root: str, document: object) -> int:
         """The size of a document, by a fast estimate."""
-        known = self._sizes.get(root)
-        if known is None or known[0] is not document:
-            known = self._sizes[root] = (document, cel.size_of_document(document))
-        return known[1]
+        cached = self._sizes.get(root)
+        if cached is None or cached[0] is not document:
+            cached = self._sizes[root] = (document, cel.size_of_document(document))
+        return cached[1]
 
     def extent(self, root: str, document: object) -> SizeBound:
         """The size bound of a document, from a walk over all of its values."""
-        known = self._extents.get(root)
-        if known is None or known[0] is not document:
+        cached = self._extents.get(root)
+        if cached is None or cached[0] is not document:
             extent = cel.extent_of_document(document)._replace(widest=cel.widest_of(document))
-            known = self._extents[root] = (document, extent.rounded())
-        return known[1]
+            cached = self._extents[root] = (document, extent.rounded())
+        return cached[1]
 
 
 _LATEST = _Latest()
@@ -232,7 +235,7 @@ _LATEST = _Latest()
 
 def _is_no_more(extents: tuple[SizeBound, ...], than: tuple[SizeBound, ...]) -> bool:
     """Return whether no bound is larger than its counterpart."""
-    return all(one <= other for pair in zip(extents, than, strict=True) for one, other in zip(*pair, strict=True))
+    return all(bound <= other for pair in zip(extents, than, strict=True) for bound, other in zip(*pair, strict=True))
 
 
 class CostBounds:
@@ -241,7 +244,9 @@ class CostBounds:
     __slots__ = ("_fitting", "_largest", "_misfits", "_roots", "_shares", "_smallest_misfit", "_variables")
 
     def __init__(self, variables: Mapping[str, Expression], shares: Sequence[BudgetGroup]) -> None:
-        self._variables = {name: one.program for name, one in variables.items() if one.program is not None}
+        self._variables = {
+            name: expression.program for name, expression in variables.items() if expression.program is not None
+        }
         self._shares = tuple(share for share in shares if share.programs)
         read = {path[0] for program in self._programs() for path in program.reads}
         self._roots = tuple(root for root in _ROOTS if root in read)
@@ -264,12 +269,12 @@ class CostBounds:
 
     def _is_within_closely(self, activation: Mapping[str, object]) -> bool:
         documents = [(root, activation.get(root)) for root in self._roots]
-        size = max(_LATEST.size(*one) for one in documents)
-        return self._is_within_size(size) or self._fits(tuple(_LATEST.extent(*one) for one in documents))
+        size = max(_LATEST.size(*document) for document in documents)
+        return self._is_within_size(size) or self._fits(tuple(_LATEST.extent(*document) for document in documents))
 
     @property
     def ranges(self) -> frozenset[tuple[str, ...]]:
-        """The paths into `object` and `oldObject` that loops run over."""
+        """The paths into `object` and `oldObject` over whose elements loops run."""
         return frozenset().union(*(program.ranges for program in self._programs()))
 
     def is_within(
@@ -277,7 +282,7 @@ class CostBounds:
     ) -> bool:
         """Return whether no limit can be exceeded if the variables of the environment stay within these bounds.
 
-        `lengths` are the known lengths of `ranges`.
+        `extents` are size bounds by variable. `lengths` are the known lengths of `ranges`, in elements.
         """
         rounded = tuple(extents.get(root, cel.NOTHING).rounded() for root in self._roots)
         return self._adds_up(rounded, lengths) if lengths else self._fits(rounded)
@@ -294,10 +299,10 @@ class CostBounds:
 
     def _fits(self, extents: tuple[SizeBound, ...]) -> bool:
         """Return whether these bounds stay within the limits. Much larger bounds are tried first, to answer for more objects."""
-        if any(_is_no_more(extents, known) for known in self._fitting):
+        if any(_is_no_more(extents, fitting) for fitting in self._fitting):
             return True
         for larger in (tuple(extent.times(1 << _GENEROSITY) for extent in extents), extents):
-            if any(_is_no_more(known, larger) for known in self._misfits):
+            if any(_is_no_more(misfit, larger) for misfit in self._misfits):
                 continue
             if self._adds_up(larger):
                 self._fitting.append(larger)
@@ -306,18 +311,20 @@ class CostBounds:
         return False
 
     def _adds_up(self, inputs: tuple[SizeBound, ...], lengths: Mapping[tuple[str, ...], float] | None = None) -> bool:
-        known = lengths or {}
+        known_lengths = lengths or {}
         extents = dict(zip(self._roots, inputs, strict=True)) | dict.fromkeys(_ASKED, cel.NOTHING)
-        common = list(self._variable_costs(extents, known))
+        common = list(self._variable_costs(extents, known_lengths))
         total = sum(common)
         for share in self._shares:
-            costs = [program.bound(extents, known).cost for program in share.programs]
+            costs = [program.bound(extents, known_lengths).cost for program in share.programs]
             if max(costs) > cel.PER_CALL_LIMIT or sum(costs) + 2 * total > share.budget:
                 return False
         return max(common, default=0.0) <= cel.PER_CALL_LIMIT
 
-    def _variable_costs(self, extents: dict[str, SizeBound], known: Mapping[tuple[str, ...], float]) -> Iterator[float]:
+    def _variable_costs(
+        self, extents: dict[str, SizeBound], lengths: Mapping[tuple[str, ...], float]
+    ) -> Iterator[float]:
         """Yield the cost of each variable, and add the size bound of its value to `extents` for the expressions after it."""
         for name, program in self._variables.items():
-            cost, extents[f"variables.{name}"] = program.bound(extents, known)
+            cost, extents[f"variables.{name}"] = program.bound(extents, lengths)
             yield cost

@@ -26,10 +26,10 @@ from scanner.admission.cost_budget import (
 )
 from scanner.admission.request import Request, activation_of, authorization, filtered_namespace
 from scanner.admission.results import (
-    NOT_ASKED,
+    NO_AUTHORIZER,
     annotation_result,
     errored,
-    is_asked,
+    is_evaluable,
     left_out,
     validated,
     validation_result,
@@ -45,7 +45,10 @@ from scanner.model.resource import Resource
 
 
 def evaluate(compiled: CompiledPolicy, request: Request, param: Resource | None) -> tuple[CheckResult, ...]:
-    """The results of all checks of a matched invocation, as the API server decides them."""
+    """The results of all checks of a matched invocation, in the order of `compiled.checks`, as the API server decides.
+
+    A false match condition skips every check; a failing match condition has the only result. Raises AuthorizerFailed.
+    """
     if compiled.excess:
         return left_out(compiled)
     if stopped := before_checks(compiled, request, param):
@@ -63,11 +66,14 @@ def uncounted(
     seen_by_messages: Mapping[str, object],
     seen_by_annotations: Mapping[str, object],
 ) -> tuple[CheckResult, ...]:
-    """The results of all checks without counting, for costs far from the limits. The inputs exclude variables."""
+    """The results of all checks without counting, for costs far from the limits.
+
+    `seen`, `seen_by_messages` and `seen_by_annotations` are the values that expressions may name, without the variables.
+    """
     filtered = compiled.activation(seen)
     has_messages = any(message is not None for _, _, message in compiled.validations)
     messages = compiled.activation(seen_by_messages) if has_messages else {}
-    outcomes = [validated(compiled, entry, filtered, messages) for entry in compiled.validations]
+    outcomes = [validated(compiled, validation, filtered, messages) for validation in compiled.validations]
     if compiled.annotations:
         full = compiled.activation(seen_by_annotations)
         outcomes += [
@@ -86,10 +92,10 @@ def _evaluate_within_budget(
     compiled: CompiledPolicy, request: Request, base: Mapping[str, object]
 ) -> tuple[CheckResult, ...]:
     """Evaluate and count: validations and then all their messages share one budget, annotations have another."""
-    filtered, visible = (compiled.activation(one, metered=True) for one in _visible(request, base))
+    filtered, visible = (compiled.activation(values_seen, metered=True) for values_seen in _visible(request, base))
     cost_budget = CostBudget(RUNTIME, request.budget_use)
-    asked = [expression for _, expression, _ in compiled.validations if is_asked(expression, filtered)]
-    values = run_all(asked, filtered, cost_budget)
+    evaluable = [expression for _, expression, _ in compiled.validations if is_evaluable(expression, filtered)]
+    values = run_all(evaluable, filtered, cost_budget)
     if isinstance(values, Fault):
         return _exhausted(compiled)
     texts = run_all((message for _, _, message in compiled.validations), visible, cost_budget)
@@ -98,13 +104,13 @@ def _evaluate_within_budget(
     )
     if isinstance(annotations, Fault):
         return _exhausted(compiled)
-    found = iter(values)
+    results = iter(values)
     outcomes = [
         *(
-            _counted(compiled, entry, next(found), texts if isinstance(texts, Fault) else texts[index])
-            if is_asked(entry[1], filtered)
-            else NOT_ASKED
-            for index, entry in enumerate(compiled.validations)
+            _counted(compiled, validation, next(results), texts if isinstance(texts, Fault) else texts[index])
+            if is_evaluable(validation[1], filtered)
+            else NO_AUTHORIZER
+            for index, validation in enumerate(compiled.validations)
         ),
         *map(partial(annotation_result, compiled), compiled.annotations, annotations),
     ]
@@ -118,14 +124,14 @@ def _exhausted(compiled: CompiledPolicy) -> tuple[CheckResult, ...]:
 
 def _counted(
     compiled: CompiledPolicy,
-    entry: tuple[Validation, Expression, Expression | None],
+    compiled_validation: tuple[Validation, Expression, Expression | None],
     value: cel.Value | Fault,
     text: cel.Value | Fault,
 ) -> Outcome:
     """The outcome of a validation; if the messages exhausted the budget, a passing validation is an error too."""
     if not isinstance(value, Fault) and isinstance(text, Fault) and text.ends:
         return errored(compiled, f"failed messageExpression: {text.text}")
-    return validation_result(compiled, entry[0], value, lambda: text)
+    return validation_result(compiled, compiled_validation[0], value, lambda: text)
 
 
 def inputs(compiled: CompiledPolicy, request: Request, param: Resource | None) -> dict[str, object]:

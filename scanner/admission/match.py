@@ -57,7 +57,7 @@ class Target:
 
 
 def exempt(kind: Kind, *, static: bool = False) -> bool:
-    """Return whether admission exempts this resource from all policies; static manifest policies do evaluate policy objects."""
+    """Return whether admission exempts a kind from all policies; static manifest policies do evaluate policy objects."""
     key = (kind.group, kind.plural)
     return key in _NEVER or (not static and key in _POLICY_OBJECTS)
 
@@ -65,7 +65,8 @@ def exempt(kind: Kind, *, static: bool = False) -> bool:
 def applies(match: MatchResources, target: Target) -> Kind | None:
     """The kind in which the object has to be evaluated, or None when the request is not matched.
 
-    Raises ConfigurationError where the API server would report one.
+    Mirrors `Matcher.Matches` of `plugin/policy/matching`. Raises ConfigurationError for a Namespace that does not exist, and
+    for a selector that cannot be parsed, if the rules match.
     """
     fault = ""
     for selects in (_namespace_selected, _object_selected):

@@ -20,11 +20,11 @@ class ParamSource(Protocol):
     """The source of param objects."""
 
     def kind(self, param_kind: ParamKind) -> Kind | None:
-        """The served kind, or None when the cluster does not serve it."""
+        """The served kind of a policy's paramKind, or None when the cluster does not serve it."""
         ...
 
     def get(self, kind: Kind, namespace: str, name: str) -> Resource | None:
-        """One param object; the namespace is empty for cluster-scoped kinds."""
+        """One param object, or None; the namespace is empty for cluster-scoped kinds."""
         ...
 
     def all(self, kind: Kind, namespace: str) -> Iterable[Resource]:
@@ -41,19 +41,20 @@ def unserved(policy: Policy, source: ParamSource) -> str:
 
 
 def resolve(policy: Policy, binding: Binding, namespace: str, source: ParamSource) -> tuple[Resource | None, ...]:
-    """The params of one evaluation each; `None` stands for an evaluation without a param.
+    """The params of a binding for a request, ordered by namespace and name; `None` stands for an evaluation without a param.
 
-    `namespace` is the request's. Raises ConfigurationError with the API server's text.
+    `namespace` is the request's. Mirrors `CollectParams` of `plugin/policy/generic`. Raises ConfigurationError with the API
+    server's text: for a paramKind that is not served, an invalid paramRef, and for missing params with the action Deny.
     """
     if policy.param_kind is None or binding.param_ref is None:
         return (None,)
     kind = source.kind(policy.param_kind)
     if kind is None:
         raise ConfigurationError(unserved(policy, source))
-    found = _find(binding.param_ref, kind, namespace, source)
-    if not found and binding.param_ref.parameter_not_found_action == "Deny":
+    params = _find(binding.param_ref, kind, namespace, source)
+    if not params and binding.param_ref.parameter_not_found_action == "Deny":
         raise ConfigurationError("no params found for policy binding with `Deny` parameterNotFoundAction")
-    return found
+    return params
 
 
 def _find(ref: ParamRef, kind: Kind, namespace: str, source: ParamSource) -> tuple[Resource, ...]:

@@ -72,13 +72,16 @@ def activation_of(policy: Policy, request: Request, param: Resource | None) -> d
 
 
 def authorization(request: Request) -> dict[str, object]:
-    """The variables that read the authorizer. Messages and audit annotations do not have them."""
+    """The variables that read the authorizer, by name; none without a decider.
+
+    Messages and audit annotations do not have these variables.
+    """
     if request.decider is None:
         return {}
-    user, asked = request.user, request.original
+    user, kind = request.user, request.original
     authorizer = cel.Authorizer(request.decider, cel.Subject(user.username, user.groups, user.uid, user.extra))
     resource = authorizer.request_resource(
-        group=asked.group, resource=asked.plural, namespace=request.namespace, name=request.resource.name
+        group=kind.group, resource=kind.plural, namespace=request.namespace, name=request.resource.name
     )
     return {"authorizer": authorizer, "authorizer.requestResource": resource}
 
@@ -91,7 +94,7 @@ class RequestForm:
     after: Mapping[str, object]
 
     def filled(self, name: str, namespace: str) -> dict[str, object]:
-        """The map for one object: most empty strings are absent keys, as in the API server's conversion."""
+        """`request` for one object: most empty strings are absent keys, as in the API server's conversion."""
         form = dict(self.before)
         if name:
             form["name"] = name
@@ -123,13 +126,16 @@ def request_form(operation: Operation, matched: Kind, original: Kind, user: User
 
 
 def request_map(request: Request) -> dict[str, object]:
-    """`request` as a map for expressions."""
+    """The value of `request`: an AdmissionRequest as nested maps, in which `object` and `oldObject` are null."""
     form = request_form(request.operation, request.matched, request.original, request.user)
     return form.filled(request.resource.name, request.namespace)
 
 
 def kinds_of_request(matched: Kind, original: Kind) -> dict[str, object]:
-    """The keys of `request` that name kinds: the evaluated kind, and the kind that the request names."""
+    """The keys of `request` that name kinds.
+
+    `kind` and `resource` are of the kind that is evaluated, `requestKind` and `requestResource` of the kind that is requested.
+    """
     return {
         "kind": _group_version_kind(matched),
         "resource": group_version_resource(matched),
@@ -141,8 +147,8 @@ def kinds_of_request(matched: Kind, original: Kind) -> dict[str, object]:
 def user_info(user: UserInfo) -> dict[str, object]:
     """`request.userInfo`: empty fields are absent keys."""
     extra = {key: list(values) for key, values in user.extra}
-    known = {"username": user.username, "uid": user.uid, "groups": list(user.groups), "extra": extra}
-    return {key: value for key, value in known.items() if value}
+    fields = {"username": user.username, "uid": user.uid, "groups": list(user.groups), "extra": extra}
+    return {key: value for key, value in fields.items() if value}
 
 
 def _group_version_kind(kind: Kind) -> dict[str, str]:
@@ -150,12 +156,15 @@ def _group_version_kind(kind: Kind) -> dict[str, str]:
 
 
 def group_version_resource(kind: Kind) -> dict[str, str]:
-    """Return the resource of a kind as a request names it."""
+    """The value of `request.resource`: the keys `group`, `version` and `resource`, the plural."""
     return {"group": kind.group, "version": kind.version, "resource": kind.plural}
 
 
 def filtered_namespace(namespace: JsonObject | None) -> JsonObject | None:
-    """The part of a Namespace that validations may read."""
+    """The part of a Namespace that validations may read, or None without a Namespace.
+
+    Mirrors `CreateNamespaceObject` of apiserver's `plugin/cel`.
+    """
     if namespace is None:
         return None
     metadata = as_object(dig(namespace, "metadata"))

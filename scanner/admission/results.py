@@ -47,7 +47,10 @@ def left_out(compiled: CompiledPolicy) -> tuple[CheckResult, ...]:
 
 
 def misconfigured(compiled: CompiledPolicy, text: str) -> CheckResult:
-    """The one result of an invocation with a faulty configuration: it denies whatever the actions are."""
+    """The only result of an invocation with a faulty configuration; it denies with any actions of the binding.
+
+    `text` is the error of the API server. failurePolicy Ignore admits the request; an unknown failurePolicy denies it.
+    """
     policy, plugin = compiled.policy, compiled.plugin
     denies = policy.failure_policy != "Ignore"
     if policy.failure_policy not in ("Fail", "Ignore"):
@@ -56,30 +59,33 @@ def misconfigured(compiled: CompiledPolicy, text: str) -> CheckResult:
     return CheckResult(Check(CheckKind.CONFIGURATION), outcome)
 
 
-def is_asked(expression: Expression, activation: Mapping[str, object]) -> bool:
+def is_evaluable(expression: Expression, activation: Mapping[str, object]) -> bool:
     """Return whether an expression can be evaluated: an expression that reads the authorizer needs one in the activation."""
     return "authorizer" in activation or not expression.reads("authorizer")
 
 
 def errored(compiled: CompiledPolicy, text: str, *, always: bool = False) -> Errored:
-    """Return an error whose effect the failure policy decides; an error that is `always` one denies whatever the actions are."""
+    """Return an error whose effect the failure policy decides.
+
+    An error that is `always` decisive denies with any actions of the binding, as do all errors of some plugins.
+    """
     plugin, denies = compiled.plugin, compiled.policy.failure_policy != "Ignore"
     return Errored(text, would_deny=denies, always=(always or plugin.always_denies) and denies, code=plugin.code)
 
 
-NOT_ASKED = Skipped(SkipReason.NOT_AUDITABLE, "the expression asks the authorizer")
+NO_AUTHORIZER = Skipped(SkipReason.NOT_AUDITABLE, "the expression asks the authorizer")
 
 
 def validated(
     compiled: CompiledPolicy,
-    entry: tuple[Validation, Expression, Expression | None],
+    compiled_validation: tuple[Validation, Expression, Expression | None],
     activation: Mapping[str, object],
     messages: Mapping[str, object],
 ) -> Outcome:
-    """Return the outcome of each validation."""
-    validation, expression, message = entry
-    if not is_asked(expression, activation):
-        return NOT_ASKED
+    """Return the outcome of one validation with its messageExpression, which is evaluated only for a violation."""
+    validation, expression, message = compiled_validation
+    if not is_evaluable(expression, activation):
+        return NO_AUTHORIZER
     value = run(expression, activation)
     return validation_result(compiled, validation, value, lambda: None if message is None else run(message, messages))
 
@@ -87,7 +93,10 @@ def validated(
 def validation_result(
     compiled: CompiledPolicy, validation: Validation, value: cel.Value | Fault, text: Callable[[], cel.Value | Fault]
 ) -> Outcome:
-    """Return the outcome of one validation from the value of its expression."""
+    """Return the outcome of one validation from the value of its expression; `text` evaluates the messageExpression.
+
+    A violation has the HTTP status of its reason: 401, 403, 413, and 422 for all other reasons.
+    """
     if isinstance(value, Fault):
         return errored(compiled, value.text)
     if value is True:
@@ -110,7 +119,10 @@ def written_message(validation: Validation) -> str:
 
 
 def annotation_result(compiled: CompiledPolicy, expression: Expression, value: cel.Value | Fault) -> Outcome:
-    """Return the outcome of an audit annotation from the value of its expression."""
+    """Return the outcome of an audit annotation from the value of its expression.
+
+    A text is published without its outer blanks, up to 10,240 bytes; null publishes none. Any other value is an error.
+    """
     if isinstance(value, Fault):
         return errored(compiled, value.text, always=True)
     if value is None:

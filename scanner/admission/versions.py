@@ -23,7 +23,10 @@ _ROUND_TRIP: Final = (_METRICS, _CURRENT, _CONDITIONS, _BEHAVIOR)
 
 
 def convert(body: JsonObject, kind: Kind) -> JsonObject | None:
-    """The object in `kind`, unchanged if it is of that kind, or None if only a server can convert it."""
+    """The object in version `kind`, the same object if it has this version, or None if only a server can convert it.
+
+    Mirrors the conversions of `pkg/apis/autoscaling/v1` and of `pkg/apis/events/v1`.
+    """
     written = (as_text(body.get("apiVersion")), as_text(body.get("kind")))
     if written == (kind.api_version, kind.kind):
         return body
@@ -147,8 +150,8 @@ def _metric_v2(metric: Json, side: str) -> Json:
 def _annotated(body: JsonObject, extra: Mapping[str, Json]) -> JsonObject:
     """The metadata with other round-trip annotations; without any left, annotations are absent."""
     metadata = as_object(body.get("metadata"))
-    known = as_object(metadata.get("annotations"))
-    annotations = {**{key: value for key, value in known.items() if key not in _ROUND_TRIP}, **extra}
+    annotations_before = as_object(metadata.get("annotations"))
+    annotations = {**{key: value for key, value in annotations_before.items() if key not in _ROUND_TRIP}, **extra}
     rest = {key: value for key, value in metadata.items() if key != "annotations"}
     return {**rest, "annotations": annotations} if annotations else rest
 

@@ -48,11 +48,11 @@ class Reviewer:
 
 def may_ask(session: Session) -> bool:
     """Return whether this user may create reviews about other users. Raises Unanswered and ClusterError."""
-    asked: JsonObject = {"group": _GROUP, "resource": "subjectaccessreviews", "verb": "create"}
+    attributes: JsonObject = {"group": _GROUP, "resource": "subjectaccessreviews", "verb": "create"}
     document: JsonObject = {
         "apiVersion": _VERSION,
         "kind": "SelfSubjectAccessReview",
-        "spec": {"resourceAttributes": asked},
+        "spec": {"resourceAttributes": attributes},
     }
     answer = session.review(_SELF_REVIEWS, document)
     if answer.status in _NOT_SERVED:

@@ -48,17 +48,20 @@ class Credentials:
             with _trouble_with("the credentials"):
                 hook(self.configuration)
         keys = self.configuration.api_key
-        found = str(keys.get("BearerToken") or keys.get("authorization") or "").strip()
-        if not _HEADER.fullmatch(found):
+        authorization = str(keys.get("BearerToken") or keys.get("authorization") or "").strip()
+        if not _HEADER.fullmatch(authorization):
             raise ClusterError(
                 "the token of the credentials holds characters that no HTTP header can carry, such as a line end or a letter "
                 f"beyond ASCII: write it anew; {_LOGIN}"
             )
-        return found
+        return authorization
 
 
 def load_credentials(kubeconfig: str, context: str) -> Credentials:
-    """Find the credentials. Raises ClusterError when there are none or they cannot be read."""
+    """Find the credentials: of a context in the kubeconfig, of KUBECONFIG's files, or of the pod.
+
+    Mirrors client-go's `clientcmd` loading rules. Raises ClusterError when there are none or they cannot be read.
+    """
     if kubeconfig and not Path(kubeconfig).expanduser().is_file():
         raise ClusterError(f"there is no kubeconfig {kubeconfig}: check the path given with --kubeconfig")
     paths = kubeconfig or os.environ.get("KUBECONFIG") or _DEFAULT
@@ -110,7 +113,7 @@ def _from_files(paths: str, context: str) -> Credentials:
         merged = loading.kube_config.KubeConfigMerger(paths)
         chosen = context or _current_context(merged.config_files)
         loader = loading.kube_config.KubeConfigLoader(merged.config, active_context=chosen, config_base_path=None)
-        with _overheard() as complaints:
+        with _logged_messages() as complaints:
             loader.load_and_set(configuration)
         wanted = _named(merged.config_files, "contexts", chosen)
         user = _named(merged.config_files, "users", as_text(dig(wanted, "context", "user")))
@@ -121,18 +124,18 @@ def _from_files(paths: str, context: str) -> Credentials:
 
 def _current_context(files: Mapping[str, Json]) -> str:
     names = (as_text(dig(config, "current-context")) for config in files.values())
-    found = next((name for name in names if name), "")
-    if not found:
+    context = next((name for name in names if name), "")
+    if not context:
         raise ClusterError(f"the kubeconfig {os.pathsep.join(files)} has no current context: name one with --context")
-    return found
+    return context
 
 
 def _named(files: Mapping[str, Json], section: str, name: str) -> Json:
     """The first entry with a name in any of the files."""
     for config in files.values():
-        for entry in as_list(dig(config, section)):
-            if dig(entry, "name") == name:
-                return entry
+        for item in as_list(dig(config, section)):
+            if dig(item, "name") == name:
+                return item
     return None
 
 
@@ -149,18 +152,18 @@ def _reject_failed_plugin(user: Json, configuration: Any, complaints: list[str])
 
 
 @contextmanager
-def _overheard() -> Iterator[list[str]]:
+def _logged_messages() -> Iterator[list[str]]:
     """Collects the messages that the client only logs."""
-    heard: list[str] = []
+    messages: list[str] = []
 
     class Listener(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            heard.append(" ".join(record.getMessage().split()))
+            messages.append(" ".join(record.getMessage().split()))
 
     listener = Listener(logging.ERROR)
     logging.getLogger().addHandler(listener)
     try:
-        yield heard
+        yield messages
     finally:
         logging.getLogger().removeHandler(listener)
 

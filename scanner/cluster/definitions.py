@@ -54,7 +54,10 @@ def is_definition(body: JsonObject) -> bool:
 
 
 def definition_of(body: JsonObject) -> Definition:
-    """Read a CustomResourceDefinition. Raises BrokenDefinition."""
+    """The served kinds of a CustomResourceDefinition, the preferred version first. Raises BrokenDefinition.
+
+    Mirrors `version.CompareKubeAwareVersionStrings` for the order of versions.
+    """
     group = _required(body, "spec", "group")
     kind = _required(body, "spec", "names", "kind")
     plural = _required(body, "spec", "names", "plural")
@@ -79,11 +82,14 @@ def in_registration_order(kinds: Iterable[Kind]) -> tuple[Kind, ...]:
 
 
 def version_order(version: str) -> tuple[int, int, int, str]:
-    """A key that sorts the preferred version first; names of any other form come last, in the order of the alphabet."""
-    found = _VERSION.fullmatch(version)
-    if not found:
+    """A key that sorts the preferred version first; names of any other form come last, in the order of the alphabet.
+
+    Mirrors `CompareKubeAwareVersionStrings` of `apimachinery/pkg/version`.
+    """
+    match = _VERSION.fullmatch(version)
+    if not match:
         return (1, 0, 0, version)
-    return (-_STABILITY[found[2]], -int(found[1]), -int(found[3] or 0), "")
+    return (-_STABILITY[match[2]], -int(match[1]), -int(match[3] or 0), "")
 
 
 def _required(body: JsonObject, *path: str) -> str:

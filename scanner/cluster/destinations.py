@@ -88,7 +88,7 @@ def canonical_host(host: str) -> str:
 
 
 def address_of(text: str) -> Address | None:
-    """The address in a text, or None."""
+    """The IP address in a text, or None for any other text."""
     try:
         return ipaddress.ip_address(text.partition("%")[0])
     except ValueError:

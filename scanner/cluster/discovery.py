@@ -86,11 +86,14 @@ def missing_policies(kinds: Iterable[Kind], gaps: Iterable[Gap], server_version:
 def aggregated_kinds(answer: JsonObject) -> Discovery:
     """The listable kinds of an aggregated document, in its order: a group's preferred version first."""
     groups = as_list(answer.get("items"))
-    return _joined(found for group in groups for found in _aggregated_group(group, alone=len(groups) == 1))
+    return _joined(discovery for group in groups for discovery in _aggregated_group(group, alone=len(groups) == 1))
 
 
 def legacy_group_versions(core: JsonObject, groups: JsonObject) -> tuple[tuple[str, ...], tuple[Gap, ...]]:
-    """The group-versions that `/api` and `/apis` name, a group's preferred version first, and the groups without any."""
+    """The group-versions in the documents of `/api` and `/apis`, such as `apps/v1`, and a gap for each group without any.
+
+    A group's preferred version comes first.
+    """
     names = list(texts(core.get("versions")))
     gaps: list[Gap] = []
     for group in as_list(groups.get("groups")):
@@ -135,15 +138,15 @@ def _served(group: str, version: str, entries: Iterable[_Entry]) -> Discovery:
     """The listable kinds among the resources of a group-version, and a gap if the list must be incomplete."""
     entries = tuple(entries)
     where = f"{group}/{version}" if group else version
-    whole = [entry for entry in entries if version and all((entry.plural, entry.kind, entry.verbs))]
+    whole = [resource for resource in entries if version and all((resource.plural, resource.kind, resource.verbs))]
     kinds = tuple(
-        Kind(group, version, entry.kind, entry.plural, entry.namespaced)
-        for entry in whole
-        if entry.namespaced is not None and "list" in entry.verbs
+        Kind(group, version, resource.kind, resource.plural, resource.namespaced)
+        for resource in whole
+        if resource.namespaced is not None and "list" in resource.verbs
     )
     if not entries and group not in _MAY_BE_EMPTY:
         return Discovery((), (unanswered(where, _EMPTY),))
-    if len(whole) < len(entries) or any(entry.namespaced is None for entry in whole):
+    if len(whole) < len(entries) or any(resource.namespaced is None for resource in whole):
         return Discovery(kinds, (unanswered(where, _BROKEN),))
     return Discovery(kinds)
 

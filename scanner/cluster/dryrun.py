@@ -41,7 +41,7 @@ class DryRuns:
 
     @cached_property
     def _foreign(self) -> frozenset[str] | None:
-        answer = self._asked(lambda: self._session.get(_SERVICES), "the list of APIServices")
+        answer = self._send(lambda: self._session.get(_SERVICES), "the list of APIServices")
         if answer.status != _OK:
             return None
         specs = [dig(item, "spec") for item in as_list(answer.body().get("items"))]
@@ -52,7 +52,7 @@ class DryRuns:
 
     def read(self, kind: Kind, namespace: str, name: str) -> JsonObject | None:
         """See Writer. Raises ListFailed and ClusterError."""
-        answer = self._asked(lambda: self._session.get(_path(kind, namespace, name)), f"{kind.resource} {name}")
+        answer = self._send(lambda: self._session.get(_path(kind, namespace, name)), f"{kind.resource} {name}")
         if answer.status == _NOT_FOUND:
             return None
         if answer.status == _FORBIDDEN:
@@ -65,18 +65,18 @@ class DryRuns:
         """See Writer."""
         namespace, name = _place(body)
         path = _path(kind, namespace)
-        return _said(self._asked(lambda: self._session.dry_run("POST", path, body), f"{kind.resource} {name}"))
+        return _response(self._send(lambda: self._session.dry_run("POST", path, body), f"{kind.resource} {name}"))
 
     def update(self, kind: Kind, body: JsonObject) -> Response:
         """See Writer."""
         namespace, name = _place(body)
         path = _path(kind, namespace, name)
-        return _said(self._asked(lambda: self._session.dry_run("PUT", path, body), f"{kind.resource} {name}"))
+        return _response(self._send(lambda: self._session.dry_run("PUT", path, body), f"{kind.resource} {name}"))
 
     @staticmethod
-    def _asked(ask: Callable[[], Answer], what: str) -> Answer:
+    def _send(request: Callable[[], Answer], what: str) -> Answer:
         try:
-            return ask()
+            return request()
         except (Unanswered, ClusterError) as error:
             raise ListFailed("failed", f"no response about {what}: {error}") from error
 
@@ -91,7 +91,8 @@ def _place(body: JsonObject) -> tuple[str, str]:
     return as_text(dig(body, "metadata", "namespace")), as_text(dig(body, "metadata", "name"))
 
 
-def _said(answer: Answer) -> Response:
+def _response(answer: Answer) -> Response:
+    """The response without its transport: a Status has no object, any other body is one."""
     body = answer.body()
     is_status = body.get("kind") == "Status" and body.get("apiVersion") == "v1"
     return Response(

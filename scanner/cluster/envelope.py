@@ -88,7 +88,10 @@ _COUNTER = msgspec.json.Decoder(_Unreadable)
 
 
 def envelope(data: bytes, kind: Kind, namespace: str = "") -> Envelope | None:
-    """Read a page of the objects of a kind, in a namespace or in all; None for a body that is no list in JSON."""
+    """The metadata of a page, read as a list of a kind in a namespace or in all; None for a body that is no list in JSON.
+
+    `data` is the body of the response.
+    """
     try:
         read = with_room(lambda: _READER.decode(data))
     except msgspec.ValidationError:
@@ -96,10 +99,10 @@ def envelope(data: bytes, kind: Kind, namespace: str = "") -> Envelope | None:
     except (msgspec.MsgspecError, RecursionError):
         return None
     items = read.items or []
-    stray = next((it for item in items if (it := item.metadata.namespace) not in (None, "", namespace)), None)
+    stray = next((outside for item in items if (outside := item.metadata.namespace) not in (None, "", namespace)), None)
     names = tuple(f"{item.metadata.namespace or ''}/{item.metadata.name}" for item in items)
-    found = _envelope(read, len(items), tuple(_faults(items, names, kind, _item_kind(read, kind))))
-    return replace(found, names=names, stray=stray or "" if namespace else "")
+    page = _envelope(read, len(items), tuple(_faults(items, names, kind, _item_kind(read, kind))))
+    return replace(page, names=names, stray=stray or "" if namespace else "")
 
 
 def _unreadable(data: bytes) -> Envelope | None:

@@ -70,7 +70,7 @@ def fetch(
     most: int = MOST,
     addresses: tuple[str, ...] = (),
 ) -> Received:
-    """Send a request and read the whole response. `addresses` replace those of the URL's host.
+    """Send a request and read the whole response, of at most `most` bytes. `addresses` replace those of the URL's host.
 
     The pool is from `within_deadlines`. Raises TooLarge, and the errors of urllib3 and sockets.
     """
@@ -102,18 +102,18 @@ def addresses_of(host: str, port: int, deadline: Deadline, lookup: Lookup | None
     lookup = lookup or _looked_up
     if deadline.left == math.inf or _is_address(host):
         return tuple(lookup(host, port))
-    found: SimpleQueue[tuple[str, ...] | OSError | UnicodeError] = SimpleQueue()
+    answers: SimpleQueue[tuple[str, ...] | OSError | UnicodeError] = SimpleQueue()
 
     def look_up() -> None:
         try:
-            found.put(tuple(lookup(host, port)))
+            answers.put(tuple(lookup(host, port)))
         except (OSError, UnicodeError) as error:
-            found.put(error)
+            answers.put(error)
 
     # The resolver of the C library has no deadline.
     threading.Thread(target=look_up, daemon=True).start()
     try:
-        answer = found.get(timeout=max(deadline.left, _LEAST))
+        answer = answers.get(timeout=max(deadline.left, _LEAST))
     except Empty:
         raise TimeoutError(f"looking up {host} timed out") from None
     if isinstance(answer, Exception):
@@ -123,8 +123,8 @@ def addresses_of(host: str, port: int, deadline: Deadline, lookup: Lookup | None
 
 def _looked_up(host: str, port: int) -> Iterable[str]:
     """The addresses from the operating system, each once."""
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return dict.fromkeys(str(entry[4][0]) for entry in found)
+    infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return dict.fromkeys(str(info[4][0]) for info in infos)
 
 
 def _is_address(host: str) -> bool:

@@ -35,20 +35,12 @@ from scanner.model.outcome import Gap, GapKind
 from scanner.model.release import NEWEST, shown
 from scanner.model.resource import Kind, Page, UserInfo
 from scanner.model.scan import ClusterIdentity
+from scanner.policies import manifest
+from scanner.policies.language import LANGUAGES, Language
 from scanner.scan.edges import Discovery
 
 PAGE_SIZE: Final = 500
 _NAME_LABEL: Final = "kubernetes.io/metadata.name"
-_ADMISSION: Final = "admissionregistration.k8s.io"
-_POLICIES: Final = ("ValidatingAdmissionPolicy", "MutatingAdmissionPolicy")
-_CEL: Final = "policies.kyverno.io"
-_KYVERNO: Final = (
-    (_CEL, ("v1", "v1beta1", "v1alpha1"), "ValidatingPolicy", "validatingpolicies", False),
-    (_CEL, ("v1", "v1beta1"), "NamespacedValidatingPolicy", "namespacedvalidatingpolicies", True),
-    (_CEL, ("v1", "v1beta1", "v1alpha1"), "PolicyException", "policyexceptions", True),
-    ("kyverno.io", ("v2", "v2beta1", "v2alpha1"), "GlobalContextEntry", "globalcontextentries", False),
-)
-"""Group, versions, kind, plural and whether it is namespaced."""
 _NAMESPACES: Final = ("", "Namespace")
 _COHABITANTS: Final = {("events.k8s.io", "Event"): ("", "Event")}
 
@@ -79,27 +71,35 @@ class SnapshotCluster:
         default_namespace: str = "default",
         name: str = "",
         kubernetes_version: str = "",
+        languages: Iterable[Language] = LANGUAGES,
     ) -> None:
         """Read the files. Raises UsageError for a path that does not exist.
 
-        `kubernetes_version` is that of the simulated server, by default the newest supported one.
+        `kubernetes_version` is that of the simulated server, by default the newest supported one. The custom kinds of `languages`
+        need no definitions among the files.
         """
+        self._languages = tuple(languages)
         places = tuple(paths)
         read = [(place, *read_documents(place)) for place in places]
         self.documents = tuple(
-            Document(_inside(place, document.source), document.body) for place, found, _ in read for document in found
+            Document(_inside(place, document.source), document.body)
+            for place, contents, _ in read
+            for document in contents
         )
-        gaps = [replace(gap, where=_inside(place, gap.where)) for place, _, found in read for gap in found]
+        gaps = [replace(gap, where=_inside(place, gap.where)) for place, _, faults in read for gap in faults]
         self._name = name or ", ".join(place.resolve().name if place.name != "-" else "stdin" for place in places)
         self._default_namespace = default_namespace
         self._version = kubernetes_version or shown(NEWEST)
         custom, broken = _definitions(self.documents)
-        kyverno = _kyverno_kinds(self.documents)
-        relabelled = (*(kind for found in custom if found.relabels for kind in found.kinds), *kyverno)
+        of_languages = _language_kinds(self._languages, self.documents)
+        relabelled = (
+            *(kind for definition in custom if definition.relabels for kind in definition.kinds),
+            *of_languages,
+        )
         self._relabelled = frozenset(map(_family, relabelled))
-        self._kinds = _served(custom, kyverno)
+        self._kinds = _served(custom, of_languages)
         objects, refused = self._store()
-        self._objects = {family: tuple(found) for family, found in groupby(objects, key=attrgetter("family"))}
+        self._objects = {family: tuple(group) for family, group in groupby(objects, key=attrgetter("family"))}
         self._gaps = (*gaps, *broken, *refused)
 
     def identity(self) -> ClusterIdentity:
@@ -117,16 +117,19 @@ class SnapshotCluster:
     def schemas(self) -> KnownSchemas:
         """The merge schemas: the shipped ones, and those of the definitions in the files."""
         custom = [custom_schemas(document.body) for document in self.documents if is_definition(document.body)]
-        return KnownSchemas({key: found for part in (*custom, builtin_schemas()) for key, found in part.items()})
+        return KnownSchemas({key: schema for part in (*custom, builtin_schemas()) for key, schema in part.items()})
 
     def discover(self) -> Discovery:
-        """The kinds of a new 1.36 server and of the definitions in the files, and gaps for documents of other kinds."""
+        """The kinds of a new 1.36 server and of the definitions in the files.
+
+        A document that cannot be read, is of another kind or repeats an object is a gap, and so is an invalid definition.
+        """
         return Discovery(self._kinds, self._gaps)
 
     def implied_namespaces(self) -> tuple[str, ...]:
-        """The namespaces of objects, without those that a document describes."""
+        """The names of the namespaces in which objects are, without those that a document describes, in order."""
         described = {stored.name for stored in self._objects.get(_NAMESPACES, ())}
-        named = {stored.namespace for found in self._objects.values() for stored in found if stored.namespace}
+        named = {stored.namespace for family in self._objects.values() for stored in family if stored.namespace}
         return tuple(sorted(named - described))
 
     def expect(self, lists: Iterable[tuple[Kind, str, str]]) -> None:
@@ -167,19 +170,24 @@ class SnapshotCluster:
         return convert(stored.body, kind)
 
     def _store(self) -> tuple[tuple[_Stored, ...], tuple[Gap, ...]]:
-        known = {(kind.api_version, kind.kind): kind for kind in self._kinds}
+        kinds = {(kind.api_version, kind.kind): kind for kind in self._kinds}
         stored: dict[tuple[object, ...], _Stored] = {}
         gaps: list[Gap] = []
         for document in self.documents:
-            kind = known.get(_written_kind(document.body))
+            kind = kinds.get(_written_kind(document.body, self._languages))
             if kind is None:
                 gaps.append(_unknown(document, self._kinds))
                 continue
-            found = _stored(document, kind, self._default_namespace)
-            first = stored.setdefault((found.family, found.namespace, found.name), found)
-            if first is not found:
-                gaps.append(_repeated(found, first))
-        ordered = sorted(stored.values(), key=lambda entry: (entry.family, entry.namespace, entry.name))
+            stored_object = _stored(document, kind, self._default_namespace)
+            first = stored.setdefault(
+                (stored_object.family, stored_object.namespace, stored_object.name), stored_object
+            )
+            if first is not stored_object:
+                gaps.append(_repeated(stored_object, first))
+        ordered = sorted(
+            stored.values(),
+            key=lambda stored_object: (stored_object.family, stored_object.namespace, stored_object.name),
+        )
         return tuple(ordered), tuple(gaps)
 
 
@@ -189,35 +197,30 @@ def _inside(place: Path, source: str) -> str:
 
 
 def _definitions(documents: Iterable[Document]) -> tuple[tuple[Definition, ...], tuple[Gap, ...]]:
-    found: list[Definition] = []
+    definitions: list[Definition] = []
     gaps: list[Gap] = []
     for document in documents:
         if not is_definition(document.body):
             continue
         try:
-            found.append(definition_of(document.body))
+            definitions.append(definition_of(document.body))
         except BrokenDefinition as error:
             gaps.append(_gap(document, f"this CustomResourceDefinition defines no kind: {error}"))
-    return tuple(found), tuple(gaps)
+    return tuple(definitions), tuple(gaps)
 
 
-def _served(custom: Iterable[Definition], kyverno: Iterable[Kind]) -> tuple[Kind, ...]:
+def _served(custom: Iterable[Definition], of_languages: Iterable[Kind]) -> tuple[Kind, ...]:
     builtin = builtin_kinds()
     taken = {(kind.group, kind.version, kind.kind) for kind in builtin}
-    defined = {kind: None for found in custom for kind in found.kinds}
-    added = defined | dict.fromkeys(kyverno)
+    defined = {kind: None for definition in custom for kind in definition.kinds}
+    added = defined | dict.fromkeys(of_languages)
     return (*builtin, *in_registration_order(k for k in added if (k.group, k.version, k.kind) not in taken))
 
 
-def _kyverno_kinds(documents: Iterable[Document]) -> tuple[Kind, ...]:
-    """Kyverno's own kinds, if any document is of one, because its policies need no definitions."""
+def _language_kinds(languages: Iterable[Language], documents: Iterable[Document]) -> tuple[Kind, ...]:
+    """The custom kinds of policy languages in the groups of the documents, because these kinds need no definitions."""
     groups = {as_text(document.body.get("apiVersion")).partition("/")[0] for document in documents}
-    return tuple(
-        Kind(group, version, kind, plural, namespaced)
-        for group, versions, kind, plural, namespaced in _KYVERNO
-        if group in groups
-        for version in versions
-    )
+    return tuple(kind for language in languages for kind in language.custom_kinds if kind.group in groups)
 
 
 def _stored(document: Document, kind: Kind, default_namespace: str) -> _Stored:
@@ -233,12 +236,11 @@ def _stored(document: Document, kind: Kind, default_namespace: str) -> _Stored:
     return _Stored(kind, namespace, name, body, document.source)
 
 
-def _written_kind(body: JsonObject) -> tuple[str, str]:
-    """The apiVersion and kind of a document; all versions of admission policies count as one."""
+def _written_kind(body: JsonObject, languages: Iterable[Language]) -> tuple[str, str]:
+    """The apiVersion and kind of a document; every version of an admission policy or of its binding counts as v1."""
     api_version, kind = as_text(body.get("apiVersion")), as_text(body.get("kind"))
-    group, _, version = api_version.rpartition("/")
-    if group == _ADMISSION and kind.startswith(_POLICIES) and version in ("v1beta1", "v1alpha1"):
-        return f"{_ADMISSION}/v1", kind
+    if api_version.startswith(f"{manifest.GROUP}/") and any(language.reads(body) for language in languages):
+        return f"{manifest.GROUP}/v1", kind
     return api_version, kind
 
 
@@ -261,10 +263,10 @@ def _unknown(document: Document, kinds: Iterable[Kind]) -> Gap:
     return _gap(document, f"no kind {name} in version {api_version} is known: {advice}")
 
 
-def _repeated(found: _Stored, first: _Stored) -> Gap:
-    name = f"{found.namespace}/{found.name}" if found.namespace else found.name
-    why = f"{found.kind.kind} {name} is already in {first.source}, which is used: remove or rename one of them"
-    return Gap(GapKind.DOCUMENT, found.source, why)
+def _repeated(repeated: _Stored, first: _Stored) -> Gap:
+    name = f"{repeated.namespace}/{repeated.name}" if repeated.namespace else repeated.name
+    why = f"{repeated.kind.kind} {name} is already in {first.source}, which is used: remove or rename one of them"
+    return Gap(GapKind.DOCUMENT, repeated.source, why)
 
 
 def _inconvertible(withheld: Sequence[_Stored], kind: Kind) -> str:

@@ -84,10 +84,10 @@ class HttpClient:
                 self._images[reference] = self._registries.describe(reference)
             except EvaluationError as error:
                 self._images[reference] = error
-        known = self._images[reference]
-        if isinstance(known, EvaluationError):
-            raise known
-        return known
+        image = self._images[reference]
+        if isinstance(image, EvaluationError):
+            raise image
+        return image
 
     def _get(self, url: str, headers: Mapping[str, str]) -> Got:
         """A request to a registry, to which Kyverno's block list does not apply."""
@@ -109,10 +109,10 @@ class HttpClient:
                 self._known[key] = self._followed(call, registry=registry)
             except EvaluationError as error:
                 self._known[key] = error
-        known = self._known[key]
-        if isinstance(known, EvaluationError):
-            raise known
-        return known
+        response = self._known[key]
+        if isinstance(response, EvaluationError):
+            raise response
+        return response
 
     def _followed(self, call: Call, *, registry: bool) -> Got:
         """The response after all redirects, within the time of one request."""
@@ -213,7 +213,7 @@ class HttpClient:
     def _reject(self, host: str, address: Address, *, registry: bool) -> None:
         """Raise for an address that Kyverno would not connect to, or that a scan does not."""
         for form in () if registry else forms(address):
-            if blocked := next((one for one in self._ranges if form in one), None):
+            if blocked := next((blocked_range for blocked_range in self._ranges if form in blocked_range), None):
                 text = f"connection to {host} blocked: IP {form} falls in blocked range {blocked}"
                 raise EvaluationError(f"request failed: request failed: {text}")
         if why := self._allowed.refusal(canonical_host(host), address):

@@ -54,7 +54,10 @@ class LabelQuery:
 
 
 def parse_selector(text: str) -> LabelQuery:
-    """Parse a selector. Raises UsageError for one that kubectl would reject."""
+    """The query of a selector; an empty text selects every object. Raises UsageError for one that kubectl would reject.
+
+    Mirrors `labels.Parse` of `apimachinery/pkg/labels`.
+    """
     return LabelQuery(tuple(_Parser(text).terms()))
 
 
@@ -63,7 +66,7 @@ class _Parser:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._tokens = [found[1] for found in _TOKEN.finditer(text)]
+        self._tokens = [match[1] for match in _TOKEN.finditer(text)]
         self._position = 0
 
     def terms(self) -> list[Term]:

@@ -41,7 +41,7 @@ class RateLimiter:
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`clock` counts seconds."""
+        """`clock` and `sleep` use seconds."""
         self._interval = 1 / qps if qps > 0 else 0.0
         self._head_start = max(burst, 1) * self._interval
         self._sleep = sleep
@@ -65,7 +65,7 @@ class Deadline:
     """The moment at which a request ends; never, without `seconds`."""
 
     def __init__(self, seconds: float = math.inf, *, clock: Callable[[], float] = time.monotonic) -> None:
-        """A moment in so many seconds."""
+        """The moment `seconds` from now; without `seconds`, no deadline."""
         self._clock = clock
         self._moment = math.inf if seconds == math.inf else clock() + seconds
 
@@ -79,7 +79,7 @@ class TimeLimit:
     """A limit for the time of all requests for one kind. Time between the requests does not count."""
 
     def __init__(self, seconds: float | None = None, *, clock: Callable[[], float] = time.monotonic) -> None:
-        """Without `seconds`, there is no limit."""
+        """A limit of `seconds`; without `seconds`, no limit."""
         self.seconds = seconds
         self._clock = clock
         self._spent = 0.0
@@ -103,7 +103,7 @@ class TimeLimit:
 
 
 def retries(attempts: int = ATTEMPTS) -> Retry:
-    """The number of attempts, and the pauses between them."""
+    """The number of attempts, and the pauses between them, which grow and are jittered, in seconds."""
     return Retry(
         total=attempts - 1,
         other=_LATE_AGAIN,
@@ -126,10 +126,10 @@ def after_failure(retry: Retry, *, late: bool = False) -> Retry | None:
 
 def pause_before(retry: Retry, retry_after: str = "") -> float:
     """Seconds to wait before the next attempt: the server's Retry-After, up to a limit, or our own pause."""
-    return min(_asked_for(retry, retry_after), _LONGEST_PAUSE) or retry.get_backoff_time()
+    return min(_seconds_of(retry, retry_after), _LONGEST_PAUSE) or retry.get_backoff_time()
 
 
-def _asked_for(retry: Retry, retry_after: str) -> float:
+def _seconds_of(retry: Retry, retry_after: str) -> float:
     """The seconds of a Retry-After header, or those until the date in it; 0 without either."""
     if seconds := _SECONDS.fullmatch(retry_after):
         return float(seconds[1])

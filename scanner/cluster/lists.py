@@ -160,8 +160,8 @@ class PagedList:
         if read is None:
             return "the response is not a list in JSON. Check for a proxy between Assay and the API server"
         if not self._is_list_of_kind(read):
-            found = f"{read.api_version} {read.kind}".strip()[:_QUOTED] or "a list without a kind"
-            return f"the response is {found} instead of {self._kind.api_version} {self._kind.kind}List. Scan again"
+            returned = f"{read.api_version} {read.kind}".strip()[:_QUOTED] or "a list without a kind"
+            return f"the response is {returned} instead of {self._kind.api_version} {self._kind.kind}List. Scan again"
         if len(read.token) > _LONGEST_TOKEN:
             return (
                 f"the server returned a token of {len(read.token)} characters after page {self._number + 1}. Scan again"
@@ -191,8 +191,8 @@ class PagedList:
         if repeated := self._seen.among(read.names):
             doubts.append(f"page {self._number + 1} repeats {len(repeated)} objects of earlier pages")
         if read.token and read.remaining is not None and not self._narrowed and read.count != self._limit:
-            asked = f"{self._limit} were asked for and more are announced"
-            doubts.append(f"page {self._number + 1} has {read.count} objects, although {asked}")
+            announced = f"{self._limit} were asked for and more are announced"
+            doubts.append(f"page {self._number + 1} has {read.count} objects, although {announced}")
         elif (missing := self._missing(read)) != 0:
             more = "fewer" if missing > 0 else "more"
             doubts.append(f"page {self._number + 1} has {abs(missing)} objects {more} than the server had announced")

@@ -61,9 +61,10 @@ class LiveCluster:
         concurrency: int = 0,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """Load the credentials, without a request. Both timeouts are in seconds.
+        """Load the credentials, without a request. Timeouts are in seconds, `chunk_size` is the number of objects in a page.
 
-        Without `qps` the request rate has no limit, without `concurrency` no list is prefetched.
+        `qps` is the number of requests per second, `burst` the number at once, `concurrency` the number of lists that are
+        fetched at a time. Without `qps` the request rate has no limit, without `concurrency` no list is prefetched.
 
         Raises ClusterError when there are no usable credentials, UsageError for groups without a user.
         """
@@ -136,13 +137,13 @@ class LiveCluster:
         return DryRuns(self._session)
 
     def discover(self) -> Discovery:
-        """Every served kind. Raises ClusterError when discovery fails."""
+        """Every served kind, and a gap for each group-version that cannot be read. Raises ClusterError when discovery fails."""
         roots = {path: self._root(path) for path in ("/api", "/apis")}
         if not any(roots.values()):
             raise ClusterError(f"{self._session.server} does not respond like a Kubernetes API server: check its URL")
-        known = {path: root for path, root in roots.items() if root}
-        missing = [discovery.unanswered(path, _NO_ROOT) for path in roots if path not in known]
-        broken = [gap for path, root in known.items() for gap in discovery.root_gaps(path, root)]
+        answered = {path: root for path, root in roots.items() if root}
+        missing = [discovery.unanswered(path, _NO_ROOT) for path in roots if path not in answered]
+        broken = [gap for path, root in answered.items() for gap in discovery.root_gaps(path, root)]
         modern = [discovery.aggregated_kinds(root) for root in roots.values() if discovery.is_aggregated(root)]
         core, groups = ({} if discovery.is_aggregated(root) else root for root in roots.values())
         names, nameless = discovery.legacy_group_versions(core, groups)

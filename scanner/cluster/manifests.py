@@ -40,9 +40,9 @@ def read_documents(path: Path) -> tuple[tuple[Document, ...], tuple[Gap, ...]]:
     A document that cannot be read is a gap with file, document and field. Raises UsageError only for a missing `path`.
     """
     files, gaps = _files(path)
-    found = [item for file in files for item in _read(file)]
-    documents = tuple(item for item in found if isinstance(item, Document))
-    return documents, (*gaps, *(item for item in found if isinstance(item, Gap)))
+    items = [item for file in files for item in _read(file)]
+    documents = tuple(item for item in items if isinstance(item, Document))
+    return documents, (*gaps, *(item for item in items if isinstance(item, Gap)))
 
 
 def _files(path: Path) -> tuple[list[Path], list[Gap]]:

@@ -31,7 +31,7 @@ class ServedSchemas:
         self._known: dict[str, Mapping[tuple[str, str, str], Schema]] = {}
 
     def schema(self, kind: Kind) -> Schema | None:
-        """The schema of a kind, or None if the server has none."""
+        """The schema of a kind, or None if the server has none. Raises ClusterError for expired credentials."""
         path = f"/openapi/v3/apis/{kind.group}/{kind.version}" if kind.group else f"/openapi/v3/api/{kind.version}"
         if path not in self._known:
             self._known[path] = self._read(path, builtin=(kind.group, kind.kind) in self._compiled)

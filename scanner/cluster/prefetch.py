@@ -42,7 +42,7 @@ class Prefetcher:
         lists = dict.fromkeys(wanted)
         for gone in self._running.keys() - lists.keys():
             self._stop(gone)
-        self._waiting = deque(it for it in lists if it not in self._running)
+        self._waiting = deque(wanted_list for wanted_list in lists if wanted_list not in self._running)
         self._start()
 
     def pages(self, wanted: Wanted) -> Iterator[Page]:
@@ -88,7 +88,7 @@ class Prefetcher:
         if fetch is None:
             return
         fetch.stop()
-        self._stopped = [*(it for it in self._stopped if it.is_alive()), fetch]
+        self._stopped = [*(stopped for stopped in self._stopped if stopped.is_alive()), fetch]
 
     def _start(self) -> None:
         while self._waiting and len(self._running) < self._concurrency:

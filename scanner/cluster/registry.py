@@ -58,7 +58,10 @@ class Registries:
         self._tokens: dict[tuple[str, str], str] = {}
 
     def describe(self, reference: str) -> Value:
-        """The result of `image.GetMetadata`. Raises EvaluationError, and Unavailable where credentials are needed."""
+        """The result of `image.GetMetadata`: reference, registry, repository, digest, manifest and configuration, as a map.
+
+        Raises EvaluationError, and Unavailable where credentials are needed.
+        """
         image = parse(reference)
         if not isinstance(image, Image):
             raise EvaluationError(f"{_FAILED}: could not parse reference: {reference}")
@@ -66,7 +69,7 @@ class Registries:
         index = first if dig(first, "mediaType") in _INDEXES or "manifests" in first else None
         manifest = first if index is None else self._manifest(image, _for_linux(index))[0]
         config = self._blob(image, as_text(dig(manifest, "config", "digest")))
-        told: dict[str, Json] = {
+        image_data: dict[str, Json] = {
             "image": reference,
             "resolvedImage": f"{image.registry}/{image.repository}@{digest}",
             "registry": image.registry,
@@ -78,17 +81,17 @@ class Registries:
             "manifest": manifest,
             "config": config,
         }
-        return with_doubles(told)
+        return with_doubles(image_data)
 
     def _manifest(self, image: Image, identifier: str) -> tuple[JsonObject, str]:
-        got = self._asked(image, f"manifests/{identifier}", ", ".join((*_INDEXES, *_MANIFESTS)))
+        got = self._content(image, f"manifests/{identifier}", ", ".join((*_INDEXES, *_MANIFESTS)))
         digest = got.headers.get("docker-content-digest") or f"sha256:{hashlib.sha256(got.body).hexdigest()}"
         return _document(got.body), digest
 
     def _blob(self, image: Image, digest: str) -> JsonObject:
-        return _document(self._asked(image, f"blobs/{digest}", "*/*").body)
+        return _document(self._content(image, f"blobs/{digest}", "*/*").body)
 
-    def _asked(self, image: Image, what: str, accept: str) -> Got:
+    def _content(self, image: Image, what: str, accept: str) -> Got:
         scheme = "http" if _HERE.fullmatch(image.registry) else "https"
         url = f"{scheme}://{image.registry}/v2/{image.repository}/{what}"
         got = self._get(url, self._headers(image, accept))
@@ -106,11 +109,11 @@ class Registries:
 
     def _fetch_token(self, image: Image, challenge: str) -> bool:
         """Request an anonymous token; False if the registry gives none."""
-        asked = dict(_PARAMETER.findall(challenge)) if challenge.lower().startswith("bearer ") else {}
-        realm = asked.get("realm", "")
+        parameters = dict(_PARAMETER.findall(challenge)) if challenge.lower().startswith("bearer ") else {}
+        realm = parameters.get("realm", "")
         if not realm:
             return False
-        query = {"service": asked.get("service", ""), "scope": f"repository:{image.repository}:pull"}
+        query = {"service": parameters.get("service", ""), "scope": f"repository:{image.repository}:pull"}
         got = self._get(f"{realm}?{urlencode(query)}", {})
         document = _document(got.body) if got.status == _OK else {}
         token = as_text(document.get("token")) or as_text(document.get("access_token"))
@@ -120,9 +123,9 @@ class Registries:
 
 def _for_linux(index: JsonObject) -> str:
     """The digest of the image for linux/amd64, the default of go-containerregistry."""
-    for one in as_list(index.get("manifests")):
-        if (dig(one, "platform", "os"), dig(one, "platform", "architecture")) == ("linux", "amd64"):
-            return as_text(dig(one, "digest"))
+    for manifest in as_list(index.get("manifests")):
+        if (dig(manifest, "platform", "os"), dig(manifest, "platform", "architecture")) == ("linux", "amd64"):
+            return as_text(dig(manifest, "digest"))
     raise EvaluationError(f"{_FAILED}: no child with platform linux/amd64 in index")
 
 

@@ -24,14 +24,14 @@ _SUBJECT: Final = "write user:NAME, group:NAME or serviceaccount:NAMESPACE:NAME"
 
 def allowed(session: Session, need: Need) -> bool:
     """Return whether this user has a permission. Raises ClusterError without an answer."""
-    asked = {
+    fields = {
         "group": need.group,
         "resource": need.resource,
         "verb": need.verb,
         "namespace": need.namespace,
         "name": need.name,
     }
-    attributes: JsonObject = {key: value for key, value in asked.items() if value}
+    attributes: JsonObject = {key: value for key, value in fields.items() if value}
     spec: JsonObject = {"resourceAttributes": attributes}
     try:
         answer = session.review(

@@ -106,10 +106,10 @@ def _number(text: str) -> Scalar:
     if text[0] == ".":
         return _decimal(_DIGIT_GROUPS.sub("", text), text)
     digits = text.replace("_", "")
-    if found := _INTEGER.fullmatch(digits):
-        base = next(name for name in _BASES if found[name] is not None)
-        value = int(found["sign"] + found[base], _BASES[base])
-        if value in _INT64 or (value in _UINT64 and not found["sign"]):
+    if match := _INTEGER.fullmatch(digits):
+        base = next(name for name in _BASES if match[name] is not None)
+        value = int(match["sign"] + match[base], _BASES[base])
+        if value in _INT64 or (value in _UINT64 and not match["sign"]):
             return value
     return _decimal(digits, text)
 
@@ -141,11 +141,11 @@ def _tagged(text: str, name: str) -> Scalar:
 
 
 def _is_timestamp(text: str) -> bool:
-    found = _TIMESTAMP.fullmatch(text)
-    if not found:
+    match = _TIMESTAMP.fullmatch(text)
+    if not match:
         return False
     try:
-        date(max(int(found[1]), 1), int(found[2]), int(found[3]))
+        date(max(int(match[1]), 1), int(match[2]), int(match[3]))
     except ValueError:
         return False
     return True

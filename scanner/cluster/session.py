@@ -119,7 +119,10 @@ class Session:
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Load the credentials. Raises ClusterError when that fails, UsageError for groups without a user."""
+        """Load the credentials. `request_timeout` is in seconds; see `transport.timeout_for` for the default.
+
+        Raises ClusterError when the credentials cannot be loaded, UsageError for groups without a user.
+        """
         self._kubeconfig = kubeconfig
         self._context = context
         self._login = self._logged_in()

@@ -92,7 +92,7 @@ def plain_account(folder: Path = _ACCOUNT) -> Settings | None:
 
 
 def rereading(token: Path, clock: Callable[[], float] = time.monotonic) -> Callable[[Any], None]:
-    """Reads the token file of a pod again every minute, because tokens are rotated."""
+    """A hook that reads the token file of a pod again every 60 seconds, because tokens are rotated."""
     read_at = clock()
 
     def refresh(settings: Settings) -> None:
@@ -122,30 +122,30 @@ def _entries(config: JsonObject, context: str) -> Entries | None:
 
 
 def _named(config: JsonObject, section: str, name: str) -> Json:
-    found = [entry for entry in as_list(config.get(section)) if name and dig(entry, "name") == name]
-    return found[0] if len(found) == 1 else None
+    named = [item for item in as_list(config.get(section)) if name and dig(item, "name") == name]
+    return named[0] if len(named) == 1 else None
 
 
-def _plain(entry: JsonObject, known: frozenset[str], flags: tuple[str, ...]) -> bool:
+def _plain(section: JsonObject, supported: frozenset[str], flags: tuple[str, ...]) -> bool:
     """Return whether an entry has supported fields only, with their types."""
-    if not entry or not known >= entry.keys():
+    if not section or not supported >= section.keys():
         return False
-    texts = (value for key, value in entry.items() if key not in (*flags, "extensions", "as-groups"))
+    texts = (value for key, value in section.items() if key not in (*flags, "extensions", "as-groups"))
     return all(isinstance(value, str) and value for value in texts) and all(
-        isinstance(entry.get(flag, False), bool) for flag in flags
+        isinstance(section.get(flag, False), bool) for flag in flags
     )
 
 
 def _settings(cluster: JsonObject, user: JsonObject, home: Path) -> Settings | None:
     files = {
-        key: str(home / as_text(entry[key]))
-        for entry, key in (
+        key: str(home / as_text(section[key]))
+        for section, key in (
             (cluster, "certificate-authority"),
             (user, "client-certificate"),
             (user, "client-key"),
             (user, "tokenFile"),
         )
-        if key in entry
+        if key in section
     }
     authority = _decoded(as_text(cluster.get("certificate-authority-data")))
     token = as_text(user.get("token")) or _content(Path(files.get("tokenFile", os.devnull)))

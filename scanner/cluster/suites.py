@@ -44,7 +44,7 @@ def read_suites(path: Path) -> tuple[Suite, ...]:
     """The suites in a file, or in the files below a folder. Raises UsageError for missing or invalid files."""
     if not path.exists():
         raise UsageError(f"there is no file or folder {path}: check the path")
-    files = sorted(found for found in path.rglob("*") if found.name in NAMES) if path.is_dir() else [path]
+    files = sorted(file for file in path.rglob("*") if file.name in NAMES) if path.is_dir() else [path]
     if not files:
         raise UsageError(f"{path} has no suite: name one {NAMES[0]} or {NAMES[2]}")
     return tuple(suite for file in files for suite in _suites(file))
@@ -72,8 +72,8 @@ def _reject_unread(document: JsonObject, name: str) -> None:
 
 
 def _reject_results(document: JsonObject, name: str) -> None:
-    for number, entry in enumerate(as_list(document.get("results")), start=1):
-        result = as_text(dig(entry, "result"))
+    for number, expectation in enumerate(as_list(document.get("results")), start=1):
+        result = as_text(dig(expectation, "result"))
         if result not in RESULTS:
             raise UsageError(f"{name}: result {number}: {result or '(none)'} must be one of {', '.join(RESULTS)}")
 
@@ -83,25 +83,25 @@ def _contents(folder: Path, document: JsonObject, kind: str) -> dict[str, Json]:
     for field, name in _FILES[kind].items():
         value = document.get(field)
         paths = [value] if isinstance(value, str) else as_list(value)
-        contents[name] = [one for path in paths for one in _below(folder / as_text(path))]
+        contents[name] = [content for path in paths for content in _below(folder / as_text(path))]
     if kind == _KYVERNO and document.get("values"):
         contents["values"] = [*as_list(contents["values"]), as_object(document["values"])]
     if kind == _KYVERNO:
         contents["apiCallResponses"] = document.get("apiCallResponses")
         contents["globalContextEntries"] = [
-            _entry(folder, one) for one in as_list(document.get("globalContextEntries"))
+            _entry(folder, context_entry) for context_entry in as_list(document.get("globalContextEntries"))
         ]
     return contents
 
 
-def _entry(folder: Path, entry: Json) -> JsonObject:
+def _entry(folder: Path, context_entry: Json) -> JsonObject:
     """An entry of the global context, with the contents of its files."""
-    files = as_list(dig(entry, "resourceFiles"))
-    inline = dig(entry, "resources")
+    files = as_list(dig(context_entry, "resourceFiles"))
+    inline = dig(context_entry, "resources")
     if not files and inline is None:
-        return as_object(entry)
-    objects = [*as_list(inline), *(one for path in files for one in _below(folder / as_text(path)))]
-    return {**as_object(entry), "resources": objects}
+        return as_object(context_entry)
+    objects = [*as_list(inline), *(document for path in files for document in _below(folder / as_text(path)))]
+    return {**as_object(context_entry), "resources": objects}
 
 
 def _below(path: Path) -> Iterator[JsonObject]:
@@ -109,7 +109,9 @@ def _below(path: Path) -> Iterator[JsonObject]:
     if not path.exists():
         raise UsageError(f"the suite names {path}, which does not exist")
     files = (
-        sorted(one for one in path.rglob("*") if one.suffix in (".yaml", ".yml", ".json")) if path.is_dir() else [path]
+        sorted(file for file in path.rglob("*") if file.suffix in (".yaml", ".yml", ".json"))
+        if path.is_dir()
+        else [path]
     )
     for file in files:
         yield from _documents(file)

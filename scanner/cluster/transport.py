@@ -29,7 +29,7 @@ _UNTIL_ANSWERED: Final = 75.0
 
 
 def pool_for(credentials: Credentials) -> urllib3.PoolManager:
-    """Make the pool. Raises ClusterError for certificates or proxies that cannot be used."""
+    """The pool of connections to the server of the credentials. Raises ClusterError for certificates or proxies that fail."""
     settings = _tls(credentials.configuration)
     proxy = _proxy(credentials)
     try:
@@ -65,7 +65,7 @@ def _host(url: str) -> str:
 
 
 def timeout_for(seconds: float | None) -> urllib3.Timeout:
-    """The time limit of one request; without a user's value, longer than any server needs."""
+    """The time limit of one request, in seconds; without a user's value, longer than any server needs."""
     if seconds is None or seconds <= 0:
         return urllib3.Timeout(connect=_UNTIL_CONNECTED, read=_UNTIL_ANSWERED)
     return urllib3.Timeout(total=seconds)

@@ -116,10 +116,10 @@ class _Composer:
     def _alias(self, event: AliasEvent) -> None:
         if event.anchor not in self.anchors:
             self._fail(f"unknown anchor '{event.anchor}' referenced", event)
-        found = self.anchors[event.anchor]
-        if found is None:
+        anchored = self.anchors[event.anchor]
+        if anchored is None:
             self._fail(f"anchor '{event.anchor}' value contains itself", event)
-        value, size = found
+        value, size = anchored
         self.nodes += 1 + size
         self.aliased += size
         self._refuse_bomb(event)

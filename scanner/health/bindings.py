@@ -13,30 +13,30 @@ from scanner.model.policy import Binding, MatchResources, ParamRef, Policy
 from scanner.model.scan import Health, HealthKind
 
 
-def redundant(entry: BoundPolicy) -> Iterator[Health]:
+def redundant(bound: BoundPolicy) -> Iterator[Health]:
     """Bindings that another binding makes redundant; of two equal bindings, the later by name."""
-    real = [binding for binding in entry.bindings if not binding.assumed]
-    for one, other in permutations(real, 2):
-        if _same(one, other, entry.policy) and one.name < other.name:
-            detail = f"it equals binding {one.name}, so every object is evaluated twice"
-            yield Health(HealthKind.DUPLICATE, entry.policy.name, other.name, detail, entry.policy.language)
-        elif _covers(one, other, entry.policy) and not _same(one, other, entry.policy):
-            detail = f"binding {one.name} covers what it matches, with the same params and at least its actions"
-            yield Health(HealthKind.SHADOWED, entry.policy.name, other.name, detail, entry.policy.language)
+    real = [binding for binding in bound.bindings if not binding.assumed]
+    for first, other in permutations(real, 2):
+        if _same(first, other, bound.policy) and first.name < other.name:
+            detail = f"it equals binding {first.name}, so every object is evaluated twice"
+            yield Health(HealthKind.DUPLICATE, bound.policy.name, other.name, detail, bound.policy.language)
+        elif _covers(first, other, bound.policy) and not _same(first, other, bound.policy):
+            detail = f"binding {first.name} covers what it matches, with the same params and at least its actions"
+            yield Health(HealthKind.SHADOWED, bound.policy.name, other.name, detail, bound.policy.language)
 
 
-def _same(one: Binding, other: Binding, policy: Policy) -> bool:
+def _same(first: Binding, other: Binding, policy: Policy) -> bool:
     return (
-        _match(one) == _match(other)
-        and set(one.actions) == set(other.actions)
-        and _params(one, policy) == _params(other, policy)
+        _match(first) == _match(other)
+        and set(first.actions) == set(other.actions)
+        and _params(first, policy) == _params(other, policy)
     )
 
 
-def _covers(one: Binding, other: Binding, policy: Policy) -> bool:
+def _covers(first: Binding, other: Binding, policy: Policy) -> bool:
     """Return whether one binding covers the other. A narrower match can only be compared with an equal or an absent match."""
-    wide = _match(one) is None or _match(one) == _match(other)
-    return wide and set(one.actions) >= set(other.actions) and _params(one, policy) == _params(other, policy)
+    wide = _match(first) is None or _match(first) == _match(other)
+    return wide and set(first.actions) >= set(other.actions) and _params(first, policy) == _params(other, policy)
 
 
 def _match(binding: Binding) -> MatchResources | None:

@@ -18,7 +18,7 @@ _SEEN = (CoverageState.LISTED, CoverageState.INCONSISTENT)
 class Counted:
     """The counts of a scan for each binding: matched objects, those of them without a param, ignored errors.
 
-    `budget_use` has, by policy, the largest share of its budgets that an evaluation used.
+    `budget_use` has, by policy, the largest share of its budgets that an evaluation used: 1.0 is the whole budget.
     """
 
     matched: Counter[BindingKey] = field(default_factory=Counter)
@@ -27,7 +27,7 @@ class Counted:
     budget_use: dict[PolicyKey, float] = field(default_factory=dict)
 
     def add(self, result: PageResult) -> None:
-        """Add a page."""
+        """Add the counts of a page."""
         self.matched.update(result.matched)
         self.without_param.update(result.without_param)
         for key, number in result.tallies.items():
@@ -38,13 +38,16 @@ class Counted:
 
 
 def health_after(bound: Iterable[BoundPolicy], counted: Counted, coverage: Iterable[Coverage]) -> Iterator[Health]:
-    """The problems that are known after all objects have been evaluated."""
-    complete = all(entry.state in _SEEN for entry in coverage)
-    for entry in bound:
-        if entry.reading.reason:
+    """The problems that are known after the last object: costs near a limit, unused bindings, missing params, ignored errors.
+
+    `coverage` shows whether every kind was listed completely; the detail about an unused binding depends on it.
+    """
+    complete = all(kind_coverage.state in _SEEN for kind_coverage in coverage)
+    for bound_policy in bound:
+        if bound_policy.reading.reason:
             continue
-        yield from _cost(entry.policy, counted.budget_use.get(entry.policy.key, 0.0))
-        for binding in entry.bindings:
+        yield from _cost(bound_policy.policy, counted.budget_use.get(bound_policy.policy.key, 0.0))
+        for binding in bound_policy.bindings:
             yield from _binding(binding.key, counted, complete=complete)
 
 

@@ -24,42 +24,46 @@ _UNASKED = (
 def health_before(
     policies: Iterable[Policy], bound: Iterable[BoundPolicy], served: tuple[Kind, ...], world: EvaluationContext
 ) -> Iterator[Health]:
-    """The policies that are being deleted, and the problems of the bound policies."""
+    """The problems that are known before the first object is evaluated.
+
+    These are the policies and bindings that are being deleted, expressions that do not compile, params, checks that cannot be
+    audited, rules that match no kind of `served`, and redundant bindings.
+    """
     for policy in policies:
         yield from status.of_policy(policy)
-    for entry in bound:
-        yield from _compilation(entry)
-        yield from _params(entry, world.params)
-        yield from _auditability(entry, world)
-        yield from () if entry.reading.reason else kinds.unresolved(entry, served)
-        yield from bindings.redundant(entry)
-        for binding in entry.bindings:
+    for bound_policy in bound:
+        yield from _compilation(bound_policy)
+        yield from _params(bound_policy, world.params)
+        yield from _auditability(bound_policy, world)
+        yield from () if bound_policy.reading.reason else kinds.unresolved(bound_policy, served)
+        yield from bindings.redundant(bound_policy)
+        for binding in bound_policy.bindings:
             yield from status.of_binding(binding)
 
 
-def _compilation(entry: BoundPolicy) -> Iterator[Health]:
-    for path, expression in entry.compiled.expressions():
+def _compilation(bound: BoundPolicy) -> Iterator[Health]:
+    for path, expression in bound.compiled.expressions():
         if expression.fault:
             yield Health(
-                HealthKind.COMPILE, entry.policy.name, "", f"{path}: {expression.fault}", entry.policy.language
+                HealthKind.COMPILE, bound.policy.name, "", f"{path}: {expression.fault}", bound.policy.language
             )
 
 
-def _auditability(entry: BoundPolicy, world: EvaluationContext) -> Iterator[Health]:
-    if world.authorizer is None and Auditability.AUTHORIZER in entry.reading.classes:
-        yield Health(HealthKind.NOT_AUDITABLE, entry.policy.name, "", _UNASKED, entry.policy.language)
-    if entry.reading.reason:
-        yield Health(HealthKind.NOT_AUDITABLE, entry.policy.name, "", entry.reading.reason, entry.policy.language)
+def _auditability(bound: BoundPolicy, world: EvaluationContext) -> Iterator[Health]:
+    if world.authorizer is None and Auditability.AUTHORIZER in bound.reading.classes:
+        yield Health(HealthKind.NOT_AUDITABLE, bound.policy.name, "", _UNASKED, bound.policy.language)
+    if bound.reading.reason:
+        yield Health(HealthKind.NOT_AUDITABLE, bound.policy.name, "", bound.reading.reason, bound.policy.language)
 
 
-def _params(entry: BoundPolicy, params: ParamSource) -> Iterator[Health]:
-    if fault := unserved(entry.policy, params):
-        yield Health(HealthKind.PARAM_KIND, entry.policy.name, "", fault, entry.policy.language)
-    kind = params.kind(entry.policy.param_kind) if entry.policy.param_kind else None
-    for binding in entry.bindings if kind else ():
+def _params(bound: BoundPolicy, params: ParamSource) -> Iterator[Health]:
+    if fault := unserved(bound.policy, params):
+        yield Health(HealthKind.PARAM_KIND, bound.policy.name, "", fault, bound.policy.language)
+    kind = params.kind(bound.policy.param_kind) if bound.policy.param_kind else None
+    for binding in bound.bindings if kind else ():
         if kind and binding.param_ref and (missing := _missing(binding.param_ref, kind, params)):
-            detail = f"{missing}: {_effect(binding.param_ref, entry)}"
-            yield Health(HealthKind.PARAM_MISSING, entry.policy.name, binding.name, detail, entry.policy.language)
+            detail = f"{missing}: {_effect(binding.param_ref, bound)}"
+            yield Health(HealthKind.PARAM_MISSING, bound.policy.name, binding.name, detail, bound.policy.language)
 
 
 def _missing(reference: ParamRef, kind: Kind, params: ParamSource) -> str:
@@ -69,9 +73,9 @@ def _missing(reference: ParamRef, kind: Kind, params: ParamSource) -> str:
     namespace = reference.namespace if kind.namespaced else ""
     place = f" in namespace {namespace}" if namespace else ""
     if reference.name:
-        found: Iterable[Resource | None] = (params.get(kind, namespace, reference.name),)
+        named: Iterable[Resource | None] = (params.get(kind, namespace, reference.name),)
         return (
-            "" if any(found) else f"{kind.kind} {f'{namespace}/' if namespace else ''}{reference.name} does not exist"
+            "" if any(named) else f"{kind.kind} {f'{namespace}/' if namespace else ''}{reference.name} does not exist"
         )
     selector = reference.selector
     if selector is None or selector.fault():
@@ -80,9 +84,9 @@ def _missing(reference: ParamRef, kind: Kind, params: ParamSource) -> str:
     return "" if chosen else f"no {kind.kind}{place} has the labels that it selects"
 
 
-def _effect(reference: ParamRef, entry: BoundPolicy) -> str:
+def _effect(reference: ParamRef, bound: BoundPolicy) -> str:
     if reference.parameter_not_found_action != "Deny":
         return "the binding evaluates nothing"
-    if entry.policy.failure_policy == "Ignore":
+    if bound.policy.failure_policy == "Ignore":
         return "an error for every object it matches, which failurePolicy Ignore lets pass"
     return "the binding denies every object it matches"

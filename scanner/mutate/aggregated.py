@@ -18,7 +18,10 @@ from scanner.mutate.schema import Atom, ListType, MapType, Schema
 
 
 def stored(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
-    """The object as its server would store it in the place of another object."""
+    """The object as its aggregated API server would store it in the place of `before`.
+
+    `before` is the stored object, `after` the mutated one.
+    """
     return kept_metadata(before, as_object(_Pruning(schema).value(schema.root, before, after)))
 
 
@@ -40,9 +43,9 @@ class _Pruning:
         if is_known(atom.name):
             return self._typed(atom, before, after)
         kept = {
-            name: self.value(of.of(name), before.get(name), one)
-            for name, one in after.items()
-            if of.of(name) is not None and not (one is None and name in of.fields and name not in of.nullable)
+            name: self.value(of.of(name), before.get(name), member)
+            for name, member in after.items()
+            if of.of(name) is not None and not (member is None and name in of.fields and name not in of.nullable)
         }
         removed = {name: of.defaults.get(name) for name in before if name not in kept}
         return {**kept, **{name: default for name, default in removed.items() if default is not None}}
@@ -54,8 +57,11 @@ class _Pruning:
             return after
 
     def _list(self, of: ListType, before: list[Json], after: list[Json]) -> list[Json]:
-        partners = {self._key(of, at, one): one for at, one in enumerate(before)}
-        return [self.value(of.element, partners.get(self._key(of, at, one)), one) for at, one in enumerate(after)]
+        partners = {self._key(of, at, element): element for at, element in enumerate(before)}
+        return [
+            self.value(of.element, partners.get(self._key(of, at, element)), element)
+            for at, element in enumerate(after)
+        ]
 
     def _key(self, of: ListType, at: int, element: Json) -> str:
         try:

@@ -35,10 +35,10 @@ class _OtherShape(Exception):
 def _lists(node: Node, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
     match node:
         case StructLiteral(entries=entries):
-            for entry in entries:
-                if entry.optional:
+            for field in entries:
+                if field.optional:
                     raise _OtherShape
-                yield from _lists(entry.value, (*path, entry.name))
+                yield from _lists(field.value, (*path, field.name))
         case Comprehension(
             fold="map", predicate=None, second_variable=None, is_open=False, body=StructLiteral() as body
         ) if _is_at(node.range, path):
@@ -58,13 +58,13 @@ def _is_at(node: Node, path: tuple[str, ...]) -> bool:
 
 def _copied_field(body: StructLiteral, variable: str) -> str:
     """The only field of an element that is not constant: its value is that of the object's element. Raises _OtherShape."""
-    fields = [entry for entry in body.entries if not _is_constant(entry.value)]
-    match fields:
-        case [entry] if not any(other.optional for other in body.entries):
-            match entry.value:
+    variable_members = [member for member in body.entries if not _is_constant(member.value)]
+    match variable_members:
+        case [member] if not any(other.optional for other in body.entries):
+            match member.value:
                 case Select(operand=Identifier(name=name), field=field, test=False) if (name, field) == (
                     variable,
-                    entry.name,
+                    member.name,
                 ):
                     return field
     raise _OtherShape
@@ -75,7 +75,7 @@ def _is_constant(node: Node) -> bool:
 
 
 def holds_copied(schema: Schema, program: cel.Program, lists: CopiedLists) -> Holds:
-    """A test of whether an object of a built-in kind holds a configuration that iterates over these lists."""
+    """A test: whether an object of a built-in kind holds a configuration that iterates over these lists."""
     value = program.evaluate({"object": _sample(lists)})
     tests = {path: _of_list(schema, path, key, value) for path, key in lists.items()}
     leaves: list[Leaf] = []

@@ -28,16 +28,16 @@ _OF_EVERY_KIND: Final = ("apiVersion", "kind", "metadata")
 
 def decoded(document: Json, live: JsonObject) -> JsonObject:
     """The document that a JSON patch produced. Raises RequestFault for a document whose kind or version cannot be read."""
-    found = EMPTY if document is None else with_identity(document)
-    if not found.get("kind"):
+    decoded_object = EMPTY if document is None else with_identity(document)
+    if not decoded_object.get("kind"):
         text = orjson.dumps(document, option=orjson.OPT_SORT_KEYS).decode()
         raise RequestFault(f"{INTERNAL}Object 'Kind' is missing in '{text}'")
-    if found.get("apiVersion") != live.get("apiVersion"):
-        group, _, version = as_text(found.get("apiVersion")).rpartition("/")
-        kind = f"{group}/{version}, Kind={found['kind']}"
+    if decoded_object.get("apiVersion") != live.get("apiVersion"):
+        group, _, version = as_text(decoded_object.get("apiVersion")).rpartition("/")
+        kind = f"{group}/{version}, Kind={decoded_object['kind']}"
         why = f'{kind} is unstructured and is not suitable for converting to "{live.get("apiVersion")}"'
         raise RequestFault(f"{INTERNAL}failed to convert object: {why}")
-    return found
+    return decoded_object
 
 
 def reject_unwritable(value: object) -> None:
@@ -52,14 +52,18 @@ def reject_unwritable(value: object) -> None:
 
 
 def defaulted(custom: Custom, document: JsonObject) -> JsonObject:
-    """The object as the next mutation reads it: the defaults of its schema are filled in, nothing is pruned yet."""
+    """The object as the next mutation reads it: the defaults of its schema are filled in, nothing is pruned yet.
+
+    Mirrors `structuraldefaulting.Default` of apiextensions-apiserver.
+    """
     return as_object(_defaulted(document, custom.schema))
 
 
 def stored(custom: Custom, before: JsonObject, after: JsonObject) -> JsonObject:
-    """The object as the API server reads it after it has replaced the stored object.
+    """The object as the API server reads it after the mutated object `after` has replaced the stored object `before`.
 
-    Fields that the schema does not define are removed, and so are changes of the status where status is a subresource.
+    Fields that the schema does not define are removed (`structuralpruning.Prune`), and so are changes of the status where
+    status is a subresource.
     """
     own = ("status",) if custom.has_status else ()
     document = _kept(before, _typed(after, custom.schema), own)
@@ -82,9 +86,9 @@ def _kept(before: JsonObject, after: Json, names: Sequence[str]) -> JsonObject:
 def _field_schema(schema: JsonObject | None, name: str) -> JsonObject | None:
     """The schema of a member: of a property, or of additional properties. A schema that allows anything gives none for parts."""
     properties = as_object(dig(schema, "properties"))
-    found = properties[name] if name in properties else dig(schema, "additionalProperties")
+    member = properties[name] if name in properties else dig(schema, "additionalProperties")
     # A published schema refers to another definition for metadata that the definition itself does not describe.
-    return found if isinstance(found, Mapping) and not (name == "metadata" and "allOf" in found) else None
+    return member if isinstance(member, Mapping) and not (name == "metadata" and "allOf" in member) else None
 
 
 def _item_schema(schema: JsonObject | None) -> JsonObject | None:
@@ -107,7 +111,7 @@ def _defaulted(value: Json, schema: JsonObject | None) -> Json:
         return _object_defaulted(value, schema)
     if isinstance(value, list):
         items = _item_schema(schema)
-        return _same_or([_defaulted(_given(one, items), items) for one in value], value)
+        return _same_or([_defaulted(_given(item, items), items) for item in value], value)
     return value
 
 
@@ -115,11 +119,13 @@ def _object_defaulted(value: dict[str, Json], schema: JsonObject) -> Json:
     properties = as_object(schema.get("properties"))
     missing = {
         name: default
-        for name, one in properties.items()
-        if name not in value and (default := dig(one, "default")) is not None
+        for name, member_schema in properties.items()
+        if name not in value and (default := dig(member_schema, "default")) is not None
     }
     members = {**value, **missing}
-    return _same_or({name: _member_defaulted(one, _field_schema(schema, name)) for name, one in members.items()}, value)
+    return _same_or(
+        {name: _member_defaulted(member, _field_schema(schema, name)) for name, member in members.items()}, value
+    )
 
 
 def _member_defaulted(value: Json, schema: JsonObject | None) -> Json:
@@ -135,10 +141,10 @@ def _pruned(value: Json, schema: JsonObject | None, *, root: bool = False) -> Js
     if schema is not None and schema.get(_PRESERVE) is True:
         return _pruned_inside(value, schema, root=root)
     if isinstance(value, dict):
-        known = {name: one for name, one in value.items() if _is_kept(schema, name, root=root)}
-        return _same_or({name: _member_pruned(one, schema, name, root=root) for name, one in known.items()}, value)
+        kept = {name: member for name, member in value.items() if _is_kept(schema, name, root=root)}
+        return _same_or({name: _member_pruned(member, schema, name, root=root) for name, member in kept.items()}, value)
     if isinstance(value, list):
-        return _same_or([_pruned(one, _item_schema(schema)) for one in value], value)
+        return _same_or([_pruned(item, _item_schema(schema)) for item in value], value)
     return value
 
 
@@ -147,13 +153,13 @@ def _pruned_inside(value: Json, schema: JsonObject | None, *, root: bool = False
     if schema is None:
         return value
     if isinstance(value, dict):
-        found = {
-            name: _member_pruned(one, schema, name, root=root) if _is_declared(schema, name) else one
-            for name, one in value.items()
+        pruned = {
+            name: _member_pruned(member, schema, name, root=root) if _is_declared(schema, name) else member
+            for name, member in value.items()
         }
-        return _same_or(found, value)
+        return _same_or(pruned, value)
     if isinstance(value, list):
-        return _same_or([_pruned_inside(one, _item_schema(schema)) for one in value], value)
+        return _same_or([_pruned_inside(item, _item_schema(schema)) for item in value], value)
     return value
 
 
@@ -172,10 +178,16 @@ def _is_type_or_metadata(schema: JsonObject | None, name: str, *, root: bool) ->
 def _without_nulls(value: Json, schema: JsonObject | None) -> Json:
     """The object without members that are null, not nullable and without a default."""
     if isinstance(value, dict):
-        known = {name: one for name, one in value.items() if one is not None or _may_stay(_field_schema(schema, name))}
-        return _same_or({name: _without_nulls(one, _field_schema(schema, name)) for name, one in known.items()}, value)
+        kept = {
+            name: member
+            for name, member in value.items()
+            if member is not None or _may_stay(_field_schema(schema, name))
+        }
+        return _same_or(
+            {name: _without_nulls(member, _field_schema(schema, name)) for name, member in kept.items()}, value
+        )
     if isinstance(value, list):
-        return _same_or([_without_nulls(one, _item_schema(schema)) for one in value], value)
+        return _same_or([_without_nulls(item, _item_schema(schema)) for item in value], value)
     return value
 
 
@@ -188,22 +200,23 @@ def _coerced(value: Json, schema: JsonObject | None) -> Json:
     if schema is None:
         return value
     if isinstance(value, list):
-        return _same_or([_coerced(one, _item_schema(schema)) for one in value], value)
+        return _same_or([_coerced(item, _item_schema(schema)) for item in value], value)
     if not isinstance(value, dict):
         return value
-    found = {name: _coerced(one, _field_schema(schema, name)) for name, one in value.items()}
+    coerced = {name: _coerced(member, _field_schema(schema, name)) for name, member in value.items()}
     if schema.get(_EMBEDDED) is True and isinstance(value.get("metadata", ""), dict | None):
-        found["metadata"] = object_meta(value["metadata"], keeps_malformed=True)
-    return _same_or(found, value)
+        coerced["metadata"] = object_meta(value["metadata"], keeps_malformed=True)
+    return _same_or(coerced, value)
 
 
-def _same_or(found: Json, value: Json) -> Json:
+def _same_or(changed: Json, value: Json) -> Json:
     """The old value where nothing in it has changed, so that its identity is kept."""
-    if isinstance(found, dict) and isinstance(value, dict):
+    if isinstance(changed, dict) and isinstance(value, dict):
         return (
             value
-            if len(found) == len(value) and all(one is value.get(name, found) for name, one in found.items())
-            else found
+            if len(changed) == len(value)
+            and all(member is value.get(name, changed) for name, member in changed.items())
+            else changed
         )
-    is_same = isinstance(found, list) and isinstance(value, list) and all(map(is_, found, value))
-    return value if is_same else found
+    is_same = isinstance(changed, list) and isinstance(value, list) and all(map(is_, changed, value))
+    return value if is_same else changed

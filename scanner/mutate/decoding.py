@@ -26,13 +26,16 @@ _MOST_UNKNOWN = 100
 
 
 def strictly_decoded(schema: Schema, document: Json, live: JsonObject) -> JsonObject:
-    """The decoded result of a JSON patch, its kind filled in. Raises RequestFault."""
-    found = _identified({} if document is None else document, live)
-    decoded, fault = _read(schema, found, live, as_given)
+    """The decoded result of a JSON patch on `live`, its kind filled in.
+
+    Raises RequestFault with the first error of the strict decoder.
+    """
+    identified = _identified({} if document is None else document, live)
+    decoded, fault = _read(schema, identified, live, as_given)
     if not fault:
         return decoded
     # The error that Go reports depends on the order of reading: members that a patch wrote are sorted.
-    raise RequestFault(f"{INTERNAL}{_read(schema, found, live, by_name)[1]}")
+    raise RequestFault(f"{INTERNAL}{_read(schema, identified, live, by_name)[1]}")
 
 
 def _read(schema: Schema, document: JsonObject, live: JsonObject, order: Order) -> tuple[JsonObject, str]:
@@ -45,7 +48,7 @@ def _read(schema: Schema, document: JsonObject, live: JsonObject, order: Order) 
 
 
 def converted(schema: Schema, document: JsonObject, live: JsonObject) -> JsonObject:
-    """The decoded result of an apply configuration. Raises PatchFault."""
+    """The decoded result of an apply configuration on `live` (`FromUnstructured`). Raises PatchFault."""
     try:
         return Rewriting(schema, Unstructured()).rewritten(document, live)
     except Ended:
@@ -139,8 +142,8 @@ class _Strict:
             return None
 
     def _listed_bytes(self, value: list[Json], place: Place) -> Json:
-        numbers = [self.plain(_BYTE, 0 if one is None else one, place) for one in value]
-        return goread.written_bytes([one for one in numbers if isinstance(one, int)])
+        numbers = [self.plain(_BYTE, 0 if item is None else item, place) for item in value]
+        return goread.written_bytes([number for number in numbers if isinstance(number, int)])
 
     def special(self, kind: Special, value: Json, place: Place) -> Json:
         try:
@@ -194,10 +197,10 @@ class Unstructured:
         """A number of another width loses its upper bits."""
         del place
         if go.kind in ("int32", "int64") and isinstance(value, int | float) and not isinstance(value, bool):
-            found = goread.wrapped_integer(go.kind, value)
-            if found is None:
+            wrapped = goread.wrapped_integer(go.kind, value)
+            if wrapped is None:
                 raise Ended(f"cannot convert float64 to {go.name}")
-            return found
+            return wrapped
         try:
             return goread.plain(go.kind, go.name, value)
         except Mismatch:
@@ -206,7 +209,7 @@ class Unstructured:
             raise Ended(text) from None
 
     def bytes(self, value: Json, place: Place) -> Json:
-        """Bytes in base64."""
+        """Bytes, from their base64, as base64 again."""
         if not isinstance(value, str):
             self.misplaced(value, "slice", "[]uint8", place)
             return None

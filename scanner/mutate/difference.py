@@ -17,7 +17,7 @@ _LARGEST_TABLE = 250_000
 
 
 def difference(before: Node, after: Node) -> tuple[Change, ...]:
-    """The changes, in the order in which they apply; none when the values are equal."""
+    """The changes from `before` to `after`, in the order in which they apply; none when the values are equal."""
     return tuple(_changes(before, after, ""))
 
 
@@ -44,7 +44,7 @@ def _members(before: dict[str, Node], after: dict[str, Node], path: str) -> Iter
 
 
 def escaped(name: str) -> str:
-    """A member's name inside a path."""
+    """A member's name inside a path: `~` is `~0`, `/` is `~1` (RFC 6901)."""
     return name.replace("~", "~0").replace("/", "~1")
 
 
@@ -73,7 +73,7 @@ def _gap(
 
 
 def aligned(before: Sequence[Node], after: Sequence[Node]) -> list[tuple[int, int]]:
-    """Pairs of elements that are equal or have the same name, in order."""
+    """Pairs of the indexes of elements that are equal or have the same name, in order."""
     head = sum(1 for _ in takewhile(lambda pair: same(*pair), zip(before, after, strict=False)))
     rest = zip(reversed(before[head:]), reversed(after[head:]), strict=False)
     tail = sum(1 for _ in takewhile(lambda pair: same(*pair), rest))

@@ -29,7 +29,7 @@ _SPECIAL: Mapping[str, Special] = {
 
 
 def inferred(schema: Schema, of: MapType, name: str) -> GoField:
-    """The field of an object with a given name."""
+    """The field of an object with a given name, as its schema describes it: the Go type itself is unknown."""
     atom = schema.resolve(of.of(name))
     always = name in of.written
     go = _inferred(schema, atom)

@@ -62,7 +62,7 @@ def word(value: Json) -> str:
 
 
 def plain(kind: Plain, name: str, value: Json) -> Json:
-    """A text, number or boolean. Raises Mismatch."""
+    """A text, number or boolean of a Go kind. Raises Mismatch for a value that does not fit it."""
     match kind:
         case "string":
             suits = isinstance(value, str)
@@ -103,7 +103,7 @@ def wrapped_integer(kind: Plain, value: float) -> int | None:
 
 
 def read_bytes(text: str) -> str:
-    """Bytes, written as base64 again. Raises BadBytes."""
+    """Bytes, from their base64, as base64 again. Raises BadBytes."""
     data = text.encode(errors="surrogatepass")
     fault = _first_bad(data)
     if fault is not None:
@@ -112,7 +112,7 @@ def read_bytes(text: str) -> str:
 
 
 def written_bytes(numbers: list[int]) -> str:
-    """Bytes that the document gave as numbers."""
+    """The base64 of bytes that the document gave as numbers."""
     return base64.b64encode(bytes(numbers)).decode()
 
 
@@ -177,7 +177,7 @@ def _time(value: Json, layout: str) -> str | None:
 
 
 def quantity(value: Json) -> str:
-    """A quantity as the server writes it. Raises Malformed."""
+    """A quantity in its canonical form, as the server writes it; null is `0`. Raises Malformed."""
     try:
         return "0" if value is None else str(parse(_quantity_text(value)))
     except EvaluationError as error:

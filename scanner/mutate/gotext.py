@@ -53,7 +53,7 @@ def _duration(nanoseconds: int) -> str:
     if rest == 0:
         return "0s"
     if rest < _SECOND:
-        scale, unit = next(one for one in reversed(_UNITS) if rest >= one[0])
+        scale, unit = next(unit_scale for unit_scale in reversed(_UNITS) if rest >= unit_scale[0])
         return f"{sign}{_decimal(rest, scale)}{unit}"
     minutes, below = divmod(rest, 60 * _SECOND)
     hours, minutes = divmod(minutes, 60)

@@ -74,47 +74,50 @@ class _Reading:
 
     def number(self, part: _Part) -> int:
         self.skip(part.before)
-        found = part.digits.match(self.rest)
-        if found is None:
+        match = part.digits.match(self.rest)
+        if match is None:
             raise self.unreadable(part.layout)
-        number = int(found[0])
+        number = int(match[0])
         if number not in part.values:
             raise self.wrong(f"{part.name} out of range")
-        self.rest = self.rest[found.end() :]
+        self.rest = self.rest[match.end() :]
         return number
 
     def fraction(self) -> int:
         """The microseconds: any number of digits, or exactly six where the layout requires six."""
         if self.layout == SECONDS:
-            found = _FRACTION.match(self.rest)
+            match = _FRACTION.match(self.rest)
         else:
-            found = _MICRO.match(self.rest)
-            if found is None:
+            match = _MICRO.match(self.rest)
+            if match is None:
                 raise self.unreadable(".000000")
-        if found is None:
+        if match is None:
             return 0
-        self.rest = self.rest[found.end() :]
-        return int(found[1][:6].ljust(6, "0"))
+        self.rest = self.rest[match.end() :]
+        return int(match[1][:6].ljust(6, "0"))
 
     def offset(self) -> int:
         """The zone's distance from UTC in seconds."""
         if self.rest.startswith("Z"):
             self.rest = self.rest[1:]
             return 0
-        found = _OFFSET.match(self.rest)
-        if found is None or len(self.rest) < _ZONE_LENGTH:
+        match = _OFFSET.match(self.rest)
+        if match is None or len(self.rest) < _ZONE_LENGTH:
             raise self.unreadable(_ZONE)
-        hours, minutes = int(found[2]), int(found[3])
-        self.rest = self.rest[found.end() :]
+        hours, minutes = int(match[2]), int(match[3])
+        self.rest = self.rest[match.end() :]
         if minutes > _MOST_MINUTES:
             raise self.wrong("time zone offset minute out of range")
         if hours > _MOST_HOURS:
             raise self.wrong("time zone offset hour out of range")
-        return (hours * 60 + minutes) * (-60 if found[1] == "-" else 60)
+        return (hours * 60 + minutes) * (-60 if match[1] == "-" else 60)
 
 
 def stored(text: str, layout: str) -> str | None:
-    """A time as the server writes it, None for the zero time, which is null. Raises BadTime."""
+    """A time as the server writes it, None for the zero time, which is null.
+
+    `layout` is SECONDS or MICROSECONDS. Raises BadTime.
+    """
     reading = _Reading(text, layout)
     year, month, day, hour, minute, second = (reading.number(part) for part in _PARTS)
     micros = reading.fraction()

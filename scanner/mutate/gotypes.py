@@ -108,7 +108,7 @@ _NO_FIELDS: Mapping[str, GoField] = MappingProxyType({})
 
 @cache
 def fields_of(definition: str) -> Mapping[str, GoField]:
-    """The fields of a definition's struct in Go's order; none when the definition is unknown."""
+    """The fields of a definition's struct by name, in Go's order; none when the definition is unknown."""
     written = _table().get(definition)
     return _NO_FIELDS if written is None else {name: _field(code) for name, code in written.items()}
 
@@ -121,8 +121,8 @@ def is_known(definition: str) -> bool:
 
 @cache
 def always_written(definition: str) -> Mapping[str, GoField]:
-    """The fields that are written even when they are empty."""
-    return {name: one for name, one in fields_of(definition).items() if one.always}
+    """The fields, by name, that Go writes even when they are empty: those without `omitempty`."""
+    return {name: field for name, field in fields_of(definition).items() if field.always}
 
 
 @cache

@@ -29,7 +29,10 @@ _ABSENT = _Absent()
 
 
 def merged(schema: Schema, live: object, patch: object) -> object:
-    """The object with the patch merged in. Raises PatchFault when a merged list has an element without its keys."""
+    """The object with the patch merged in; the same object if nothing changes.
+
+    Mirrors the merge of `structured-merge-diff`. Raises PatchFault when a merged list has an element without its keys.
+    """
     return _Merge(schema).value(schema.root, live, patch)
 
 
@@ -52,8 +55,8 @@ class _Merge:
         theirs = patch if isinstance(patch, dict) else {}
         if of.atomic or not (ours or theirs):
             return _json(patch)
-        changed = {name: self.value(of.of(name), ours.get(name, _ABSENT), one) for name, one in theirs.items()}
-        if all(ours.get(name, _ABSENT) is one for name, one in changed.items()):
+        changed = {name: self.value(of.of(name), ours.get(name, _ABSENT), member) for name, member in theirs.items()}
+        if all(ours.get(name, _ABSENT) is member for name, member in changed.items()):
             return live
         return {**ours, **changed}
 
@@ -64,8 +67,8 @@ class _Merge:
             return _json(patch)
         left, right = self._indexed(of, ours), self._indexed(of, theirs)
         partners = _partners(left)
-        found = [self._element(of, one, partners) for one in _ordered(left, right)]
-        return live if len(found) == len(ours) and all(map(is_, found, ours)) else found
+        elements = [self._element(of, pair, partners) for pair in _ordered(left, right)]
+        return live if len(elements) == len(ours) and all(map(is_, elements, ours)) else elements
 
     def _indexed(self, of: ListType, elements: Iterable[object]) -> list[_Entry]:
         try:
@@ -84,19 +87,19 @@ def _json(patch: object) -> object:
         case NilList():
             return None
         case list():
-            return [_json(one) for one in patch]
+            return [_json(item) for item in patch]
         case dict():
-            return {name: _json(one) for name, one in patch.items()}
+            return {name: _json(member) for name, member in patch.items()}
         case _:
             return patch
 
 
 def _partners(left: list[_Entry]) -> dict[str, object]:
     """The object's elements by key; of elements with the same key, none is kept."""
-    found: dict[str, object] = {}
+    partners: dict[str, object] = {}
     for key, element in left:
-        found[key] = _ABSENT if key in found else element
-    return found
+        partners[key] = _ABSENT if key in partners else element
+    return partners
 
 
 def _ordered(left: list[_Entry], right: list[_Entry]) -> Iterator[tuple[_Entry, bool]]:

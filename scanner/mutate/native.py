@@ -61,7 +61,7 @@ class Foreign:
 
 def native_object(value: cel.Struct, data: Data) -> dict[str, Native]:
     """The JSON of an `Object{…}`. Raises ForeignKey for a map with a key that is not a string."""
-    return {name: _field(name, one, data) for name, one in value.fields.items()}
+    return {name: _field(name, field, data) for name, field in value.fields.items()}
 
 
 def _field(name: str, value: object, data: Data) -> Native:
@@ -73,25 +73,25 @@ def _field(name: str, value: object, data: Data) -> Native:
     if isinstance(value, list | dict) and not _is_flat(value) and value in data:
         return _rebuilt(value) if data.rebuilds else cast("Native", value)
     if isinstance(value, list) and data.made(value) is not cel.ListKind.SPLIT:
-        return [_inside(one, data) for one in value] or NilList()
+        return [_inside(item, data) for item in value] or NilList()
     if isinstance(value, dict):
-        return {key: _inside(one, data) for key, one in value.items()}
+        return {key: _inside(item, data) for key, item in value.items()}
     return _inside(value, data)
 
 
 def _is_flat(value: list[object] | dict[str, object]) -> bool:
     """Return whether the origin of a list or map is irrelevant: it is not empty, and all its values are scalars."""
     items = value.values() if isinstance(value, dict) else value
-    return bool(value) and all(type(one) in _SIMPLE for one in items)
+    return bool(value) and all(type(item) in _SIMPLE for item in items)
 
 
 def _rebuilt(value: object) -> Native:
     """Data read from the request, as 1.37 copies it."""
     match value:
         case list():
-            return [_rebuilt(one) for one in value] or None
+            return [_rebuilt(item) for item in value] or None
         case dict():
-            return {key: _rebuilt(one) for key, one in value.items()}
+            return {key: _rebuilt(item) for key, item in value.items()}
         case bool() | int() | float() | str():
             return value
         case _:
@@ -142,9 +142,9 @@ def _native_type(value: object) -> str:
 
 
 def _mapped(value: dict[str, object] | cel.KeyedMap) -> Foreign:
-    pairs = sorted((printed(key), printed(one)) for key, one in value.items())
-    sources = sorted(f"{gotext.source(key)}:{gotext.source(one)}" for key, one in value.items())
-    shown = " ".join(f"{key}:{one}" for key, one in pairs)
+    pairs = sorted((printed(key), printed(item)) for key, item in value.items())
+    sources = sorted(f"{gotext.source(key)}:{gotext.source(item)}" for key, item in value.items())
+    shown = " ".join(f"{key}:{item}" for key, item in pairs)
     return Foreign("map[ref.Val]ref.Val", f"map[{shown}]", f"map[ref.Val]ref.Val{{{', '.join(sources)}}}")
 
 
@@ -152,7 +152,7 @@ def _listed(value: list[cel.Value], data: Data) -> Native:
     """A list inside a list or map; a server of 1.37 does not distinguish their origins."""
     match data.made(value):
         case cel.ListKind.JOINED:
-            return [_inside(one, data) for one in value]
+            return [_inside(item, data) for item in value]
         case cel.ListKind.MESSAGE:
             return _of_message(value)
         case cel.ListKind.SPLIT:
@@ -191,7 +191,10 @@ def go_text(value: object) -> str:
 
 
 def misnamed(value: cel.Struct, data: Data) -> str:
-    """The error text for types inside an `Object…{…}` whose names differ from their paths, in the API server's words."""
+    """The error text for types inside an `Object…{…}` whose names differ from their paths, or an empty text.
+
+    Mirrors `CheckTypeNamesMatchFieldPathNames` of apiserver's `mutation`.
+    """
     return "\n".join(_misnamed(value, value.type.name, data))
 
 
@@ -206,11 +209,11 @@ def _misnamed(value: object, path: str, data: Data) -> Iterator[str]:
                 f'unexpected type name "{value.type.name}", expected "{path}", which matches field name path from root '
                 "Object type"
             )
-        for name, one in value.fields.items():
-            yield from _misnamed(one, f"{path}.{name}", data)
+        for name, item in value.fields.items():
+            yield from _misnamed(item, f"{path}.{name}", data)
     elif isinstance(value, list) and data.made(value) is None:
-        for one in value:
-            yield from _misnamed(one, path, data)
+        for item in value:
+            yield from _misnamed(item, path, data)
     elif isinstance(value, dict):
-        for one in value.values():
-            yield from _misnamed(one, path, data)
+        for item in value.values():
+            yield from _misnamed(item, path, data)

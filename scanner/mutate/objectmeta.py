@@ -46,12 +46,15 @@ _SCHEMA: Final = Schema(
 
 
 def object_meta(metadata: Json, *, keeps_malformed: bool = False) -> JsonObject:
-    """The metadata without unknown members; malformed members are dropped too, unless validation still has to reject them."""
+    """The metadata without unknown members.
+
+    Malformed members are dropped too, unless validation still has to reject them (`keeps_malformed`).
+    """
     given = metadata if isinstance(metadata, Mapping) else EMPTY
-    known: dict[str, Json] = {}
+    members: dict[str, Json] = {}
     for name, value in given.items():
-        known.update(_read(name, value, keeps_malformed=keeps_malformed))
-    return given if known == given else known
+        members.update(_read(name, value, keeps_malformed=keeps_malformed))
+    return given if members == given else members
 
 
 def _read(name: str, value: Json, *, keeps_malformed: bool) -> JsonObject:

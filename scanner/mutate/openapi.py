@@ -20,13 +20,13 @@ _NUMBERS = {"int32": "i", "int64": "l"}
 
 def kinds_of(document: JsonObject) -> dict[tuple[str, str, str], str]:
     """Definition names by (group, version, kind), of the definitions that describe one kind."""
-    found = {}
+    definitions = {}
     for name, definition in as_object(dig(document, "components", "schemas")).items():
         kinds = as_list(dig(definition, _KINDS))
         if len(kinds) == 1:
             group, version, kind = (as_text(dig(kinds[0], part)) for part in ("group", "version", "kind"))
-            found[group, version, kind] = name
-    return found
+            definitions[group, version, kind] = name
+    return definitions
 
 
 class Compactor:
@@ -85,14 +85,20 @@ class Compactor:
 
     def _object(self, schema: JsonObject, *, preserve: bool) -> Json:
         properties = as_object(schema.get("properties"))
-        fields = {name: self.shape(as_object(one), preserve=preserve) for name, one in properties.items()}
-        defaults = {name: dig(one, "default") for name, one in properties.items() if "default" in as_object(one)}
+        fields = {
+            name: self.shape(as_object(member_schema), preserve=preserve) for name, member_schema in properties.items()
+        }
+        defaults = {
+            name: dig(member_schema, "default")
+            for name, member_schema in properties.items()
+            if "default" in as_object(member_schema)
+        }
         parts: dict[str, Json] = {
             "f": fields,
             "v": self._others(schema, preserve=preserve),
             "d": defaults,
             "w": _always_written(schema, defaults),
-            "n": [name for name, one in properties.items() if dig(one, "nullable") is True],
+            "n": [name for name, member_schema in properties.items() if dig(member_schema, "nullable") is True],
             "x": schema.get("x-kubernetes-map-type") == "atomic",
         }
         return {key: part for key, part in parts.items() if part}
@@ -160,7 +166,9 @@ def _custom(definition: Json, *, has_status: bool) -> Custom | None:
     """A custom resource's schema, which is self-contained; a schema with references belongs to an aggregated API server."""
     written = as_object(definition)
     fields = as_object(written.get("properties"))
-    alone = not any(_reference(as_object(one)) for name, one in fields.items() if name != "metadata")
+    alone = not any(
+        _reference(as_object(member_schema)) for name, member_schema in fields.items() if name != "metadata"
+    )
     return Custom(written, has_status) if alone else None
 
 

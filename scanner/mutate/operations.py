@@ -43,7 +43,10 @@ class Operation:
 
 
 def apply(operations: Iterable[Operation], document: Node) -> Node:
-    """A changed copy of a document. Raises PatchFault with the library's text, TestFailed for a test that fails."""
+    """A changed copy of a document; the document itself does not change.
+
+    Mirrors evanphx/json-patch. Raises PatchFault with the library's text, TestFailed for a test that fails.
+    """
     root = _Root(document)
     for operation in operations:
         match operation.op:
@@ -173,7 +176,7 @@ def _reject_without_source(op: str, source: str) -> None:
 
 
 def _decoded(part: str) -> str:
-    return re.sub("~[01]", lambda found: "/" if found[0] == "~1" else "~", part)
+    return re.sub("~[01]", lambda escape: "/" if escape[0] == "~1" else "~", part)
 
 
 def _step(node: Container, key: str) -> Node:

@@ -74,15 +74,15 @@ class Data:
 
 
 def _containers(root: object) -> Iterator[object]:
-    waiting = [root]
-    while waiting:
-        value = waiting.pop()
+    stack = [root]
+    while stack:
+        value = stack.pop()
         if isinstance(value, Mapping):
             yield value
-            waiting.extend(value.values())
+            stack.extend(value.values())
         elif isinstance(value, list):
             yield value
-            waiting.extend(value)
+            stack.extend(value)
 
 
 def _native(schema: Schema, ref: Json, value: object) -> Iterator[tuple[int, str]]:
@@ -93,14 +93,14 @@ def _native(schema: Schema, ref: Json, value: object) -> Iterator[tuple[int, str
     if isinstance(value, dict) and atom.map:
         name = ".".join(atom.name.split(".")[-2:])
         yield id(value), f"struct type {name} to *structpb.Value" if atom.map.fields else _MAP
-        for key, one in value.items():
+        for key, element in value.items():
             below = atom.map.of(key)
             if below is not None and below != "?":
-                yield from _native(schema, below, one)
+                yield from _native(schema, below, element)
     elif isinstance(value, list) and atom.list:
         yield id(value), _LIST
-        for one in value:
-            yield from _native(schema, atom.list.element, one)
+        for element in value:
+            yield from _native(schema, atom.list.element, element)
 
 
 def _of_request(request: object) -> Iterator[tuple[int, str]]:

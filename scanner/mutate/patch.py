@@ -24,7 +24,11 @@ from scanner.mutate.values import json_value
 
 
 def configured(value: cel.Value, live: JsonObject, schema: Schema, data: Data) -> JsonObject:
-    """The object with an apply configuration merged in. Raises PatchFault."""
+    """The object with an apply configuration merged in.
+
+    Raises PatchFault for a configuration that is invalid or cannot be merged, RequestFault for an object that cannot be
+    converted.
+    """
     if not isinstance(value, cel.Struct):
         raise PatchFault(f"unsupported return type from ApplyConfiguration expression: {cel.type_name(value)}")
     if names := misnamed(value, data):
@@ -39,13 +43,13 @@ def configured(value: cel.Value, live: JsonObject, schema: Schema, data: Data) -
     if fault := "" if schema.builtin else typed.faults(schema, live, duplicates=True):
         raise PatchFault(f"error applying patch: failed to convert original object to typed object: {fault}")
     try:
-        found = cast("JsonObject", merged(schema, live, patch))
+        merged_object = cast("JsonObject", merged(schema, live, patch))
     except PatchFault as fault:
         raise PatchFault(f"error applying patch: failed to merge patch: {fault}") from None
     if schema.builtin:
-        return mutated(schema, live, converted(schema, found, live))
+        return mutated(schema, live, converted(schema, merged_object, live))
     custom.reject_unwritable(patch)
-    return mutated(schema, live, found)
+    return mutated(schema, live, merged_object)
 
 
 def _configuration(value: cel.Struct, data: Data) -> dict[str, Native]:
@@ -63,7 +67,7 @@ def patched(value: cel.Value, live: JsonObject, schema: Schema, data: Data) -> J
     """The object with JSON patch operations applied; itself when a test fails. Raises PatchFault and RequestFault."""
     if not isinstance(value, list):
         raise PatchFault("type mismatch: JSONPatchType.expression should evaluate to array")
-    operations = [_operation(one, data) for one in value]
+    operations = [_operation(operation, data) for operation in value]
     try:
         changed = apply(operations, cast("Node", live))
     except TestFailed:

@@ -17,7 +17,7 @@ class BadElement(ValueError):
 
 
 def element_key(schema: Schema, of: ListType, element: object) -> str:
-    """The path element of an element of a merged list, such as `[name="web"]`. Raises BadElement."""
+    """The path element of an element of a merged list, such as `[name="web"]` (`fieldpath`). Raises BadElement."""
     return _keyed(schema, of, element) if of.keys else f"[={_scalar(element)}]"
 
 
@@ -26,12 +26,12 @@ def _keyed(schema: Schema, of: ListType, element: object) -> str:
         raise BadElement("associative list with keys may not have a null element")
     if not isinstance(element, dict):
         raise BadElement("associative list with keys may not have non-map elements")
-    known = {**_defaults(schema, of), **element}
-    if schema.needs_all_keys and (missing := [key for key in of.keys if key not in known]):
+    members = {**_defaults(schema, of), **element}
+    if schema.needs_all_keys and (missing := [key for key in of.keys if key not in members]):
         raise BadElement(
             f"associative list with keys has an element that omits key field {quoted(missing[0])} (and doesn't have default value)"
         )
-    pairs = [f"{key}={shown(known[key])}" for key in sorted(of.keys) if key in known]
+    pairs = [f"{key}={shown(members[key])}" for key in sorted(of.keys) if key in members]
     if not pairs:
         keys = " ".join(quoted(key) for key in of.keys)
         raise BadElement(
@@ -70,7 +70,7 @@ def shown(value: object) -> str:
         case list():
             return f"[{','.join(map(shown, value))}]"
         case dict():
-            return "".join(f"{key}={shown(one)}" for key, one in value.items())
+            return "".join(f"{key}={shown(member)}" for key, member in value.items())
         case int():
             return str(value)
         case _:

@@ -121,7 +121,7 @@ class Rewriting:
         self._order = order
 
     def rewritten(self, document: JsonObject, before: JsonObject) -> JsonObject:
-        """The whole object."""
+        """The whole object as Go writes it after it was read."""
         return self.struct(self._schema.resolve(self._schema.root), document, before, Place())
 
     def value(self, ref: Json, go: GoType, value: Json, before: Json, place: Place) -> Json:
@@ -176,8 +176,8 @@ class Rewriting:
         if not isinstance(value, list):
             return None
         if kind == "JSONSchemaPropsOrArray":
-            return [self.value(self._schema_props(), _STRUCT, one, None, place) for one in value] or None
-        return [self.value("s", _TEXT, one, None, place) for one in value] or None
+            return [self.value(self._schema_props(), _STRUCT, item, None, place) for item in value] or None
+        return [self.value("s", _TEXT, item, None, place) for item in value] or None
 
     def _schema_props(self) -> Json:
         """The type of a JSON schema; where that is unknown, anything."""
@@ -196,13 +196,13 @@ class Rewriting:
         if of is None:
             return value
         fields = fields_of(atom.name)
-        known = before if isinstance(before, dict) else EMPTY
+        stored_members = before if isinstance(before, dict) else EMPTY
         is_bare = not of.fields and is_known(atom.name)
         written: dict[str, Json] = {}
         for name in self._order(value, fields):
-            one, stored = value[name], known.get(name, _ABSENT)
-            if one is stored:
-                written[name] = one
+            member, stored = value[name], stored_members.get(name, _ABSENT)
+            if member is stored:
+                written[name] = member
                 continue
             below = None if is_bare else of.of(name)
             if below is None:
@@ -210,17 +210,17 @@ class Rewriting:
                 continue
             field = fields.get(name) or inferred(self._schema, of, name)
             at = place.field(short(atom.name).rpartition(".")[2], name, field.embedded)
-            found = self.value(below, field.type, one, None if stored is _ABSENT else stored, at)
-            if (one is not None) if field.type.pointer else found:
-                written[name] = found
+            rewritten = self.value(below, field.type, member, None if stored is _ABSENT else stored, at)
+            if (member is not None) if field.type.pointer else rewritten:
+                written[name] = rewritten
             elif field.always:
-                written[name] = self._empty(atom, field.type, found, stored)
+                written[name] = self._empty(atom, field.type, rewritten, stored)
         return self._completed(written, atom, of, value, before)
 
-    def _empty(self, atom: Atom, go: GoType, found: Json, stored: Json) -> Json:
+    def _empty(self, atom: Atom, go: GoType, empty: Json, stored: Json) -> Json:
         """The form of an empty value that is written: the storage keeps no empty list or map, except in JSON fields."""
         is_kept = not isinstance(go, GoList | GoMap) or go.pointer or atom.name.startswith(_STORED_AS_JSON)
-        return found if is_kept or stored == found else None
+        return empty if is_kept or stored == empty else None
 
     def _completed(
         self, written: dict[str, Json], atom: Atom, of: MapType, value: JsonObject, before: Json
@@ -232,8 +232,8 @@ class Rewriting:
         for name, field in always_written(atom.name).items():
             if name in value or name not in of.fields or (isinstance(before, dict) and name not in before):
                 continue
-            known = before.get(name) if isinstance(before, dict) else None
-            written[name] = self._zero(of.fields[name], field.type, known)
+            stored = before.get(name) if isinstance(before, dict) else None
+            written[name] = self._zero(of.fields[name], field.type, stored)
         if isinstance(before, dict) and _CREATED not in written and before.get(_CREATED, _ABSENT) is None:
             written[_CREATED] = None  # servers before 1.34 write it where it is zero
         return written
@@ -246,19 +246,19 @@ class Rewriting:
             return None
         of = self._schema.resolve(ref).list or ListType("?")
         stored = before if isinstance(before, list) else []
-        same = {id(one) for one in stored}
+        same = {id(element) for element in stored}
         if same.issuperset(map(id, value)):
             return value
         partners = self._partners(of, stored)
         return [
-            one
-            if id(one) in same and isinstance(one, dict | list)
-            else self.value(of.element, go.element, one, partners.get(self._key(of, at, one)), place.index(at))
-            for at, one in enumerate(value)
+            element
+            if id(element) in same and isinstance(element, dict | list)
+            else self.value(of.element, go.element, element, partners.get(self._key(of, at, element)), place.index(at))
+            for at, element in enumerate(value)
         ]
 
     def _partners(self, of: ListType, stored: list[Json]) -> dict[str, Json]:
-        return {self._key(of, at, one): one for at, one in enumerate(stored)}
+        return {self._key(of, at, element): element for at, element in enumerate(stored)}
 
     def _key(self, of: ListType, at: int, element: Json) -> str:
         try:
@@ -284,5 +284,5 @@ class Rewriting:
 
     def _entry(self, ref: Json, go: GoType, value: Json, before: Json, place: Place) -> Json:
         """A map's entry; a null in a map of bytes is read from the storage as empty bytes."""
-        found = self.value(ref, go, value, before, place)
-        return "" if found is None and isinstance(go, GoList) and go.element.kind == "uint8" else found  # type: ignore[union-attr]
+        member = self.value(ref, go, value, before, place)
+        return "" if member is None and isinstance(go, GoList) and go.element.kind == "uint8" else member  # type: ignore[union-attr]

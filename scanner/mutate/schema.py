@@ -114,15 +114,15 @@ class Schema:
     _inline: dict[int, Atom] = field(default_factory=dict, compare=False, repr=False)
 
     def resolve(self, ref: Json) -> Atom:
-        """The atom of a reference or of a type written in place."""
+        """The atom of a reference (the number of a type, or a name) or of a type written in place."""
         if type(ref) is int:
             return self._known.get(ref) or self._numbered(ref)
         if isinstance(ref, str):
             return _NAMED[ref]
-        known = self._inline.get(id(ref))
-        if known is None:
-            known = self._inline[id(ref)] = self._in_place(as_object(ref))
-        return known
+        atom = self._inline.get(id(ref))
+        if atom is None:
+            atom = self._inline[id(ref)] = self._in_place(as_object(ref))
+        return atom
 
     def _in_place(self, ref: JsonObject) -> Atom:
         match ref:
@@ -180,7 +180,7 @@ class NoSchemas:
     """An implementation of `Schemas` that has no schema."""
 
     def schema(self, kind: Kind) -> Schema | None:
-        """None, whatever the kind is."""
+        """None for every kind."""
         del kind
         return None
 

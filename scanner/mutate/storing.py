@@ -52,5 +52,5 @@ def stored(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
         return registry.stored(schema, before, after)
     if schema.custom is None:
         return aggregated.stored(schema, before, after)
-    known = custom.stored(schema.custom, before, before)
-    return restored(before, known, custom.stored(schema.custom, before, after))
+    start = custom.stored(schema.custom, before, before)
+    return restored(before, start, custom.stored(schema.custom, before, after))

@@ -21,10 +21,10 @@ _GO_TYPES = {bool: "bool", int: "int64", float: "float64", str: "string"}
 
 def faults(schema: Schema, value: object, *, duplicates: bool = False) -> str:
     """The errors of a value, in the API's words, empty for a valid one. With `duplicates`, keys of lists may occur twice."""
-    found = list(_Validation(schema, duplicates=duplicates).visit(schema.root, value, ""))
-    if len(found) < 2:  # noqa: PLR2004 - one error stands alone, several are listed
-        return "".join(found)
-    return "\n  ".join(["errors:", *found])
+    errors = list(_Validation(schema, duplicates=duplicates).visit(schema.root, value, ""))
+    if len(errors) < 2:  # noqa: PLR2004 - one error stands alone, several are listed
+        return "".join(errors)
+    return "\n  ".join(["errors:", *errors])
 
 
 class _Validation:
@@ -47,12 +47,12 @@ class _Validation:
         if not isinstance(value, dict):
             yield from _placed(path, f"expected map, got {_pointed(value)}")
             return
-        for name, one in value.items():
+        for name, member in value.items():
             ref = of.of(name)
             if ref is None:
                 yield f"{path}.{name}: field not declared in schema"
                 return
-            yield from self.visit(ref, one, f"{path}.{name}")
+            yield from self.visit(ref, member, f"{path}.{name}")
 
     def _list(self, of: ListType, value: object, path: str) -> Iterator[str]:
         if value is None:
@@ -61,16 +61,16 @@ class _Validation:
             yield from _placed(path, f"expected list, got {_pointed(value)}")
             return
         seen: set[str] = set()
-        for index, one in enumerate(value):
+        for index, element in enumerate(value):
             try:
-                place = element_key(self._schema, of, one) if of.associative else f"[{index}]"
+                place = element_key(self._schema, of, element) if of.associative else f"[{index}]"
             except BadElement as error:
                 yield from _placed(path, f"element {index}: {error}")
                 return
             if of.associative and place in seen and not self._duplicates:
                 yield from _placed(path, f"duplicate entries for key {place}")
             seen.add(place)
-            yield from self.visit(of.element, one, path + place)
+            yield from self.visit(of.element, element, path + place)
 
 
 def _placed(path: str, message: str) -> Iterator[str]:
@@ -133,7 +133,7 @@ def _source(value: object) -> str:
 
 
 def atomics(schema: Schema, patch: object) -> list[str]:
-    """The paths at which a patch touches an atomic list, map or struct."""
+    """The paths at which a patch touches an atomic list, map or struct, in order."""
     return list(_atomics(schema, schema.root, patch, ""))
 
 
@@ -142,11 +142,11 @@ def _atomics(schema: Schema, ref: Json, value: object, path: str) -> Iterator[st
     if isinstance(value, dict) and atom.map:
         if atom.map.atomic:
             yield path
-        for name, one in value.items():
+        for name, element in value.items():
             if name in atom.map.fields:
-                yield from _atomics(schema, atom.map.fields[name], one, f"{path}.{name}")
+                yield from _atomics(schema, atom.map.fields[name], element, f"{path}.{name}")
     if isinstance(value, list) and atom.list:
         if not atom.list.associative:
             yield path
-        for index, one in enumerate(value):
-            yield from _atomics(schema, atom.list.element, one, f"{path}[{index}]")
+        for index, element in enumerate(value):
+            yield from _atomics(schema, atom.list.element, element, f"{path}[{index}]")

@@ -55,7 +55,7 @@ def gather(schema: Schema, ref: Json, value: object, path: tuple[str, ...], leav
     if not isinstance(value, cel.Struct):
         texts = _texts_of(schema, ref, value)
         if texts:
-            leaves.extend(Leaf((*path[1:], name), one, str) for name, one in texts.items())
+            leaves.extend(Leaf((*path[1:], name), text, str) for name, text in texts.items())
         elif type(value) in _SCALARS and _is_scalar(schema, ref, value):
             leaves.append(Leaf(path[1:], value, type(value)))
         else:
@@ -67,8 +67,8 @@ def gather(schema: Schema, ref: Json, value: object, path: tuple[str, ...], leav
         return False
     if not value.fields:
         leaves.append(Leaf(path[1:], None, None, _is_map))
-    below = [(name, of.of(name), one) for name, one in value.fields.items()]
-    return all(ref is not None and gather(schema, ref, one, (*path, name), leaves) for name, ref, one in below)
+    below = [(name, of.of(name), member) for name, member in value.fields.items()]
+    return all(ref is not None and gather(schema, ref, member, (*path, name), leaves) for name, ref, member in below)
 
 
 def _texts_of(schema: Schema, ref: Json, value: object) -> dict[str, object]:
@@ -76,7 +76,7 @@ def _texts_of(schema: Schema, ref: Json, value: object) -> dict[str, object]:
     of = schema.resolve(ref).map
     if of is None or of.atomic or not isinstance(value, dict):
         return {}
-    return value if all(type(one) is str and of.of(name) == "s" for name, one in value.items()) else {}
+    return value if all(type(text) is str and of.of(name) == "s" for name, text in value.items()) else {}
 
 
 def _is_map(live: object) -> bool:
@@ -87,13 +87,13 @@ def holds_leaves(leaves: tuple[Leaf, ...], live: Any) -> bool:
     """Return whether an object, or a part of it, has all parts of a configuration."""
     try:
         for path, expected, kind, test in leaves:
-            found = live
+            part = live
             for name in path:
-                found = found[name]
+                part = part[name]
             if test is not None:
-                if not test(found):
+                if not test(part):
                     return False
-            elif found.__class__ is not kind or found != expected:
+            elif part.__class__ is not kind or part != expected:
                 return False
     except (KeyError, TypeError):
         return False
@@ -102,7 +102,7 @@ def holds_leaves(leaves: tuple[Leaf, ...], live: Any) -> bool:
 
 def is_patched(live: JsonObject, value: cel.Value) -> bool:
     """Return whether every operation of a JSON patch sets a member to the scalar that it already has."""
-    return isinstance(value, list) and all(_is_set(live, one) for one in value)
+    return isinstance(value, list) and all(_is_set(live, operation) for operation in value)
 
 
 def _holds(schema: Schema, ref: Json, live: object, *, value: object, path: str) -> bool:
@@ -111,7 +111,7 @@ def _holds(schema: Schema, ref: Json, live: object, *, value: object, path: str)
     if type(value) is list:
         return _holds_elements(schema, ref, live, value, path)
     if type(value) is dict:
-        return all(type(one) is str for one in value.values()) and _holds_members(schema, ref, live, value, path)
+        return all(type(member) is str for member in value.values()) and _holds_members(schema, ref, live, value, path)
     return _is_same(value, live) and _is_scalar(schema, ref, value)
 
 
@@ -120,18 +120,18 @@ def _holds_members(schema: Schema, ref: Json, live: object, members: dict[str, o
     if of is None or of.atomic or not isinstance(live, dict):
         return False
     fields, element = of.fields, of.element
-    for name, one in members.items():
+    for name, member in members.items():
         below = fields.get(name, element)
         if below is None or name not in live:
             return False
-        known = live[name]
-        if type(one) is str:
-            if one != known or not (below == "s" or _is_scalar(schema, below, one)):
+        present = live[name]
+        if type(member) is str:
+            if member != present or not (below == "s" or _is_scalar(schema, below, member)):
                 return False
-        elif one.__class__ is bool and below == "b":
-            if one is not known:
+        elif member.__class__ is bool and below == "b":
+            if member is not present:
                 return False
-        elif not _holds(schema, below, known, value=one, path=f"{path}.{name}"):
+        elif not _holds(schema, below, present, value=member, path=f"{path}.{name}"):
             return False
     return True
 
@@ -141,16 +141,16 @@ def _holds_elements(schema: Schema, ref: Json, live: object, elements: list[obje
     of = schema.resolve(ref).list
     if of is None or not of.keys or not elements or not isinstance(live, list):
         return False
-    keys = [_key(of, one) if one.__class__ is dict else None for one in live]
+    keys = [_key(of, element) if element.__class__ is dict else None for element in live]
     if None in keys or len(set(keys)) < len(keys):
         return False
     at = 0
-    for one in elements:
-        key = _key(of, one.fields) if isinstance(one, cel.Struct) else None
+    for element in elements:
+        key = _key(of, element.fields) if isinstance(element, cel.Struct) else None
         if key is None or key not in keys[at:]:
             return False
         at = keys.index(key, at) + 1
-        if not _holds(schema, of.element, live[at - 1], value=one, path=path):
+        if not _holds(schema, of.element, live[at - 1], value=element, path=path):
             return False
     return True
 

@@ -42,7 +42,7 @@ class RequestFault(PatchFault):
 
 
 def json_value(value: cel.Value, data: Data) -> Node:
-    """The JSON of a value. Raises PatchFault for a value that has none."""
+    """The JSON of a value (`ConvertToNative`). Raises PatchFault for a value that has none."""
     if isinstance(value, cel.Struct) and value.type != cel.JSON_PATCH:
         if names := misnamed(value, data):
             raise PatchFault(f"type mismatch: {names}")
@@ -78,7 +78,7 @@ def _converted(value: cel.Value, data: Data) -> Node:
         case cel.Struct():
             return _struct_inside(value, data)
         case cel.Message():
-            return {name: _converted(one, data) for name, one in value.fields.items()}
+            return {name: _converted(field, data) for name, field in value.fields.items()}
         case _:
             raise PatchFault(_PREFIX + _unconvertible(value))
 
@@ -106,10 +106,10 @@ def _container(value: list[cel.Value] | dict[str, cel.Value], data: Data) -> Nod
     if wrapping := data.wrapping(value):
         raise PatchFault(f"{_PREFIX}type conversion error from {wrapping}")
     if isinstance(value, dict):
-        return {key: _converted(one, data) for key, one in value.items()}
+        return {key: _converted(item, data) for key, item in value.items()}
     if data.made(value) is cel.ListKind.JOINED:
-        return [_converted(_taken_out(one, data), data) for one in value]
-    return [_converted(one, data) for one in value]
+        return [_converted(_taken_out(item, data), data) for item in value]
+    return [_converted(item, data) for item in value]
 
 
 def _taken_out(value: cel.Value, data: Data) -> cel.Value:
@@ -117,11 +117,11 @@ def _taken_out(value: cel.Value, data: Data) -> cel.Value:
     if isinstance(value, cel.Optional) and value.present:
         return _taken_out(value.value, data)
     if isinstance(value, cel.Struct) and value.type != cel.JSON_PATCH:
-        return {name: _field_taken_out(name, one, data) for name, one in value.fields.items()}
-    found = rewrapped(value)
-    if isinstance(found, cel.EvaluationError):
-        raise PatchFault(f"{_PREFIX}{found}")
-    return found
+        return {name: _field_taken_out(name, field, data) for name, field in value.fields.items()}
+    rewrapped_value = rewrapped(value)
+    if isinstance(rewrapped_value, cel.EvaluationError):
+        raise PatchFault(f"{_PREFIX}{rewrapped_value}")
+    return rewrapped_value
 
 
 def _field_taken_out(name: str, value: cel.Value, data: Data) -> cel.Value:
@@ -131,9 +131,9 @@ def _field_taken_out(name: str, value: cel.Value, data: Data) -> cel.Value:
     if isinstance(value, list | dict) and (value in data or data.made(value) is not None):
         return value
     if isinstance(value, list):
-        return [_taken_out(one, data) for one in value]
+        return [_taken_out(item, data) for item in value]
     if isinstance(value, dict):
-        return {key: _taken_out(one, data) for key, one in value.items()}
+        return {key: _taken_out(item, data) for key, item in value.items()}
     return _taken_out(value, data)
 
 
@@ -167,8 +167,8 @@ def _plain(value: object) -> Node:
         case int() | float():
             return _number(float(value))
         case list():
-            return [_plain(one) for one in cast("list[object]", value)]
+            return [_plain(item) for item in cast("list[object]", value)]
         case dict():
-            return {key: _plain(one) for key, one in value.items()}
+            return {key: _plain(item) for key, item in value.items()}
         case _:
             raise PatchFault(f"{_PREFIX}{_INVALID_TYPE}: {type(value).__name__}")

@@ -64,8 +64,8 @@ class _Known:
         atom = self._schema.resolve(ref)
         members = atom.map or _NO_MEMBERS
         others = self._concern(members.element)
-        fields = {name: self._concern(one) for name, one in members.fields.items()}
-        visited = fields if others is not None else {name: one for name, one in fields.items() if one is not None}
+        fields = {name: self._concern(type_) for name, type_ in members.fields.items()}
+        visited = fields if others is not None else {name: type_ for name, type_ in fields.items() if type_ is not None}
         element = self._concern(atom.list.element) if atom.list else None
         return _Type(self._rules.get(atom.name), visited, others, element)
 
@@ -77,7 +77,7 @@ class _Known:
         if type(ref) is not int:
             return any(map(self._is_concerned, _inside(ref)))
         if ref not in self._concerned:
-            names = (self._schema.names[one] for one in _reached(self.types, ref))
+            names = (self._schema.names[number] for number in _reached(self.types, ref))
             self._concerned[ref] = any(name in self._rules for name in names)
         return self._concerned[ref]
 
@@ -94,24 +94,24 @@ class RuleSet:
 
     def applied(self, schema: Schema, document: JsonObject) -> JsonObject:
         """A document with the rules of its types applied; the same document when they change nothing."""
-        found = _Walk(self._of(schema)).value(schema.root, document)
-        return found if isinstance(found, Mapping) else document
+        result = _Walk(self._of(schema)).value(schema.root, document)
+        return result if isinstance(result, Mapping) else document
 
     def _of(self, schema: Schema) -> _Known:
         """The cache for the types of a schema, which many schemas share."""
-        known = self._known.get(id(schema.types))
-        if known is None or known.types is not schema.types:
-            known = self._known[id(schema.types)] = _Known(self.rules, schema)
-        if len(known.parts) > _REMEMBERED:
-            known.parts.clear()
-        return known
+        cached = self._known.get(id(schema.types))
+        if cached is None or cached.types is not schema.types:
+            cached = self._known[id(schema.types)] = _Known(self.rules, schema)
+        if len(cached.parts) > _REMEMBERED:
+            cached.parts.clear()
+        return cached
 
 
 class _Walk:
     __slots__ = ("_known", "_parts")
 
-    def __init__(self, known: _Known) -> None:
-        self._known, self._parts = known, known.parts
+    def __init__(self, cached: _Known) -> None:
+        self._known, self._parts = cached, cached.parts
 
     def value(self, ref: Json, value: Json) -> Json:
         if not isinstance(value, _CONTAINERS):
@@ -125,45 +125,45 @@ class _Walk:
 
     def _part(self, number: int, of: _Type, value: JsonObject) -> Json:
         key = (number, id(value))
-        known = self._parts.get(key)
-        if known is not None and known[0] is value:
-            return known[1]
-        found = self._object(of, value)
-        self._parts[key] = value, found
-        if found is not value and isinstance(found, dict):
+        cached = self._parts.get(key)
+        if cached is not None and cached[0] is value:
+            return cached[1]
+        result = self._object(of, value)
+        self._parts[key] = value, result
+        if result is not value and isinstance(result, dict):
             # Rules are idempotent: they do not change their own result.
-            self._parts[number, id(found)] = found, found
-        return found
+            self._parts[number, id(result)] = result, result
+        return result
 
     def _object(self, of: _Type, value: JsonObject) -> JsonObject:
         rule, fields, others, _ = of
-        found = rule(value) if rule else value
+        result = rule(value) if rule else value
         changed: dict[str, Json] = {}
-        for name, member in found.items():
+        for name, member in result.items():
             ref = fields.get(name, others) if isinstance(member, _CONTAINERS) else None
             if ref is not None:
                 after = self.value(ref, member)
                 if after is not member:
                     changed[name] = after
-        return {**found, **changed} if changed else found
+        return {**result, **changed} if changed else result
 
     def _list(self, element: Json, value: list[Json]) -> list[Json]:
-        after = [self.value(element, one) for one in value]
+        after = [self.value(element, item) for item in value]
         return value if is_shared(value, after) else after
 
 
 def _reached(types: Sequence[Json], number: int) -> set[int]:
     """The numbers of the types that a type contains, its own among them."""
-    found = {number}
-    waiting: list[Json] = [types[number]]
-    while waiting:
-        ref = waiting.pop()
+    numbers = {number}
+    stack: list[Json] = [types[number]]
+    while stack:
+        ref = stack.pop()
         if type(ref) is not int:
-            waiting += _inside(ref)
-        elif ref not in found:
-            found.add(ref)
-            waiting.append(types[ref])
-    return found
+            stack += _inside(ref)
+        elif ref not in numbers:
+            numbers.add(ref)
+            stack.append(types[ref])
+    return numbers
 
 
 def _inside(shape: Json) -> list[Json]:
@@ -178,7 +178,7 @@ def _inside(shape: Json) -> list[Json]:
 
 
 def in_order(*rules: Rule) -> Rule:
-    """Apply one rule after the other."""
+    """A rule that applies the given rules one after the other."""
 
     def apply(value: JsonObject) -> JsonObject:
         for rule in rules:
@@ -189,21 +189,21 @@ def in_order(*rules: Rule) -> Rule:
 
 
 def within(name: str, rule: Rule) -> Rule:
-    """Apply a rule to a struct inside the object; an absent struct counts as empty."""
+    """A rule for the struct in member `name` of the object; an absent struct counts as empty."""
     return lambda value: with_member(value, name, rule(as_object(value.get(name))))
 
 
 def where(name: str, rule: Rule) -> Rule:
-    """Apply a rule to the struct that a pointer of the object points to, when it is set."""
+    """A rule for the struct in member `name` of the object, when it is set."""
     return lambda value: value if value.get(name) is None else within(name, rule)(value)
 
 
 def each(name: str, rule: Rule) -> Rule:
-    """Apply a rule to every object of a list."""
+    """A rule for every object in the list `name` of the object."""
 
     def apply(value: JsonObject) -> JsonObject:
         before = as_list(value.get(name))
-        after = [rule(one) if isinstance(one, Mapping) else one for one in before]
+        after = [rule(element) if isinstance(element, Mapping) else element for element in before]
         return value if is_shared(before, after) else {**value, name: after}
 
     return apply
@@ -221,7 +221,7 @@ def without(value: JsonObject, *names: str) -> JsonObject:
     """The object without some members, the same object when it has none of them."""
     if not any(name in value for name in names):
         return value
-    return {name: one for name, one in value.items() if name not in names}
+    return {name: member for name, member in value.items() if name not in names}
 
 
 def is_shared(before: Sequence[Json], after: Sequence[Json]) -> bool:

@@ -50,13 +50,13 @@ class Answering:
         try:
             return self._answer(question)
         except self._refusal as error:
-            return ["refused", _said(error)]
+            return ["refused", _message(error)]
         except self._error as error:
-            return ["error", _said(error)]
+            return ["error", _message(error)]
         except MemoryError:
             return ["crash", "MemoryError"]
         except Exception as error:  # noqa: BLE001 - the exception is the answer
-            return ["crash", f"{type(error).__name__}: {_said(error)}"]
+            return ["crash", f"{type(error).__name__}: {_message(error)}"]
 
     def _answer(self, question: Any) -> list[object]:
         if "text" in question:
@@ -129,7 +129,7 @@ class Answering:
                 return ["type", getattr(value, "__name__", type(value).__name__)]
 
 
-def _said(error: Exception) -> str:
+def _message(error: Exception) -> str:
     """The message of an exception, on one line."""
     return " ".join(str(part) for part in error.args[:1]).replace("\n", " ")[:_LONGEST]
 

@@ -54,7 +54,7 @@ class _Tally:
 
 
 class Comparison:
-    """The comparison of one engine with another on `percent` of the objects, page by page."""
+    """The comparison of one engine with another on `percent` (0 to 100) of the objects, page by page."""
 
     def __init__(self, engine: Engine, name: str, percent: float) -> None:
         """Begin with no counts; `name` is the name of the other engine in reports."""
@@ -87,7 +87,7 @@ class Comparison:
             return
         for kind, expressions in _by_kind(bound.compiled):
             activation = _activation(invocation_result, bound, kind)
-            names = frozenset(name for _, one in expressions for name in _variables(one, bound.compiled))
+            names = frozenset(name for _, expression in expressions for name in _variables(expression, bound.compiled))
             self._ours.show(activation, names)
             self._theirs.show(activation, names)
             for place, expression in expressions:
@@ -118,8 +118,8 @@ class Comparison:
                 expression=text,
                 evaluations=0,
                 object=_named(invocation_result.resource),
-                ours=_told(ours),
-                theirs=_told(theirs),
+                ours=_type_of_answer(ours),
+                theirs=_type_of_answer(theirs),
             ),
         )
 
@@ -127,9 +127,9 @@ class Comparison:
         """The result of the comparison."""
         tally = self._tally
         limits = (
-            Limited(it.name, it.reason, tally.limited[it.name], len(tally.limited_expressions[it.name]))
-            for it in LIMITS
-            if tally.limited[it.name]
+            Limited(limit.name, limit.reason, tally.limited[limit.name], len(tally.limited_expressions[limit.name]))
+            for limit in LIMITS
+            if tally.limited[limit.name]
         )
         keys = sorted(tally.first)
         return Opinion(
@@ -148,7 +148,7 @@ class Comparison:
 
 
 def in_sample(resource: Resource, percent: float) -> bool:
-    """Return whether an object is in a sample of this percentage; only its identity decides."""
+    """Return whether an object is in a sample of `percent` (0 to 100) of all objects; only its identity decides."""
     number = int.from_bytes(hashlib.sha256(_identity(resource).encode("utf-8", "surrogatepass")).digest()[:8])
     return number < percent / 100 * 2**64
 
@@ -166,7 +166,7 @@ def _objects(page: Page, page_evaluator: PageEvaluator) -> Iterator[Resource]:
         return
     for text in items:
         resource = _resource(page.kind, text)
-        if resource is None or any(fnmatchcase(resource.namespace, it) for it in page_evaluator.exclude_namespaces):
+        if resource is None or any(fnmatchcase(resource.namespace, pattern) for pattern in page_evaluator.exclude_namespaces):
             continue
         if not resource.namespace or page_evaluator.context.namespace(resource.namespace) is not None:
             yield resource
@@ -184,12 +184,12 @@ def _resource(kind: Kind, text: memoryview) -> Resource | None:
 
 def _by_kind(compiled: CompiledPolicy) -> Iterator[tuple[CheckKind, list[tuple[str, Expression]]]]:
     """The expressions that compile, by the variables that they can read; a message can read what its validation can."""
-    found: dict[CheckKind, list[tuple[str, Expression]]] = {}
+    by_kind: dict[CheckKind, list[tuple[str, Expression]]] = {}
     for place, expression in compiled.expressions():
         if expression.program is not None:
             kind = _KINDS[place.removeprefix("spec.").partition("[")[0]]
-            found.setdefault(kind, []).append((place, expression))
-    yield from found.items()
+            by_kind.setdefault(kind, []).append((place, expression))
+    yield from by_kind.items()
 
 
 def _activation(invocation_result: InvocationResult, bound: BoundPolicy, kind: CheckKind) -> Mapping[str, object]:
@@ -217,7 +217,7 @@ def agree(ours: Answer, theirs: Answer) -> bool:
     return ours.kind == theirs.kind == "error"
 
 
-def _told(answer: Answer) -> str:
+def _type_of_answer(answer: Answer) -> str:
     """The answer of an engine without possible secrets: of texts, numbers and lists only the type."""
     match answer:
         case Answer(kind="value", value=("bool", bool() as value)):

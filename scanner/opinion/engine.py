@@ -34,7 +34,7 @@ class Engine(Protocol):
         ...
 
     def ask(self, expression: Expression) -> Answer:
-        """Evaluate an expression that compiles. Raises nothing."""
+        """The answer for an expression that compiles; every failure of the engine is an answer. Raises nothing."""
         ...
 
 

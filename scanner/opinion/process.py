@@ -32,7 +32,7 @@ class Process:
     """A running cel-python. Use it as a context: the process ends with the context."""
 
     def __init__(self, command: tuple[str, ...] = (sys.executable, "-m", _MODULE), patience: float = _PATIENCE) -> None:
-        """Start no process yet: a scan that samples no object needs none."""
+        """Start no process yet: a scan that samples no object needs none. `patience` is the limit of an answer in seconds."""
         self._command = command
         self._patience = patience
         self.running: subprocess.Popen[bytes] | None = None
@@ -65,7 +65,7 @@ class Process:
                 continue
         documents = {name: activation[name] for name in _DOCUMENTS if name in activation}
         self._inputs = {"inputs": documents, "variables": given}
-        if self.running is not None and self._asked(self._inputs).kind != "value":
+        if self.running is not None and self._reply(self._inputs).kind != "value":
             self._fell_silent()
 
     def ask(self, expression: Expression) -> Answer:
@@ -79,7 +79,7 @@ class Process:
         if self._silences >= _MOST_SILENCES:
             return Answer("silent", "it was given up")
         number = self._numbers.setdefault(text, len(self._numbers))
-        answer = self._prepared(text, number) or self._asked({"number": number})
+        answer = self._prepared(text, number) or self._reply({"number": number})
         if answer.kind in ("silent", "refused"):
             self._spoilt[text] = answer
         if answer.kind == "silent":
@@ -96,7 +96,7 @@ class Process:
             return Answer("silent", "cel-python cannot be started")
         if number in self._compiled:
             return None
-        answer = self._asked({"text": text, "number": number})
+        answer = self._reply({"text": text, "number": number})
         if answer.kind != "value":
             return Answer("refused", answer.text) if answer.kind in ("error", "crash") else answer
         self._compiled.add(number)
@@ -114,12 +114,12 @@ class Process:
             env=environment,
             start_new_session=True,
         )
-        if self._answer(_BEGINNING).kind != "value" or self._asked(self._inputs).kind != "value":
+        if self._answer(_BEGINNING).kind != "value" or self._reply(self._inputs).kind != "value":
             self._end()
             return False
         return True
 
-    def _asked(self, question: Mapping[str, object]) -> Answer:
+    def _reply(self, question: Mapping[str, object]) -> Answer:
         running = self.running
         if running is None or running.stdin is None:
             return Answer("silent", "it is gone")
@@ -169,8 +169,8 @@ class Process:
 def _variable(activation: Mapping[str, object], name: str) -> Value:
     """The value of a policy variable. Raises EvaluationError."""
     variables = activation.get("variables")
-    found = variables.find(name) if isinstance(variables, Lazy) else None
-    return None if found is None else found[0]
+    value = variables.find(name) if isinstance(variables, Lazy) else None
+    return None if value is None else value[0]
 
 
 def _begun(expression: Expression) -> frozenset[tuple[str, ...]]:

@@ -59,7 +59,7 @@ def _has_optional_entry(node: Node) -> bool:
         case ListLiteral(optional=optional):
             return bool(optional)
         case MapLiteral(entries=entries):
-            return any(entry.optional for entry in entries)
+            return any(element.optional for element in entries)
         case _:
             return False
 

@@ -16,7 +16,7 @@ class Inexpressible(Exception):
 
 
 def tagged(value: cel.Value) -> Tagged:
-    """A value as JSON. Raises Inexpressible."""
+    """A value as a list of its type's name and its JSON, such as `["int", "1"]`. Raises Inexpressible."""
     match value:
         case list():
             return ["list", [tagged(item) for item in value]]
@@ -50,27 +50,30 @@ def _tagged_scalar(value: cel.Value) -> Tagged:
             raise Inexpressible(cel.type_name(value))
 
 
-def same(one: Tagged, other: Tagged) -> bool:
+def same(left: Tagged, right: Tagged) -> bool:
     """Return whether two values are equal, types included; the order of a map's entries does not count."""
-    if one[0] != other[0]:
+    if left[0] != right[0]:
         return False
-    if one[0] == "double":
-        left, right = float(str(one[1])), float(str(other[1]))
-        return left == right or (math.isnan(left) and math.isnan(right))
-    if one[0] == "list":
-        return _same_lists(one[1], other[1])
-    if one[0] == "map":
-        return _same_lists(_sorted(one[1]), _sorted(other[1]))
-    return one[1] == other[1]
+    if left[0] == "double":
+        return _same_doubles(float(str(left[1])), float(str(right[1])))
+    if left[0] == "list":
+        return _same_lists(left[1], right[1])
+    if left[0] == "map":
+        return _same_lists(_sorted(left[1]), _sorted(right[1]))
+    return left[1] == right[1]
 
 
-def _same_lists(one: object, other: object) -> bool:
-    if not isinstance(one, list) or not isinstance(other, list) or len(one) != len(other):
+def _same_doubles(left: float, right: float) -> bool:
+    return left == right or (math.isnan(left) and math.isnan(right))
+
+
+def _same_lists(left: object, right: object) -> bool:
+    if not isinstance(left, list) or not isinstance(right, list) or len(left) != len(right):
         return False
-    return all(same(*pair) for pair in zip(one, other, strict=True))
+    return all(same(*pair) for pair in zip(left, right, strict=True))
 
 
 def _sorted(entries: object) -> object:
     if not isinstance(entries, list):
         return entries
-    return [["list", entry] for entry in sorted(entries, key=lambda entry: repr(entry[0]))]
+    return [["list", pair] for pair in sorted(entries, key=lambda pair: repr(pair[0]))]

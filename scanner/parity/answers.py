@@ -84,7 +84,10 @@ def unsendable(warning: str) -> bool:
 
 
 def denial_of(response: Response) -> Denial | None:
-    """The denial by a policy, or None."""
+    """The policy's denial in a response, or None if no policy denied the request.
+
+    Mirrors the message of `validating.dispatcher`: `ValidatingAdmissionPolicy 'p' with binding 'b' denied request: …`.
+    """
     match = _DENIED.search(response.message) if response.status not in _ADMITTED else None
     return Denial(match["policy"], match["binding"] or "", match["text"]) if match else None
 

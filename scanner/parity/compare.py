@@ -39,7 +39,7 @@ class Comparison:
     unseen: Counter[str] = field(default_factory=Counter)
 
     def add(self, other: Comparison) -> None:
-        """Add the counts of another comparison."""
+        """Add the counts and differences of another comparison."""
         self.agreed += other.agreed
         self.differences.extend(other.differences)
         self.unseen.update(other.unseen)

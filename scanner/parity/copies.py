@@ -66,7 +66,10 @@ def reads_any(reads: Iterable[Path], paths: Iterable[Path]) -> bool:
 
 
 def changed_paths(before: Json, after: Json, at: Path = ()) -> tuple[Path, ...]:
-    """The outermost paths, through maps only, at which two versions of an object differ, without managedFields."""
+    """The outermost paths, through maps only, at which two versions of an object differ, without managedFields.
+
+    A path is a tuple of member names, and begins with `at`.
+    """
     if at == _MANAGED or before == after:
         return ()
     if not isinstance(before, dict) or not isinstance(after, dict):

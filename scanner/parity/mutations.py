@@ -90,7 +90,7 @@ def compared_update(expectation: Expected, response: Response) -> Comparison:
         _refused(expectation, response, comparison)
     elif expectation.is_refused:
         comparison.differences.append(
-            Difference(expectation.policies, "", _said(expectation, *expectation.refusals), SILENCE)
+            Difference(expectation.policies, "", _denial(expectation, *expectation.refusals), SILENCE)
         )
     elif expectation.order_matters:
         # Agreement would be chance: the server may have used any order.
@@ -109,8 +109,10 @@ def _refused(expectation: Expected, response: Response, comparison: Comparison) 
     elif denial_of(response):
         comparison.unseen[OTHER_DENIAL] += 1
     elif expectation.refusals or response.message.startswith("policy '") or _is_of_a_mutation(response):
-        ours = _said(expectation, *expectation.refusals) or _diff(expectation, expectation.after)
-        comparison.differences.append(Difference(expectation.policies, "", ours, _said(expectation, response.message)))
+        ours = _denial(expectation, *expectation.refusals) or _diff(expectation, expectation.after)
+        comparison.differences.append(
+            Difference(expectation.policies, "", ours, _denial(expectation, response.message))
+        )
     elif aside := aside_of(response, "UPDATE", expectation.stored.kind.resource):
         comparison.unseen[aside.why] += 1
 
@@ -120,7 +122,7 @@ def _is_of_a_mutation(response: Response) -> bool:
     return response.status == _INTERNAL_ERROR and _WEBHOOK not in response.message
 
 
-def _said(expectation: Expected, *texts: str) -> str:
+def _denial(expectation: Expected, *texts: str) -> str:
     """The messages of a denial, redacted."""
     response = redact.safe_text("; ".join(texts), expectation.stored)
     return redact.WITHHELD_ANY if response and expectation.secretive and response != redact.WITHHELD else response

@@ -109,9 +109,9 @@ Progress = Callable[[Parity], None]
 def verify(
     prepared: PreparedScan, writer: Writer, *, sample: int, seed: int, progress: Progress = lambda _: None
 ) -> Parity:
-    """Replay the verdicts on `sample` objects, chosen evenly among the kinds that policies match.
+    """Replay the verdicts on `sample` objects, chosen evenly among the kinds that policies match, and count the differences.
 
-    Raises ClusterError. The same `seed` chooses the same objects of the same cluster.
+    The same `seed` chooses the same objects of the same cluster. Raises ClusterError when the server does not respond.
     """
     parity = Parity(prepared.cluster, prepared.evaluation_context.user.username, gaps=list(prepared.gaps))
     replay = _Replay(prepared, writer, parity)
@@ -254,7 +254,7 @@ class _Replay:
             return _Attempt(aside=Aside(GONE, stale=True))
         invocation_results = self._invocation_results(subject, operation, resources)
         verdicts = verdicts_of(invocation_results, self._compiled)
-        response = self._said(subject, operation, resources[subject.kind])
+        response = self._write(subject, operation, resources[subject.kind])
         self._parity.writes += 1
         aside = aside_of(response, operation, subject.kind.resource)
         if aside:
@@ -284,7 +284,7 @@ class _Replay:
             return None
         return resource_of(kind, {**body, "apiVersion": kind.api_version, "kind": kind.kind})
 
-    def _said(self, subject: _Subject, operation: Operation, resource: Resource) -> Response:
+    def _write(self, subject: _Subject, operation: Operation, resource: Resource) -> Response:
         if operation == "CREATE":
             return self._writer.create(subject.kind, copy_of(subject.kind, resource.body))
         return self._writer.update(subject.kind, resource.body)

@@ -49,7 +49,7 @@ class Verdict:
 def verdicts_of(
     invocation_results: Iterable[InvocationResult], compiled: Mapping[str, CompiledPolicy]
 ) -> tuple[Verdict, ...]:
-    """A verdict for every check result; `compiled` has the policies by name."""
+    """One verdict for every check result, in their order; `compiled` has the policies by name."""
     return tuple(
         _verdict(invocation_result, check_result, compiled[invocation_result.invocation.policy.name])
         for invocation_result in invocation_results

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from scanner.admission.auditability import reading
+from scanner.admission.auditability import AUDITABLE, reading
 from scanner.admission.compiled import CompiledPolicy, compile_policy
 from scanner.admission.dispatch import BoundPolicy, Combination
 from scanner.admission.evaluator import Evaluator
@@ -21,6 +21,7 @@ from scanner.model.reading import Auditability, Reading
 from scanner.model.release import NEWEST, Minor
 from scanner.model.resource import Kind
 from scanner.model.scan import Health
+from scanner.mutate.schema import Schemas
 from scanner.policies import api_validation, manifest
 from scanner.policies.api_validation import Faults
 from scanner.policies.bound_language import BindingContext, BoundLanguage
@@ -31,22 +32,28 @@ from scanner.policies.documents import PolicyDocuments, ReadDocument
 class PolicyKind:
     """A policy kind and its bindings: their names in the API, their validation and their versions.
 
-    `language` is the kind of the policies, `policies` and `bindings` are plurals. The faults are those for which the API rejects
-    a manifest.
+    `language` is the kind of the policies, `policies` their plural. `evaluator` gives the evaluator for some schemas, or for none,
+    and a Kubernetes release. The faults are those for which the API rejects a manifest.
     """
 
     language: str
     policies: str
-    bindings: str
     plugin: Plugin
+    evaluator: Callable[[Schemas | None, Minor], Evaluator]
     policy_faults: Callable[[JsonObject, Faults], tuple[str, ...]]
     binding_faults: Callable[[JsonObject], tuple[str, ...]]
+    combination: Combination | None = None
+
+    @property
+    def bindings(self) -> str:
+        """The plural of the bindings."""
+        return f"{self.language.lower()}bindings"
 
     def kinds(self, served: Iterable[Kind]) -> Iterator[Kind]:
-        """The kinds to list, each in the newest served version."""
-        known = tuple(served)
+        """The served kinds of the policies and of the bindings, each in the newest version."""
+        offered = tuple(served)
         for plural in (self.policies, self.bindings):
-            versions = {kind.version: kind for kind in known if (kind.group, kind.plural) == (manifest.GROUP, plural)}
+            versions = {kind.version: kind for kind in offered if (kind.group, kind.plural) == (manifest.GROUP, plural)}
             newest = next((versions[version] for version in manifest.VERSIONS if version in versions), None)
             if newest:
                 yield newest
@@ -91,15 +98,29 @@ class PolicyKind:
         self,
         policies: Sequence[Policy],
         bindings: Sequence[Binding],
+        operations: tuple[Operation, ...] = AUDITABLE,
+        rules: Minor = NEWEST,
+        schemas: Schemas | None = None,
+    ) -> tuple[BoundPolicy, ...]:
+        """The policies that some binding puts into force, compiled, ordered by name.
+
+        `operations` are those of the simulated requests, `rules` is the Kubernetes release that evaluates, and `schemas` identifies
+        the native values of objects.
+        """
+        return self.bind_to(self.evaluator(schemas, rules), policies, bindings, operations, rules)
+
+    def bind_to(
+        self,
+        evaluator: Evaluator,
+        policies: Sequence[Policy],
+        bindings: Sequence[Binding],
         operations: tuple[Operation, ...],
         rules: Minor,
-        evaluator: Evaluator,
-        combination: Combination | None = None,
     ) -> tuple[BoundPolicy, ...]:
-        """The policies that some binding puts into force, compiled, ordered by name."""
+        """The same as `bind`, for an existing evaluator."""
         joined = {policy.key: [binding for binding in bindings if binding.joins(policy)] for policy in policies}
         return tuple(
-            bound_policy(self.compile(policy, rules), joined[policy.key], operations, evaluator, combination)
+            bound_policy(self.compile(policy, rules), joined[policy.key], operations, evaluator, self.combination)
             for policy in sorted(policies, key=lambda policy: policy.name)
             if joined[policy.key]
         )
@@ -118,9 +139,11 @@ def bound_policy(
     evaluator: Evaluator,
     combination: Combination | None = None,
 ) -> BoundPolicy:
-    """Return a compiled policy with its bindings, for requests of some operations."""
+    """Return a compiled policy with its bindings, ordered by name, for requests of some operations."""
     read = reading(compiled, operations)
-    requester = frozenset(it.check for it in read.checks if Auditability.REQUESTER in it.classes)
+    requester = frozenset(
+        check_reading.check for check_reading in read.checks if Auditability.REQUESTER in check_reading.classes
+    )
     ordered = tuple(sorted(bindings, key=lambda binding: binding.name))
     return BoundPolicy(compiled, ordered, read, requester, evaluator, combination)
 
@@ -131,6 +154,17 @@ class BoundByApi(BoundLanguage):
     def __init__(self, api: PolicyKind, documents: PolicyDocuments, context: BindingContext) -> None:
         """Compile nothing yet."""
         self.api, self.documents, self.context = api, documents, context
+
+    @cached_property
+    def evaluator(self) -> Evaluator:
+        """The evaluator of every policy."""
+        return self.api.evaluator(self.context.schemas, self.context.rules)
+
+    @cached_property
+    def bound(self) -> tuple[BoundPolicy, ...]:
+        """See BoundLanguage."""
+        given, context = self.documents, self.context
+        return self.api.bind_to(self.evaluator, given.policies, given.bindings, context.operations, context.rules)
 
     @property
     def bindings(self) -> tuple[Binding, ...]:
@@ -148,8 +182,8 @@ class BoundByApi(BoundLanguage):
 
     @cached_property
     def _recorded(self) -> tuple[tuple[Policy, Reading], ...]:
-        known = {entry.policy.key: entry.reading for entry in self.bound}
-        return tuple((policy, known.get(policy.key) or self._reading(policy)) for policy in self.documents.policies)
+        readings = {bound_policy.policy.key: bound_policy.reading for bound_policy in self.bound}
+        return tuple((policy, readings.get(policy.key) or self._reading(policy)) for policy in self.documents.policies)
 
     def _reading(self, policy: Policy) -> Reading:
         return reading(self.api.compile(policy, self.context.rules), self.context.operations)
@@ -180,6 +214,11 @@ class AdmissionLanguage:
     def report_source(self) -> str:
         """See Language."""
         return ""
+
+    @property
+    def custom_kinds(self) -> tuple[Kind, ...]:
+        """See Language: the kinds of the admission API are built in."""
+        return ()
 
     def kinds(self, served: Iterable[Kind]) -> Iterator[Kind]:
         """See Language."""

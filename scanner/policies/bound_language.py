@@ -26,7 +26,10 @@ class Lists(Protocol):
     """A source of listed objects."""
 
     def everything(self, kind: Kind, namespaces: Iterable[str] = ("",)) -> Iterator[Resource]:
-        """Every object of a kind in some namespaces. Raises ListFailed, and ValueError for a page that cannot be read."""
+        """Every object of a kind in some namespaces; the empty name stands for all namespaces.
+
+        Raises ListFailed, and ValueError for a page that cannot be read.
+        """
         ...
 
 
@@ -80,22 +83,22 @@ class BoundLanguage(ABC):
     @property
     def bindings(self) -> tuple[Binding, ...]:
         """The bindings to record, including those that put no policy into force."""
-        return tuple(binding for entry in self.bound for binding in entry.bindings)
+        return tuple(binding for bound_policy in self.bound for binding in bound_policy.bindings)
 
     def recorded(self) -> Iterator[tuple[Policy, Reading]]:
-        """The policies to record, in force or not, with the access paths of their expressions."""
-        yield from ((entry.policy, entry.reading) for entry in self.bound)
+        """Pairs of a policy to record, in force or not, and the access paths of its expressions."""
+        yield from ((bound_policy.policy, bound_policy.reading) for bound_policy in self.bound)
 
     def announced(self) -> Iterator[Policy]:
         """The policies in force, as far as they are known before they are compiled: they decide what will be listed."""
-        yield from (entry.policy for entry in self.bound)
+        yield from (bound_policy.policy for bound_policy in self.bound)
 
     def reads(self) -> Iterator[tuple[BoundPolicy, Places]]:
-        """The cluster objects that the expressions of each policy read, besides the object and the params."""
+        """The policies whose expressions read further cluster objects, each with the lists to make."""
         yield from ()
 
     def take(self, kind: Kind, namespace: str, resources: Iterable[Resource]) -> None:
-        """Take the objects of a namespace, or of all, that `reads` named. Raises like `Lists`."""
+        """Take the objects of a namespace, or of all (the empty name), that `reads` named. Raises like `Lists`."""
         raise NotImplementedError
 
     def rights(self) -> Iterator[ListRight]:

@@ -16,14 +16,14 @@ _NOTHING = "no kind that the cluster serves and lists"
 _EXEMPT = "only kinds that no policy ever sees"
 
 
-def unresolved(entry: BoundPolicy, kinds: tuple[Kind, ...]) -> Iterator[Health]:
-    """Rules of a policy and of its bindings that resolve to no kind."""
-    policy = entry.policy
+def unresolved(bound: BoundPolicy, kinds: tuple[Kind, ...]) -> Iterator[Health]:
+    """A health entry for each rule of a policy and of its bindings that no kind of `kinds` matches."""
+    policy = bound.policy
     for where, why in _lost(policy.match, kinds, static=policy.static):
         yield Health(
             HealthKind.NO_KIND, policy.name, "", f"spec.matchConstraints.{where} matches {why}", policy.language
         )
-    for binding in entry.bindings:
+    for binding in bound.bindings:
         for where, why in _lost(binding.match, kinds, static=policy.static):
             yield Health(
                 HealthKind.NO_KIND,
@@ -36,16 +36,16 @@ def unresolved(entry: BoundPolicy, kinds: tuple[Kind, ...]) -> Iterator[Health]:
 
 def _lost(match: MatchResources | None, kinds: Iterable[Kind], *, static: bool) -> Iterator[tuple[str, str]]:
     """The rules that match no kind, by their path, each with its problem."""
-    known = tuple(kinds)
+    candidates = tuple(kinds)
     for index, rule in enumerate(match.rules if match else ()):
         whole = _whole(rule)
-        found = [kind for kind in known if could_match(whole, kind, _ANY)]
-        if not found:
+        matched = [kind for kind in candidates if could_match(whole, kind, _ANY)]
+        if not matched:
             yield f"resourceRules[{index}]", _NOTHING
-        elif all(exempt(kind, static=static) for kind in found):
+        elif all(exempt(kind, static=static) for kind in matched):
             yield f"resourceRules[{index}]", _EXEMPT
 
 
 def _whole(rule: Rule) -> Rule:
     """The rule for the kinds that it names, in any scope; `pods/exec` names pods."""
-    return replace(rule, resources=tuple(entry.partition("/")[0] for entry in rule.resources), scope="*")
+    return replace(rule, resources=tuple(resource.partition("/")[0] for resource in rule.resources), scope="*")

@@ -46,8 +46,16 @@ class Language(Protocol):
         """The `source` of its results in policy reports, by which dashboards know it; empty for the name of the language."""
         ...
 
+    @property
+    def custom_kinds(self) -> tuple[Kind, ...]:
+        """The kinds of its documents that are not built into Kubernetes, in each of their versions, which have one schema.
+
+        Files that stand for a cluster need no CustomResourceDefinitions of these kinds.
+        """
+        ...
+
     def kinds(self, served: Iterable[Kind]) -> Iterable[Kind]:
-        """The served kinds of its documents, each in one version."""
+        """The kinds to list for its documents: each served kind once, in one version."""
         ...
 
     def reads(self, document: JsonObject) -> bool:
@@ -66,7 +74,10 @@ class Language(Protocol):
         ...
 
     def generated(self, own: Iterable[Policy], others: Iterable[Policy]) -> Iterable[tuple[PolicyKey, Health]]:
-        """The policies of other languages that a controller generated from its `own`: they would repeat every finding."""
+        """The policies of other languages that a controller generated from its `own`, each with a health entry.
+
+        They would repeat every finding, so a scan does not evaluate them.
+        """
         ...
 
     def compile(self, policy: Policy, rules: Minor) -> CompiledPolicy:
@@ -74,7 +85,7 @@ class Language(Protocol):
         ...
 
     def bind(self, documents: PolicyDocuments, context: BindingContext) -> BoundLanguage:
-        """Put the policies into force."""
+        """Put the policies into force, for the requests and the release of a context."""
         ...
 
 
@@ -91,9 +102,9 @@ def with_options(configured: Language) -> tuple[Language, ...]:
     return tuple(configured if language.names == configured.names else language for language in LANGUAGES)
 
 
-def compiled(policy: Policy, rules: Minor, known: Iterable[Language] = LANGUAGES) -> CompiledPolicy:
+def compiled(policy: Policy, rules: Minor, languages: Iterable[Language] = LANGUAGES) -> CompiledPolicy:
     """Compile a policy of one of some languages, without generated variants. Raises UsageError for another language."""
-    for language in known:
+    for language in languages:
         if policy.language in language.names:
             return language.compile(policy, rules)
     raise UsageError(f"policy {policy.name}: {policy.language} is no policy language that this version evaluates")

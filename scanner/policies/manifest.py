@@ -63,7 +63,7 @@ def read_policy(document: JsonObject, *, language: str, source: str = "cluster")
 
 
 def read_binding(document: JsonObject, *, language: str, source: str = "cluster") -> Binding:
-    """The binding of a manifest."""
+    """The binding of a manifest; a missing or malformed field is read as absent."""
     spec = dig(document, "spec")
     alpha = as_text(document.get("apiVersion")).endswith("/v1alpha1")
     return Binding(

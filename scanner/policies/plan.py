@@ -29,7 +29,11 @@ class KindPlan:
 
 
 def families(kinds: Iterable[Kind]) -> tuple[tuple[Kind, ...], ...]:
-    """Served kinds in groups of the same objects, each group's preferred kind first."""
+    """Served kinds in groups of the same objects, each group's preferred kind first.
+
+    Mirrors the `EquivalentResourceRegistry` of apiserver: all versions of a kind, and kinds of two groups that share their
+    storage.
+    """
     grouped: dict[tuple[str, str], list[Kind]] = {}
     for kind in dict.fromkeys(kinds):
         key = (kind.group, kind.plural)
@@ -49,9 +53,9 @@ def plan(
     policies = tuple(bound)
     lists: dict[Kind, list[tuple[BoundPolicy, Kind]]] = {}
     for family in families(kinds):
-        for entry in policies:
-            for original, listed in viewpoints(entry.policy, family, operations):
-                lists.setdefault(listed, []).append((entry, original))
+        for bound_policy in policies:
+            for original, listed in viewpoints(bound_policy.policy, family, operations):
+                lists.setdefault(listed, []).append((bound_policy, original))
     return tuple(KindPlan(kind, tuple(lists[kind])) for kind in sorted(lists))
 
 
@@ -59,17 +63,20 @@ def lists(
     kinds: Iterable[Kind], policies: Iterable[Policy], operations: tuple[Operation, ...] = AUDITABLE
 ) -> tuple[Kind, ...]:
     """The kinds of the lists that `plan` will make, before the policies are compiled."""
-    known, wanted = families(kinds), tuple(policies)
-    found = {it for family in known for policy in wanted for _, it in viewpoints(policy, family, operations)}
-    return tuple(sorted(found))
+    all_families, wanted = families(kinds), tuple(policies)
+    listed = {
+        kind for family in all_families for policy in wanted for _, kind in viewpoints(policy, family, operations)
+    }
+    return tuple(sorted(listed))
 
 
 def viewpoints(
     policy: Policy, family: tuple[Kind, ...], operations: tuple[Operation, ...]
 ) -> tuple[tuple[Kind, Kind], ...]:
-    """Pairs of the kind that a request names and the kind that the policy evaluates; empty if it never matches these objects.
+    """Pairs of the kind that a request names and the kind that the policy evaluates.
 
-    A request names the preferred kind, unless only requests in another version can reach an `Exact` policy.
+    The result is empty if the policy never matches these objects. A request names the preferred kind, unless only requests in
+    another version can reach an `Exact` policy.
     """
     match = policy.match
     if match is None or exempt(family[0], static=policy.static):

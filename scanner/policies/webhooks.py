@@ -18,9 +18,9 @@ _NAMED = 5
 
 def webhook_kinds(kinds: Iterable[Kind]) -> Iterator[Kind]:
     """The kinds of webhook configurations to list, each in the newest served version."""
-    known = tuple(kinds)
+    offered = tuple(kinds)
     for plural in _PLURALS:
-        served = {kind.version: kind for kind in known if (kind.group, kind.plural) == (manifest.GROUP, plural)}
+        served = {kind.version: kind for kind in offered if (kind.group, kind.plural) == (manifest.GROUP, plural)}
         yield from [served[version] for version in manifest.VERSIONS if version in served][:1]
 
 

@@ -29,14 +29,14 @@ class Given(NoClusterData):
     parse: Callable[[str], Json] | None = None
 
     def get(self, collection: Collection, namespace: str, name: str, /) -> Value:
-        """The object of that name, or None."""
+        """The object of that name as a map, or None."""
         return next(
             (document for document in self._of(collection, namespace) if dig(document, "metadata", "name") == name),
             None,
         )
 
     def list(self, collection: Collection, namespace: str, labels: Mapping[str, str], /) -> Value:
-        """All objects of a collection, with any labels.
+        """A list object with all objects of a collection; the labels select nothing.
 
         Raises EvaluationError for a kind that the suite does not know.
         """
@@ -55,7 +55,7 @@ class Given(NoClusterData):
         return _place(served)
 
     def image(self, reference: str, /) -> Value:
-        """The image data in the suite. Raises EvaluationError for an image that the suite does not describe."""
+        """The image data in the suite, as a map. Raises EvaluationError for an image that the suite does not describe."""
         if reference not in self.images:
             raise EvaluationError(f"failed to get image data: the suite does not describe {reference}")
         return self.images[reference]

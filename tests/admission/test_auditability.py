@@ -1,4 +1,4 @@
-"""What a policy's expressions read decides how far an audit can stand for admission."""
+"""The values that a policy's expressions read decide how far an audit can replace admission."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ def read(*expressions: str, **spec: Any) -> Reading:
     ],
 )
 def test_classes_follow_from_what_is_read(expression: str, classes: tuple[Auditability, ...]) -> None:
-    """Whole values count as all their fields; an expression that does not compile reads nothing."""
+    """A whole value counts as all its fields; an expression that does not compile reads nothing."""
     assert classes == read(expression).classes
 
 
 def test_variables_read_for_those_that_use_them() -> None:
-    """Also through one another; one that nothing uses is never evaluated."""
+    """A variable's reads belong to its users, also through other variables; an unused variable is never evaluated."""
     variables = [
         {"name": "who", "expression": "request.userInfo.username"},
         {"name": "bob", "expression": "variables.who == 'bob'"},
@@ -72,37 +72,41 @@ def test_variables_read_for_those_that_use_them() -> None:
 
 
 def test_match_conditions_read_for_every_check() -> None:
-    """Whether a check is asked at all depends on them."""
+    """Match conditions decide whether a check is evaluated."""
     conditions = [{"name": "c", "expression": "request.userInfo.username != 'bob'"}]
-    found = read("object.spec.x == 1", "oldObject == null", matchConditions=conditions)
-    assert [(REQUESTER,), (REQUESTER,), (REQUESTER, OLD)] == [entry.classes for entry in found.checks]
-    assert (REQUESTER, OLD) == found.classes
+    policy_reading = read("object.spec.x == 1", "oldObject == null", matchConditions=conditions)
+    assert [(REQUESTER,), (REQUESTER,), (REQUESTER, OLD)] == [
+        check_reading.classes for check_reading in policy_reading.checks
+    ]
+    assert (REQUESTER, OLD) == policy_reading.classes
 
 
 def test_each_check_has_its_own_classes() -> None:
-    """Only what reads the requester depends on it; audit annotations are checks too."""
+    """Only checks that read the requester depend on the requester; audit annotations are checks."""
     annotations = [{"key": "k", "valueExpression": "request.userInfo.username"}]
-    found = read("object.spec.x == 1", "request.userInfo.username == 'bob'", auditAnnotations=annotations)
-    assert [(), (REQUESTER,), (REQUESTER,)] == [entry.classes for entry in found.checks]
-    assert (REQUESTER,) == found.of(Check(CheckKind.AUDIT_ANNOTATION, 0, "request.userInfo.username"))
-    assert () == found.of(Check(CheckKind.CONFIGURATION))
+    policy_reading = read("object.spec.x == 1", "request.userInfo.username == 'bob'", auditAnnotations=annotations)
+    assert [(), (REQUESTER,), (REQUESTER,)] == [check_reading.classes for check_reading in policy_reading.checks]
+    assert (REQUESTER,) == policy_reading.of(Check(CheckKind.AUDIT_ANNOTATION, 0, "request.userInfo.username"))
+    assert () == policy_reading.of(Check(CheckKind.CONFIGURATION))
 
 
 def test_messages_decide_no_outcome() -> None:
-    """A messageExpression that names the requester makes no outcome depend on it."""
+    """No outcome depends on a messageExpression that reads the requester."""
     validations = [{"expression": "object.spec.x == 1", "messageExpression": "request.userInfo.username"}]
     assert (FULL,) == read(validations=validations).classes
 
 
 def test_rules_without_a_write_make_a_policy_unauditable() -> None:
-    """It says so besides whatever it reads."""
-    found = read("oldObject.spec.x == 1", matchConstraints={"resourceRules": [rule("pods", operations=["DELETE"])]})
-    assert (OLD, OPERATIONS) == found.classes
-    assert "its rules name only DELETE: no write of a stored object" == found.reason
+    """The policy has a reason besides the classes of its reads."""
+    policy_reading = read(
+        "oldObject.spec.x == 1", matchConstraints={"resourceRules": [rule("pods", operations=["DELETE"])]}
+    )
+    assert (OLD, OPERATIONS) == policy_reading.classes
+    assert "its rules name only DELETE: no write of a stored object" == policy_reading.reason
 
 
 def test_a_question_about_updates_alone_leaves_creations_out() -> None:
-    """What cannot be answered for the chosen operation is named with the flag that chose it."""
+    """The reason names the flag that chose the operation."""
     spec = {"matchConstraints": {"resourceRules": [rule("pods", operations=["CREATE"])]}}
     compiled = compile_policy(read_policy(documents.policy("p", "true", **spec)))
     assert "its rules name only CREATE: this scan asks about UPDATE alone, see --operation" == (
@@ -112,7 +116,7 @@ def test_a_question_about_updates_alone_leaves_creations_out() -> None:
 
 
 def test_what_no_operation_could_answer_is_not_blamed_on_the_chosen_one() -> None:
-    """A policy about deletions alone is beyond any scan."""
+    """No scan can audit a policy for deletions alone."""
     spec = {"matchConstraints": {"resourceRules": [rule("pods", operations=["DELETE"])]}}
     compiled = compile_policy(read_policy(documents.policy("p", "true", **spec)))
     assert "its rules name only DELETE: no write of a stored object" == reading(compiled, ("UPDATE",)).reason

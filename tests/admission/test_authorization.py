@@ -1,4 +1,4 @@
-"""Policies that ask the authorizer: decided when someone answers, not auditable when nobody does."""
+"""Policies that read the authorizer: its answer decides; without an authorizer they are not auditable."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ MAY_DEPLOY = "authorizer.group('apps').resource('deployments').namespace('n').ch
 POD: JsonObject = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "namespace": "n"}, "spec": {}}
 
 
-class Clerk:
-    """Allows what the subjects named may do, and writes down the questions."""
+class FakeAuthorizer:
+    """An authorizer that allows the actions of the named subjects, and records the questions."""
 
     def __init__(self, *allowed: str) -> None:
         self._allowed = allowed
@@ -29,7 +29,7 @@ class Clerk:
         return Answer(allowed=question.subject.username in self._allowed)
 
 
-def auditor(spec: dict[str, Any], clerk: Clerk | None) -> Auditor:
+def auditor(spec: dict[str, Any], fake_authorizer: FakeAuthorizer | None) -> Auditor:
     """An auditor of one bound policy for pods."""
     rule = {"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}
     return Auditor(
@@ -51,37 +51,44 @@ def auditor(spec: dict[str, Any], clerk: Clerk | None) -> Auditor:
         ],
         kinds=builtin_kinds(),
         user=BOB,
-        authorizer=clerk,
+        authorizer=fake_authorizer,
     )
 
 
-def outcome(spec: dict[str, Any], clerk: Clerk | None) -> Outcome:
+def outcome(spec: dict[str, Any], fake_authorizer: FakeAuthorizer | None) -> Outcome:
     """The outcome of the policy's first check on a pod."""
-    (invocation_result,) = auditor(spec, clerk).evaluate(POD)
+    (invocation_result,) = auditor(spec, fake_authorizer).evaluate(POD)
     return invocation_result.check_results[0].outcome
 
 
 @pytest.mark.parametrize(
-    ("clerk", "expected"),
-    [(Clerk("bob"), Passed), (Clerk(), Violated), (Clerk("alice"), Violated), (None, Skipped)],
+    ("fake_authorizer", "expected"),
+    [
+        (FakeAuthorizer("bob"), Passed),
+        (FakeAuthorizer(), Violated),
+        (FakeAuthorizer("alice"), Violated),
+        (None, Skipped),
+    ],
 )
-def test_validations_ask_about_the_requester(clerk: Clerk | None, expected: type[Outcome]) -> None:
+def test_validations_read_the_requesters_permissions(
+    fake_authorizer: FakeAuthorizer | None, expected: type[Outcome]
+) -> None:
     """The requester's permission decides; without an authorizer the check is not auditable."""
-    assert expected is type(outcome({"validations": [{"expression": MAY_DEPLOY}]}, clerk))
+    assert expected is type(outcome({"validations": [{"expression": MAY_DEPLOY}]}, fake_authorizer))
 
 
 def test_unanswered_questions_are_skipped_for_their_reason() -> None:
-    """Nothing is guessed."""
-    found = outcome({"validations": [{"expression": MAY_DEPLOY}]}, None)
-    assert isinstance(found, Skipped)
-    assert SkipReason.NOT_AUDITABLE is found.reason
+    """A check without an answer is skipped."""
+    result = outcome({"validations": [{"expression": MAY_DEPLOY}]}, None)
+    assert isinstance(result, Skipped)
+    assert SkipReason.NOT_AUDITABLE is result.reason
 
 
 def test_the_request_resource_is_the_one_of_the_request() -> None:
-    """`authorizer.requestResource` is preset with what the request is about."""
-    clerk = Clerk("bob")
-    outcome({"validations": [{"expression": "authorizer.requestResource.check('x').allowed()"}]}, clerk)
-    (question,) = clerk.asked
+    """`authorizer.requestResource` has the resource of the request."""
+    fake_authorizer = FakeAuthorizer("bob")
+    outcome({"validations": [{"expression": "authorizer.requestResource.check('x').allowed()"}]}, fake_authorizer)
+    (question,) = fake_authorizer.asked
     actual = (
         question.group,
         question.version,
@@ -93,51 +100,51 @@ def test_the_request_resource_is_the_one_of_the_request() -> None:
     assert actual == ("", "*", "pods", "", "n", "web")
 
 
-def test_conditions_ask_too() -> None:
+def test_conditions_read_the_authorizer() -> None:
     """A match condition that the authorizer denies skips the policy."""
     spec = {
         "matchConditions": [{"name": "allowed", "expression": MAY_DEPLOY}],
         "validations": [{"expression": "false"}],
     }
-    found = [outcome(spec, clerk) for clerk in (Clerk(), Clerk("bob"))]
-    assert [Skipped, Violated] == [type(one) for one in found]
+    results = [outcome(spec, fake_authorizer) for fake_authorizer in (FakeAuthorizer(), FakeAuthorizer("bob"))]
+    assert [Skipped, Violated] == [type(result) for result in results]
 
 
-def test_variables_may_ask() -> None:
-    """A variable read by a validation knows the authorizer."""
+def test_variables_may_read_the_authorizer() -> None:
+    """A variable that a validation reads has the authorizer."""
     spec = {
         "variables": [{"name": "may", "expression": MAY_DEPLOY}],
         "validations": [{"expression": "variables.may"}],
     }
-    assert isinstance(outcome(spec, Clerk("bob")), Passed)
+    assert isinstance(outcome(spec, FakeAuthorizer("bob")), Passed)
 
 
-def test_messages_may_not_ask() -> None:
-    """A variable that asks is an error in a message, so the message stays the written one."""
+def test_messages_may_not_read_the_authorizer() -> None:
+    """A variable that reads the authorizer is an error in a messageExpression, so the message is used."""
     spec = {
         "variables": [{"name": "may", "expression": MAY_DEPLOY}],
         "validations": [
             {"expression": "false", "message": "written", "messageExpression": "string(variables.may)"},
         ],
     }
-    found = outcome(spec, Clerk("bob"))
-    assert isinstance(found, Violated)
-    assert found.message == "written"
+    result = outcome(spec, FakeAuthorizer("bob"))
+    assert isinstance(result, Violated)
+    assert result.message == "written"
 
 
-def test_audit_annotations_may_not_ask() -> None:
-    """They compile with the authorizer and find none."""
+def test_audit_annotations_may_not_read_the_authorizer() -> None:
+    """Audit annotations compile with the authorizer, and have no value for it."""
     expression = f"{MAY_DEPLOY} ? 'yes' : 'no'"
     spec = {"auditAnnotations": [{"key": "k", "valueExpression": expression}]}
-    found = outcome(spec, Clerk("bob"))
-    assert isinstance(found, Errored)
-    assert f"expression '{expression}' resulted in error: no such attribute(s): authorizer" == found.message
+    result = outcome(spec, FakeAuthorizer("bob"))
+    assert isinstance(result, Errored)
+    assert f"expression '{expression}' resulted in error: no such attribute(s): authorizer" == result.message
 
 
 def test_nothing_is_asked_twice() -> None:
-    """One question about many objects is asked once."""
-    clerk = Clerk("bob")
-    judge = auditor({"validations": [{"expression": MAY_DEPLOY}]}, clerk)
+    """Equal questions of many objects are asked once."""
+    fake_authorizer = FakeAuthorizer("bob")
+    policy_auditor = auditor({"validations": [{"expression": MAY_DEPLOY}]}, fake_authorizer)
     for _ in range(3):
-        judge.evaluate(POD)
-    assert len(clerk.asked) == 1
+        policy_auditor.evaluate(POD)
+    assert len(fake_authorizer.asked) == 1

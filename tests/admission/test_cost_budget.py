@@ -1,4 +1,4 @@
-"""What the expressions of an invocation may cost together, and what happens beyond.
+"""The cost limits of the expressions of one invocation, and the results beyond the limits.
 
 Rules: `docs/semantics/cost.md#limits`, `docs/semantics/evaluation.md#match-conditions`,
 `docs/semantics/evaluation.md#audit-annotations`.
@@ -21,7 +21,7 @@ from tests.documents import Document, pod
 
 
 def search(length: int, part: str) -> str:
-    """A search in so many letters for as many: it costs the square of a tenth, and takes no time."""
+    """A search for some letters in as many letters: its cost is the square of a tenth of their number, and it takes no time."""
     return f"'{'a' * length}'.contains('{part * length}')"
 
 
@@ -37,9 +37,9 @@ def validations(*expressions: str, **fields: Any) -> list[Document]:
     return [{"expression": expression, **fields} for expression in expressions]
 
 
-def only(found: tuple[CheckResult, ...]) -> tuple[CheckKind, int, Errored]:
-    """The one judgement of an invocation."""
-    ((check, outcome),) = ((one.check, one.outcome) for one in found)
+def only(results: tuple[CheckResult, ...]) -> tuple[CheckKind, int, Errored]:
+    """The kind, the index and the error of the only check result."""
+    ((check, outcome),) = ((result.check, result.outcome) for result in results)
     assert isinstance(outcome, Errored)
     return check.kind, check.index, outcome
 
@@ -48,37 +48,39 @@ EXHAUSTED_ALL = (CheckKind.CONFIGURATION, 0, Errored(EXHAUSTED, would_deny=True)
 
 
 def test_validations_share_a_budget() -> None:
-    """What fits into ten million is decided as ever."""
-    assert [Passed()] * 11 == [one.outcome for one in check_results(validations=validations(*[TRUE] * 11))]
+    """Costs of up to ten million change no outcome."""
+    assert [Passed()] * 11 == [result.outcome for result in check_results(validations=validations(*[TRUE] * 11))]
 
 
 def test_an_exhausted_budget_replaces_all_outcomes() -> None:
-    """One judgement says that the budget ran out, for those that had passed or failed before as well."""
+    """One error replaces all results, also of validations that passed or failed before."""
     assert EXHAUSTED_ALL == only(check_results(validations=validations("false", *[TRUE] * 12)))
 
 
 def test_failure_policy_decides_about_an_exhausted_budget() -> None:
-    """It is an error like any other: Ignore lets the request pass."""
-    found = only(check_results(validations=validations(*[TRUE] * 12), failurePolicy="Ignore"))
-    assert Errored(EXHAUSTED, would_deny=False) == found[2]
+    """An exhausted budget is an error like any other: Ignore admits the request."""
+    results = only(check_results(validations=validations(*[TRUE] * 12), failurePolicy="Ignore"))
+    assert Errored(EXHAUSTED, would_deny=False) == results[2]
 
 
 def test_one_expression_has_a_limit_of_its_own() -> None:
-    """The others are evaluated nevertheless."""
+    """The other expressions are evaluated nevertheless."""
     message = f"expression '{TOO_MUCH}' resulted in error: {ERROR}"
-    found = check_results(validations=validations(TOO_MUCH, "false"))
-    assert [Errored(message, would_deny=True), Violated("failed expression: false")] == [one.outcome for one in found]
+    results = check_results(validations=validations(TOO_MUCH, "false"))
+    assert [Errored(message, would_deny=True), Violated("failed expression: false")] == [
+        result.outcome for result in results
+    ]
 
 
 def test_what_was_too_expensive_is_paid_for() -> None:
-    """An evaluation that is stopped has cost what it has cost."""
+    """The cost of a stopped evaluation is charged."""
     texts = [TOO_MUCH] * 9
     assert 10 == len(check_results(validations=validations(*texts, TRUE)))
     assert EXHAUSTED_ALL == only(check_results(validations=validations(*texts, TRUE, TRUE)))
 
 
 def test_a_compile_error_costs_nothing() -> None:
-    """Only what is evaluated is paid for."""
+    """Only evaluated expressions are charged."""
     assert 22 == len(check_results(validations=validations(*[TRUE, f"{TRUE} && nope"] * 11)))
 
 
@@ -91,50 +93,50 @@ def conditions(*expressions: str) -> list[Document]:
 
 
 def test_conditions_have_a_smaller_budget() -> None:
-    """Two and a half million, apart from that of the validations."""
-    found = check_results(matchConditions=conditions(TRUE, TRUE), validations=validations(*[TRUE] * 11))
-    assert [Passed()] * 11 == [one.outcome for one in found]
+    """Match conditions have a budget of two and a half million, apart from that of the validations."""
+    results = check_results(matchConditions=conditions(TRUE, TRUE), validations=validations(*[TRUE] * 11))
+    assert [Passed()] * 11 == [result.outcome for result in results]
 
 
 def test_conditions_can_exhaust_theirs() -> None:
-    """Then they err as a whole."""
-    found = check_results(matchConditions=conditions(TRUE, TRUE, TRUE), validations=validations("true"))
-    assert (CheckKind.CONDITIONS, 0, Errored(EXHAUSTED, would_deny=True)) == only(found)
+    """Then one error replaces all results."""
+    results = check_results(matchConditions=conditions(TRUE, TRUE, TRUE), validations=validations("true"))
+    assert (CheckKind.CONDITIONS, 0, Errored(EXHAUSTED, would_deny=True)) == only(results)
 
 
 def test_a_false_condition_does_not_save_the_budget() -> None:
-    """All conditions are evaluated before any is looked at; without trouble, the first false one is named."""
+    """All conditions are evaluated first; without errors, the first false condition is named."""
     expensive = check_results(matchConditions=conditions("false", TRUE, TRUE, TRUE), validations=validations("true"))
     assert (CheckKind.CONDITIONS, 0, Errored(EXHAUSTED, would_deny=True)) == only(expensive)
     affordable = check_results(matchConditions=conditions(FALSE, "false", TRUE), validations=validations("true"))
-    assert [Skipped(SkipReason.CONDITION_FALSE, "c0")] == [one.outcome for one in affordable]
+    assert [Skipped(SkipReason.CONDITION_FALSE, "c0")] == [result.outcome for result in affordable]
 
 
 # --- messages and annotations
 
 
 def test_messages_are_paid_from_what_validations_have_left() -> None:
-    """They are evaluated for validations that pass as well."""
-    found = check_results(
+    """Messages are evaluated for validations that pass as well."""
+    results = check_results(
         validations=[*validations(*[TRUE] * 10), *validations("false", messageExpression=f"string({TRUE})")]
     )
-    assert Violated("true") == found[-1].outcome
+    assert Violated("true") == results[-1].outcome
 
 
 def test_exhausting_messages_are_errors_of_every_validation() -> None:
-    """Also of those that pass; one that errs keeps its own error."""
+    """Validations that pass have the error, too; a validation with an error keeps its own."""
     dear = validations(*[TRUE] * 6, messageExpression=f"string({TRUE})")
-    found = check_results(validations=[*dear, *validations("false", "object.none == 1")])
+    results = check_results(validations=[*dear, *validations("false", "object.none == 1")])
     failed = Errored(f"failed messageExpression: {EXHAUSTED}", would_deny=True)
     error = Errored("expression 'object.none == 1' resulted in error: no such key: none", would_deny=True)
-    assert [*[failed] * 7, error] == [one.outcome for one in found]
+    assert [*[failed] * 7, error] == [result.outcome for result in results]
 
 
 def test_a_message_above_the_limit_is_only_left_out() -> None:
-    """The next best message takes its place."""
+    """The next message in the order replaces it."""
     text = f"string({TOO_MUCH})"
-    (found,) = check_results(validations=validations("false", messageExpression=text, message="plain"))
-    assert Violated("plain") == found.outcome
+    (result,) = check_results(validations=validations("false", messageExpression=text, message="plain"))
+    assert Violated("plain") == result.outcome
 
 
 def audited(*expressions: str) -> list[Document]:
@@ -143,14 +145,14 @@ def audited(*expressions: str) -> list[Document]:
 
 
 def test_annotations_have_a_budget_of_their_own() -> None:
-    """As large as that of the validations."""
+    """The budget of annotations is as large as that of the validations."""
     texts = audited(*[f"string({TRUE})"] * 11)
-    found = check_results(validations=validations(*[TRUE] * 11), auditAnnotations=texts)
-    assert [*[Passed()] * 11, *[Passed(annotation="true")] * 11] == [one.outcome for one in found]
+    results = check_results(validations=validations(*[TRUE] * 11), auditAnnotations=texts)
+    assert [*[Passed()] * 11, *[Passed(annotation="true")] * 11] == [result.outcome for result in results]
 
 
 def test_exhausting_annotations_replace_all_outcomes() -> None:
-    """The decisions of the validations are lost with them."""
+    """The results of the validations are lost."""
     texts = audited(*[f"string({TRUE})"] * 12)
     assert EXHAUSTED_ALL == only(check_results(validations=validations("false"), auditAnnotations=texts))
 
@@ -164,54 +166,56 @@ def variables(**expressions: str) -> list[Document]:
 
 
 def test_a_variable_is_paid_for_once() -> None:
-    """By the first expression that reads it."""
-    found = check_results(variables=variables(v=TRUE), validations=validations(*["variables.v"] * 50))
-    assert [Passed()] * 50 == [one.outcome for one in found]
+    """The first expression that reads the variable is charged."""
+    results = check_results(variables=variables(v=TRUE), validations=validations(*["variables.v"] * 50))
+    assert [Passed()] * 50 == [result.outcome for result in results]
 
 
 def test_a_variable_is_paid_for_again_by_messages() -> None:
-    """They do not see what validations have read: six variables twice are too much."""
+    """Messages have variables of their own: six variables twice exceed the budget."""
     names = [f"v{index}" for index in range(6)]
-    found = check_results(
+    results = check_results(
         variables=variables(**dict.fromkeys(names, TRUE)),
         validations=[
             {"expression": f"variables.{name}", "messageExpression": f"string(variables.{name})"} for name in names
         ],
     )
-    assert [Errored(f"failed messageExpression: {EXHAUSTED}", would_deny=True)] * 6 == [one.outcome for one in found]
+    assert [Errored(f"failed messageExpression: {EXHAUSTED}", would_deny=True)] * 6 == [
+        result.outcome for result in results
+    ]
 
 
 def test_variables_do_not_count_towards_the_limit_of_their_reader() -> None:
-    """Each has a limit of its own; only the budget adds them up."""
+    """Each variable has its own limit; only the budget is a sum."""
     names = [f"v{index}" for index in range(11)]
     text = " && ".join(f"variables.{name}" for name in names)
-    (found,) = check_results(variables=variables(**dict.fromkeys(names, TRUE)), validations=validations(text))
-    assert Passed() == found.outcome
+    (result,) = check_results(variables=variables(**dict.fromkeys(names, TRUE)), validations=validations(text))
+    assert Passed() == result.outcome
 
 
 def test_variables_can_exhaust_the_budget() -> None:
-    """In the middle of an expression that reads them."""
+    """The budget can be exhausted inside an expression that reads variables."""
     names = [f"v{index}" for index in range(12)]
     text = " && ".join(f"variables.{name}" for name in names)
-    found = check_results(variables=variables(**dict.fromkeys(names, TRUE)), validations=validations(text))
-    assert EXHAUSTED_ALL == only(found)
+    results = check_results(variables=variables(**dict.fromkeys(names, TRUE)), validations=validations(text))
+    assert EXHAUSTED_ALL == only(results)
 
 
 def test_a_variable_above_the_limit_fails_to_evaluate() -> None:
-    """Its readers err; it is paid for."""
+    """Expressions that read the variable have an error; its cost is charged."""
     cause = f'composited variable "v" fails to evaluate: {ERROR}'
-    (found,) = check_results(variables=variables(v=TOO_MUCH), validations=validations("variables.v"))
-    assert Errored(f"expression 'variables.v' resulted in error: {cause}", would_deny=True) == found.outcome
+    (result,) = check_results(variables=variables(v=TOO_MUCH), validations=validations("variables.v"))
+    assert Errored(f"expression 'variables.v' resulted in error: {cause}", would_deny=True) == result.outcome
 
 
 def test_a_budget_is_the_same_for_every_param() -> None:
-    """What a purse pays is gone, and what it cannot pay stays."""
+    """A charged amount is subtracted; an amount above the rest is not."""
     cost_budget = CostBudget(10)
     assert [True, False, True, False] == [cost_budget.charge(amount) for amount in (4, 7, 6, 1)]
 
 
 def test_running_pays_for_the_variables_first() -> None:
-    """Both they and the expression itself are taken from the purse."""
+    """The cost of variables and that of the expression are both charged."""
     expressions: dict[str, Expression] = {"v": compile_expression("[1, 2].map(x, x).size()", cel.Environment(), {})}
     activation: dict[str, object] = {}
     activation["variables"] = Variables(expressions, activation, metered=True)
@@ -239,21 +243,23 @@ def test_running_pays_for_the_variables_first() -> None:
     ],
 )
 def test_only_what_might_come_to_a_limit_is_counted(text: str, *, counts: bool) -> None:
-    """Most expressions on most objects cannot; that is known before they are evaluated."""
+    """Most expressions cannot reach a limit on most objects, and that is known before the evaluation."""
     policy = compile_policy(read_policy(documents.policy("p", validations=validations(text))))
     assert counts is policy.has_to_count({"object": pod("web", "shop", replicas=3)})
 
 
 def test_the_size_of_the_object_decides() -> None:
-    """The same expression is counted on a huge object."""
+    """The cost of the same expression is counted on a very large object."""
     text = "object.spec.ports.all(p, object.spec.ports.all(q, p != q))"
     policy = compile_policy(read_policy(documents.policy("p", validations=validations(text))))
     sizes = (10, 100, 1000)
-    found = [policy.has_to_count({"object": {"spec": {"ports": [{"port": n} for n in range(size)]}}}) for size in sizes]
-    assert [False, False, True] == found
+    counted = [
+        policy.has_to_count({"object": {"spec": {"ports": [{"port": n} for n in range(size)]}}}) for size in sizes
+    ]
+    assert [False, False, True] == counted
 
 
 def test_a_sum_of_bounds_above_the_budget_is_counted() -> None:
-    """Twelve expressions, each within the limit of one."""
+    """Twelve expressions within their own limits can exceed the budget."""
     policy = compile_policy(read_policy(documents.policy("p", validations=validations(*[TRUE] * 12))))
     assert policy.has_to_count({"object": {}})

@@ -1,4 +1,4 @@
-"""What one policy says about one object: conditions, variables, validations, messages, annotations, failure policy.
+"""The results of one policy for one object: conditions, variables, validations, messages, annotations, failure policy.
 
 Rules: `docs/semantics/evaluation.md#configuration-errors`, `docs/semantics/evaluation.md#order`.
 """
@@ -26,7 +26,7 @@ CONFIG = {"apiVersion": "v1", "kind": "ConfigMap"}
 def invocation_results(
     spec: Document, binding: Document | None = None, *params: Document, **world: Any
 ) -> list[InvocationResult]:
-    """What a policy on pods says about a pod, under one binding."""
+    """The results of a policy on pods for a pod, under one binding."""
     table = ParamTable(KINDS)
     for param in params:
         table.add(param)
@@ -38,7 +38,7 @@ def invocation_results(
 
 
 def check_results(**spec: Any) -> tuple[CheckResult, ...]:
-    """The judgements of the only ruling."""
+    """The check results of the only invocation."""
     (invocation_result,) = invocation_results({"validations": [], **spec})
     return invocation_result.check_results
 
@@ -51,7 +51,7 @@ def outcome(**validation: Any) -> Outcome:
 
 
 def test_true_passes_and_anything_else_does_not() -> None:
-    """A validation that is not `true` is violated, whatever the failure policy is."""
+    """A validation that is not `true` is violated with any failure policy."""
     assert Passed() == outcome(expression="object.spec.replicas == 3")
     assert Violated("failed expression: object.spec.replicas == 4") == outcome(
         expression="object.spec.replicas == 4", failurePolicy="Ignore"
@@ -70,10 +70,10 @@ def test_true_passes_and_anything_else_does_not() -> None:
     ],
 )
 def test_the_reason_decides_the_code(reason: str, expected: tuple[str, int]) -> None:
-    """As stored: an older server may have taken one that is refused today."""
-    found = outcome(expression="false", reason=reason)
-    assert isinstance(found, Violated)
-    assert expected == (found.reason, found.code)
+    """The reason counts as stored: an older server may have accepted a reason that is refused today."""
+    result = outcome(expression="false", reason=reason)
+    assert isinstance(result, Violated)
+    assert expected == (result.reason, result.code)
 
 
 @pytest.mark.parametrize(
@@ -96,11 +96,11 @@ def test_the_reason_decides_the_code(reason: str, expected: tuple[str, int]) -> 
 )
 @pytest.mark.parametrize("failure_policy", ["Fail", "Ignore"])
 def test_an_error_is_what_the_failure_policy_makes_of_it(expression: str, message: str, failure_policy: str) -> None:
-    """Fail refuses as the actions of the binding say, Ignore admits; the text is kept either way."""
+    """Fail denies if the binding's actions deny, Ignore admits; the text is kept in both cases."""
     fails = failure_policy == "Fail"
-    found = outcome(expression=expression, failurePolicy=failure_policy)
-    assert isinstance(found, Errored)
-    assert (fails, False, message) == (found.would_deny, found.always, found.message)
+    result = outcome(expression=expression, failurePolicy=failure_policy)
+    assert isinstance(result, Errored)
+    assert (fails, False, message) == (result.would_deny, result.always, result.message)
 
 
 @pytest.mark.parametrize(
@@ -129,20 +129,20 @@ def test_an_error_is_what_the_failure_policy_makes_of_it(expression: str, messag
         ({"expression": "\n  false &&\n  true\n"}, "failed expression: false &&\n  true"),
     ],
 )
-def test_what_a_violation_says(validation: Document, message: str) -> None:
-    """The messageExpression if it yields one usable line, else the message, else the expression itself."""
-    found = outcome(**{"expression": "false", **validation})
-    assert isinstance(found, Violated)
-    assert message == found.message
+def test_the_message_of_a_violation(validation: Document, message: str) -> None:
+    """The message is a messageExpression of one usable line, else the message, else the expression."""
+    result = outcome(**{"expression": "false", **validation})
+    assert isinstance(result, Violated)
+    assert message == result.message
 
 
 def test_nothing_short_circuits() -> None:
-    """Every validation and every annotation has its outcome, also after a failure."""
+    """Every validation and every annotation has an outcome, also after a failure."""
     validations = [{"expression": text} for text in ("false", "object.none", "true", "object.spec.none == 1")]
     annotations = [{"key": "k", "valueExpression": "'v'"}]
-    found = check_results(validations=validations, auditAnnotations=annotations)
-    assert [Violated, Errored, Passed, Errored, Passed] == [type(it.outcome) for it in found]
-    assert [0, 1, 2, 3, 0] == [it.check.index for it in found]
+    results = check_results(validations=validations, auditAnnotations=annotations)
+    assert [Violated, Errored, Passed, Errored, Passed] == [type(result.outcome) for result in results]
+    assert [0, 1, 2, 3, 0] == [result.check.index for result in results]
 
 
 @pytest.mark.parametrize(
@@ -163,35 +163,35 @@ def test_nothing_short_circuits() -> None:
     ],
 )
 def test_match_conditions(conditions: list[str], expected: type[Outcome]) -> None:
-    """One that is false beats every error; they see variables, and no namespace."""
+    """A false condition has precedence over errors; conditions read variables, and no namespace."""
     named = [{"name": f"c{index}", "expression": text} for index, text in enumerate(conditions)]
-    found = check_results(
+    results = check_results(
         validations=[{"expression": "false"}],
         matchConditions=named,
         variables=[{"name": "yes", "expression": "true"}],
     )
-    assert [expected] == [type(it.outcome) for it in found]
+    assert [expected] == [type(result.outcome) for result in results]
 
 
 def test_a_false_condition_skips_every_check() -> None:
-    """And is named."""
-    found = check_results(
+    """The outcome names the condition."""
+    results = check_results(
         validations=[{"expression": "false"}] * 2,
         auditAnnotations=[{"key": "k", "valueExpression": "'v'"}],
         matchConditions=[{"name": "never", "expression": "false"}],
     )
-    assert [Skipped(SkipReason.CONDITION_FALSE, "never")] * 3 == [it.outcome for it in found]
+    assert [Skipped(SkipReason.CONDITION_FALSE, "never")] * 3 == [result.outcome for result in results]
 
 
-def test_erring_conditions_speak_for_the_whole_policy() -> None:
-    """Different errors are listed in brackets, equal ones once."""
+def test_failing_conditions_replace_all_results() -> None:
+    """Different errors are listed in brackets, equal errors once."""
     texts = ("object.a == 1", "object.b == 1", "object.a == 1")
     conditions = [{"name": f"c{index}", "expression": text} for index, text in enumerate(texts)]
-    (found,) = check_results(validations=[{"expression": "true"}] * 2, matchConditions=conditions)
+    (result,) = check_results(validations=[{"expression": "true"}] * 2, matchConditions=conditions)
     errors = [f"expression 'object.{key} == 1' resulted in error: no such key: {key}" for key in "ab"]
     assert (CheckKind.CONDITIONS, Errored(f"[{', '.join(errors)}]", would_deny=True)) == (
-        found.check.kind,
-        found.outcome,
+        result.check.kind,
+        result.outcome,
     )
     (ignored,) = check_results(
         validations=[{"expression": "true"}], matchConditions=conditions[:1], failurePolicy="Ignore"
@@ -227,9 +227,9 @@ def test_erring_conditions_speak_for_the_whole_policy() -> None:
     ],
 )
 def test_variables(variables: list[tuple[str, str]], expression: str, expected: Outcome) -> None:
-    """Evaluated where they are used, and nowhere else; errors tell through which of them they came."""
-    found = outcome(expression=expression, variables=[{"name": name, "expression": text} for name, text in variables])
-    assert expected == found
+    """A variable is evaluated only where it is used; an error names the variables on its way."""
+    result = outcome(expression=expression, variables=[{"name": name, "expression": text} for name, text in variables])
+    assert expected == result
 
 
 @pytest.mark.parametrize(
@@ -248,11 +248,11 @@ def test_variables(variables: list[tuple[str, str]], expression: str, expected: 
         ("a__1__b", False),
     ],
 )
-def test_variables_that_nobody_can_read(name: str, *, readable: bool) -> None:
-    """A name that looks escaped is unescaped when it is looked up; kube-apiserver 1.36 answered so for each of these."""
-    found = outcome(expression=f"variables.{name} == 1", variables=[{"name": name, "expression": "1"}])
+def test_variables_with_unreadable_names(name: str, *, readable: bool) -> None:
+    """A name that looks escaped is unescaped for the look-up; kube-apiserver 1.36 decided each of these cases."""
+    result = outcome(expression=f"variables.{name} == 1", variables=[{"name": name, "expression": "1"}])
     error = f"expression 'variables.{name} == 1' resulted in error: no such key: {name}"
-    assert (Passed() if readable else Errored(error, would_deny=True)) == found
+    assert (Passed() if readable else Errored(error, would_deny=True)) == result
 
 
 @pytest.mark.parametrize(
@@ -286,17 +286,17 @@ def test_variables_that_nobody_can_read(name: str, *, readable: bool) -> None:
     ],
 )
 def test_audit_annotations(expression: str, expected: Outcome) -> None:
-    """Published when they are not blank, cut at 10240 bytes; an error refuses whatever the actions are."""
-    (found,) = check_results(auditAnnotations=[{"key": "k", "valueExpression": expression}])
-    assert expected == found.outcome
+    """An annotation is published if it is not blank, up to 10240 bytes; an error denies with any actions."""
+    (result,) = check_results(auditAnnotations=[{"key": "k", "valueExpression": expression}])
+    assert expected == result.outcome
 
 
-def test_failing_annotations_are_left_out_where_the_failure_policy_says_so() -> None:
-    """The error is kept all the same."""
-    (found,) = check_results(
+def test_failing_annotations_admit_with_failure_policy_ignore() -> None:
+    """The error is kept as an outcome."""
+    (result,) = check_results(
         auditAnnotations=[{"key": "k", "valueExpression": "string(object.none)"}], failurePolicy="Ignore"
     )
-    assert (False, False) == (found.outcome.would_deny, found.outcome.always)  # type: ignore[union-attr]
+    assert (False, False) == (result.outcome.would_deny, result.outcome.always)  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(
@@ -309,7 +309,7 @@ def test_failing_annotations_are_left_out_where_the_failure_policy_says_so() -> 
     ],
 )
 def test_validations_see_a_part_of_the_namespace(expression: str, expected: type[Outcome]) -> None:
-    """Without what only the server needs."""
+    """Fields that only the server needs are absent."""
     full = SHOP | {"metadata": {**SHOP["metadata"], "managedFields": [{"manager": "x"}]}}
     (invocation_result,) = invocation_results({"validations": [{"expression": expression}]}, namespaces={"shop": full})
     assert expected is type(invocation_result.check_results[0].outcome)
@@ -321,14 +321,15 @@ def bound_to(**reference: Any) -> Document:
 
 
 def test_every_param_is_an_evaluation_of_its_own() -> None:
-    """In the order of their names, each with its own outcome."""
+    """Params are evaluated in the order of their names, each with its own outcome."""
     params = [
         thing(CONFIG_MAPS, name, "shop", metadata={"labels": {"a": "b"}}, data={"n": name}) for name in ("y", "x")
     ]
     spec = {"paramKind": CONFIG, "validations": [{"expression": "params.data.n == 'x'"}]}
-    found = invocation_results(spec, bound_to(selector={"matchLabels": {"a": "b"}}), *params)
+    results = invocation_results(spec, bound_to(selector={"matchLabels": {"a": "b"}}), *params)
     assert [("x", Passed), ("y", Violated)] == [
-        (it.invocation.param and it.invocation.param.name, type(it.check_results[0].outcome)) for it in found
+        (result.invocation.param and result.invocation.param.name, type(result.check_results[0].outcome))
+        for result in results
     ]
 
 
@@ -374,34 +375,34 @@ def test_every_param_is_an_evaluation_of_its_own() -> None:
     ],
 )
 def test_a_configuration_error_denies_whatever_the_actions_are(spec: Document, reference: Document, text: str) -> None:
-    """The binding only audits; one judgement speaks for the whole invocation."""
+    """A binding that only audits denies, too; one result stands for the whole invocation."""
     (invocation_result,) = invocation_results({"validations": [{"expression": "true"}], **spec}, bound_to(**reference))
     assert [(CheckKind.CONFIGURATION, Errored(text, would_deny=True, always=True))] == [
-        (it.check.kind, it.outcome) for it in invocation_result.check_results
+        (result.check.kind, result.outcome) for result in invocation_result.check_results
     ]
 
 
-def test_a_configuration_error_is_let_pass_where_the_failure_policy_says_so() -> None:
-    """The server drops it silently; it is kept here as an error that admits."""
+def test_a_configuration_error_admits_with_failure_policy_ignore() -> None:
+    """The server drops the error silently; Assay keeps it as an error that admits."""
     spec = {"paramKind": CONFIG, "failurePolicy": "Ignore", "validations": [{"expression": "true"}]}
     (invocation_result,) = invocation_results(spec, bound_to(name="none"))
     assert [(False, False)] == [
-        (it.outcome.would_deny, it.outcome.always)  # type: ignore[union-attr]
-        for it in invocation_result.check_results
+        (result.outcome.would_deny, result.outcome.always)  # type: ignore[union-attr]
+        for result in invocation_result.check_results
     ]
 
 
-def test_a_failure_policy_that_nobody_knows_denies_in_its_own_words() -> None:
-    """The API refuses it; a store that was written to behind its back may hold it."""
+def test_an_unknown_failure_policy_denies_with_its_own_error() -> None:
+    """The API refuses such a policy; a database that was changed directly may hold one."""
     spec = {"paramKind": CONFIG, "failurePolicy": "Perhaps", "validations": [{"expression": "true"}]}
     (invocation_result,) = invocation_results(spec, bound_to(name="none"))
     assert [Errored("unrecognized failure policy: 'Perhaps'", would_deny=True, always=True)] == [
-        it.outcome for it in invocation_result.check_results
+        result.outcome for result in invocation_result.check_results
     ]
 
 
 def test_a_missing_param_that_is_allowed_evaluates_nothing() -> None:
-    """Not even audit annotations; the match is told all the same."""
+    """Audit annotations are not evaluated either; the match is recorded."""
     spec = {"paramKind": CONFIG, "auditAnnotations": [{"key": "k", "valueExpression": "'v'"}]}
     (invocation_result,) = invocation_results(
         {"validations": [], **spec}, bound_to(name="none", parameterNotFoundAction="Allow")
@@ -410,17 +411,17 @@ def test_a_missing_param_that_is_allowed_evaluates_nothing() -> None:
 
 
 def test_without_a_reference_params_is_null() -> None:
-    """Which is not the same as a param that is missing."""
+    """A binding without a reference differs from a missing param."""
     spec = {"paramKind": CONFIG, "validations": [{"expression": "params == null"}]}
     (invocation_result,) = invocation_results(spec)
     assert Passed() == invocation_result.check_results[0].outcome
 
 
 def test_a_policy_without_a_kind_of_params_ignores_the_reference() -> None:
-    """`params` is not even declared."""
+    """`params` is not declared."""
     (invocation_result,) = invocation_results(
         {"validations": [{"expression": "params == null"}]}, bound_to(name="none")
     )
-    (found,) = invocation_result.check_results
-    assert isinstance(found.outcome, Errored)
-    assert "undeclared reference to 'params'" in found.outcome.message
+    (result,) = invocation_result.check_results
+    assert isinstance(result.outcome, Errored)
+    assert "undeclared reference to 'params'" in result.outcome.message

@@ -1,4 +1,4 @@
-"""A policy that would take without end to compile is skipped, and says so on every object that it matches."""
+"""A policy whose compilation would not end is skipped, with a reason on every object that it matches."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ def outcome(variables: list[str], validation: str) -> Outcome:
 
 
 def chain(first: str, then: str) -> list[str]:
-    """Variables of which each is made of the one before, which `{}` numbers."""
+    """Variables each of which reads the one before, whose number replaces `{}`."""
     return [first, *(then.format(*[number] * then.count("{}")) for number in range(MANY - 1))]
 
 
 def test_a_thousand_variables_are_compiled_and_evaluated() -> None:
-    """Each of them reads the one before."""
-    found = outcome(chain("object.metadata.name", "variables.v{} + 'x'"), f"variables.v{MANY - 1} == 'web'")
+    """Each variable reads the one before."""
+    result = outcome(chain("object.metadata.name", "variables.v{} + 'x'"), f"variables.v{MANY - 1} == 'web'")
 
-    assert isinstance(found, Violated)
+    assert isinstance(result, Violated)
 
 
 @pytest.mark.parametrize(
@@ -51,8 +51,8 @@ def test_a_thousand_variables_are_compiled_and_evaluated() -> None:
     ids=["types", "one expression", "several expressions"],
 )
 def test_a_policy_that_grows_as_it_is_compiled_is_skipped(variables: list[str], validation: str, why: str) -> None:
-    """Assay does not stall on it, and it is not taken for a policy that holds."""
-    found = outcome(variables, validation)
+    """The policy does not stall a scan, and does not count as passed."""
+    result = outcome(variables, validation)
 
-    assert isinstance(found, Skipped)
-    assert (SkipReason.NOT_AUDITABLE, why) == (found.reason, found.detail[-len(why) :])
+    assert isinstance(result, Skipped)
+    assert (SkipReason.NOT_AUDITABLE, why) == (result.reason, result.detail[-len(why) :])

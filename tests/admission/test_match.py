@@ -1,4 +1,4 @@
-"""Rules, selectors, scopes and equivalent kinds: which requests match."""
+"""The requests that rules, selectors, scopes and equivalent kinds match."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ BROKEN = Selector((Requirement("app", "In", ()),))
 
 
 def a_rule(**fields: Any) -> Rule:
-    """A rule that matches everything but for what is said."""
+    """A rule that matches everything, apart from the given fields."""
     given = {"operations": ("*",), "api_groups": ("*",), "api_versions": ("*",), "resources": ("*",), **fields}
     return Rule(**given)
 
@@ -109,23 +109,23 @@ def test_every_field_of_a_rule_must_match(fields: dict[str, Any], *, matched: bo
 )
 def test_scopes(scope: str, kind: Kind, namespace: str, *, matched: bool) -> None:
     """Namespaces are cluster-scoped, although their requests carry a namespace."""
-    found = applies(matching(a_rule(scope=scope)), target(kind, namespace=namespace))
-    assert matched == (found is not None)
+    matched_kind = applies(matching(a_rule(scope=scope)), target(kind, namespace=namespace))
+    assert matched == (matched_kind is not None)
 
 
 def test_a_generated_name_matches_no_resource_name() -> None:
-    """Where the request has no name, a rule with resourceNames says nothing."""
+    """A rule with resourceNames does not match a request without a name."""
     assert applies(matching(a_rule(resource_names=("web",))), target(name="")) is None
 
 
 def test_excluding_beats_including() -> None:
-    """One excluding rule is enough."""
+    """One excluding rule is enough to exclude an object."""
     match = matching(a_rule(), exclude_rules=(a_rule(resources=("pods",)),))
-    assert [None, NODES] == [applies(match, it) for it in (target(), target(NODES))]
+    assert [None, NODES] == [applies(match, kind) for kind in (target(), target(NODES))]
 
 
 def test_no_rules_match_everything_in_its_own_kind() -> None:
-    """A binding may do with selectors alone."""
+    """A binding can have selectors alone."""
     assert applies(matching(), target(NODES)) == NODES
 
 
@@ -142,12 +142,12 @@ def test_no_rules_match_everything_in_its_own_kind() -> None:
     ],
 )
 def test_namespace_selectors(subject: Target, *, matched: bool) -> None:
-    """They never filter cluster-scoped objects, except namespaces, which go by their own labels (of whatever group)."""
+    """Namespace selectors never filter cluster-scoped objects, except namespaces of any group, by their own labels."""
     assert matched == (applies(matching(a_rule(), namespace_selector=PROD), subject) is not None)
 
 
 def test_a_missing_namespace_is_a_configuration_error() -> None:
-    """As it is on a server, and only if the selector has something to ask of it."""
+    """A server reports the error, too, and only if the selector is not empty."""
     missing = target(namespace="gone", namespace_labels=None)
     assert PODS == applies(matching(a_rule()), missing)
     with pytest.raises(ConfigurationError, match='namespaces "gone" not found'):
@@ -156,7 +156,7 @@ def test_a_missing_namespace_is_a_configuration_error() -> None:
 
 @pytest.mark.parametrize(("labels", "matched"), [({"app": "web"}, True), ({"app": "db"}, False), ({}, False)])
 def test_object_selectors(labels: dict[str, str], *, matched: bool) -> None:
-    """They go by the object's labels, whatever its scope."""
+    """The object's labels decide in every scope."""
     match = matching(a_rule(), object_selector=APP)
     assert [matched, matched] == [applies(match, target(kind, labels=labels)) is not None for kind in (PODS, NODES)]
 
@@ -171,7 +171,7 @@ def test_object_selectors(labels: dict[str, str], *, matched: bool) -> None:
     ],
 )
 def test_a_broken_selector_is_invisible_where_something_else_does_not_match(match: MatchResources) -> None:
-    """Its error counts only when rules and the other selector match."""
+    """The error counts only if the rules and the other selector match."""
     assert applies(match, target()) is None
 
 
@@ -201,12 +201,12 @@ V2_RULE = a_rule(api_groups=("autoscaling",), api_versions=("v2",))
     ],
 )
 def test_equivalent_kinds(match: MatchResources, seen_as: Kind | None) -> None:
-    """Equivalent tries the request's own kind with all rules first, then the others; Exact only its own."""
+    """Equivalent tries all rules for the request's own kind first, then for the others; Exact only for its own."""
     assert seen_as == applies(match, target(SCALERS_V2, equivalents=(SCALERS_V1,)))
 
 
 def test_events_are_seen_through_either_of_their_groups() -> None:
-    """A rule on events.k8s.io wants core events in that form."""
+    """A rule on events.k8s.io matches core events in that form."""
     match = matching(a_rule(api_groups=("events.k8s.io",)))
     assert NEW_EVENTS == applies(match, target(EVENTS, equivalents=(NEW_EVENTS,)))
 
@@ -228,12 +228,12 @@ def test_events_are_seen_through_either_of_their_groups() -> None:
     ],
 )
 def test_exempt_kinds(kind: Kind, *, static: bool, never: bool) -> None:
-    """Policies never see policies, unless they are static; nothing sees reviews. Webhooks are seen."""
+    """Only static policies evaluate policies; no policy evaluates reviews; all evaluate webhook configurations."""
     assert never == exempt(kind, static=static)
 
 
 @pytest.mark.parametrize(
-    ("entry", "possible"),
+    ("candidate", "possible"),
     [
         (a_rule(resource_names=("some-other",)), True),
         (a_rule(operations=("DELETE",)), False),
@@ -242,6 +242,6 @@ def test_exempt_kinds(kind: Kind, *, static: bool, never: bool) -> None:
         (a_rule(resources=("deployments/scale",)), False),
     ],
 )
-def test_what_a_rule_could_match(entry: Rule, *, possible: bool) -> None:
-    """Names are not looked at: they are only known when objects are."""
-    assert possible == could_match(entry, DEPLOYMENTS, ("CREATE", "UPDATE"))
+def test_what_a_rule_could_match(candidate: Rule, *, possible: bool) -> None:
+    """Names of objects are ignored, because they are unknown before the list."""
+    assert possible == could_match(candidate, DEPLOYMENTS, ("CREATE", "UPDATE"))

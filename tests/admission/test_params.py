@@ -1,4 +1,4 @@
-"""Which param objects a binding means."""
+"""The param objects that a binding selects."""
 
 from __future__ import annotations
 
@@ -16,20 +16,22 @@ from tests import documents
 from tests.documents import CONFIG_MAPS, LIMITS, thing
 
 
-class Shelf:
-    """Param objects of two kinds: it satisfies ParamSource."""
+class ParamList:
+    """Param objects of two kinds. Satisfies ParamSource."""
 
     def __init__(self, *objects: Resource) -> None:
         self.objects = objects
 
     def kind(self, param_kind: ParamKind) -> Kind | None:
-        return next((it for it in (CONFIG_MAPS, LIMITS) if (it.api_version, it.kind) == _named(param_kind)), None)
+        return next(
+            (kind for kind in (CONFIG_MAPS, LIMITS) if (kind.api_version, kind.kind) == _named(param_kind)), None
+        )
 
     def get(self, kind: Kind, namespace: str, name: str) -> Resource | None:
-        return next((it for it in self.all(kind, namespace) if it.name == name), None)
+        return next((param for param in self.all(kind, namespace) if param.name == name), None)
 
     def all(self, kind: Kind, namespace: str) -> Iterable[Resource]:
-        return [it for it in self.objects if (it.kind, it.namespace) == (kind, namespace)]
+        return [param for param in self.objects if (param.kind, param.namespace) == (kind, namespace)]
 
 
 def _named(param_kind: ParamKind) -> tuple[str, str]:
@@ -41,7 +43,7 @@ def a_param(kind: Kind, name: str, namespace: str = "", **labels: str) -> Resour
     return resource_of(kind, thing(kind, name, namespace, metadata={"labels": labels}))
 
 
-SHELF = Shelf(
+PARAMS = ParamList(
     a_param(CONFIG_MAPS, "b", "default", tier="gold"),
     a_param(CONFIG_MAPS, "a", "default"),
     a_param(CONFIG_MAPS, "a", "other", tier="gold"),
@@ -62,9 +64,9 @@ def a_binding(**reference: Any) -> Binding:
     return read_binding(documents.binding("b", "p", **spec), language="any")
 
 
-def found(kind: Kind | None, namespace: str, reference: dict[str, Any]) -> list[str | None]:
+def names_of_params(kind: Kind | None, namespace: str, reference: dict[str, Any]) -> list[str | None]:
     """The params for a request in a namespace, as namespace/name."""
-    params = resolve(a_policy(kind), a_binding(**reference), namespace, SHELF)
+    params = resolve(a_policy(kind), a_binding(**reference), namespace, PARAMS)
     return [None if param is None else f"{param.namespace}/{param.name}" for param in params]
 
 
@@ -88,8 +90,8 @@ def found(kind: Kind | None, namespace: str, reference: dict[str, Any]) -> list[
 def test_what_a_reference_means(
     expected: list[str | None], kind: Kind | None, namespace: str, reference: dict[str, Any]
 ) -> None:
-    """Without a paramKind or a paramRef there is one evaluation without a param; no namespace means the request's."""
-    assert expected == found(kind, namespace, reference)
+    """Without paramKind or paramRef there is one evaluation without a param; the default namespace is the request's."""
+    assert expected == names_of_params(kind, namespace, reference)
 
 
 @pytest.mark.parametrize(
@@ -135,18 +137,18 @@ def test_what_a_reference_means(
     ],
 )
 def test_configuration_errors(text: str, kind: Kind, namespace: str, reference: dict[str, Any]) -> None:
-    """They are the server's own words."""
+    """The texts are those of the server."""
     with pytest.raises(ConfigurationError) as caught:
-        found(kind, namespace, reference)
+        names_of_params(kind, namespace, reference)
     assert text == str(caught.value)
 
 
-@pytest.mark.parametrize("objects", [SHELF.objects, SHELF.objects[-1:], ()])
+@pytest.mark.parametrize("objects", [PARAMS.objects, PARAMS.objects[-1:], ()])
 def test_a_selector_that_cannot_be_parsed_is_an_error_whatever_there_is(objects: tuple[Resource, ...]) -> None:
-    """The server reads the selector before it looks for params."""
+    """The server parses the selector before it reads params."""
     broken = {"selector": {"matchExpressions": [{"key": "a", "operator": "In", "values": []}]}}
     with pytest.raises(ConfigurationError, match="values set can't be empty"):
-        resolve(a_policy(LIMITS), a_binding(**broken), "default", Shelf(*objects))
+        resolve(a_policy(LIMITS), a_binding(**broken), "default", ParamList(*objects))
 
 
 @pytest.mark.parametrize(
@@ -161,5 +163,5 @@ def test_a_selector_that_cannot_be_parsed_is_an_error_whatever_there_is(objects:
     ],
 )
 def test_param_kinds_that_are_not_served(expected: str, kind: Kind | None) -> None:
-    """The core group is written as nothing before the slash."""
-    assert expected == unserved(a_policy(kind), SHELF)
+    """The core group is empty before the slash."""
+    assert expected == unserved(a_policy(kind), PARAMS)

@@ -1,4 +1,4 @@
-"""The request that a policy sees when a stored object is judged.
+"""The request that a policy reads when a stored object is evaluated.
 
 Rules: `docs/semantics/cel-environment.md#request`.
 """
@@ -38,7 +38,7 @@ def request(
 
 
 def test_a_whole_request() -> None:
-    """Exactly these keys: what is empty is absent, but for what no expression can name without `dyn`."""
+    """The request has exactly these keys: empty fields are absent, apart from those that only `dyn` can name."""
     expected = {
         "uid": "",
         "object": None,
@@ -58,27 +58,27 @@ def test_a_whole_request() -> None:
 
 
 def test_an_update_has_the_options_of_one() -> None:
-    """Nothing else differs."""
+    """Only the options differ from a CREATE."""
     assert "UpdateOptions" == request(operation="UPDATE")["options"]["kind"]
     assert "UPDATE" == request(operation="UPDATE")["operation"]
 
 
-def test_nobody_in_particular_is_an_empty_object() -> None:
-    """The object is always there, its fields only when they say something."""
+def test_an_unknown_user_is_an_empty_object() -> None:
+    """`userInfo` is always present; its empty fields are absent."""
     assert {} == request(user=UserInfo())["userInfo"]
 
 
 def test_cluster_scoped_objects_have_no_namespace() -> None:
-    """But a Namespace is in the one of its own name."""
+    """A Namespace has its own name as namespace."""
     assert "namespace" not in request(documents.thing(documents.NODES, "n1"), documents.NODES)
     assert "shop" == request(namespace("shop"), NAMESPACES)["namespace"]
 
 
 def test_an_object_seen_in_another_version_names_both() -> None:
     """`kind` and `resource` are those of the rule, `requestKind` and `requestResource` those of the request."""
-    found = request(documents.thing(SCALERS_V1, "s", "shop"), SCALERS_V1, original=SCALERS_V2)
+    versioned = request(documents.thing(SCALERS_V1, "s", "shop"), SCALERS_V1, original=SCALERS_V2)
     assert ("v1", "v1", "v2", "v2") == tuple(
-        found[key]["version"] for key in ("kind", "resource", "requestKind", "requestResource")
+        versioned[key]["version"] for key in ("kind", "resource", "requestKind", "requestResource")
     )
 
 
@@ -99,7 +99,7 @@ def test_an_object_seen_in_another_version_names_both() -> None:
     ],
 )
 def test_which_operation_is_simulated(operations: list[str], asked: str, expected: str | None) -> None:
-    """CREATE where the rule has it, otherwise an UPDATE that changes nothing, unless one is asked for."""
+    """The operation is CREATE if the rule has it, else an UPDATE that changes nothing, unless the user chooses one."""
     spec = {"matchConstraints": {"resourceRules": [rule("pods", operations=operations)]}}
     chosen = OPERATIONS[asked]
     (bound,) = bind([read_policy(documents.policy("p", "true", **spec))], [read_binding(documents.binding())], chosen)
@@ -113,7 +113,7 @@ def test_which_operation_is_simulated(operations: list[str], asked: str, expecte
     [("create", "oldObject == null"), ("update", "oldObject == object && oldObject.metadata.name == 'web'")],
 )
 def test_the_old_object_is_the_stored_one_or_none(asked: str, expression: str) -> None:
-    """An UPDATE that changes nothing has both, a CREATE has no old one."""
+    """An UPDATE that changes nothing has both objects, a CREATE has no old one."""
     chosen = OPERATIONS[asked]
     (bound,) = bind([read_policy(documents.policy("p", expression))], [read_binding(documents.binding())], chosen)
     world = EvaluationContext(ParamTable(KINDS), {"shop": namespace("shop")}, operations=chosen)
@@ -121,8 +121,8 @@ def test_the_old_object_is_the_stored_one_or_none(asked: str, expression: str) -
     assert "Passed" == type(invocation_result.check_results[0].outcome).__name__
 
 
-def test_an_object_that_is_being_deleted_is_judged_like_any_other() -> None:
-    """It can still be written: finalizers are taken away by updates."""
+def test_an_object_that_is_being_deleted_is_evaluated() -> None:
+    """Updates can still change the object, to remove finalizers."""
     leaving = pod("web", "shop")
     leaving["metadata"]["deletionTimestamp"] = "2026-03-01T12:00:00Z"
     (bound,) = bind([read_policy(documents.policy("p", "false"))], [read_binding(documents.binding())])

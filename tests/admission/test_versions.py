@@ -29,7 +29,7 @@ AUTOSCALER: JsonObject = {
 
 
 def test_the_cpu_target_is_a_field_in_v1_and_other_metrics_an_annotation() -> None:
-    """What v1 has no field for is kept as text."""
+    """Values without a field in v1 are kept as text."""
     converted = convert(AUTOSCALER, V1)
     assert converted is not None
     spec = {
@@ -48,14 +48,14 @@ def test_the_cpu_target_is_a_field_in_v1_and_other_metrics_an_annotation() -> No
 
 
 def test_there_and_back_is_the_same_autoscaler() -> None:
-    """Nothing is lost in v1."""
+    """v1 keeps all values."""
     older = convert(AUTOSCALER, V1)
     assert older is not None
     assert AUTOSCALER == convert(older, V2)
 
 
 def test_an_event_has_other_field_names_in_its_own_group() -> None:
-    """`note` was `message`, `regarding` was `involvedObject`; some fields are written although they are empty."""
+    """`note` is `message` and `regarding` is `involvedObject` in the core group; some empty fields are written."""
     event: JsonObject = {
         "apiVersion": "v1",
         "kind": "Event",
@@ -78,7 +78,7 @@ def test_an_event_has_other_field_names_in_its_own_group() -> None:
 
 
 def test_a_newer_event_is_a_core_event_too() -> None:
-    """The reverse of the above."""
+    """An event of events.k8s.io is converted into a core event."""
     event: JsonObject = {"apiVersion": "events.k8s.io/v1", "kind": "Event", "note": "m", "regarding": {"name": "x"}}
     expected = {
         "apiVersion": "v1",
@@ -96,10 +96,10 @@ def test_a_newer_event_is_a_core_event_too() -> None:
 
 
 def test_an_object_of_the_kind_asked_for_stays_as_it_is() -> None:
-    """No conversion, no copy."""
+    """The result is the same object."""
     assert AUTOSCALER is convert(AUTOSCALER, V2)
 
 
 def test_what_only_a_server_can_convert_is_not_guessed() -> None:
-    """There is no answer for other kinds."""
+    """Other kinds are not converted."""
     assert convert(AUTOSCALER, POD) is None

@@ -34,7 +34,7 @@ def page_result(policies: list[dict[str, Any]], items: list[dict[str, Any]], *, 
     bound = bind(
         [read_policy(policy_manifest) for policy_manifest in policies],
         [read_binding(binding(policy_manifest["metadata"]["name"])) for policy_manifest in policies],
-        KnownSchemas(builtin_schemas()),
+        schemas=KnownSchemas(builtin_schemas()),
         rules=(1, 36),
     )
     context = EvaluationContext(ParamTable(KINDS), SPACES, equivalents=equivalents(KINDS), user=UserInfo("auditor"))
@@ -136,7 +136,7 @@ def test_evaluating_policies_alone_first_does_not_change_their_joint_result(
     made: list[tuple[list[str], list[str]]], fields: dict[str, Any]
 ) -> None:
     """The joint evaluation reuses the results of single policies whose requests are the same."""
-    bound = bind(*read_policies(made), KnownSchemas(builtin_schemas()), rules=(1, 36))
+    bound = bind(*read_policies(made), schemas=KnownSchemas(builtin_schemas()), rules=(1, 36))
     context = EvaluationContext(ParamTable(KINDS), SPACES, equivalents=equivalents(KINDS), user=UserInfo("auditor"))
     resource = resource_of(MAPS, config_map("m0", **fields))
     fresh = [

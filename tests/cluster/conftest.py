@@ -1,4 +1,4 @@
-"""A fake API server for every test that wants one, and clusters that talk to it without waiting."""
+"""A fake API server for every test that needs one, and clients that send requests without pauses."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tests.cluster.server import FakeApi, serving
 
 @pytest.fixture
 def api() -> Iterator[FakeApi]:
-    """A server that answers what the test prepares."""
+    """A server with the responses that the test prepares."""
     with serving() as server:
         yield server
 
 
 @pytest.fixture
 def pauses() -> list[float]:
-    """The seconds that the client would have waited."""
+    """The seconds of each pause that the client would have made."""
     return []
 
 
@@ -32,7 +32,7 @@ def cluster(api: FakeApi, tmp_path: Path, pauses: list[float]) -> LiveCluster:
 
 @pytest.fixture
 def without_kubeconfig(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str, str], None]:
-    """An environment with nothing to find, in which single variables can be set."""
+    """An environment without any credentials, in which a test can set variables."""
     for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))

@@ -1,4 +1,4 @@
-"""A small whole cluster behind the fake API server: discovery, reviews, and lists in pages as apiserver's storage makes them."""
+"""A small cluster behind the fake API server: discovery, reviews, and lists in pages as apiserver's storage makes them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from scanner.model.json import Json
 from scanner.model.resource import Kind
-from tests.cluster.server import Asked, FakeApi, Reply, Spoil, refusal
+from tests.cluster.server import FakeApi, ReceivedRequest, Reply, Spoil, refusal
 
 ADMISSION = "admissionregistration.k8s.io"
 NAMESPACES = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
@@ -26,11 +26,11 @@ Document = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Served:
-    """Answers like a server that holds these documents, all of the kinds above."""
+    """Responds like a server that stores these documents, all of the kinds above."""
 
     documents: tuple[Document, ...]
 
-    def __call__(self, asked: Asked) -> Reply | None:
+    def __call__(self, asked: ReceivedRequest) -> Reply | None:
         """See FakeApi.serve."""
         fixed: dict[str, Reply] = {
             "/version": Reply({"gitVersion": "v1.36.0"}),
@@ -45,24 +45,28 @@ class Served:
         return self.page(kind, asked.query) if kind else fixed.get(asked.path)
 
     def page(self, kind: Kind, query: Mapping[str, str]) -> Reply:
-        """The page of a list that a query asks for."""
-        found = sorted(
-            (it for it in self.documents if (it["apiVersion"], it["kind"]) == (kind.api_version, kind.kind)),
-            key=lambda it: (it["metadata"].get("namespace", ""), it["metadata"]["name"]),
+        """The page of a list for a query."""
+        matching = sorted(
+            (
+                document
+                for document in self.documents
+                if (document["apiVersion"], document["kind"]) == (kind.api_version, kind.kind)
+            ),
+            key=lambda document: (document["metadata"].get("namespace", ""), document["metadata"]["name"]),
         )
         start, limit = int(query.get("continue") or 0), int(query["limit"])
-        left = len(found) - start - limit
+        left = len(matching) - start - limit
         more: dict[str, Json] = {"continue": str(start + limit), "remainingItemCount": left} if left > 0 else {}
         items = [
-            {key: value for key, value in it.items() if key not in ("apiVersion", "kind")}
-            for it in found[start : start + limit]
+            {key: value for key, value in document.items() if key not in ("apiVersion", "kind")}
+            for document in matching[start : start + limit]
         ]
         metadata = {"resourceVersion": VERSION, **more}
         return Reply({"kind": f"{kind.kind}List", "apiVersion": kind.api_version, "metadata": metadata, "items": items})
 
 
 def within_the_shop(kind: Kind) -> str:
-    """Where the objects of one namespace are listed."""
+    """The path of the list of one namespace."""
     return f"/api/v1/namespaces/shop/{kind.plural}"
 
 
@@ -92,7 +96,7 @@ def document(kind: Kind, name: str, **rest: Any) -> Document:
 
 
 def shop(objects: int) -> Served:
-    """A cluster of one namespace whose config maps all violate the one policy there is."""
+    """A cluster of one namespace whose config maps all violate the only policy."""
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
     spec = {"matchConstraints": {"resourceRules": [rule]}, "validations": [{"expression": "false"}]}
     return Served(
@@ -110,9 +114,9 @@ def shop(objects: int) -> Served:
 
 
 def changed(change: Callable[[dict[str, Any]], object]) -> Spoil:
-    """The answer with something changed in its body."""
+    """The response with a change in its body."""
 
-    def spoil(reply: Reply, _asked: Asked) -> Reply:
+    def spoil(reply: Reply, _asked: ReceivedRequest) -> Reply:
         body = json.loads(reply.data) if _is_object(reply) else None
         if body is None:
             return reply
@@ -126,17 +130,17 @@ def changed(change: Callable[[dict[str, Any]], object]) -> Spoil:
 
 
 def instead(body: Json | bytes, status: int = 200, **headers: str) -> Spoil:
-    """Another answer altogether."""
+    """Another response."""
     return lambda _reply, _asked: Reply(body, status, headers)
 
 
 def refused(status: int, **metadata: Json) -> Spoil:
-    """A refusal as an API server writes it."""
+    """A refusal in the form of an API server."""
     return lambda _reply, _asked: refusal(status, "spoiled", **metadata)
 
 
 def with_fields(**fields: Any) -> Spoil:
-    """The same answer, sent in another way."""
+    """The same response, sent in another way."""
     return lambda reply, _asked: replace(reply, **fields)
 
 
@@ -148,6 +152,6 @@ def _is_object(reply: Reply) -> bool:
 
 
 def serve(api: FakeApi, objects: int = 6) -> FakeApi:
-    """Let the fake API server be that cluster."""
+    """Let the fake API server respond like the cluster."""
     api.serve = shop(objects)
     return api

@@ -1,4 +1,4 @@
-"""A small API server on loopback that gives prepared answers and remembers what it was asked."""
+"""A small API server on loopback that gives prepared responses and records the requests."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from scanner.model.json import Json
 
 @dataclass(frozen=True)
 class Reply:
-    """One answer.
+    """One response.
 
-    `cut` closes the connection after half of the body, `hang` is a pause in seconds before answering, `drip` one after
-    every few bytes of the body, and `drip_headers` one after every byte of a header.
+    `cut` closes the connection after half of the body, `hang` is a pause in seconds before the response, `drip` a pause after
+    every few bytes of the body, and `drip_headers` a pause after every byte of a header.
     """
 
     body: Json | bytes
@@ -41,8 +41,8 @@ class Reply:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """One request as it arrived; header names are in lower case."""
+class ReceivedRequest:
+    """One request as received; header names are in lower case."""
 
     method: str
     path: str
@@ -54,33 +54,33 @@ class Asked:
         return [value for key, value in self.headers if key == name]
 
 
-Spoil = Callable[[Reply, Asked], Reply]
-"""What becomes of an answer on its way."""
+Spoil = Callable[[Reply, ReceivedRequest], Reply]
+"""A change of a response before it is sent."""
 
 
 @dataclass
 class FakeApi:
-    """What the server is to answer, by path: the replies in turn, the last one for ever. Else it says 404.
+    """The responses by path: the replies in turn, the last one for all further requests. Other paths have 404.
 
-    Where nothing is prepared, `serve` answers if there is one. Answers are spoiled as the test says, whoever gives them.
+    Without a prepared reply, `serve` responds if it is set. The spoils of the test change the responses of both.
     """
 
     url: str = ""
     replies: dict[str, list[Reply]] = field(default_factory=dict)
-    serve: Callable[[Asked], Reply | None] = lambda _: None
+    serve: Callable[[ReceivedRequest], Reply | None] = lambda _: None
     spoils: list[tuple[str, Callable[[int], bool], Spoil]] = field(default_factory=list)
-    asked: list[Asked] = field(default_factory=list)
+    asked: list[ReceivedRequest] = field(default_factory=list)
     released: threading.Event = field(default_factory=threading.Event)
 
     def says(self, path: str, *replies: Reply) -> None:
         self.replies[path] = list(replies)
 
     def spoil(self, path: str, how: Spoil, when: Callable[[int], bool] = lambda _: True) -> None:
-        """Spoil the answers for a path, by default all of them; `when` chooses by their number, from 1."""
+        """Spoil the responses for a path, by default all of them; `when` chooses by their number, from 1."""
         self.spoils.append((path, when, how))
 
-    def reply_to(self, asked: Asked) -> Reply:
-        """The answer to a request that has been counted."""
+    def reply_to(self, asked: ReceivedRequest) -> Reply:
+        """The response to a counted request."""
         reply = self._prepared(asked)
         number = len(self.asked_for(asked.path))
         for path, when, how in self.spoils:
@@ -88,17 +88,17 @@ class FakeApi:
                 reply = how(reply, asked)
         return reply
 
-    def _prepared(self, asked: Asked) -> Reply:
+    def _prepared(self, asked: ReceivedRequest) -> Reply:
         prepared = self.replies.get(asked.path, [])
         if not prepared:
             return self.serve(asked) or refusal(404, "the server could not find the requested resource")
         return prepared.pop(0) if len(prepared) > 1 else prepared[0]
 
-    def asked_for(self, path: str) -> list[Asked]:
+    def asked_for(self, path: str) -> list[ReceivedRequest]:
         return [request for request in self.asked if request.path == path]
 
     def kubeconfig(self, folder: Path, user: Mapping[str, Json] | None = None, **cluster: Json) -> str:
-        """Write a kubeconfig for this server, by default for the holder of a token."""
+        """Write a kubeconfig for this server, by default with a token."""
         path = folder / "kubeconfig"
         config = {
             "apiVersion": "v1",
@@ -113,7 +113,7 @@ class FakeApi:
 
 
 def refusal(status: int, message: str, **metadata: Json) -> Reply:
-    """A Status as an API server refuses with it."""
+    """The Status with which an API server refuses a request."""
     return Reply(
         {"kind": "Status", "apiVersion": "v1", "metadata": metadata, "message": message, "code": status}, status
     )
@@ -133,14 +133,14 @@ def listing(kind: str, *names: str, version: str = "7", token: str = "", namespa
 
 class _Server(ThreadingHTTPServer):
     def handle_error(self, request: Any, client_address: object) -> None:
-        """Say nothing of clients that were killed in the middle of an answer."""
+        """Print nothing about clients that ended during a response."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 
 
 @contextmanager
 def serving() -> Iterator[FakeApi]:
-    """Run a server on a free port for as long as the block lasts."""
+    """Run a server on a free port while the block runs."""
     api = FakeApi()
 
     class Handler(BaseHTTPRequestHandler):
@@ -157,7 +157,7 @@ def serving() -> Iterator[FakeApi]:
         def _answer(self, body: bytes = b"") -> None:
             url = urlsplit(self.path)
             headers = tuple((name.lower(), value) for name, value in self.headers.items())
-            asked = Asked(self.command, url.path, dict(parse_qsl(url.query)), headers, body)
+            asked = ReceivedRequest(self.command, url.path, dict(parse_qsl(url.query)), headers, body)
             api.asked.append(asked)
             reply = api.reply_to(asked)
             api.released.wait(reply.hang)
@@ -191,7 +191,7 @@ def serving() -> Iterator[FakeApi]:
                         return
 
         def _reset(self) -> None:
-            """Close with a reset instead of an orderly end."""
+            """Close the connection with a reset."""
             self.wfile.flush()
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             self.close_connection = True

@@ -1,4 +1,4 @@
-"""The authorizer of a live cluster is asked by review, and never answered for."""
+"""A review asks the authorizer of a live cluster, and no other answer replaces that of the authorizer."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ DELETE_PODS = Question(BOB, verb="delete", version="*", resource="pods", namespa
 YES = Reply({"status": {"allowed": True}}, 201)
 
 
-def ruled(**status: Any) -> Reply:
-    """The answer to a review."""
+def review_response(**status: Any) -> Reply:
+    """The response to a review."""
     return Reply({"kind": "SubjectAccessReview", "status": status}, 201)
 
 
 def answered(api: FakeApi, cluster: LiveCluster, reply: Reply, question: Question = DELETE_PODS) -> Answer:
-    """What the authorizer says, when it may be asked and the server replies so."""
+    """The authorizer's answer, if reviews are allowed and the server sends this reply."""
     api.says(SELF, YES)
     api.says(REVIEWS, reply)
     decider = cluster.authorizer()
@@ -36,8 +36,8 @@ def answered(api: FakeApi, cluster: LiveCluster, reply: Reply, question: Questio
 @pytest.mark.parametrize(
     "reply", [Reply({"status": {"allowed": False}}, 201), Reply({"message": "no"}, 403), Reply({}, 404)]
 )
-def test_it_is_asked_only_by_who_may_ask(api: FakeApi, cluster: LiveCluster, reply: Reply) -> None:
-    """Whoever may not create reviews gets none, instead of refusals that look like answers."""
+def test_a_user_without_permission_has_no_authorizer(api: FakeApi, cluster: LiveCluster, reply: Reply) -> None:
+    """A user who may not create reviews has no authorizer, because a refused review is no answer."""
     api.says(SELF, reply)
     assert None is cluster.authorizer()
 
@@ -45,8 +45,8 @@ def test_it_is_asked_only_by_who_may_ask(api: FakeApi, cluster: LiveCluster, rep
 @pytest.mark.parametrize(
     "reply", [Reply({}, cut=True), Reply({}, 201), Reply({"status": {"allowed": "yes"}}, 201), Reply({}, 200)]
 )
-def test_a_server_that_does_not_say_is_no_refusal(api: FakeApi, cluster: LiveCluster, reply: Reply) -> None:
-    """It cannot be told whether the authorizer may be asked."""
+def test_a_failing_server_is_no_refusal(api: FakeApi, cluster: LiveCluster, reply: Reply) -> None:
+    """An error of the server does not show whether reviews are allowed."""
     api.says(SELF, reply)
     with pytest.raises(ClusterError, match="cannot determine the permission to create SubjectAccessReviews"):
         cluster.authorizer()
@@ -64,8 +64,8 @@ def test_a_server_that_does_not_say_is_no_refusal(api: FakeApi, cluster: LiveClu
 def test_answers_are_the_authorizers(
     api: FakeApi, cluster: LiveCluster, status: dict[str, Any], expected: Answer
 ) -> None:
-    """Allowed, the reason, and the error that goes with a refusal."""
-    assert expected == answered(api, cluster, ruled(**status))
+    """The answer has the decision, the reason, and the error of a denial."""
+    assert expected == answered(api, cluster, review_response(**status))
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_answers_are_the_authorizers(
     ],
 )
 def test_no_answer_is_never_taken_for_one(api: FakeApi, cluster: LiveCluster, reply: Reply) -> None:
-    """What the server does not say is not known."""
+    """A response without a decision is no answer."""
     with pytest.raises(AuthorizerFailed, match="the authorizer check failed"):
         answered(api, cluster, reply)
 
@@ -126,10 +126,10 @@ def test_no_answer_is_never_taken_for_one(api: FakeApi, cluster: LiveCluster, re
         (Question(BOB, verb="get", path="/healthz"), {"nonResourceAttributes": {"path": "/healthz", "verb": "get"}}),
     ],
 )
-def test_the_whole_question_is_asked(
+def test_the_review_has_the_whole_question(
     api: FakeApi, cluster: LiveCluster, question: Question, attributes: dict[str, Any]
 ) -> None:
-    """Who, and what, with nothing left out and nothing made up."""
-    answered(api, cluster, ruled(allowed=True), question)
+    """The review has the user and the attributes of the question, and no others."""
+    answered(api, cluster, review_response(allowed=True), question)
     spec = json.loads(api.asked[-1].body)["spec"]
     assert {"user": "bob", "uid": "u-1", "groups": ["dev"], "extra": {"scopes": ["a"]}, **attributes} == spec

@@ -1,4 +1,4 @@
-"""Facts about finding a cluster and its credentials, and about what is said when that fails."""
+"""The search for a cluster and its credentials, and the errors when it fails."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ def plugin(folder: Path, script: str) -> JsonObject:
 
 
 def credential(token: str) -> str:
-    """What a plugin prints."""
+    """The output of a plugin."""
     status = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {"token": token}}
     return json.dumps(status)
 
 
-def test_of_several_kubeconfigs_the_first_that_says_so_wins(
+def test_of_several_kubeconfigs_the_first_setting_wins(
     api: FakeApi, tmp_path: Path, without_kubeconfig: Environment
 ) -> None:
-    """KUBECONFIG may name several files; current-context, clusters and users come from the first that has them."""
+    """KUBECONFIG may name several files; current-context, clusters and users are those of the first file that has them."""
     second = api.kubeconfig(tmp_path)
     first = tmp_path / "first"
     first.write_text(json.dumps({"clusters": [{"name": "shop", "cluster": {"server": f"{api.url}/first"}}]}))
@@ -49,7 +49,7 @@ def test_of_several_kubeconfigs_the_first_that_says_so_wins(
 
 
 def test_the_context_can_be_chosen(api: FakeApi, tmp_path: Path) -> None:
-    """--context wins over the file's current context."""
+    """--context has precedence over the file's current context."""
     path = Path(api.kubeconfig(tmp_path))
     config = json.loads(path.read_text())
     config["contexts"].append({"name": "other", "context": {"cluster": "there", "user": "me"}})
@@ -68,7 +68,7 @@ def test_a_plugin_gives_the_token(api: FakeApi, tmp_path: Path) -> None:
 
 
 def test_a_plugin_that_fails_stops_the_scan(api: FakeApi, tmp_path: Path) -> None:
-    """Without its credentials the scan would see what anonymous users see."""
+    """Without credentials the scan would have the permissions of anonymous users."""
     user = plugin(tmp_path, "exit 1")
     with pytest.raises(ClusterError, match=r"of user me gave no credentials: it failed.*Run it by itself"):
         LiveCluster(kubeconfig=api.kubeconfig(tmp_path, user))
@@ -78,7 +78,7 @@ def test_a_plugin_that_fails_stops_the_scan(api: FakeApi, tmp_path: Path) -> Non
 def test_what_a_plugin_prints_is_not_repeated(
     api: FakeApi, tmp_path: Path, script: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """It may be a credential, or hold one."""
+    """The output may contain a credential."""
     with pytest.raises(ClusterError) as caught:
         LiveCluster(kubeconfig=api.kubeconfig(tmp_path, plugin(tmp_path, script)))
 
@@ -87,7 +87,7 @@ def test_what_a_plugin_prints_is_not_repeated(
 
 @pytest.mark.parametrize("token", ["two\nlines", "a\r\nHost: evil", "пароль", "tab\tbed", "nul\0"])
 def test_a_token_that_no_header_can_carry_is_refused(api: FakeApi, tmp_path: Path, token: str) -> None:
-    """In one sentence, which does not show it."""
+    """The error is one sentence without the token."""
     with pytest.raises(ClusterError, match="characters that no HTTP header can carry") as caught:
         LiveCluster(kubeconfig=api.kubeconfig(tmp_path, {"token": token})).identity()
 
@@ -105,7 +105,7 @@ def test_a_token_that_no_header_can_carry_is_refused(api: FakeApi, tmp_path: Pat
     ],
 )
 def test_a_server_is_named_without_credentials(url: str) -> None:
-    """However they came to stand in its URL."""
+    """The URL in a message has no user and no password."""
     shown = without_password(url)
 
     assert "host:6443" in shown
@@ -113,7 +113,7 @@ def test_a_server_is_named_without_credentials(url: str) -> None:
 
 
 def test_credentials_that_expire_are_read_anew(api: FakeApi, tmp_path: Path) -> None:
-    """A token that the server refuses in the middle of a scan is fetched once more."""
+    """A token that the server rejects during a scan is loaded once more."""
     used = tmp_path / "used"
     user = plugin(
         tmp_path, f"test -e {used} && echo '{credential('second')}' || echo '{credential('first')}'; touch {used}"
@@ -124,7 +124,7 @@ def test_credentials_that_expire_are_read_anew(api: FakeApi, tmp_path: Path) -> 
 
 
 def test_a_kubeconfig_may_impersonate(api: FakeApi, tmp_path: Path) -> None:
-    """A user entry can carry `as`; kubectl honours it, and so does a scan."""
+    """A user entry can have `as`; kubectl and a scan use it."""
     user = {"token": "t", "as": "auditor", "as-groups": ["readers"]}
     api.says("/api/v1/pods", listing("Pod"))
     list(LiveCluster(kubeconfig=api.kubeconfig(tmp_path, user)).pages(PODS))
@@ -133,21 +133,21 @@ def test_a_kubeconfig_may_impersonate(api: FakeApi, tmp_path: Path) -> None:
 
 
 def test_groups_need_a_user(api: FakeApi, tmp_path: Path) -> None:
-    """--as-group alone means nothing to the server."""
+    """--as-group without --as is an error."""
     with pytest.raises(UsageError, match="--as-group needs --as"):
         LiveCluster(kubeconfig=api.kubeconfig(tmp_path), as_groups=("dev",))
 
 
-def test_nothing_to_scan_is_said_with_the_ways_out(without_kubeconfig: Environment) -> None:
-    """No kubeconfig and no pod: the message names the flags."""
+def test_without_a_cluster_the_error_names_the_flags(without_kubeconfig: Environment) -> None:
+    """Without a kubeconfig and outside a pod, the message names the flags."""
     with pytest.raises(
         ClusterError, match=r"no cluster to scan: .* Name one with --kubeconfig or KUBECONFIG, or scan files"
     ):
         LiveCluster()
 
 
-def test_a_pod_without_a_token_is_said(without_kubeconfig: Environment) -> None:
-    """Inside a pod the service account's files must be there."""
+def test_a_pod_without_a_token_is_an_error(without_kubeconfig: Environment) -> None:
+    """A pod must have the files of its service account."""
     without_kubeconfig("KUBERNETES_SERVICE_HOST", "127.0.0.1")
     without_kubeconfig("KUBERNETES_SERVICE_PORT", "1")
     with pytest.raises(ClusterError, match="cannot use the pod's service account: "):
@@ -155,7 +155,7 @@ def test_a_pod_without_a_token_is_said(without_kubeconfig: Environment) -> None:
 
 
 def test_a_kubeconfig_that_was_named_must_exist(tmp_path: Path) -> None:
-    """A typing error in --kubeconfig does not fall back to other credentials."""
+    """A wrong path in --kubeconfig does not fall back to other credentials."""
     with pytest.raises(ClusterError, match=r"there is no kubeconfig .*nowhere: check the path"):
         LiveCluster(kubeconfig=str(tmp_path / "nowhere"))
 
@@ -176,15 +176,15 @@ def test_a_kubeconfig_that_was_named_must_exist(tmp_path: Path) -> None:
     ],
 )
 def test_an_unusable_kubeconfig_is_one_sentence(tmp_path: Path, text: str) -> None:
-    """Whatever is wrong with the file, it is a ClusterError that names it."""
+    """Every invalid file is a ClusterError that names the file."""
     path = tmp_path / "kubeconfig"
     path.write_text(text)
     with pytest.raises(ClusterError, match=str(path)):
         LiveCluster(kubeconfig=str(path))
 
 
-def test_a_broken_user_entry_keeps_its_token_to_itself(api: FakeApi, tmp_path: Path) -> None:
-    """Messages end in logs and reports."""
+def test_the_error_of_a_user_entry_hides_its_token(api: FakeApi, tmp_path: Path) -> None:
+    """The message does not show the token, because logs and reports contain messages."""
     path = Path(api.kubeconfig(tmp_path))
     config = json.loads(path.read_text())
     config["users"] = [{"name": "me", "token": "s3cret"}]
@@ -205,16 +205,16 @@ def test_refused_credentials_stop_the_scan(
         ask(cluster)
 
 
-def test_a_server_that_is_not_there_is_said_at_once(api: FakeApi, tmp_path: Path, pauses: list[float]) -> None:
-    """A refused connection is not tried again when there never was one."""
+def test_a_missing_server_is_an_error_at_once(api: FakeApi, tmp_path: Path, pauses: list[float]) -> None:
+    """A refused first connection is not retried."""
     config = api.kubeconfig(tmp_path, server="http://127.0.0.1:1")
     with pytest.raises(ClusterError, match=r"http://127.0.0.1:1 cannot be reached \(Connection refused\)\. Check"):
         LiveCluster(kubeconfig=config, sleep=pauses.append).identity()
     assert [] == pauses
 
 
-def test_a_server_that_does_not_speak_tls_is_said(api: FakeApi, tmp_path: Path) -> None:
-    """An https URL before a plain server names TLS as the trouble."""
+def test_a_server_without_tls_is_an_error(api: FakeApi, tmp_path: Path) -> None:
+    """The error for an https URL of a plain server names TLS."""
     config = api.kubeconfig(
         tmp_path, None, server=api.url.replace("http:", "https:"), **{"insecure-skip-tls-verify": True}
     )
@@ -223,7 +223,7 @@ def test_a_server_that_does_not_speak_tls_is_said(api: FakeApi, tmp_path: Path) 
 
 
 def test_the_kubeconfigs_proxy_is_used(api: FakeApi, tmp_path: Path) -> None:
-    """proxy-url stands before the cluster, even one on loopback."""
+    """proxy-url applies to every cluster, even on loopback."""
     config = api.kubeconfig(tmp_path, None, server="http://cluster.invalid", **{"proxy-url": api.url})
     api.says("/api/v1/pods", listing("Pod", "a"))
     assert [["a"]] == names(LiveCluster(kubeconfig=config).pages(PODS))
@@ -232,7 +232,7 @@ def test_the_kubeconfigs_proxy_is_used(api: FakeApi, tmp_path: Path) -> None:
 def test_the_environments_proxy_does_not_stand_before_loopback(
     api: FakeApi, tmp_path: Path, without_kubeconfig: Environment
 ) -> None:
-    """HTTP_PROXY is for other machines."""
+    """HTTP_PROXY does not apply to this machine."""
     without_kubeconfig("http_proxy", "http://127.0.0.1:1")
     api.says("/version", Reply({"gitVersion": "v1.36.0"}))
     assert "v1.36.0" == LiveCluster(kubeconfig=api.kubeconfig(tmp_path)).identity().server_version

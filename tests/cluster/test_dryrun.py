@@ -1,4 +1,4 @@
-"""Writes that change nothing, as they leave and as their answers are read."""
+"""Dry-run writes: the requests, and the parsed responses."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def dry_runs(cluster: LiveCluster) -> DryRuns:
 
 
 def test_a_create_is_posted_to_its_collection(api: FakeApi, dry_runs: DryRuns) -> None:
-    """With dryRun=All and nothing else in the query."""
+    """The query has dryRun=All and nothing else."""
     api.says("/apis/apps/v1/namespaces/shop/deployments", Reply({"kind": "Deployment"}, 201))
     dry_runs.create(DEPLOYMENTS, WEB)
 
@@ -36,7 +36,7 @@ def test_a_create_is_posted_to_its_collection(api: FakeApi, dry_runs: DryRuns) -
 
 
 def test_an_update_is_put_to_the_object(api: FakeApi, dry_runs: DryRuns) -> None:
-    """With dryRun=All and nothing else in the query."""
+    """The query has dryRun=All and nothing else."""
     api.says("/apis/apps/v1/namespaces/shop/deployments/web", Reply({"kind": "Deployment"}))
     dry_runs.update(DEPLOYMENTS, WEB)
 
@@ -45,7 +45,7 @@ def test_an_update_is_put_to_the_object(api: FakeApi, dry_runs: DryRuns) -> None
 
 
 def test_a_cluster_scoped_object_is_in_no_namespace(api: FakeApi, dry_runs: DryRuns) -> None:
-    """Names are part of the path, whatever they hold."""
+    """The path quotes every character of a name."""
     api.says("/api/v1/namespaces", Reply({}, 201))
     api.says("/api/v1/namespaces/a%2Fb", Reply({}))
     dry_runs.create(NAMESPACES, {"metadata": {"name": "a/b"}})
@@ -55,7 +55,7 @@ def test_a_cluster_scoped_object_is_in_no_namespace(api: FakeApi, dry_runs: DryR
 
 
 def test_no_write_leaves_without_dry_run(api: FakeApi, dry_runs: DryRuns) -> None:
-    """Tried again because the server is busy, it is still a dry run."""
+    """A retried write is a dry run, too."""
     busy = refusal(503, "busy")
     api.says("/api/v1/namespaces/shop/pods", busy, busy, Reply({}, 201))
     api.says("/api/v1/namespaces/shop/pods/web", busy, Reply({}))
@@ -67,7 +67,7 @@ def test_no_write_leaves_without_dry_run(api: FakeApi, dry_runs: DryRuns) -> Non
 
 
 def test_an_admitted_write_brings_the_object_and_warnings(api: FakeApi, dry_runs: DryRuns) -> None:
-    """A warning is unquoted, and its UTF-8 put together again."""
+    """A warning is unquoted, and its UTF-8 is decoded."""
     text = '299 - "Validation failed: \\"na\u00efve\\" \\\\ no", 299 - "second"'.encode().decode("latin-1")
     api.says("/apis/apps/v1/namespaces/shop/deployments", Reply(WEB, 201, headers={"Warning": text}))
     response = dry_runs.create(DEPLOYMENTS, WEB)
@@ -76,7 +76,7 @@ def test_an_admitted_write_brings_the_object_and_warnings(api: FakeApi, dry_runs
     assert ('Validation failed: "na\u00efve" \\ no', "second") == response.warnings
 
 
-def test_a_refusal_keeps_its_words(api: FakeApi, dry_runs: DryRuns) -> None:
+def test_a_refusal_keeps_its_text(api: FakeApi, dry_runs: DryRuns) -> None:
     """Line ends are part of a message."""
     status: JsonObject = {"kind": "Status", "apiVersion": "v1", "reason": "Invalid", "message": "a\n b", "code": 422}
     api.says("/apis/apps/v1/namespaces/shop/deployments", Reply(status, 422))
@@ -86,7 +86,7 @@ def test_a_refusal_keeps_its_words(api: FakeApi, dry_runs: DryRuns) -> None:
 
 
 def test_an_object_is_read(api: FakeApi, dry_runs: DryRuns) -> None:
-    """One that is gone is None."""
+    """A deleted object is None."""
     api.says("/apis/apps/v1/namespaces/shop/deployments/web", Reply(WEB))
 
     assert WEB == dry_runs.read(DEPLOYMENTS, "shop", "web")
@@ -95,7 +95,7 @@ def test_an_object_is_read(api: FakeApi, dry_runs: DryRuns) -> None:
 
 @pytest.mark.parametrize(("status", "state"), [(403, "forbidden"), (500, "failed")])
 def test_an_object_that_cannot_be_read(api: FakeApi, dry_runs: DryRuns, status: int, state: str) -> None:
-    """It is said which right is missing, or what the server answered."""
+    """The error names the missing permission, or the server's status."""
     api.says("/apis/apps/v1/namespaces/shop/deployments/web", refusal(status, "no"))
 
     with pytest.raises(ListFailed, match=r"cannot get deployments\.apps") as failed:
@@ -104,7 +104,7 @@ def test_an_object_that_cannot_be_read(api: FakeApi, dry_runs: DryRuns, status: 
 
 
 def test_a_server_that_does_not_answer(api: FakeApi, dry_runs: DryRuns) -> None:
-    """A write whose answer is lost is no verdict."""
+    """A write without a response is no verdict."""
     api.says("/apis/apps/v1/namespaces/shop/deployments", Reply(WEB, 201, cut=True))
 
     with pytest.raises(ListFailed, match=r"no response about deployments\.apps web"):
@@ -112,7 +112,7 @@ def test_a_server_that_does_not_answer(api: FakeApi, dry_runs: DryRuns) -> None:
 
 
 def test_kinds_of_other_servers_are_foreign(api: FakeApi, dry_runs: DryRuns) -> None:
-    """An APIService with a service is served by that; the list is asked for once."""
+    """The service of an APIService serves its kinds; the list is requested once."""
     items: list[Json] = [
         {"spec": {"group": "metrics.k8s.io", "version": "v1beta1", "service": {"name": "metrics-server"}}},
         {"spec": {"group": "example.com", "version": "v1"}},
@@ -125,14 +125,14 @@ def test_kinds_of_other_servers_are_foreign(api: FakeApi, dry_runs: DryRuns) -> 
 
 
 def test_without_the_list_only_builtin_kinds_are_known(api: FakeApi, dry_runs: DryRuns) -> None:
-    """Better to write too little than to a server that may not know dry runs."""
+    """All other kinds count as foreign, because their server may ignore dry runs."""
     api.says(SERVICES, refusal(403, "no"))
 
     assert [True, True, False] == [dry_runs.foreign(kind) for kind in (METRICS, GIZMOS, DEPLOYMENTS)]
 
 
 def test_nothing_but_dry_runs_writes() -> None:
-    """Of all that talks to a cluster, only this and the one method under it know a verb that changes things."""
+    """Only this class and the method below it use a verb that changes objects."""
     source = Path(__file__).parents[2] / "scanner" / "cluster"
     verbs = ('"PUT"', '"PATCH"', '"DELETE"')
     writing = {path.name for path in source.glob("*.py") if any(verb in path.read_text() for verb in verbs)}

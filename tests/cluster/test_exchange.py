@@ -1,4 +1,4 @@
-"""Facts about one request and its answer: a single deadline covers all of it, whatever server or proxy lets it wait."""
+"""One request and its response: one deadline covers all of it, for any delay of server or proxy."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LONG = 8.0
 
 @contextmanager
 def listening(answer: Callable[[socket.socket], None]) -> Iterator[str]:
-    """A server that treats each connection in one way, as `host:port`; its answer may go on for ever."""
+    """A server that treats each connection in one way, as `host:port`; its response may never end."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def accept() -> None:
@@ -45,13 +45,13 @@ def listening(answer: Callable[[socket.socket], None]) -> Iterator[str]:
 
 
 def silent(connection: socket.socket) -> None:
-    """Say nothing until the other side goes."""
+    """Send nothing until the client closes the connection."""
     while connection.recv(1 << 16):
         pass
 
 
 def dripping(start: bytes, drop: bytes = b"x") -> Callable[[socket.socket], None]:
-    """Say something, and then one drop after the other."""
+    """Send some bytes, and then one byte at a time."""
 
     def answer(connection: socket.socket) -> None:
         connection.recv(1 << 16)
@@ -76,13 +76,13 @@ DRIPS = {
 
 
 def session(api: FakeApi, folder: Path, server: str, **cluster: Json) -> Session:
-    """A client with very little patience."""
+    """A client with a very short deadline."""
     config = api.kubeconfig(folder, None, server=server, **cluster)
     return Session(kubeconfig=config, request_timeout=SOON, sleep=lambda _: None)
 
 
 def seconds_until_given_up(client: Session) -> float:
-    """How long one request takes that gets no answer."""
+    """The seconds until a request without a response fails."""
     started = time.monotonic()
     with pytest.raises(Unanswered, match=LATE):
         client.get("/version", attempts=1)
@@ -93,7 +93,7 @@ def seconds_until_given_up(client: Session) -> float:
 def test_no_part_of_an_answer_outlasts_the_deadline(
     api: FakeApi, tmp_path: Path, drip: Callable[[socket.socket], None]
 ) -> None:
-    """Each byte comes in time for a timeout of the socket."""
+    """Each byte is in time for the timeout of the socket."""
     with listening(drip) as host:
         assert SOON <= seconds_until_given_up(session(api, tmp_path, f"http://{host}")) < LONG
 
@@ -102,21 +102,21 @@ def test_no_part_of_an_answer_outlasts_the_deadline(
 def test_no_handshake_outlasts_the_deadline(
     api: FakeApi, tmp_path: Path, drip: Callable[[socket.socket], None]
 ) -> None:
-    """TLS is part of the request."""
+    """The TLS handshake is part of the request."""
     with listening(drip) as host:
         assert SOON <= seconds_until_given_up(session(api, tmp_path, f"https://{host}")) < LONG
 
 
 @pytest.mark.parametrize("drip", [silent, DRIPS["header"], DRIPS["headers"]], ids=["silent", "header", "headers"])
 def test_no_proxy_outlasts_the_deadline(api: FakeApi, tmp_path: Path, drip: Callable[[socket.socket], None]) -> None:
-    """Its answer to CONNECT has no time of its own."""
+    """The response to CONNECT has no deadline of its own."""
     with listening(drip) as host:
         client = session(api, tmp_path, "https://cluster.example", **{"proxy-url": f"http://{host}"})
         assert SOON <= seconds_until_given_up(client) < LONG
 
 
 def test_a_server_behind_a_proxy_has_what_the_proxy_left(api: FakeApi, tmp_path: Path) -> None:
-    """The tunnel stands at once, and then TLS never begins."""
+    """The proxy connects at once, and the TLS handshake never begins."""
 
     def tunnel(connection: socket.socket) -> None:
         connection.recv(1 << 16)
@@ -129,7 +129,7 @@ def test_a_server_behind_a_proxy_has_what_the_proxy_left(api: FakeApi, tmp_path:
 
 
 def test_a_connection_that_is_used_again_has_all_its_time(api: FakeApi, tmp_path: Path) -> None:
-    """What an earlier request has left of its deadline is not a later one's."""
+    """The deadline of an earlier request does not affect a later one."""
     client = Session(kubeconfig=api.kubeconfig(tmp_path), request_timeout=5)
     api.says("/version", Reply({"n": 1}, hang=0.5), Reply({"n": 2}, hang=0.5))
     assert [1, 2] == [client.get("/version").body()["n"] for _ in range(2)]
@@ -137,7 +137,7 @@ def test_a_connection_that_is_used_again_has_all_its_time(api: FakeApi, tmp_path
 
 @pytest.mark.parametrize("size", [64 << 20, (64 << 20) + 1])
 def test_an_answer_has_64_mib_at_most(api: FakeApi, tmp_path: Path, size: int) -> None:
-    """One byte more is too many, and is not asked for again as it is."""
+    """A larger response fails, and is not requested again in the same size."""
     client = Session(kubeconfig=api.kubeconfig(tmp_path), sleep=lambda _: None)
     api.says("/large", Reply(b" " * size))
     if size <= 64 << 20:
@@ -149,7 +149,7 @@ def test_an_answer_has_64_mib_at_most(api: FakeApi, tmp_path: Path, size: int) -
 
 
 def test_a_look_up_ends_with_the_deadline() -> None:
-    """The resolver goes on by itself, and nobody waits for it."""
+    """The resolver continues, and the request does not wait for it."""
     over = threading.Event()
 
     def slow(_host: str, _port: int) -> Iterable[str]:
@@ -161,8 +161,8 @@ def test_a_look_up_ends_with_the_deadline() -> None:
     over.set()
 
 
-def test_a_look_up_that_fails_says_so() -> None:
-    """In the words of the resolver."""
+def test_a_failed_look_up_has_the_resolvers_error() -> None:
+    """The error has the resolver's text."""
 
     def failing(_host: str, _port: int) -> Iterable[str]:
         raise socket.gaierror(socket.EAI_NONAME, "no such name")

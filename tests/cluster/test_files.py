@@ -1,10 +1,11 @@
-"""Facts about files as a cluster: which kinds it serves, where objects land, and what is not one."""
+"""Files as a cluster: the served kinds, the places of objects, and documents that are no objects."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
@@ -35,7 +36,7 @@ Snapshot = Callable[..., SnapshotCluster]
 def snapshot(tmp_path: Path) -> Snapshot:
     """Make a cluster of documents, each in a file of its own."""
 
-    def make(*documents: Json, **options: str) -> SnapshotCluster:
+    def make(*documents: Json, **options: Any) -> SnapshotCluster:
         for number, document in enumerate(documents, start=1):
             (tmp_path / f"{number:05}.json").write_text(json.dumps(document))
         return SnapshotCluster([tmp_path], **options)
@@ -49,7 +50,7 @@ def an_object(api_version: str, kind: str, name: str = "a", **metadata: Json) ->
 
 
 def definition(**spec: Json) -> dict[str, Json]:
-    """The definition of Gizmo, in two served versions and one that is not."""
+    """The definition of Gizmo, in two served versions and one that is not served."""
     versions = [{"name": name, "served": name != "v3"} for name in ("v1", "v2", "v3")]
     names = {"kind": "Gizmo", "plural": "gizmos"}
     whole = {"group": "mx.example.com", "names": names, "scope": "Namespaced", "versions": versions, **spec}
@@ -67,13 +68,13 @@ def names(pages: Iterable[Page]) -> list[Json]:
 
 
 def test_a_snapshot_is_named_after_its_folder(snapshot: Snapshot, tmp_path: Path) -> None:
-    """Without another name, the last part of the path; its source tells that these are files."""
+    """The default name is the last part of the path; the source is `files`."""
     assert ClusterIdentity(tmp_path.name, server_version="v1.37", source="files") == snapshot().identity()
     assert "staging" == snapshot(name="staging").identity().name
 
 
-def test_nobody_in_particular_asks(snapshot: Snapshot) -> None:
-    """The requester is made up."""
+def test_the_requester_of_files_is_a_placeholder(snapshot: Snapshot) -> None:
+    """The requester is a placeholder."""
     assert UserInfo("assay", groups=("system:authenticated",)) == snapshot().requester()
 
 
@@ -85,7 +86,7 @@ def test_the_builtin_kinds_are_served(snapshot: Snapshot) -> None:
 
 
 def test_definitions_add_their_served_versions(snapshot: Snapshot) -> None:
-    """The preferred version comes first; one that is not served does not come."""
+    """The preferred version comes first; a version that is not served is absent."""
     kinds = snapshot(definition()).discover().kinds
     assert [GIZMO, OLD_GIZMO] == [kind for kind in kinds if kind.group == "mx.example.com"]
 
@@ -102,7 +103,7 @@ def test_definitions_add_their_served_versions(snapshot: Snapshot) -> None:
 def test_versions_are_ordered_as_the_server_orders_them(
     snapshot: Snapshot, versions: list[str], order: list[str]
 ) -> None:
-    """Stable before beta before alpha, higher before lower, other names last."""
+    """Stable versions come before beta and alpha, higher before lower, other names last."""
     cluster = snapshot(definition(versions=[{"name": name, "served": True} for name in versions]))
     assert order == [kind.version for kind in cluster.discover().kinds if kind.group == "mx.example.com"]
 
@@ -119,13 +120,13 @@ def test_versions_are_ordered_as_the_server_orders_them(
     ],
 )
 def test_a_definition_that_defines_nothing_is_a_gap(snapshot: Snapshot, spec: dict[str, Json], field: str) -> None:
-    """Its objects would be unknown for no visible reason."""
+    """Without the gap, its objects would be unknown without a visible reason."""
     gaps = snapshot(definition(**spec)).discover().gaps
     assert [True] == [f"defines no kind: {field}" in gap.why for gap in gaps]
 
 
 def test_a_namespaced_object_gets_a_namespace(snapshot: Snapshot) -> None:
-    """Without one of its own it lands where the user says, else in `default`."""
+    """The default is the user's namespace, else `default`."""
     pod = an_object("v1", "Pod")
     assert ["default"] == [dig(body, "metadata", "namespace") for body in bodies(snapshot(pod).pages(PODS))]
     assert ["x"] == [
@@ -134,27 +135,27 @@ def test_a_namespaced_object_gets_a_namespace(snapshot: Snapshot) -> None:
 
 
 def test_a_cluster_scoped_object_loses_its_namespace(snapshot: Snapshot) -> None:
-    """The API would not keep it."""
+    """The API drops the namespace."""
     cluster = snapshot(an_object("v1", "Node", namespace="prod"))
     assert [{"name": "a"}] == [body["metadata"] for body in bodies(cluster.pages(NODES))]
 
 
 def test_a_namespace_has_its_name_as_label(snapshot: Snapshot) -> None:
-    """Every server adds it, and selectors count on it; labels of its own stay."""
+    """Every server adds the label, and selectors use it; other labels stay."""
     cluster = snapshot(an_object("v1", "Namespace", "prod", labels={"env": "p", "kubernetes.io/metadata.name": "x"}))
     expected = {"env": "p", "kubernetes.io/metadata.name": "prod"}
     assert [expected] == [dig(body, "metadata", "labels") for body in bodies(cluster.pages(NAMESPACES))]
 
 
 def test_namespaces_that_only_objects_name_are_implied(snapshot: Snapshot) -> None:
-    """They exist, but are no objects to judge."""
+    """Implied namespaces exist, and are no objects to evaluate."""
     pods = [an_object("v1", "Pod", namespace=namespace) for namespace in ("b", "a", "prod")]
     cluster = snapshot(*pods, an_object("v1", "Pod", "x"), an_object("v1", "Namespace", "prod"))
     assert (("a", "b", "default"), ["prod"]) == (cluster.implied_namespaces(), names(cluster.pages(NAMESPACES)))
 
 
 def test_the_first_of_equal_names_counts(snapshot: Snapshot, tmp_path: Path) -> None:
-    """The other is a gap that names both documents."""
+    """The other document is a gap that names both."""
     cluster = snapshot(an_object("v1", "Pod", labels={"n": "1"}), an_object("v1", "Pod", namespace="default"))
     gap = cluster.discover().gaps[0]
     assert ("00002.json, document 1", True) == (gap.where, "00001.json, document 1" in gap.why)
@@ -184,14 +185,14 @@ def test_equal_names_in_different_places_are_different_objects(snapshot: Snapsho
     ],
 )
 def test_an_unknown_kind_is_a_gap_with_advice(snapshot: Snapshot, api_version: str, kind: str, advice: str) -> None:
-    """The definition may be missing, or the version be served no more."""
+    """The definition may be missing, or the version may not be served any more."""
     cluster = snapshot(an_object(api_version, kind), an_object("v1", "Pod"))
     assert [True] == [gap.why.startswith(advice) for gap in cluster.discover().gaps]
     assert ["a"] == names(cluster.pages(PODS))
 
 
-def test_documents_are_kept_for_whoever_reads_policies(snapshot: Snapshot) -> None:
-    """Also those of kinds that are not served."""
+def test_all_documents_are_kept(snapshot: Snapshot) -> None:
+    """Documents of kinds that are not served are kept, too."""
     assert ["Gizmo"] == [document.body["kind"] for document in snapshot(an_object("x/v1", "Gizmo")).documents]
 
 
@@ -199,25 +200,25 @@ def test_documents_are_kept_for_whoever_reads_policies(snapshot: Snapshot) -> No
 
 
 def test_objects_come_by_namespace_and_name(snapshot: Snapshot) -> None:
-    """As a server lists them, whatever the order of the files."""
+    """The order is that of a server, for any order of the files."""
     objects = [an_object("v1", "Pod", name, namespace=namespace) for namespace, name in ("zb", "aa", "zc", "ab")]
     assert ["a", "b", "b", "c"] == names(snapshot(*objects).pages(PODS))
 
 
 def test_pages_hold_a_limited_number(snapshot: Snapshot) -> None:
-    """Five hundred, as a server is asked for."""
+    """A page has 500 objects, the default page size of a live scan."""
     items = [an_object("v1", "Pod", f"p{number:04}") for number in range(2 * PAGE_SIZE + 1)]
     pages = list(snapshot({"apiVersion": "v1", "kind": "List", "items": items}).pages(PODS))
     assert [(1, 500), (2, 500), (3, 1)] == [(page.number, len(bodies([page]))) for page in pages]
 
 
 def test_a_kind_without_objects_has_no_pages(snapshot: Snapshot) -> None:
-    """And no failure."""
+    """An empty list does not fail."""
     assert [] == list(snapshot().pages(PODS))
 
 
 def test_namespace_and_selector_narrow_the_pages(snapshot: Snapshot) -> None:
-    """Together, as on a server; namespaces do not narrow cluster-scoped kinds."""
+    """Both apply, as on a server; a namespace does not narrow cluster-scoped kinds."""
     objects = [
         an_object("v1", "Pod", "a", namespace="x", labels={"app": "web"}),
         an_object("v1", "Pod", "b", namespace="x"),
@@ -230,7 +231,7 @@ def test_namespace_and_selector_narrow_the_pages(snapshot: Snapshot) -> None:
 
 
 def test_a_malformed_selector_is_a_usage_error(snapshot: Snapshot) -> None:
-    """Even when there is nothing to select from."""
+    """The error does not need any object."""
     with pytest.raises(UsageError):
         list(snapshot().pages(PODS, selector="a in b"))
 
@@ -247,13 +248,13 @@ def test_custom_objects_are_relabelled(snapshot: Snapshot, conversion: Json) -> 
 
 
 def test_the_same_custom_object_in_two_versions_is_one(snapshot: Snapshot) -> None:
-    """A server stores it once."""
+    """A server stores the object once."""
     cluster = snapshot(definition(), an_object("mx.example.com/v1", "Gizmo"), an_object("mx.example.com/v2", "Gizmo"))
     assert (1, ["a"]) == (len(cluster.discover().gaps), names(cluster.pages(GIZMO)))
 
 
 def test_what_only_a_webhook_converts_fails_the_list(snapshot: Snapshot) -> None:
-    """The objects that are written in the version asked for still come."""
+    """The list has the objects in the requested version, and fails for the others."""
     webhook = definition(conversion={"strategy": "Webhook"})
     cluster = snapshot(webhook, an_object("mx.example.com/v1", "Gizmo"), an_object("mx.example.com/v2", "Gizmo", "b"))
     pages = cluster.pages(GIZMO)
@@ -276,7 +277,7 @@ def test_what_only_a_webhook_converts_fails_the_list(snapshot: Snapshot) -> None
 def test_some_builtin_objects_are_offered_in_both_their_versions(
     snapshot: Snapshot, document: Json, asked: Kind, other: Kind
 ) -> None:
-    """An object that a policy would see on a server must not go missing."""
+    """Objects that a policy would evaluate on a server are listed."""
     cluster = snapshot(document)
     assert [asked.api_version] == [body["apiVersion"] for body in bodies(cluster.pages(asked))]
     assert [other.api_version] == [body["apiVersion"] for body in bodies(cluster.pages(other))]
@@ -284,13 +285,13 @@ def test_some_builtin_objects_are_offered_in_both_their_versions(
 
 @pytest.mark.parametrize("version", ["v1", "v1beta1", "v1alpha1"])
 def test_admission_policies_of_every_version_are_policies(snapshot: Snapshot, version: str) -> None:
-    """Their fields have not changed; older versions are offered as v1."""
+    """The fields of all versions are equal; older versions are offered as v1."""
     cluster = snapshot(an_object(f"admissionregistration.k8s.io/{version}", "ValidatingAdmissionPolicy"))
     assert () == cluster.discover().gaps
     assert ["admissionregistration.k8s.io/v1"] == [body["apiVersion"] for body in bodies(cluster.pages(POLICIES))]
 
 
 def test_the_same_files_give_the_same_pages(snapshot: Snapshot) -> None:
-    """No order of dictionaries or of folders shows."""
+    """The order of dictionaries and folders has no effect."""
     objects = [an_object("v1", "Pod", name, namespace="x") for name in "cab"]
     assert list(snapshot(*objects).pages(PODS)) == list(snapshot().pages(PODS))

@@ -1,4 +1,4 @@
-"""Facts about label selectors as people type them. The tables were compared with apimachinery's parser."""
+"""Label selectors on the command line. The tables were compared with apimachinery's parser."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WEB = {"app": "web", "tier": "front", "empty": "", "n": "5", "example.com/x": "1
     ],
 )  # fmt: skip
 def test_a_selector_selects_as_on_a_server(selector: str, selected: bool) -> None:  # noqa: FBT001
-    """Equality, sets, presence and comparison, as the API server reads them."""
+    """Equality, sets, presence and comparison have the API server's meaning."""
     assert selected == parse_selector(selector).matches(WEB)
 
 
@@ -39,6 +39,6 @@ def test_a_selector_selects_as_on_a_server(selector: str, selected: bool) -> Non
     ],
 )  # fmt: skip
 def test_a_malformed_selector_is_a_usage_error(selector: str) -> None:
-    """The message quotes the selector and shows how one is written."""
+    """The message quotes the selector and shows a valid one."""
     with pytest.raises(UsageError, match=r"is invalid: .* Write it as for kubectl"):
         parse_selector(selector)

@@ -1,4 +1,4 @@
-"""Facts about the request rate, retries and the time limit of a kind."""
+"""The request rate, the retries and the time limit of a kind."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scanner.cluster.limits import ATTEMPTS, Deadline, RateLimiter, TimeLimit, a
 
 
 class Clock:
-    """Time that passes when somebody sleeps, or is told to."""
+    """Time that passes with each pause, or when a test advances it."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -27,7 +27,7 @@ class Clock:
 
 @given(st.floats(0.5, 200), st.integers(1, 50), st.lists(st.floats(0, 2), max_size=200))
 def test_no_more_requests_than_the_pace_allows(qps: float, burst: int, pauses: list[float]) -> None:
-    """In any stretch of time there are at most the burst, and as many more as the rate gives for that time."""
+    """Any period has at most the burst, and the requests of the rate for that time."""
     clock = Clock()
     pace = RateLimiter(qps, burst, sleep=clock.sleep, clock=clock)
     sent = []
@@ -41,7 +41,7 @@ def test_no_more_requests_than_the_pace_allows(qps: float, burst: int, pauses: l
 
 
 def test_a_burst_does_not_wait() -> None:
-    """The first requests go out at once, the next as far apart as the rate says."""
+    """The first requests are sent at once, the next with the interval of the rate."""
     clock = Clock()
     pace = RateLimiter(10, 3, sleep=clock.sleep, clock=clock)
     moments = []
@@ -51,8 +51,8 @@ def test_a_burst_does_not_wait() -> None:
     assert [0, 0, 0, 0.1, 0.2, 0.3] == pytest.approx(moments)
 
 
-def test_without_a_rate_nobody_waits() -> None:
-    """--qps 0 is no limit."""
+def test_without_a_rate_there_is_no_wait() -> None:
+    """--qps 0 sets no limit."""
     clock = Clock()
     pace = RateLimiter(0, 1, sleep=clock.sleep, clock=clock)
     for _ in range(1000):
@@ -61,7 +61,7 @@ def test_without_a_rate_nobody_waits() -> None:
 
 
 def test_pauses_grow_and_end() -> None:
-    """At once, then after growing pauses with a little chance in them, and a bounded number of times."""
+    """The first retry is immediate, the next follow after growing, jittered pauses, and their number is limited."""
     retry, pauses = retries(), []
     while (more := after_failure(retry)) is not None:
         retry = more
@@ -73,7 +73,7 @@ def test_pauses_grow_and_end() -> None:
 
 
 def test_jitter_keeps_many_clients_apart() -> None:
-    """Two that fail at the same moment do not come again at the same moment."""
+    """Two clients that fail at one moment retry at different moments."""
     retry = after_failure(retries())
     assert retry is not None
     retry = after_failure(retry)
@@ -81,8 +81,8 @@ def test_jitter_keeps_many_clients_apart() -> None:
     assert len({pause_before(retry) for _ in range(20)}) > 15
 
 
-def test_a_late_answer_costs_more_patience() -> None:
-    """Two in all: each may take as long as the user grants."""
+def test_a_timeout_uses_more_attempts() -> None:
+    """Two attempts may time out, because each may take the user's whole timeout."""
     retry = after_failure(retries(), late=True)
     assert retry is not None
     assert after_failure(retry, late=True) is None
@@ -107,15 +107,15 @@ JUNK = [
     ("header", "low", "high"),
     [("7", 7, 7), (" 7 ", 7, 7), ("9000", 30, 30), ("0", 0, 0), ("", 0, 0), ("soon", 0, 0), ("-5", 0, 0), *JUNK],
 )
-def test_the_server_may_say_how_long(header: str, low: float, high: float) -> None:
-    """Within reason; what it does not say in numbers is as if it had said nothing."""
+def test_the_server_may_set_the_pause(header: str, low: float, high: float) -> None:
+    """Retry-After is limited; an invalid value counts as absent."""
     retry = after_failure(retries())
     assert retry is not None
     assert low <= pause_before(retry, header) <= high
 
 
 def test_a_deadline_does_not_wait() -> None:
-    """It comes nearer whatever happens, and is then past."""
+    """The time until the deadline always decreases, down to zero."""
     clock = Clock()
     deadline = Deadline(10, clock=clock)
     clock.sleep(4)
@@ -124,8 +124,8 @@ def test_a_deadline_does_not_wait() -> None:
     assert (0, math.inf) == (deadline.left, Deadline(clock=clock).left)
 
 
-def test_a_watch_only_runs_while_somebody_waits() -> None:
-    """What happens between two requests costs nothing."""
+def test_a_time_limit_runs_only_during_requests() -> None:
+    """The time between two requests does not count."""
     clock = Clock()
     time_limit = TimeLimit(10, clock=clock)
     with time_limit.running():
@@ -139,8 +139,8 @@ def test_a_watch_only_runs_while_somebody_waits() -> None:
     assert 0 == time_limit.left
 
 
-def test_a_watch_without_limit_never_ends() -> None:
-    """--kind-timeout 0."""
+def test_a_time_limit_of_zero_never_ends() -> None:
+    """--kind-timeout 0 sets no limit."""
     clock = Clock()
     time_limit = TimeLimit(clock=clock)
     with time_limit.running():

@@ -1,4 +1,4 @@
-"""Facts about lists: pages, refusals, servers that are busy, slow, forgetful or broken, and what becomes of the list."""
+"""Lists: pages, refusals, and servers that are busy, slow or broken."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def names(pages: Iterator[Page]) -> list[list[str]]:
 
 
 def until_failure(pages: Iterator[Page]) -> tuple[int, ListFailed]:
-    """How many pages came before the list broke off, and why it did."""
+    """The number of pages before the list failed, and the failure."""
     count = 0
     try:
         for _ in pages:
@@ -40,7 +40,7 @@ def until_failure(pages: Iterator[Page]) -> tuple[int, ListFailed]:
 
 
 def announcing(*names: str, token: str = "", remaining: int = 0) -> Reply:
-    """A page that tells how many objects are still to come."""
+    """A page with the number of remaining objects."""
     page = listing("Pod", *names, token=token).body
     assert isinstance(page, dict)
     announced = {"remainingItemCount": remaining} if remaining else {}
@@ -59,7 +59,7 @@ def test_a_list_comes_in_pages(api: FakeApi, cluster: LiveCluster) -> None:
 
 
 def test_a_page_is_the_bytes_that_came(api: FakeApi, cluster: LiveCluster) -> None:
-    """The body is passed on as sent, unpacked, with number and resource version."""
+    """The page has the uncompressed body, its number and the resource version."""
     item = b'{"metadata":{"name":"a","namespace":"b"}}'
     body = b'{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"42"},"items":[ %b ]}' % item
     api.says("/api/v1/pods", Reply(body))
@@ -69,7 +69,7 @@ def test_a_page_is_the_bytes_that_came(api: FakeApi, cluster: LiveCluster) -> No
 
 
 def test_namespace_and_selector_narrow_the_list(api: FakeApi, cluster: LiveCluster) -> None:
-    """One namespace has a path of its own; the selector goes along as it was typed."""
+    """A namespace has its own path; the selector is sent unchanged."""
     api.says("/apis/apps/v1/namespaces/prod/deployments", listing("Deployment", "web", namespace="prod"))
     assert [["web"]] == names(cluster.pages(DEPLOYMENTS, namespace="prod", selector="app in (web, api)"))
     assert "app in (web, api)" == api.asked[-1].query["labelSelector"]
@@ -81,8 +81,8 @@ def test_a_namespace_does_not_narrow_cluster_scoped_kinds(api: FakeApi, cluster:
     assert [["n1"]] == names(cluster.pages(NODES, namespace="prod"))
 
 
-def test_a_malformed_selector_is_refused_before_anything_is_asked(api: FakeApi, cluster: LiveCluster) -> None:
-    """The user's typing error is not the cluster's failure."""
+def test_a_malformed_selector_is_refused_before_any_request(api: FakeApi, cluster: LiveCluster) -> None:
+    """A wrong selector is an error of the user, not of the cluster."""
     with pytest.raises(UsageError):
         list(cluster.pages(PODS, selector="app in web"))
     assert [] == api.asked
@@ -97,9 +97,9 @@ def test_an_empty_list_is_a_page_without_items(api: FakeApi, cluster: LiveCluste
 
 
 def test_a_forbidden_list_names_the_user_and_the_way_out(api: FakeApi, cluster: LiveCluster) -> None:
-    """A refusal says who may not do what, and what to do about it."""
-    said = 'secrets is forbidden: User "auditor" cannot list resource "secrets" in API group "" at the cluster scope'
-    api.says("/api/v1/secrets", refusal(403, said))
+    """The message has the user, the permission and the remedy."""
+    message = 'secrets is forbidden: User "auditor" cannot list resource "secrets" in API group "" at the cluster scope'
+    api.says("/api/v1/secrets", refusal(403, message))
     _, failure = until_failure(cluster.pages(SECRETS))
     expected = (
         "cannot list secrets: forbidden for auditor. Grant `list` on secrets, "
@@ -108,8 +108,8 @@ def test_a_forbidden_list_names_the_user_and_the_way_out(api: FakeApi, cluster: 
     assert ("forbidden", expected) == (failure.state, failure.why)
 
 
-def test_a_refusal_without_a_name_asks_who_we_are(api: FakeApi, cluster: LiveCluster) -> None:
-    """An authorizer that does not quote the user leaves it to the review."""
+def test_a_refusal_without_a_name_is_completed_by_a_review(api: FakeApi, cluster: LiveCluster) -> None:
+    """If the refusal does not name the user, a review does."""
     api.says("/apis/apps/v1/namespaces/prod/deployments", refusal(403, "denied by webhook"))
     api.says(
         "/apis/authentication.k8s.io/v1/selfsubjectreviews", Reply({"status": {"userInfo": {"username": "j"}}}, 201)
@@ -122,15 +122,17 @@ def test_a_refusal_without_a_name_asks_who_we_are(api: FakeApi, cluster: LiveClu
 def test_other_refusals_are_not_tried_again(
     api: FakeApi, cluster: LiveCluster, pauses: list[float], status: int
 ) -> None:
-    """An answer that will not change ends the list at once."""
+    """A permanent error ends the list at once."""
     api.says("/api/v1/pods", refusal(status, "no"))
     count, failure = until_failure(cluster.pages(PODS))
     assert (0, "failed", []) == (count, failure.state, pauses)
 
 
 @pytest.mark.parametrize("status", [429, 500, 502, 503, 504])
-def test_a_busy_server_is_asked_again(api: FakeApi, cluster: LiveCluster, pauses: list[float], status: int) -> None:
-    """Answers that say "later" are tried again: at once, then after pauses that grow and are jittered."""
+def test_requests_to_a_busy_server_are_retried(
+    api: FakeApi, cluster: LiveCluster, pauses: list[float], status: int
+) -> None:
+    """Temporary errors are retried: at once, then after growing, jittered pauses."""
     later = [refusal(status, "later")] * 4
     api.says("/api/v1/pods", *later, listing("Pod", "a"))
     assert [["a"]] == names(cluster.pages(PODS))
@@ -138,8 +140,8 @@ def test_a_busy_server_is_asked_again(api: FakeApi, cluster: LiveCluster, pauses
 
 
 def test_the_server_may_name_the_pause(api: FakeApi, cluster: LiveCluster, pauses: list[float]) -> None:
-    """Retry-After is honoured, up to half a minute; a date that is over and what is neither are not."""
-    waits = [Reply({}, 429, {"Retry-After": it}) for it in ("3", "9000", "Wed, 21 Oct 2015 07:28:00 GMT", "soon")]
+    """Retry-After is used up to half a minute; a past date and an invalid value are not."""
+    waits = [Reply({}, 429, {"Retry-After": pause}) for pause in ("3", "9000", "Wed, 21 Oct 2015 07:28:00 GMT", "soon")]
     api.says("/api/v1/pods", *waits, listing("Pod", "a"))
     assert [["a"]] == names(cluster.pages(PODS))
     assert [3.0, 30.0] == pauses[:2]
@@ -147,7 +149,7 @@ def test_the_server_may_name_the_pause(api: FakeApi, cluster: LiveCluster, pause
 
 
 def test_a_server_that_stays_broken_fails_the_list(api: FakeApi, cluster: LiveCluster, pauses: list[float]) -> None:
-    """Six attempts, then the kind is a gap; pages that came before stay good."""
+    """After six attempts the kind is a gap; earlier pages remain valid."""
     api.says("/api/v1/pods", listing("Pod", "a", token="t"), refusal(500, "etcdserver: no leader"))
     count, failure = until_failure(cluster.pages(PODS))
     assert (1, 5, 7) == (count, len(pauses), len(api.asked_for("/api/v1/pods")))
@@ -157,7 +159,7 @@ def test_a_server_that_stays_broken_fails_the_list(api: FakeApi, cluster: LiveCl
 def test_a_connection_that_breaks_in_mid_body_is_tried_again(
     api: FakeApi, cluster: LiveCluster, pauses: list[float]
 ) -> None:
-    """Half a page is no page."""
+    """A part of a page is not used."""
     whole = listing("Pod", "a")
     api.says("/version", Reply({"gitVersion": "v1.36.0"}))
     cluster.identity()
@@ -167,7 +169,7 @@ def test_a_connection_that_breaks_in_mid_body_is_tried_again(
 
 
 def test_a_connection_that_always_breaks_fails_the_list(api: FakeApi, cluster: LiveCluster) -> None:
-    """The reason is told, without objects in memory."""
+    """The failure has the reason, without addresses of Python objects."""
     api.says("/api/v1/pods", Reply(listing("Pod", "a").body, cut=True))
     _, failure = until_failure(cluster.pages(PODS))
     assert failure.why.startswith(f"cannot list pods: the connection to {api.url} broke (")
@@ -186,7 +188,7 @@ def test_a_connection_that_always_breaks_fails_the_list(api: FakeApi, cluster: L
     ],
 )
 def test_an_answer_that_is_no_list_fails_the_list(api: FakeApi, cluster: LiveCluster, body: bytes) -> None:
-    """A 200 proves nothing."""
+    """A status of 200 alone is not enough."""
     api.says("/api/v1/pods", Reply(body))
     _, failure = until_failure(cluster.pages(PODS))
     assert failure.why.startswith("cannot list pods: the response is not a list in JSON.")
@@ -195,8 +197,8 @@ def test_an_answer_that_is_no_list_fails_the_list(api: FakeApi, cluster: LiveClu
 @pytest.mark.parametrize(
     "broken", [b"<html>busy</html>", b'{"kind":"PodList","apiVersion":"v1","metadata":{},"items":[{']
 )
-def test_an_answer_that_is_no_list_is_asked_for_again(api: FakeApi, cluster: LiveCluster, broken: bytes) -> None:
-    """Whatever stands between may have a bad moment."""
+def test_a_response_that_is_no_list_is_requested_again(api: FakeApi, cluster: LiveCluster, broken: bytes) -> None:
+    """A proxy may fail temporarily."""
     api.says("/api/v1/pods", Reply(broken), Reply(broken), listing("Pod", "a"))
     assert [["a"]] == names(cluster.pages(PODS))
 
@@ -205,7 +207,7 @@ def test_an_answer_that_is_no_list_is_asked_for_again(api: FakeApi, cluster: Liv
 
 
 def test_an_expired_list_goes_on_with_the_fresh_token(api: FakeApi, cluster: LiveCluster) -> None:
-    """A 410 in mid-list offers a token; the rest of the list is of a later moment, and its first page says so."""
+    """A 410 offers a token; the rest of the list is of a later moment, which its first page notes."""
     api.says("/api/v1/pods", listing("Pod", "a", token="old"), RESUMED, listing("Pod", "b", version="9"))
     pages = list(cluster.pages(PODS))
     assert [["a"], ["b"]] == names(iter(pages))
@@ -217,7 +219,7 @@ def test_an_expired_list_goes_on_with_the_fresh_token(api: FakeApi, cluster: Liv
 
 
 def test_an_expired_list_without_a_token_begins_again(api: FakeApi, cluster: LiveCluster) -> None:
-    """Nothing is lost by that; what comes twice is for the reader to notice."""
+    """No object is lost; the reader recognizes repeated objects."""
     api.says(
         "/api/v1/pods", listing("Pod", "a", token="t"), EXPIRED, listing("Pod", "a", token="t"), listing("Pod", "b")
     )
@@ -227,7 +229,7 @@ def test_an_expired_list_without_a_token_begins_again(api: FakeApi, cluster: Liv
 
 
 def test_a_list_begins_again_once_only(api: FakeApi, cluster: LiveCluster) -> None:
-    """A server that never keeps a list for long enough would be asked for ever."""
+    """A server whose lists always expire would be requested for ever."""
     api.says("/api/v1/pods", listing("Pod", "a", token="t"), EXPIRED, listing("Pod", "a", token="t"), EXPIRED)
     count, failure = until_failure(cluster.pages(PODS))
     assert (2, "failed") == (count, failure.state)
@@ -235,20 +237,20 @@ def test_a_list_begins_again_once_only(api: FakeApi, cluster: LiveCluster) -> No
 
 
 def test_a_continuation_that_has_expired_too_begins_again(api: FakeApi, cluster: LiveCluster) -> None:
-    """The token that the server offers may be of no use."""
+    """The offered token may have expired."""
     api.says("/api/v1/pods", listing("Pod", "a", token="t"), RESUMED, EXPIRED, listing("Pod", "a"))
     assert [["a"], ["a"]] == names(cluster.pages(PODS))
 
 
 def test_a_server_that_only_offers_tokens_does_not_hold_the_scan(api: FakeApi, cluster: LiveCluster) -> None:
-    """A list that gets nowhere is cut off."""
+    """A list without progress is ended."""
     api.says("/api/v1/pods", listing("Pod", "a", token="t"), RESUMED)
     count, failure = until_failure(cluster.pages(PODS))
     assert (1, "failed", 5) == (count, failure.state, len(api.asked_for("/api/v1/pods")))
 
 
 def test_pages_of_different_moments_are_noticed(api: FakeApi, cluster: LiveCluster) -> None:
-    """All pages of a list have one resource version; a server that breaks this is found out."""
+    """All pages of a list have one resource version; another one is an inconsistency."""
     api.says("/api/v1/pods", listing("Pod", "a", token="t"), listing("Pod", "b", version="8"))
     assert ["", "page 2 shows resource version 8, those before it 7"] == [
         page.inconsistency for page in cluster.pages(PODS)
@@ -258,22 +260,22 @@ def test_pages_of_different_moments_are_noticed(api: FakeApi, cluster: LiveClust
 # A server that repeats itself, or stops short
 
 
-def test_a_page_that_comes_twice_is_asked_for_again(api: FakeApi, cluster: LiveCluster) -> None:
-    """The page that should have come is neither lost nor counted twice."""
+def test_a_repeated_page_is_requested_again(api: FakeApi, cluster: LiveCluster) -> None:
+    """The missing page is neither lost nor counted twice."""
     first, second = listing("Pod", "a", token="t1"), listing("Pod", "b", token="t2")
     api.says("/api/v1/pods", first, first, second, first, listing("Pod", "c"))
     assert [["a"], ["b"], ["c"]] == names(cluster.pages(PODS))
 
 
 def test_a_server_that_repeats_a_token_does_not_hold_the_scan(api: FakeApi, cluster: LiveCluster) -> None:
-    """A list without end is cut off."""
+    """A list without end is ended."""
     api.says("/api/v1/pods", listing("Pod", "a", token="t"))
     count, failure = until_failure(cluster.pages(PODS))
     assert (1, True) == (count, "the server repeats pages after page 1" in failure.why)
 
 
-def test_a_list_that_ends_before_its_time_is_asked_for_again(api: FakeApi, cluster: LiveCluster) -> None:
-    """The last page in the place of another one would hide what is between them."""
+def test_a_list_that_ends_too_early_is_requested_again(api: FakeApi, cluster: LiveCluster) -> None:
+    """The last page in place of another one would hide the objects between them."""
     api.says(
         "/api/v1/pods",
         announcing("a", "b", token="t1", remaining=3),
@@ -284,8 +286,8 @@ def test_a_list_that_ends_before_its_time_is_asked_for_again(api: FakeApi, clust
     assert [["a", "b"], ["c", "d"], ["z"]] == names(cluster.pages(PODS))
 
 
-def test_a_list_that_always_ends_before_its_time_fails(api: FakeApi, cluster: LiveCluster) -> None:
-    """What was announced and never came is not called listed."""
+def test_a_list_that_always_ends_too_early_fails(api: FakeApi, cluster: LiveCluster) -> None:
+    """A list without its announced objects does not count as listed."""
     api.says("/api/v1/pods", announcing("a", "b", token="t1", remaining=3), announcing("z"))
     count, failure = until_failure(cluster.pages(PODS))
     assert (1, True) == (count, "the list ends after page 2, although the server had announced more" in failure.why)
@@ -294,8 +296,8 @@ def test_a_list_that_always_ends_before_its_time_fails(api: FakeApi, cluster: Li
 # A server that is slow
 
 
-def test_an_answer_that_is_late_is_asked_for_once_more(api: FakeApi, tmp_path: Path, pauses: list[float]) -> None:
-    """The server has had all the time that the user grants, twice."""
+def test_a_late_response_is_requested_once_more(api: FakeApi, tmp_path: Path, pauses: list[float]) -> None:
+    """The server gets the user's whole timeout twice."""
     cluster = LiveCluster(kubeconfig=api.kubeconfig(tmp_path), request_timeout=0.2, sleep=pauses.append)
     api.says("/api/v1/pods", Reply({}, hang=30))
     _, failure = until_failure(cluster.pages(PODS))
@@ -304,7 +306,7 @@ def test_an_answer_that_is_late_is_asked_for_once_more(api: FakeApi, tmp_path: P
 
 
 def test_a_body_that_drips_is_cut_off(api: FakeApi, tmp_path: Path, pauses: list[float]) -> None:
-    """Every byte is in time for the socket; the page is not."""
+    """Every byte is in time for the socket, and the page is late."""
     cluster = LiveCluster(kubeconfig=api.kubeconfig(tmp_path), request_timeout=0.4, sleep=pauses.append)
     api.says("/api/v1/pods", Reply(listing("Pod", "a").body, drip=0.1))
     _, failure = until_failure(cluster.pages(PODS))
@@ -312,7 +314,7 @@ def test_a_body_that_drips_is_cut_off(api: FakeApi, tmp_path: Path, pauses: list
 
 
 def test_a_kind_has_its_time(api: FakeApi, tmp_path: Path) -> None:
-    """A server that is slow with every page is left in the end; what came stays good."""
+    """A list with slow pages ends at the time limit; earlier pages remain valid."""
     cluster = LiveCluster(kubeconfig=api.kubeconfig(tmp_path), kind_timeout=0.5)
     slow = [Reply(listing("Pod", "a", token=f"t{number}").body, hang=0.2) for number in range(20)]
     api.says("/api/v1/pods", *slow)
@@ -321,8 +323,8 @@ def test_a_kind_has_its_time(api: FakeApi, tmp_path: Path) -> None:
     assert "did not finish it within 0.5 s; raise --kind-timeout" in failure.why
 
 
-def test_a_kinds_time_does_not_run_while_its_pages_are_judged(api: FakeApi, tmp_path: Path) -> None:
-    """The time_limit is over the server, not over us."""
+def test_the_time_of_a_kind_excludes_the_evaluation(api: FakeApi, tmp_path: Path) -> None:
+    """The limit covers the server's time, not the evaluation."""
     cluster = LiveCluster(kubeconfig=api.kubeconfig(tmp_path), kind_timeout=0.3)
     first = [listing("Pod", f"p{number}", token=f"t{number}") for number in range(3)]
     api.says("/api/v1/pods", *first, listing("Pod", "z"))
@@ -331,7 +333,7 @@ def test_a_kinds_time_does_not_run_while_its_pages_are_judged(api: FakeApi, tmp_
 
 
 def test_announcements_begin_anew_where_the_list_goes_on_later(api: FakeApi, cluster: LiveCluster) -> None:
-    """At the later moment there are more objects than were announced, and the rest is as many as that moment has."""
+    """The later moment has more objects than were announced, and its own number of remaining objects."""
     api.says(
         "/api/v1/pods",
         announcing("a", "b", token="t1", remaining=1),
@@ -344,13 +346,13 @@ def test_announcements_begin_anew_where_the_list_goes_on_later(api: FakeApi, clu
 
 
 def test_a_selector_leaves_out_what_is_counted(api: FakeApi, cluster: LiveCluster) -> None:
-    """A server that counts all the same announces more than will come."""
+    """With a selector, a server may announce more objects than it sends."""
     api.says("/api/v1/pods", announcing("a", token="t1", remaining=5), announcing("b"))
     assert ["", ""] == [page.inconsistency for page in cluster.pages(PODS, selector="app=web")]
 
 
 def test_a_page_may_be_smaller_where_nothing_is_announced(api: FakeApi, cluster: LiveCluster) -> None:
-    """The API only says that a token asks for more."""
+    """A token means only that there are more pages."""
     api.says("/api/v1/pods", listing("Pod", "a", token="t1"), listing("Pod", token="t2"), listing("Pod", "b"))
     assert [("", 1), ("", 0), ("", 1)] == [
         (page.inconsistency, len(orjson.loads(page.data)["items"])) for page in cluster.pages(PODS)
@@ -365,7 +367,7 @@ def test_a_page_may_be_smaller_where_nothing_is_announced(api: FakeApi, cluster:
 def test_lists_of_computed_objects_name_no_moment(
     api: FakeApi, cluster: LiveCluster, kind: Kind, inconsistencies: list[str]
 ) -> None:
-    """Nothing of component statuses is stored; of everything else the moment must be known."""
+    """Component statuses are not stored; every other list must have a resource version."""
     items = [{"metadata": {"name": "scheduler", **({"namespace": "a"} if kind.namespaced else {})}}]
     api.says(kind.path, Reply({"kind": f"{kind.kind}List", "apiVersion": "v1", "metadata": {}, "items": items}))
     assert inconsistencies == [page.inconsistency for page in cluster.pages(kind)]
@@ -375,7 +377,7 @@ WIDGETS = Kind("x.io", "v1", "Widget", "widgets", namespaced=True)
 
 
 def openapi(list_kind: str) -> Reply:
-    """What the server's OpenAPI document says of the list of widgets."""
+    """The server's OpenAPI document with the list of widgets."""
     answer = {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/io.x.v1.Many"}}}}
     stated = [{"group": "x.io", "kind": list_kind, "version": "v1"}]
     return Reply(
@@ -390,12 +392,12 @@ def openapi(list_kind: str) -> Reply:
 def test_a_definition_may_choose_the_kind_of_its_lists(
     api: FakeApi, cluster: LiveCluster, stated: str, pages: int
 ) -> None:
-    """`spec.names.listKind`; the server's OpenAPI document has it, which is read where the usual one does not come."""
+    """The OpenAPI document has `spec.names.listKind`; it is read if the usual kind does not match."""
     metadata = {"resourceVersion": "7"}
     api.says(WIDGETS.path, Reply({"kind": "Widgets", "apiVersion": "x.io/v1", "metadata": metadata, "items": []}))
     api.says("/openapi/v3/apis/x.io/v1", openapi(stated) if stated else refusal(404, "no"))
-    found = cluster.pages(WIDGETS)
-    count = len(list(found)) if pages else until_failure(found)[0]
+    pages_read = cluster.pages(WIDGETS)
+    count = len(list(pages_read)) if pages else until_failure(pages_read)[0]
     assert (pages, 1) == (count, len(api.asked_for("/openapi/v3/apis/x.io/v1")))
 
 
@@ -403,25 +405,25 @@ def test_a_definition_may_choose_the_kind_of_its_lists(
 
 
 def test_an_object_cannot_pass_for_the_end_of_the_list() -> None:
-    """What stands in an object is not the list's, whatever it looks like."""
+    """Text inside an object is never part of the list's metadata."""
     fake = b'],"kind":"AList","metadata":{"continue":"evil"}}'
     item = orjson.dumps({"metadata": {"name": "a", "namespace": "b"}, "data": {"x": fake.decode()}})
     body = b'{"apiVersion":"x.io/v1","items":[%b],"kind":"WidgetList","metadata":{"continue":"good"}}\n' % item
-    found = envelope(body, WIDGETS)
-    assert found is not None
+    page = envelope(body, WIDGETS)
+    assert page is not None
     assert ("x.io/v1", "WidgetList", "good", 1, ()) == (
-        found.api_version,
-        found.kind,
-        found.token,
-        found.count,
-        found.faults,
+        page.api_version,
+        page.kind,
+        page.token,
+        page.count,
+        page.faults,
     )
 
 
 def test_an_object_may_nest_deeply() -> None:
-    """As deep as the server lets it; what is in it is read elsewhere."""
+    """An object may have the depth that the server allows; its content is decoded later."""
     deep = b"[" * 5000 + b"]" * 5000
     item = b'{"metadata":{"name":"a","namespace":"b"},"spec":%b}' % deep
-    found = envelope(b'{"kind":"WidgetList","apiVersion":"x.io/v1","metadata":{},"items":[%b]}' % item, WIDGETS)
-    assert found is not None
-    assert (1, ()) == (found.count, found.faults)
+    page = envelope(b'{"kind":"WidgetList","apiVersion":"x.io/v1","metadata":{},"items":[%b]}' % item, WIDGETS)
+    assert page is not None
+    assert (1, ()) == (page.count, page.faults)

@@ -1,4 +1,4 @@
-"""Facts about reading a live cluster: identity, discovery, lists, and everything a server may refuse."""
+"""A live cluster: identity, discovery, lists, and the refusals of a server."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def names(pages: Iterator[Page]) -> list[list[str]]:
 
 
 def until_failure(pages: Iterator[Page]) -> tuple[int, ListFailed]:
-    """How many pages came before the list broke off, and why it did."""
+    """The number of pages before the list failed, and the failure."""
     count = 0
     try:
         for _ in pages:
@@ -50,31 +50,31 @@ def until_failure(pages: Iterator[Page]) -> tuple[int, ListFailed]:
 # Identity and requester
 
 
-def test_identity_is_told_by_kubeconfig_namespace_and_version(api: FakeApi, cluster: LiveCluster) -> None:
-    """A cluster is named by the context's cluster, identified by kube-system's UID."""
+def test_identity_has_kubeconfig_name_uid_and_version(api: FakeApi, cluster: LiveCluster) -> None:
+    """The context's cluster gives the name, kube-system's UID the identity."""
     api.says("/version", Reply({"gitVersion": "v1.36.0"}))
     api.says("/api/v1/namespaces/kube-system", Reply({"metadata": {"name": "kube-system", "uid": "u-1"}}))
     assert ClusterIdentity("shop", "u-1", "v1.36.0") == cluster.identity()
 
 
 def test_identity_without_permission_has_a_name_only(api: FakeApi, cluster: LiveCluster) -> None:
-    """Not being allowed to read kube-system or the version is no reason not to scan."""
+    """A scan does not need permission for kube-system and the version."""
     api.says("/version", refusal(403, "forbidden"))
     api.says("/api/v1/namespaces/kube-system", refusal(403, "forbidden"))
     assert ClusterIdentity("shop") == cluster.identity()
 
 
 @pytest.mark.parametrize("reply", [refusal(500, "etcd is down"), Reply(b"<html>"), Reply([1])])
-def test_a_cluster_that_cannot_be_told_apart_is_not_scanned(api: FakeApi, cluster: LiveCluster, reply: Reply) -> None:
-    """A scan without the UID that the cluster has would look like one of another cluster."""
+def test_a_cluster_without_a_readable_uid_is_not_scanned(api: FakeApi, cluster: LiveCluster, reply: Reply) -> None:
+    """A scan without the cluster's UID would look like a scan of another cluster."""
     api.says("/version", Reply({"gitVersion": "v1.36.0"}))
     api.says("/api/v1/namespaces/kube-system", reply)
     with pytest.raises(ClusterError, match="cannot identify the cluster"):
         cluster.identity()
 
 
-def test_requester_is_whom_the_server_sees(api: FakeApi, cluster: LiveCluster) -> None:
-    """The requester comes from a self subject review."""
+def test_the_requester_is_that_of_a_review(api: FakeApi, cluster: LiveCluster) -> None:
+    """A self subject review names the requester."""
     user: JsonObject = {
         "username": "jane",
         "uid": "7",
@@ -89,16 +89,16 @@ def test_requester_is_whom_the_server_sees(api: FakeApi, cluster: LiveCluster) -
 @pytest.mark.parametrize(
     "reply", [Reply({}, 201), Reply({"status": {"userInfo": {}}}, 201), refusal(500, "etcd is down")]
 )
-def test_a_requester_that_is_not_said_is_not_nobody(api: FakeApi, cluster: LiveCluster, reply: Reply) -> None:
-    """Policies that read the user would be evaluated for another one."""
+def test_an_unreadable_requester_is_an_error(api: FakeApi, cluster: LiveCluster, reply: Reply) -> None:
+    """Policies that read the user would be evaluated for another user."""
     api.says("/apis/authentication.k8s.io/v1/selfsubjectreviews", reply)
     with pytest.raises(ClusterError, match="does not report the user of these credentials"):
         cluster.requester()
 
 
 @pytest.mark.parametrize("status", [403, 404])
-def test_a_requester_that_may_not_ask_is_nobody(api: FakeApi, cluster: LiveCluster, status: int) -> None:
-    """Where the review is refused or not served the requester is empty."""
+def test_a_requester_without_review_is_empty(api: FakeApi, cluster: LiveCluster, status: int) -> None:
+    """If the review is refused or not served, the requester is empty."""
     api.says("/apis/authentication.k8s.io/v1/selfsubjectreviews", refusal(status, "no"))
     assert UserInfo() == cluster.requester()
 
@@ -107,7 +107,7 @@ def test_a_requester_that_may_not_ask_is_nobody(api: FakeApi, cluster: LiveClust
 
 
 def aggregated(*groups: Json) -> Reply:
-    """An answer in the aggregated form."""
+    """A document in the aggregated form."""
     return Reply({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "items": list(groups)})
 
 
@@ -141,7 +141,7 @@ WEBHOOKS: JsonObject = {
 
 
 def test_aggregated_discovery_keeps_the_servers_order(api: FakeApi, cluster: LiveCluster) -> None:
-    """Kinds come as the server ranks them: the core group first, of each group the preferred version first."""
+    """The core group comes first, and each group's preferred version first."""
     api.says("/api", aggregated(group("", version("v1", resource("nodes", "Node", "Cluster")))))
     hpa = resource("horizontalpodautoscalers", "HorizontalPodAutoscaler")
     api.says("/apis", aggregated(group("autoscaling", version("v2", hpa), version("v1", hpa))))
@@ -151,26 +151,26 @@ def test_aggregated_discovery_keeps_the_servers_order(api: FakeApi, cluster: Liv
 
 
 def test_kinds_that_cannot_be_listed_are_left_out(api: FakeApi, cluster: LiveCluster) -> None:
-    """A kind without the list verb has no objects to look at; subresources are no kinds."""
+    """A kind without the list verb has no objects for a scan; subresources are no kinds."""
     api.says("/api", aggregated(group("", version("v1", resource("bindings", "Binding", verbs=["create"])))))
     api.says("/apis", aggregated(group("apps", version("v1", resource("deployments", "Deployment")))))
     assert (DEPLOYMENTS,) == cluster.discover().kinds
 
 
 def test_a_stale_group_version_is_a_gap(api: FakeApi, cluster: LiveCluster) -> None:
-    """What a server behind the API server does not confirm is not seen, and that is said."""
+    """The kinds of an aggregated API server that does not respond are unknown."""
     stale = version("v1beta1", resource("pods", "PodMetrics"), freshness="Stale")
     api.says("/api", aggregated(group("", version("v1", resource("pods", "Pod")))))
     api.says("/apis", aggregated(group("metrics.k8s.io", stale), ADMISSION))
-    found = cluster.discover()
+    discovery = cluster.discover()
     assert ((PODS, POLICIES), [(GapKind.DISCOVERY, "metrics.k8s.io/v1beta1")]) == (
-        found.kinds,
-        [(gap.kind, gap.where) for gap in found.gaps],
+        discovery.kinds,
+        [(gap.kind, gap.where) for gap in discovery.gaps],
     )
 
 
 def legacy(api: FakeApi) -> None:
-    """Prepare answers in the older form: pods, and jobs in two versions."""
+    """Prepare documents in the older form: pods, and jobs in two versions."""
     api.says("/api", Reply({"kind": "APIVersions", "versions": ["v1"]}))
     batch = [{"groupVersion": "batch/v1beta1"}, {"groupVersion": "batch/v1"}]
     groups: list[Json] = [{"name": "batch", "versions": batch, "preferredVersion": {"groupVersion": "batch/v1"}}]
@@ -186,8 +186,8 @@ def legacy(api: FakeApi) -> None:
         api.says(f"/apis/{name}", Reply({"kind": "APIResourceList", "resources": [jobs]}))
 
 
-def test_older_servers_are_asked_group_by_group(api: FakeApi, cluster: LiveCluster) -> None:
-    """A server without aggregated discovery tells the same in many answers, preferred version first."""
+def test_older_servers_are_read_group_by_group(api: FakeApi, cluster: LiveCluster) -> None:
+    """A server without aggregated discovery has one document for each group-version, preferred first."""
     legacy(api)
     expected = [("v1", "pods"), ("batch/v1", "jobs"), ("batch/v1beta1", "jobs")]
     expected += [("admissionregistration.k8s.io/v1", "validatingwebhookconfigurations")]
@@ -195,25 +195,25 @@ def test_older_servers_are_asked_group_by_group(api: FakeApi, cluster: LiveClust
 
 
 def test_a_group_version_that_does_not_answer_is_a_gap(api: FakeApi, cluster: LiveCluster) -> None:
-    """One API group that is down hides its kinds, not those of the others."""
+    """A missing API group hides its own kinds only."""
     legacy(api)
     api.says("/apis/batch/v1", refusal(503, "service unavailable"))
-    found = cluster.discover()
+    discovery = cluster.discover()
     why = "the server answered 503: service unavailable, so the kinds it serves are unknown"
-    assert (Gap(GapKind.DISCOVERY, "batch/v1", why),) == found.gaps
+    assert (Gap(GapKind.DISCOVERY, "batch/v1", why),) == discovery.gaps
     expected = ["v1", "batch/v1beta1", "admissionregistration.k8s.io/v1"]
-    assert expected == [kind.api_version for kind in found.kinds]
+    assert expected == [kind.api_version for kind in discovery.kinds]
 
 
 def test_discovery_that_is_forbidden_names_the_role(api: FakeApi, cluster: LiveCluster) -> None:
-    """Without discovery there is no scan; the message names the role that grants it."""
+    """A scan needs discovery; the message names the role that grants it."""
     api.says("/api", refusal(403, "forbidden"))
     with pytest.raises(ClusterError, match="Bind the ClusterRole system:discovery"):
         cluster.discover()
 
 
 def test_a_web_page_is_no_cluster(api: FakeApi, cluster: LiveCluster) -> None:
-    """A login page answers 200 as well."""
+    """A login page has status 200 as well."""
     api.says("/api", Reply(b"<html>please log in</html>"))
     with pytest.raises(ClusterError, match="no discovery document"):
         cluster.discover()
@@ -226,7 +226,7 @@ def test_a_server_without_any_api_is_no_cluster(cluster: LiveCluster) -> None:
 
 
 def test_a_missing_root_is_a_gap(api: FakeApi, cluster: LiveCluster) -> None:
-    """A server that hides the core group is scanned, and the hole is named."""
+    """A server without the core group is scanned, with a gap."""
     api.says("/apis", aggregated(group("apps", version("v1", resource("deployments", "Deployment"))), ADMISSION))
     assert [(GapKind.DISCOVERY, "/api")] == [(gap.kind, gap.where) for gap in cluster.discover().gaps]
 
@@ -241,7 +241,7 @@ def test_a_missing_root_is_a_gap(api: FakeApi, cluster: LiveCluster) -> None:
     ],
 )
 def test_another_object_is_not_the_namespace(api: FakeApi, cluster: LiveCluster, named: Json) -> None:
-    """Who may read one namespace only gets that one, or none."""
+    """A user with permission for one namespace gets that Namespace, or none."""
     api.says("/api/v1/namespaces/shop", Reply(named))
     _, failure = until_failure(cluster.pages(NAMESPACES, namespace="shop"))
     assert "cannot get namespace shop: the server answered 200 and no such Namespace" in failure.why
@@ -251,7 +251,7 @@ def test_another_object_is_not_the_namespace(api: FakeApi, cluster: LiveCluster,
 
 
 def test_every_request_names_the_tool(api: FakeApi, cluster: LiveCluster) -> None:
-    """The audit log of the cluster shows who asked."""
+    """The audit log of the cluster shows Assay."""
     api.says("/api/v1/pods", listing("Pod", "a"))
     list(cluster.pages(PODS))
     asked = api.asked[-1]
@@ -260,7 +260,7 @@ def test_every_request_names_the_tool(api: FakeApi, cluster: LiveCluster) -> Non
 
 
 def test_impersonation_is_sent_with_every_group(api: FakeApi, tmp_path: Path) -> None:
-    """--as and --as-group are headers; groups repeat."""
+    """--as and --as-group are headers; groups repeat the header."""
     cluster = LiveCluster(kubeconfig=api.kubeconfig(tmp_path), as_user="jane", as_groups=("dev", "ops"))
     api.says("/api/v1/pods", listing("Pod"))
     list(cluster.pages(PODS))
@@ -269,7 +269,7 @@ def test_impersonation_is_sent_with_every_group(api: FakeApi, tmp_path: Path) ->
 
 
 def test_a_path_in_the_servers_url_is_kept(api: FakeApi, tmp_path: Path) -> None:
-    """Some clusters live below a path of a shared host."""
+    """Some clusters have a path on a shared host."""
     cluster = LiveCluster(kubeconfig=api.kubeconfig(tmp_path, server=f"{api.url}/k8s/clusters/c-1/"))
     api.says("/k8s/clusters/c-1/api/v1/pods", listing("Pod", "a"))
     assert [["a"]] == names(cluster.pages(PODS))
@@ -288,14 +288,14 @@ def test_nothing_is_written(api: FakeApi, cluster: LiveCluster) -> None:
 
 
 def test_requests_are_counted(api: FakeApi, cluster: LiveCluster) -> None:
-    """Those that are sent again count again."""
+    """Retried requests count again."""
     api.says("/api/v1/pods", refusal(500, "later"), listing("Pod", "a", token="t"), listing("Pod", "b"))
     list(cluster.pages(PODS))
     assert (3, 3) == (cluster.requests, len(api.asked))
 
 
 def test_requests_keep_a_pace(api: FakeApi, tmp_path: Path, pauses: list[float]) -> None:
-    """After the burst, requests are as far apart as --qps says."""
+    """After the burst, requests have the interval of --qps."""
     cluster = LiveCluster(kubeconfig=api.kubeconfig(tmp_path), qps=0.01, burst=2, sleep=pauses.append)
     tokens = ("t1", "t2", "t3")
     api.says("/api/v1/pods", *(listing("Pod", "a", token=token) for token in tokens), listing("Pod", "b"))

@@ -1,4 +1,4 @@
-"""Facts about reading documents out of files: what counts as one, and what is said about the others."""
+"""Reading documents from files: the accepted documents, and the gaps for all others."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n"
 
 
 def written(folder: Path, text: str, name: str = "file.yaml") -> Path:
-    """Write a file and tell where."""
+    """Write a file and return its path."""
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
@@ -34,7 +34,7 @@ def names(documents: tuple[Document, ...]) -> list[Json]:
 
 
 def why(folder: Path, text: str) -> str:
-    """The one reason why a file's only document is not read."""
+    """The only reason why a file's only document is not read."""
     documents, gaps = read_documents(written(folder, text))
     assert (0, 1) == (len(documents), len(gaps))
     return gaps[0].why
@@ -44,7 +44,7 @@ def why(folder: Path, text: str) -> str:
 
 
 def test_a_folder_is_read_to_its_depth_in_order(tmp_path: Path) -> None:
-    """YAML and JSON files count, by name; other files and hidden ones do not."""
+    """YAML and JSON files are read in order of their names; other files and hidden ones are not."""
     for name in ("b.yml", "a/z.yaml", "c.json", "notes.txt", ".hidden.yaml", ".git/x.yaml"):
         written(tmp_path, json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}}), name)
     documents, gaps = read_documents(tmp_path)
@@ -52,25 +52,25 @@ def test_a_folder_is_read_to_its_depth_in_order(tmp_path: Path) -> None:
 
 
 def test_a_file_that_was_named_is_read_whatever_its_name(tmp_path: Path) -> None:
-    """Only folders are sifted."""
+    """Only the files of folders are filtered."""
     assert ["a"] == names(read_documents(written(tmp_path, POD, "pods.txt"))[0])
 
 
 def test_standard_input_is_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A dash stands for it, as for kubectl."""
+    """`-` is standard input, as for kubectl."""
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(POD.encode())))
     documents, _ = read_documents(Path("-"))
     assert ["standard input, document 1"] == [document.source for document in documents]
 
 
 def test_a_path_that_is_not_there_is_a_usage_error(tmp_path: Path) -> None:
-    """A typing error must not look like an empty cluster."""
+    """A wrong path does not look like an empty cluster."""
     with pytest.raises(UsageError, match="there is no file or folder"):
         read_documents(tmp_path / "nowhere")
 
 
 def test_a_file_that_cannot_be_read_is_a_gap(tmp_path: Path) -> None:
-    """The file is named, and the others are still read."""
+    """The gap names the file, and the other files are read."""
     (tmp_path / "gone.yaml").symlink_to(tmp_path / "nowhere")
     written(tmp_path, POD)
     documents, gaps = read_documents(tmp_path)
@@ -80,7 +80,7 @@ def test_a_file_that_cannot_be_read_is_a_gap(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read every folder: run the tests as another user")
 def test_a_folder_that_cannot_be_read_is_a_gap(tmp_path: Path) -> None:
-    """Its manifests do not go missing without a word."""
+    """The gap stands for its manifests."""
     written(tmp_path, POD, "closed/pod.yaml")
     (tmp_path / "closed").chmod(0)
     documents, gaps = read_documents(tmp_path)
@@ -90,15 +90,15 @@ def test_a_folder_that_cannot_be_read_is_a_gap(tmp_path: Path) -> None:
 # Which documents
 
 
-def test_a_document_tells_where_it_stands(tmp_path: Path) -> None:
-    """Documents are counted as people count them: without the empty ones."""
+def test_a_document_has_its_place(tmp_path: Path) -> None:
+    """The numbers of documents do not count empty ones."""
     path = written(tmp_path, f"# head\n---\n{POD}---\n---\n{POD}")
     documents, _ = read_documents(path)
     assert [f"{path}, document 1", f"{path}, document 2"] == [document.source for document in documents]
 
 
 def test_a_list_unfolds(tmp_path: Path) -> None:
-    """The items of `kind: List` are documents, however deep they lie."""
+    """The items of `kind: List` are documents at every depth."""
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}
     inner = {"apiVersion": "v1", "kind": "List", "items": [pod]}
     path = written(tmp_path, json.dumps({"apiVersion": "v1", "kind": "List", "items": [pod, inner]}))
@@ -108,7 +108,7 @@ def test_a_list_unfolds(tmp_path: Path) -> None:
 
 
 def test_items_of_a_typed_list_take_its_type(tmp_path: Path) -> None:
-    """List answers leave out apiVersion and kind of the items."""
+    """Lists of the API omit apiVersion and kind of the items."""
     items = [{"metadata": {"name": "a"}}, {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "b"}}]
     path = written(tmp_path, json.dumps({"apiVersion": "apps/v1", "kind": "DeploymentList", "items": items}))
     documents, _ = read_documents(path)
@@ -117,7 +117,7 @@ def test_items_of_a_typed_list_take_its_type(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("items", ["[]", "null"])
 def test_an_empty_list_has_no_documents(tmp_path: Path, items: str) -> None:
-    """Neither objects nor gaps."""
+    """An empty list has neither objects nor gaps."""
     path = written(tmp_path, f"apiVersion: v1\nkind: PodList\nitems: {items}\n")
     assert ((), ()) == read_documents(path)
 
@@ -167,7 +167,7 @@ def test_a_broken_document_does_not_stop_the_others(tmp_path: Path) -> None:
     ],
 )
 def test_a_document_that_the_api_would_not_take_is_a_gap(tmp_path: Path, text: str, reason: str) -> None:
-    """The gap names the field and says what is wrong with it."""
+    """The gap names the field and the problem."""
     assert why(tmp_path, text).startswith(reason)
 
 
@@ -180,7 +180,7 @@ def test_a_document_that_the_api_would_not_take_is_a_gap(tmp_path: Path, text: s
 @example(data=b"? " * 3000)
 @example(data=b"--- \xe2\x80\xa8")
 def test_no_bytes_make_reading_fail(tmp_path: Path, data: bytes) -> None:
-    """Whatever a file holds, it is documents and gaps."""
+    """Any bytes give documents and gaps, and no exception."""
     path = tmp_path / "any.yaml"
     path.write_bytes(data)
     documents, gaps = read_documents(path)
@@ -197,7 +197,7 @@ FRAGMENTS = st.sampled_from(
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(text=st.lists(FRAGMENTS, max_size=40).map("".join))
 def test_no_almost_yaml_makes_reading_fail(tmp_path: Path, text: str) -> None:
-    """Text that comes close to a manifest is no trouble either."""
+    """Text that resembles a manifest gives no exception either."""
     documents, gaps = read_documents(written(tmp_path, text))
     assert all(isinstance(document.body["metadata"], dict) for document in documents)
     assert all(gap.why for gap in gaps)

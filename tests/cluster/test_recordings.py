@@ -1,4 +1,4 @@
-"""What a real API server answered, replayed: the client reads it, and the shipped table of kinds agrees with it."""
+"""Recorded responses of a real API server: the client reads them, and the shipped table of kinds agrees with them."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def test_the_shipped_table_is_what_a_server_serves(api: FakeApi, cluster: LiveCl
     root, groups = recorded("discovery")["aggregated"]
     api.says("/api", replay(root))
     api.says("/apis", replay(groups))
-    found = cluster.discover()
-    assert builtin_kinds() == tuple(kind for kind in found.kinds if not kind.group.endswith(".example.com"))
-    assert () == found.gaps
+    discovery = cluster.discover()
+    assert builtin_kinds() == tuple(kind for kind in discovery.kinds if not kind.group.endswith(".example.com"))
+    assert () == discovery.gaps
 
 
-def test_both_forms_of_discovery_tell_the_same() -> None:
-    """The older documents name the same kinds in the same order."""
+def test_both_forms_of_discovery_have_the_same_kinds() -> None:
+    """The older documents have the same kinds in the same order."""
     recording = recorded("discovery")
     modern = [kind for answer in recording["aggregated"] for kind in aggregated_kinds(answer["body"]).kinds]
     for answer in recording["legacy"][2:]:
@@ -60,7 +60,7 @@ def test_both_forms_of_discovery_tell_the_same() -> None:
 
 
 def test_a_paged_list_is_read_to_its_end(api: FakeApi, cluster: LiveCluster) -> None:
-    """Three pages, of one resource version."""
+    """The list has three pages of one resource version."""
     api.says("/api/v1/configmaps", *(replay(page) for page in recorded("lists")["pages"]))
     pages = list(cluster.pages(CONFIG_MAPS, selector="rec=1"))
     expected = [(1, "10543", 3), (2, "10543", 3), (3, "10543", 1)]
@@ -77,14 +77,14 @@ def test_a_paged_list_is_read_to_its_end(api: FakeApi, cluster: LiveCluster) -> 
     ],
 )
 def test_refusals_are_understood(api: FakeApi, cluster: LiveCluster, answer: str, state: str, why: str) -> None:
-    """Each becomes a reason for a gap."""
+    """Each refusal is the reason of a gap."""
     api.says("/api/v1/secrets", replay(recorded("lists")[answer]))
     with pytest.raises(ListFailed) as failure:
         list(cluster.pages(SECRETS))
     assert (state, True) == (failure.value.state, failure.value.why.startswith(why))
 
 
-def test_definitions_serve_what_discovery_told() -> None:
+def test_definitions_serve_the_discovered_kinds() -> None:
     """The kinds of the recorded custom resource definitions are those that the same server served."""
     groups = recorded("discovery")["aggregated"][1]["body"]
     served = {kind for kind in aggregated_kinds(groups).kinds if kind.group.endswith(".example.com")}

@@ -1,4 +1,4 @@
-"""Where merge schemas come from: the shipped table, definitions among files, and a server's OpenAPI documents."""
+"""The sources of merge schemas: the shipped table, definitions among files, and a server's OpenAPI documents."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ spec:
     "kind", [kind for kind in builtin_kinds() if kind.group in ("", "apps", "batch", "networking.k8s.io")]
 )
 def test_every_built_in_kind_that_is_stored_has_a_schema(kind: Kind) -> None:
-    """The table covers what a server has by itself; reviews and the like are no objects."""
+    """The table has every stored kind of a server; reviews are not stored."""
     assert SHIPPED.schema(kind) is not None
 
 
@@ -54,21 +54,21 @@ def test_every_built_in_kind_that_is_stored_has_a_schema(kind: Kind) -> None:
     ],
 )
 def test_lists_of_pods_are_merged_as_documented(field: str, keys: tuple[str, ...], *, associative: bool) -> None:
-    """List types and keys survive the way from the OpenAPI documents."""
+    """The schemas have the list types and keys of the OpenAPI documents."""
     schema = SHIPPED.schema(POD)
     assert schema
     spec = schema.resolve(schema.root).map
     assert spec
     pod_spec = schema.resolve(spec.fields["spec"]).map
     assert pod_spec
-    found = schema.resolve(pod_spec.fields[field]).list
+    list_type = schema.resolve(pod_spec.fields[field]).list
 
-    assert found
-    assert (associative, keys) == (found.associative, found.keys)
+    assert list_type
+    assert (associative, keys) == (list_type.associative, list_type.keys)
 
 
 def test_definitions_among_files_have_schemas(tmp_path: Path) -> None:
-    """A custom resource is merged by what its definition says, its metadata like any other's."""
+    """A custom resource is merged by its definition, and its metadata like those of any object."""
     (tmp_path / "crd.yaml").write_text(DEFINITION)
     schema = (
         SnapshotCluster([tmp_path]).schemas().schema(Kind("example.com", "v1", "Gadget", "gadgets", namespaced=True))
@@ -82,14 +82,14 @@ def test_definitions_among_files_have_schemas(tmp_path: Path) -> None:
 
 
 def test_a_document_without_schemas_gives_none() -> None:
-    """What a server answers in place of a document does no harm."""
+    """A response that is no OpenAPI document gives no schemas."""
     documents: list[Any] = [{}, {"components": {}}, {"components": {"schemas": {"x": {"type": "object"}}}}]
 
     assert [{}, {}, {}] == [schemas_of(document, builtin=False) for document in documents]
 
 
 def test_a_schema_may_refer_to_itself() -> None:
-    """Types are read when they are reached, so that recursion is no trouble."""
+    """Types are resolved on use, so a schema may be recursive."""
     reference = {"$ref": "#/components/schemas/tree"}
     tree: JsonObject = {
         "type": "object",

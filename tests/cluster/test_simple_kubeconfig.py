@@ -1,4 +1,4 @@
-"""Plain credentials are read as the official client reads them, and everything else is left to it."""
+"""Simple credentials are read like the official client does, and all others are left to the official client."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SERVER = {"server": "https://cluster.example:6443/"}
 
 @pytest.fixture
 def kubeconfig(tmp_path: Path, without_kubeconfig: Callable[[str, str], None]) -> Callable[..., Path]:
-    """Write a kubeconfig beside some files that it may name."""
+    """Write a kubeconfig beside files that it may name."""
     for name in ("ca.crt", "me.crt", "me.key"):
         (tmp_path / name).write_text(PEM)
     (tmp_path / "token").write_text("from-a-file\n")
@@ -60,31 +60,31 @@ PLAIN: list[tuple[dict[str, Json], dict[str, Json]]] = [
 def test_plain_settings_are_those_of_the_official_client(
     kubeconfig: Callable[..., Path], cluster: dict[str, Json], user: dict[str, Json]
 ) -> None:
-    """Host, certificates, verification and token are the same, whoever reads them."""
+    """Host, certificates, verification and token are those of the official client."""
     path = kubeconfig(cluster, user)
     official = client.Configuration()
     config.load_kube_config(str(path), client_configuration=official)  # type: ignore[no-untyped-call]  # no annotations
-    found = plain_kubeconfig(path, "")
-    assert found is not None
-    assert {name: getattr(official, name) for name in NAMES} == {name: getattr(found[0], name) for name in NAMES}
-    assert official.api_key == found[0].api_key
+    settings = plain_kubeconfig(path, "")
+    assert settings is not None
+    assert {name: getattr(official, name) for name in NAMES} == {name: getattr(settings[0], name) for name in NAMES}
+    assert official.api_key == settings[0].api_key
     if "certificate-authority" in cluster:
-        assert official.ssl_ca_cert == found[0].ssl_ca_cert
+        assert official.ssl_ca_cert == settings[0].ssl_ca_cert
 
 
 def test_a_token_file_is_read_without_its_line_break(kubeconfig: Callable[..., Path]) -> None:
     """A header cannot hold one."""
-    found = plain_kubeconfig(kubeconfig(SERVER, {"tokenFile": "token"}), "")
-    assert found is not None
-    assert {"BearerToken": "Bearer from-a-file"} == found[0].api_key
+    settings = plain_kubeconfig(kubeconfig(SERVER, {"tokenFile": "token"}), "")
+    assert settings is not None
+    assert {"BearerToken": "Bearer from-a-file"} == settings[0].api_key
 
 
 def test_an_embedded_authority_needs_no_file(kubeconfig: Callable[..., Path]) -> None:
-    """It is used as it is."""
+    """The certificate is used without a file."""
     data = base64.b64encode(PEM.encode()).decode()
-    found = plain_kubeconfig(kubeconfig({**SERVER, "certificate-authority-data": data}, {"token": "t"}), "")
-    assert found is not None
-    assert (PEM, None) == (found[0].ca_cert_data, found[0].ssl_ca_cert)
+    settings = plain_kubeconfig(kubeconfig({**SERVER, "certificate-authority-data": data}, {"token": "t"}), "")
+    assert settings is not None
+    assert (PEM, None) == (settings[0].ca_cert_data, settings[0].ssl_ca_cert)
 
 
 @pytest.mark.parametrize(
@@ -112,14 +112,14 @@ def test_an_embedded_authority_needs_no_file(kubeconfig: Callable[..., Path]) ->
 def test_what_is_not_plain_is_left_to_the_official_client(
     kubeconfig: Callable[..., Path], cluster: dict[str, Json], user: dict[str, Json], rest: dict[str, Json]
 ) -> None:
-    """Plugins, proxies, passwords, embedded keys and everything that is missing or odd."""
+    """These are plugins, proxies, passwords, embedded keys, and missing or unusual values."""
     assert plain_kubeconfig(kubeconfig(cluster, user, **rest), "") is None
 
 
 def test_a_proxy_in_the_environment_is_left_to_the_official_client(
     kubeconfig: Callable[..., Path], without_kubeconfig: Callable[[str, str], None]
 ) -> None:
-    """Which hosts it stands before is a matter of its own."""
+    """The official client decides for which hosts a proxy applies."""
     without_kubeconfig("HTTPS_PROXY", "http://proxy.example")
     assert plain_kubeconfig(kubeconfig(SERVER, {"token": "t"}), "") is None
 
@@ -127,7 +127,7 @@ def test_a_proxy_in_the_environment_is_left_to_the_official_client(
 def test_a_pods_account_is_read_again_every_minute(
     tmp_path: Path, without_kubeconfig: Callable[[str, str], None]
 ) -> None:
-    """Its token is rotated in the file."""
+    """The cluster rotates the token in the file."""
     (tmp_path / "ca.crt").write_text(PEM)
     (tmp_path / "token").write_text("first")
     without_kubeconfig("KUBERNETES_SERVICE_HOST", "fd00::1")
@@ -145,7 +145,7 @@ def test_a_pods_account_is_read_again_every_minute(
 
 
 def test_a_scan_with_plain_credentials_does_without_the_official_client(api: FakeApi, tmp_path: Path) -> None:
-    """Its import would take longer than many a scan."""
+    """The import of the official client can take longer than a scan."""
     api.says("/version", Reply({"gitVersion": "v1.36.0"}))
     program = (
         "import sys; from scanner.cluster.live import LiveCluster; "
@@ -156,7 +156,7 @@ def test_a_scan_with_plain_credentials_does_without_the_official_client(api: Fak
 
 
 def test_settings_stand_for_a_configuration(kubeconfig: Callable[..., Path]) -> None:
-    """Whoever asks for credentials does not see the difference."""
-    found = load_credentials(str(kubeconfig(SERVER, {"token": "t0ken", "as": "jane"})), "")
-    assert isinstance(found.configuration, Settings)
-    assert ("shop", "Bearer t0ken", "jane") == (found.cluster, found.authorization(), found.as_user)
+    """Settings have the attributes of the official client's configuration."""
+    credentials = load_credentials(str(kubeconfig(SERVER, {"token": "t0ken", "as": "jane"})), "")
+    assert isinstance(credentials.configuration, Settings)
+    assert ("shop", "Bearer t0ken", "jane") == (credentials.cluster, credentials.authorization(), credentials.as_user)

@@ -1,6 +1,6 @@
-"""A server whose every answer can be spoiled: each fault is a gap, nothing is resolved, and the exit code says so.
+"""A server whose every response can be spoiled: each fault is a gap, no finding is resolved, and the exit code shows it.
 
-The first scan of every test sees the cluster as it is and finds six objects that violate a policy. They stay as they are.
+The first scan of every test finds six objects that violate a policy. The objects stay unchanged.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
 
 def first(number: int) -> bool:
-    """Whether this is the first page, also when it is asked for again."""
+    """Return whether this is the first page, retries included."""
     return number <= 3
 
 
 def second(number: int) -> bool:
-    """Whether this is the second request for a path or a later one."""
+    """Return whether this is the second request for a path or a later one."""
     return number >= 2
 
 
@@ -63,7 +63,7 @@ def metadata(**fields: Any) -> Spoil:
 
 
 def without(*path: str) -> Spoil:
-    """The answer without a field."""
+    """The response without a field."""
 
     def remove(body: dict[str, Any]) -> None:
         for step in path[:-1]:
@@ -74,12 +74,12 @@ def without(*path: str) -> Spoil:
 
 
 def with_item(number: int, **fields: Any) -> Spoil:
-    """The answer with something else in one of its items."""
+    """The response with a change in one of its items."""
     return changed(lambda body: body["items"][number].update(fields))
 
 
 def with_metadata(number: int, **fields: Any) -> Spoil:
-    """The answer with other metadata of one of its items."""
+    """The response with other metadata of one of its items."""
     return changed(lambda body: body["items"][number]["metadata"].update(fields))
 
 
@@ -89,13 +89,13 @@ def twice(body: dict[str, Any]) -> None:
 
 
 def resources(body: dict[str, Any]) -> list[dict[str, Any]]:
-    """What the first version of the first group of a discovery document serves."""
-    found: list[dict[str, Any]] = body["items"][0]["versions"][0]["resources"]
-    return found
+    """The resources of the first version of the first group in a discovery document."""
+    listed: list[dict[str, Any]] = body["items"][0]["versions"][0]["resources"]
+    return listed
 
 
 def padded(reply: Reply, _asked: object) -> Reply:
-    """The same JSON with more blanks than an answer may have bytes."""
+    """The same JSON with more blanks than the largest allowed response has bytes."""
     return Reply(reply.data + b" " * (65 * MiB))
 
 
@@ -108,9 +108,9 @@ ALWAYS: Callable[[int], bool] = lambda _: True  # noqa: E731 - a table of faults
 
 @dataclass(frozen=True)
 class Fault:
-    """One way to spoil the answers for a path, and what a scan makes of it.
+    """A way to spoil the responses for a path, and the result of a scan.
 
-    `state` is that of config maps in the ledger, or empty where they are in none. `where` and `why` are of a gap.
+    `state` is that of config maps in the coverage, or empty if they are not in it. `where` and `why` are those of a gap.
     """
 
     id: str
@@ -125,37 +125,37 @@ class Fault:
 
 
 LISTS = [
-    Fault("another kind", MAPS.path, changed(lambda it: it.update(kind="SecretList")), "failed", "instead of v1 Conf"),
+    Fault("another kind", MAPS.path, changed(lambda body: body.update(kind="SecretList")), "failed", "instead of v1 Conf"),
     Fault("no kind", MAPS.path, without("kind"), "failed", "instead of v1 ConfigMapList"),
-    Fault("kind of an object", MAPS.path, changed(lambda it: it.update(kind="ConfigMap")), "failed", "instead of"),
-    Fault("another version", MAPS.path, changed(lambda it: it.update(apiVersion="v2")), "failed", "is v2 ConfigMapList"),
-    Fault("another list later", MAPS.path, changed(lambda it: it.update(kind="PodList")), "partial", "v1 PodList", when=second),
+    Fault("kind of an object", MAPS.path, changed(lambda body: body.update(kind="ConfigMap")), "failed", "instead of"),
+    Fault("another version", MAPS.path, changed(lambda body: body.update(apiVersion="v2")), "failed", "is v2 ConfigMapList"),
+    Fault("another list later", MAPS.path, changed(lambda body: body.update(kind="PodList")), "partial", "v1 PodList", when=second),
     Fault("no resource version", MAPS.path, without("metadata", "resourceVersion"), "inconsistent", "names no resource v"),
     Fault("empty resource version", MAPS.path, metadata(resourceVersion=""), "inconsistent", "names no resource version"),
     Fault("number as version", MAPS.path, metadata(resourceVersion=7), "failed", "not a list in JSON"),
     Fault("no metadata", MAPS.path, without("metadata"), "failed", "not a list in JSON"),
-    Fault("metadata is a list", MAPS.path, changed(lambda it: it.update(metadata=[])), "failed", "not a list in JSON"),
+    Fault("metadata is a list", MAPS.path, changed(lambda body: body.update(metadata=[])), "failed", "not a list in JSON"),
     Fault("no items", MAPS.path, without("items"), "failed", "not a list in JSON"),
-    Fault("items is an object", MAPS.path, changed(lambda it: it.update(items={})), "failed", "not a list in JSON"),
-    Fault("items is null", MAPS.path, changed(lambda it: it.update(items=None)), "inconsistent", "page 1 has 0 objects", when=first),
+    Fault("items is an object", MAPS.path, changed(lambda body: body.update(items={})), "failed", "not a list in JSON"),
+    Fault("items is null", MAPS.path, changed(lambda body: body.update(items=None)), "inconsistent", "page 1 has 0 objects", when=first),
     Fault("token is a number", MAPS.path, metadata(**{"continue": 2}), "failed", "not a list in JSON"),
     Fault("no token", MAPS.path, without("metadata", "continue"), "failed", "the server had announced more"),
     Fault("empty token", MAPS.path, metadata(**{"continue": ""}), "failed", "the server had announced more"),
     Fault("count is a text", MAPS.path, metadata(remainingItemCount="4"), "failed", "not a list in JSON"),
-    Fault("one item less", MAPS.path, changed(lambda it: it["items"].pop()), "inconsistent", "page 1 has 1 objects", when=first),
-    Fault("one item less later", MAPS.path, changed(lambda it: it["items"].pop()), "partial", "announced more",
+    Fault("one item less", MAPS.path, changed(lambda body: body["items"].pop()), "inconsistent", "page 1 has 1 objects", when=first),
+    Fault("one item less later", MAPS.path, changed(lambda body: body["items"].pop()), "partial", "announced more",
           when=lambda number: number >= 3),
-    Fault("an empty page", MAPS.path, changed(lambda it: it["items"].clear()), "partial", "announced more", when=second),
-    Fault("empty and the end", MAPS.path, changed(lambda it: it.update(items=[], metadata={"resourceVersion": "100"})),
+    Fault("an empty page", MAPS.path, changed(lambda body: body["items"].clear()), "partial", "announced more", when=second),
+    Fault("empty and the end", MAPS.path, changed(lambda body: body.update(items=[], metadata={"resourceVersion": "100"})),
           "partial", "the server had announced more", when=second),
-    Fault("more than announced", MAPS.path, changed(lambda it: it["items"].append(document(MAPS, "zz"))), "inconsistent",
+    Fault("more than announced", MAPS.path, changed(lambda body: body["items"].append(document(MAPS, "zz"))), "inconsistent",
           "page 3 has 1 objects more", when=lambda number: number >= 3),
     Fault("other announcement", MAPS.path, metadata(remainingItemCount=9), "partial", "had announced",
           when=lambda number: 2 <= number <= 4),
     Fault("another moment", MAPS.path, metadata(resourceVersion="101"), "inconsistent", "shows resource version 101",
           when=second),
     Fault("an object twice", MAPS.path, changed(twice), "inconsistent", "has an object twice"),
-    Fault("an object of page 1", MAPS.path, changed(lambda it: it["items"].__setitem__(0, document(MAPS, "map-00"))),
+    Fault("an object of page 1", MAPS.path, changed(lambda body: body["items"].__setitem__(0, document(MAPS, "map-00"))),
           "inconsistent", "page 2 repeats 1 objects", when=second),
     Fault("a page again", MAPS.path, instead(shop(OBJECTS).page(MAPS, {"limit": "2"}).body), "partial",
           "the server repeats pages", when=second),
@@ -163,20 +163,20 @@ LISTS = [
     Fault("item of another group", MAPS.path, with_item(0, apiVersion="x.io/v1"), "partial", "x.io/v1 ConfigMap"),
     Fault("item without name", MAPS.path, with_item(0, metadata={"namespace": "shop"}), "partial", "no name"),
     Fault("item with empty name", MAPS.path, with_metadata(0, name=""), "partial", "no name"),
-    Fault("item without metadata", MAPS.path, changed(lambda it: it["items"][0].pop("metadata")), "partial", "no metadata"),
-    Fault("item is a text", MAPS.path, changed(lambda it: it["items"].__setitem__(0, "x")), "partial", "no metadata"),
-    Fault("item without namespace", MAPS.path, changed(lambda it: it["items"][0]["metadata"].pop("namespace")),
+    Fault("item without metadata", MAPS.path, changed(lambda body: body["items"][0].pop("metadata")), "partial", "no metadata"),
+    Fault("item is a text", MAPS.path, changed(lambda body: body["items"].__setitem__(0, "x")), "partial", "no metadata"),
+    Fault("item without namespace", MAPS.path, changed(lambda body: body["items"][0]["metadata"].pop("namespace")),
           "inconsistent", "objects without a namespace"),
-    Fault("item without UID", MAPS.path, changed(lambda it: it["items"][0]["metadata"].pop("uid")), "inconsistent",
+    Fault("item without UID", MAPS.path, changed(lambda body: body["items"][0]["metadata"].pop("uid")), "inconsistent",
           "with and without a UID"),
     Fault("item of another namespace", within_the_shop(MAPS), with_metadata(0, namespace="bank"), "failed",
           "objects of namespace bank instead of shop", flags=("-n", "shop")),
     Fault("no list", MAPS.path, instead(b"<html>please log in</html>"), "failed", "not a list in JSON"),
-    Fault("half a list", MAPS.path, lambda it, _: Reply(it.data[: len(it.data) // 2]), "failed", "not a list in JSON"),
+    Fault("half a list", MAPS.path, lambda reply, _: Reply(reply.data[: len(reply.data) // 2]), "failed", "not a list in JSON"),
     Fault("nothing", MAPS.path, instead(b""), "failed", "not a list in JSON"),
     Fault("an empty object", MAPS.path, instead({}), "failed", "not a list in JSON"),
     Fault("a Status", MAPS.path, instead({"kind": "Status", "apiVersion": "v1"}), "failed", "not a list in JSON"),
-    Fault("a Table", MAPS.path, changed(lambda it: it.update(kind="Table", apiVersion="meta.k8s.io/v1")), "failed", "Table"),
+    Fault("a Table", MAPS.path, changed(lambda body: body.update(kind="Table", apiVersion="meta.k8s.io/v1")), "failed", "Table"),
     Fault("forbidden", MAPS.path, refused(403), "forbidden", "Grant `list` on configmaps"),
     Fault("not found", MAPS.path, refused(404), "failed", "no longer serves this kind"),
     Fault("unauthorized", MAPS.path, refused(401), "failed", "no longer accepts the credentials"),
@@ -204,48 +204,48 @@ LISTS = [
 UNKNOWN = "so the kinds it serves are unknown"
 NO_ADMISSION = "serves no admissionregistration.k8s.io"
 DISCOVERY = [
-    Fault("no groups", "/apis", changed(lambda it: it.update(items=[])), "", UNKNOWN, "/apis"),
-    Fault("no groups, so no policies", "/apis", changed(lambda it: it.update(items=[])), "", NO_ADMISSION,
+    Fault("no groups", "/apis", changed(lambda body: body.update(items=[])), "", UNKNOWN, "/apis"),
+    Fault("no groups, so no policies", "/apis", changed(lambda body: body.update(items=[])), "", NO_ADMISSION,
           "admissionregistration.k8s.io"),
     Fault("no groups in the older form", "/apis", instead({"kind": "APIGroupList", "groups": []}), "", UNKNOWN, "/apis"),
-    Fault("groups are an object", "/apis", changed(lambda it: it.update(items={})), "", UNKNOWN, "/apis"),
+    Fault("groups are an object", "/apis", changed(lambda body: body.update(items={})), "", UNKNOWN, "/apis"),
     Fault("junk", "/apis", instead({"hello": "world"}), "", UNKNOWN, "/apis"),
     Fault("a Status", "/apis", instead({"kind": "Status", "apiVersion": "v1"}), "", UNKNOWN, "/apis"),
-    Fault("another list", "/apis", changed(lambda it: it.update(kind="PodList")), "", UNKNOWN, "/apis"),
-    Fault("other groups only", "/apis", changed(lambda it: it["items"][0]["metadata"].update(name="x.io")), "", NO_ADMISSION,
+    Fault("another list", "/apis", changed(lambda body: body.update(kind="PodList")), "", UNKNOWN, "/apis"),
+    Fault("other groups only", "/apis", changed(lambda body: body["items"][0]["metadata"].update(name="x.io")), "", NO_ADMISSION,
           "admissionregistration.k8s.io"),
-    Fault("no versions", "/apis", changed(lambda it: it["items"][0].update(versions=[])), "", "without any version",
+    Fault("no versions", "/apis", changed(lambda body: body["items"][0].update(versions=[])), "", "without any version",
           "admissionregistration.k8s.io"),
-    Fault("a version without resources", "/apis", changed(lambda it: resources(it).clear()), "", "names no resource",
+    Fault("a version without resources", "/apis", changed(lambda body: resources(body).clear()), "", "names no resource",
           "admissionregistration.k8s.io/v1"),
-    Fault("a resource without verbs", "/apis", changed(lambda it: resources(it)[0].pop("verbs")), "", "without their name",
+    Fault("a resource without verbs", "/apis", changed(lambda body: resources(body)[0].pop("verbs")), "", "without their name",
           "admissionregistration.k8s.io/v1"),
-    Fault("a resource without kind", "/apis", changed(lambda it: resources(it)[0].pop("responseKind")), "",
+    Fault("a resource without kind", "/apis", changed(lambda body: resources(body)[0].pop("responseKind")), "",
           "without their name", "admissionregistration.k8s.io/v1"),
-    Fault("a resource without scope", "/apis", changed(lambda it: resources(it)[0].pop("scope")), "", "without their name",
+    Fault("a resource without scope", "/apis", changed(lambda body: resources(body)[0].pop("scope")), "", "without their name",
           "admissionregistration.k8s.io/v1"),
-    Fault("policies missing", "/apis", changed(lambda it: resources(it).pop(0)), "", "no validatingadmissionpolicies",
+    Fault("policies missing", "/apis", changed(lambda body: resources(body).pop(0)), "", "no validatingadmissionpolicies",
           "admissionregistration.k8s.io"),
-    Fault("bindings missing", "/apis", changed(lambda it: resources(it).pop(1)), "", "no validatingadmissionpolicybindings",
+    Fault("bindings missing", "/apis", changed(lambda body: resources(body).pop(1)), "", "no validatingadmissionpolicybindings",
           "admissionregistration.k8s.io"),
     Fault("no such document", "/apis", refused(404), "", "has no such document", "/apis"),
-    Fault("no core group", "/api", changed(lambda it: it.update(items=[])), "", UNKNOWN, "/api"),
+    Fault("no core group", "/api", changed(lambda body: body.update(items=[])), "", UNKNOWN, "/api"),
     Fault("junk for the core group", "/api", instead({"kind": "Hello"}), "", UNKNOWN, "/api"),
-    Fault("nothing in the core group", "/api", changed(lambda it: resources(it).clear()), "", "names no resource", "v1"),
+    Fault("nothing in the core group", "/api", changed(lambda body: resources(body).clear()), "", "names no resource", "v1"),
     Fault("not even JSON", "/apis", instead(b"<html>"), "", "no discovery document", code=4),
     Fault("a list", "/apis", instead([]), "", "no discovery document", code=4),
     Fault("forbidden", "/apis", refused(403), "", "system:discovery", code=4),
 ]  # fmt: skip
 OTHERS = [
-    Fault("policies of another kind", POLICIES.path, changed(lambda it: it.update(kind="PodList")), "",
+    Fault("policies of another kind", POLICIES.path, changed(lambda body: body.update(kind="PodList")), "",
           "policies and bindings may be missing", f"{POLICIES.api_version}/{POLICIES.kind}"),
     Fault("policies without a moment", POLICIES.path, without("metadata", "resourceVersion"), "listed",
           "names no resource version", f"{POLICIES.api_version}/{POLICIES.kind}"),
-    Fault("bindings of another kind", BINDINGS.path, changed(lambda it: it.update(kind="PodList")), "",
+    Fault("bindings of another kind", BINDINGS.path, changed(lambda body: body.update(kind="PodList")), "",
           "policies and bindings may be missing", f"{BINDINGS.api_version}/{BINDINGS.kind}"),
-    Fault("namespaces of another kind", NAMESPACES.path, changed(lambda it: it.update(kind="PodList")), "listed",
+    Fault("namespaces of another kind", NAMESPACES.path, changed(lambda body: body.update(kind="PodList")), "listed",
           "instead of v1 NamespaceList", "v1/Namespace"),
-    Fault("one namespace less", NAMESPACES.path, changed(lambda it: it["items"].pop()), "partial", "was not in the list",
+    Fault("one namespace less", NAMESPACES.path, changed(lambda body: body["items"].pop()), "partial", "was not in the list",
           "v1/ConfigMap shop/map-00"),
     Fault("no UID of the cluster", "/api/v1/namespaces/kube-system", instead({"metadata": {}}), "", "cannot identify the cluster", code=4),
     Fault("no version", "/version", instead({"major": "1"}), "", "cannot identify the cluster", code=4),
@@ -256,31 +256,31 @@ OTHERS = [
 
 @pytest.fixture(scope="module")
 def seen_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database with the first scan in it."""
+    """A database with the first scan."""
     folder = tmp_path_factory.mktemp("seen")
     with serving() as api, open_store(f"sqlite:///{folder / 'assay.db'}") as store:
-        found = scan(serve(api), folder, store, "first")
-    assert (OBJECTS, 0) == (found, len(api.spoils))
+        scanned = scan(serve(api), folder, store, "first")
+    assert (OBJECTS, 0) == (scanned, len(api.spoils))
     return folder / "assay.db"
 
 
 def scan(api: FakeApi, folder: Path, store: SqlStore, name: str) -> int:
-    """Scan without waiting; how many findings there are."""
+    """Scan without pauses; returns the number of findings."""
     cluster = LiveCluster(kubeconfig=api.kubeconfig(folder), chunk_size=PAGE, kind_timeout=20, sleep=lambda _: None)
     return run(cluster, store, Options(), scan_id=name, clock=lambda: NOON).findings
 
 
 def still_open(database: Path) -> int:
-    """How many findings no scan has resolved."""
+    """The number of findings that no scan has resolved."""
     with open_store(f"sqlite:///{database}") as store:
         newest = store.latest()
         assert newest is not None
-        return OBJECTS - sum(found.resolved for found in store.scans())
+        return OBJECTS - sum(stored_scan.resolved for stored_scan in store.scans())
 
 
 @pytest.fixture
 def spoiled(api: FakeApi, assay: Assay, home: Path, seen_once: Path) -> Iterator[Callable[[Fault], tuple[int, Any]]]:  # noqa: F811
-    """Scan a second time, with a fault; the exit code, and the report where there is one."""
+    """Scan a second time, with a fault; returns the exit code, and the report if there is one."""
     serve(api)
     shutil.copy(seen_once, home / "assay.db")
 
@@ -296,19 +296,19 @@ def spoiled(api: FakeApi, assay: Assay, home: Path, seen_once: Path) -> Iterator
 
 @pytest.mark.parametrize("fault", [pytest.param(fault, id=fault.id) for fault in LISTS])
 def test_a_spoiled_list_is_a_gap(spoiled: Callable[[Fault], tuple[int, Any]], fault: Fault) -> None:
-    """It is failed, partial or inconsistent; the gap says why, the exit code is 3, and nothing is resolved."""
+    """The list is failed, partial or inconsistent; the gap has the reason, the exit code is 3, and no finding is resolved."""
     code, report = spoiled(fault)
-    lines = [it for it in as_list(dig(report, "coverage", "kinds")) if dig(it, "kind") == "ConfigMap"]
+    lines = [line for line in as_list(dig(report, "coverage", "kinds")) if dig(line, "kind") == "ConfigMap"]
     assert (fault.code, "partial") == (code, dig(report, "provenance", "state"))
     assert [fault.state] == [dig(line, "state") for line in lines]
     assert_gap(report, fault)
 
 
 @pytest.mark.parametrize("fault", [pytest.param(fault, id=fault.id) for fault in (*DISCOVERY, *OTHERS)])
-def test_what_else_a_scan_asks_is_not_believed_either(
+def test_a_fault_in_another_response_is_a_gap_or_an_error(
     spoiled: Callable[[Fault], tuple[int, Any]], fault: Fault
 ) -> None:
-    """Discovery, policies, namespaces and who we are: a gap, or no scan at all."""
+    """A fault in discovery, policies, namespaces or the review is a gap, or ends the scan."""
     code, report = spoiled(fault)
     assert fault.code == code
     if code == 4:
@@ -319,19 +319,19 @@ def test_what_else_a_scan_asks_is_not_believed_either(
 
 
 def assert_gap(report: Any, fault: Fault) -> None:
-    """Some gap is where it should be, and says why."""
+    """A gap has the expected place and reason."""
     gaps = [(as_text(dig(gap, "where")), as_text(dig(gap, "why"))) for gap in as_list(report["gaps"])]
-    assert any(where == fault.where and any(it in why for it in fault.why.split("|")) for where, why in gaps), gaps
+    assert any(where == fault.where and any(part in why for part in fault.why.split("|")) for where, why in gaps), gaps
 
 
-def test_a_page_that_is_too_large_is_asked_for_in_smaller_pieces(api: FakeApi, tmp_path: Path) -> None:
-    """Down to one object, and in larger ones again once it is past."""
+def test_a_page_that_is_too_large_is_requested_in_smaller_pieces(api: FakeApi, tmp_path: Path) -> None:
+    """The pages shrink down to one object, and grow again after it."""
     serve(api, 9)
     api.spoil(MAPS.path, lambda reply, asked: padded(reply, asked) if int(asked.query["limit"]) > 2 else reply, second)
     cluster = LiveCluster(kubeconfig=api.kubeconfig(tmp_path), chunk_size=4)
     pages = list(cluster.pages(MAPS))
     assert [""] * len(pages) == [page.inconsistency for page in pages]
-    asked = [(it.query.get("continue", ""), it.query["limit"]) for it in api.asked_for(MAPS.path)]
+    asked = [(query.query.get("continue", ""), query.query["limit"]) for query in api.asked_for(MAPS.path)]
     assert [("", "4"), ("4", "4"), ("4", "1"), ("5", "2"), ("7", "4"), ("7", "1"), ("8", "2")] == asked
 
 
@@ -346,7 +346,7 @@ PASSING = [
 
 @pytest.mark.parametrize("fault", PASSING, ids=lambda fault: fault.id)
 def test_what_passes_leaves_no_trace(api: FakeApi, tmp_path: Path, fault: Fault) -> None:
-    """A list that was spoiled once is asked for again, and is complete."""
+    """A list that was spoiled once is requested again, and is complete."""
     serve(api)
     api.spoil(MAPS.path, fault.how, lambda number: number == 1)
     pages = list(LiveCluster(kubeconfig=api.kubeconfig(tmp_path), chunk_size=PAGE).pages(MAPS))
@@ -355,14 +355,14 @@ def test_what_passes_leaves_no_trace(api: FakeApi, tmp_path: Path, fault: Fault)
 
 SPOILS: dict[str, list[Spoil]] = {
     MAPS.path: [
-        *(it.how for it in LISTS if it.path == MAPS.path and not it.flags and "64 MiB" not in it.why),
-        changed(lambda it: it["items"].reverse()),
+        *(fault.how for fault in LISTS if fault.path == MAPS.path and not fault.flags and "64 MiB" not in fault.why),
+        changed(lambda body: body["items"].reverse()),
     ],
-    POLICIES.path: [it.how for it in LISTS[:14]],
-    BINDINGS.path: [it.how for it in LISTS[:14]],
-    NAMESPACES.path: [it.how for it in LISTS[:30]],
-    "/apis": [it.how for it in DISCOVERY if it.path == "/apis"],
-    "/api": [it.how for it in DISCOVERY],
+    POLICIES.path: [fault.how for fault in LISTS[:14]],
+    BINDINGS.path: [fault.how for fault in LISTS[:14]],
+    NAMESPACES.path: [fault.how for fault in LISTS[:30]],
+    "/apis": [fault.how for fault in DISCOVERY if fault.path == "/apis"],
+    "/api": [fault.how for fault in DISCOVERY],
     "/api/v1/namespaces/kube-system": [instead({"metadata": {}}), refused(403), instead(b"<html>")],
     "/version": [instead({}), refused(404)],
 }
@@ -377,7 +377,7 @@ WAYS = [(path, how) for path, hows in SPOILS.items() for how in hows]
 def test_no_spoiled_answers_resolve_what_is_still_there(
     seen_once: Path, spoils: list[tuple[tuple[str, Spoil], frozenset[int]]], later: int
 ) -> None:
-    """Whatever is spoiled, in whichever answers, alone and together: the objects are there, so their findings stay open."""
+    """With any spoiled responses, alone and together, the findings of existing objects stay open."""
     with TemporaryDirectory() as name, serving() as api:
         folder = Path(name)
         shutil.copy(seen_once, folder / "assay.db")

@@ -1,4 +1,4 @@
-"""Facts about TLS and proxies: what the pool of connections is told."""
+"""TLS and proxies: the settings of the pool of connections."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def credentials(*, own_proxy: bool = False, **settings: object) -> Credentials:
 
 
 def test_the_kubeconfigs_certificates_are_used() -> None:
-    """Authority, client certificate and the server's name reach every connection."""
+    """Every connection has the authority, the client certificate and the server's name."""
     pool = pool_for(credentials(ssl_ca_cert="/ca", cert_file="/cert", key_file="/key", tls_server_name="api.internal"))
     settings = pool.connection_pool_kw
     assert ("/ca", "/cert", "/key") == (settings["ca_certs"], settings["cert_file"], settings["key_file"])
@@ -31,7 +31,7 @@ def test_the_kubeconfigs_certificates_are_used() -> None:
 
 
 def test_verification_can_be_switched_off() -> None:
-    """Only insecure-skip-tls-verify does it."""
+    """Only insecure-skip-tls-verify disables verification."""
     settings = pool_for(credentials(verify_ssl=False)).connection_pool_kw
     assert (ssl.CERT_NONE, False) == (settings["cert_reqs"], settings["assert_hostname"])
 
@@ -46,20 +46,20 @@ def test_verification_can_be_switched_off() -> None:
     ],
 )
 def test_no_proxy_stops_the_environments_proxy_only(no_proxy: str, own: bool, used: bool) -> None:  # noqa: FBT001
-    """A proxy that the kubeconfig names is meant for this cluster."""
+    """A proxy in the kubeconfig applies to its cluster."""
     pool = pool_for(credentials(own_proxy=own, proxy="http://proxy.example:3128", no_proxy=no_proxy))
     assert used == isinstance(pool, urllib3.ProxyManager)
 
 
 def test_a_proxys_password_is_sent_to_it() -> None:
-    """It stands in the URL, as for kubectl."""
+    """The password is in the URL, as for kubectl."""
     pool = pool_for(credentials(own_proxy=True, proxy="http://me:secret@proxy.example:3128"))
     assert isinstance(pool, urllib3.ProxyManager)
     assert {"proxy-authorization": "Basic bWU6c2VjcmV0"} == pool.proxy_headers
 
 
-def test_a_proxy_that_cannot_be_used_is_said() -> None:
-    """The password in its URL is not."""
+def test_an_unusable_proxy_is_an_error() -> None:
+    """The message does not show the password in its URL."""
     with pytest.raises(ClusterError, match=r"^cannot use the proxy ftp://proxy\.example before") as refused:
         pool_for(credentials(own_proxy=True, proxy="ftp://me:secret@proxy.example"))
     assert "secret" not in str(refused.value)
@@ -67,7 +67,7 @@ def test_a_proxy_that_cannot_be_used_is_said() -> None:
 
 @pytest.mark.parametrize(("wish", "total", "read"), [(None, None, 75.0), (0, None, 75.0), (3.0, 3.0, 3.0)])
 def test_requests_end_in_time(wish: float | None, total: float | None, read: float) -> None:
-    """As the user says, else a little after the server itself would end them."""
+    """The limit is the user's, else a little longer than the server's own."""
     timeout = timeout_for(wish)
     assert (total, read) == (timeout.total, timeout.clone().read_timeout if total is None else read)
 
@@ -80,7 +80,7 @@ def test_requests_end_in_time(wish: float | None, total: float | None, read: flo
         ("https://127.0.0.1:6443", False, "identity"),
     ],
 )
-def test_compression_is_asked_for_where_the_way_is_long(host: str, uncompressed: bool, encoding: str) -> None:  # noqa: FBT001
-    """As kubectl does it, and the kubeconfig may forbid it; over loopback it only costs the server time."""
+def test_compression_is_requested_except_on_loopback(host: str, uncompressed: bool, encoding: str) -> None:  # noqa: FBT001
+    """Compression follows kubectl and the kubeconfig; over loopback it would only cost the server time."""
     configuration = Configuration(host=host)
     assert encoding == encoding_for(Credentials("shop", configuration, uncompressed=uncompressed))

@@ -1,4 +1,4 @@
-"""Facts about YAML as kubectl reads it. The tables were compared with apimachinery 0.36's own decoder."""
+"""YAML as kubectl reads it. The tables were compared with apimachinery 0.36's own decoder."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ SCALARS: list[tuple[str, Json]] = [
 
 @pytest.mark.parametrize(("text", "value"), SCALARS)
 def test_a_scalar_reads_as_kubectl_reads_it(text: str, value: Json) -> None:
-    """The value and its type are those that the API server gets."""
+    """The value and its type are those that the API server receives."""
     read = load(f"a: {text}")
     assert json.dumps({"a": value}) == json.dumps(read)
 
@@ -90,7 +90,7 @@ def test_a_scalar_that_json_or_its_tag_cannot_hold_is_refused(text: str, why: st
     ],
 )  # fmt: skip
 def test_keys_become_strings(key: str, text: str) -> None:
-    """JSON has no other keys; numbers are written as Go writes them."""
+    """JSON has only strings as keys; numbers are written as Go writes them."""
     assert {text: "v"} == load(f"{key}: v")
 
 
@@ -127,7 +127,7 @@ DOCUMENTS: list[tuple[str, Json]] = [
 
 @pytest.mark.parametrize(("text", "value"), DOCUMENTS)
 def test_a_document_reads_as_kubectl_reads_it(text: str, value: Json) -> None:
-    """The last of equal keys counts, and a merge overrides what stands before it: kubectl says so."""
+    """The last of equal keys counts, and a merge overrides the keys before it, as in kubectl."""
     assert value == load(text)
 
 
@@ -147,7 +147,7 @@ def test_a_document_reads_as_kubectl_reads_it(text: str, value: Json) -> None:
     ],
 )
 def test_a_malformed_document_names_its_line(text: str, problem: str, line: int) -> None:
-    """The message is the parser's, the place is counted in the file."""
+    """The message is the parser's, the line is that of the file."""
     with pytest.raises(Malformed) as refused:
         load(text, line_offset=10)
     assert (problem, line + 10) == (refused.value.problem, refused.value.line)
@@ -162,14 +162,14 @@ def test_an_alias_bomb_is_refused() -> None:
 
 
 def test_ordinary_use_of_aliases_is_no_bomb() -> None:
-    """A thousand uses of one small anchor are fine."""
+    """A thousand uses of one small anchor are accepted."""
     text = "base: &b {a: 1, b: 2}\nall:\n" + "- *b\n" * 1000
     assert 1000 == len(list(load(text)["all"]))  # type: ignore[index, call-overload, arg-type]
 
 
 @pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ("{a: ", "}")])
 def test_nesting_has_a_limit(opening: str, closing: str) -> None:
-    """What could not be written again is refused, however deep it is."""
+    """A document that could not be written again is refused at any depth."""
     assert load(opening * MAX_DEPTH + closing * MAX_DEPTH) is not None
     with pytest.raises(Malformed, match=f"nested deeper than {MAX_DEPTH} levels"):
         load(opening * 100_000)
@@ -223,7 +223,10 @@ def test_a_stream_falls_into_documents(text: str, values: list[Json]) -> None:
     ],
 )
 def test_a_document_that_cannot_be_read_does_not_end_the_stream(data: bytes, faults: list[str]) -> None:
-    """Each piece is read or has a reason, and what follows is still read."""
-    found = [piece.fault for piece in pieces(data)]
-    assert len(faults) == len(found)
-    assert all(fault in said and bool(fault) == bool(said) for fault, said in zip(faults, found, strict=True)), found
+    """Each piece is read or has a reason, and the following pieces are read."""
+    faults_found = [piece.fault for piece in pieces(data)]
+    assert len(faults) == len(faults_found)
+    assert all(
+        fault in fault_found and bool(fault) == bool(fault_found)
+        for fault, fault_found in zip(faults, faults_found, strict=True)
+    ), faults_found

@@ -1,4 +1,4 @@
-"""Policy health: what is wrong with policies and bindings, whatever the objects are like."""
+"""Policy health: problems of policies and bindings, with any objects."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ GONE = "2026-03-01T12:00:00Z"
 
 def health(*documents: Document, options: Options | None = None) -> list[Health]:
     """The health of policies and bindings in a cluster with two pods."""
-    told = scanned(FakeCluster([namespace("default"), pod("web"), pod("api"), *documents]), options)
-    assert ScanState.COMPLETE == told.scan.state
-    return list(told.end.health)
+    scan = scanned(FakeCluster([namespace("default"), pod("web"), pod("api"), *documents]), options)
+    assert ScanState.COMPLETE == scan.scan.state
+    return list(scan.end.health)
 
 
-def said(*documents: Document) -> list[tuple[str, str, str]]:
-    """Kind, binding and detail of each entry."""
-    return [(str(it.kind), it.binding, it.detail) for it in health(*documents)]
+def entries(*documents: Document) -> list[tuple[str, str, str]]:
+    """Kind, binding and detail of each health entry."""
+    return [(str(problem.kind), problem.binding, problem.detail) for problem in health(*documents)]
 
 
 def on_server(document: Document, *, generation: int = 2, **status: Any) -> Document:
-    """A policy as a server keeps it."""
+    """A policy as a server stores it."""
     return {**document, "metadata": {**document["metadata"], "generation": generation}, "status": status}
 
 
 def test_nothing_is_wrong_with_what_works() -> None:
-    """A bound policy that compiles and matches."""
+    """A bound policy that compiles and matches has no health entry."""
     assert [] == health(policy("p", "true"), binding("b", "p"))
 
 
@@ -157,23 +157,23 @@ def test_nothing_is_wrong_with_what_works() -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_said(documents: list[Document], expected: tuple[str, str, str]) -> None:
-    """Once, with the policy or binding that it is about."""
-    assert expected in said(*documents)
+def test_each_problem_is_reported(documents: list[Document], expected: tuple[str, str, str]) -> None:
+    """Each problem is reported once, with its policy or binding."""
+    assert expected in entries(*documents)
 
 
 def test_objects_without_a_param_are_counted() -> None:
-    """A binding that takes its params from the namespace of an object judges only where there is one."""
+    """A binding with params from the object's namespace evaluates only in namespaces with a param."""
     there = [namespace("other"), pod("far", "other"), thing(CONFIG_MAPS, "c", "other")]
     bound = binding("b", "p", paramRef={"name": "c", "parameterNotFoundAction": "Allow"})
     assert [
         ("paramNotFound", "b", "there is no param for 2 of 3 objects that it matched: they were not evaluated")
-    ] == said(*there, policy("p", "true", paramKind=CONFIG), bound)
+    ] == entries(*there, policy("p", "true", paramKind=CONFIG), bound)
 
 
-def test_an_expression_that_does_not_compile_is_said_with_its_path() -> None:
-    """A stored one: the server evaluates it to an error."""
-    ((kind, _, detail), *_) = said(policy("p", "params.x"), binding("b", "p"))
+def test_an_expression_that_does_not_compile_is_reported_with_its_path() -> None:
+    """The server stores such a policy, and every evaluation is an error."""
+    ((kind, _, detail), *_) = entries(policy("p", "params.x"), binding("b", "p"))
     assert "doesNotCompile" == kind
     assert detail.startswith(
         "spec.validations[0].expression: compilation failed: ERROR: <input>:1:1: undeclared reference to 'params'"
@@ -181,7 +181,7 @@ def test_an_expression_that_does_not_compile_is_said_with_its_path() -> None:
 
 
 def test_a_rule_on_a_subresource_is_about_a_kind_that_is_served() -> None:
-    """Beside a rule on the objects themselves nothing is wrong with it."""
+    """A rule on a subresource beside a rule on its objects is no problem."""
     spec = {"matchConstraints": {"resourceRules": [rule("pods"), rule("pods/exec")]}}
     assert [] == health(policy("p", "true", **spec), binding("b", "p"))
 
@@ -193,33 +193,33 @@ WARNING = {
 
 
 def test_type_warnings_of_the_server_are_shown() -> None:
-    """Those of the policy as it is."""
+    """The warnings are those of the current generation."""
     checked = on_server(policy("p", "true"), observedGeneration=2, typeChecking={"expressionWarnings": [WARNING]})
     text = WARNING["warning"].strip()
-    assert [("typeWarning", "", f"spec.validations[0].expression: {text}")] == said(checked, binding("b", "p"))
+    assert [("typeWarning", "", f"spec.validations[0].expression: {text}")] == entries(checked, binding("b", "p"))
 
 
 def test_type_warnings_of_an_older_generation_are_not_shown() -> None:
-    """They may be about what was mended since; that is said instead."""
+    """The warnings may be obsolete; the stale status is reported instead."""
     stale = on_server(policy("p", "true"), observedGeneration=1, typeChecking={"expressionWarnings": [WARNING]})
     assert [
         ("staleStatus", "", "its types were checked as of generation 1, and it is at 2: the warnings are not shown")
-    ] == said(stale, binding("b", "p"))
+    ] == entries(stale, binding("b", "p"))
 
 
-def test_a_policy_that_no_controller_has_seen_is_said() -> None:
-    """Its types are not checked."""
+def test_a_policy_that_no_controller_has_checked_is_reported() -> None:
+    """The types of such a policy are not checked."""
     assert [
         (
             "staleStatus",
             "",
             "no controller has checked its types yet (its generation is 2): is kube-controller-manager well?",
         )
-    ] == said(on_server(policy("p", "true")), binding("b", "p"))
+    ] == entries(on_server(policy("p", "true")), binding("b", "p"))
 
 
 def test_a_mutating_policy_has_no_status_that_could_be_stale() -> None:
-    """Its API knows none: nobody checks its types."""
+    """The API of mutating policies has no status, and no controller checks types."""
     mutating = on_server(
         {
             "apiVersion": "admissionregistration.k8s.io/v1",
@@ -234,17 +234,17 @@ def test_a_mutating_policy_has_no_status_that_could_be_stale() -> None:
         }
     )
     bound = {**binding("b", "m"), "kind": "MutatingAdmissionPolicyBinding", "spec": {"policyName": "m"}}
-    assert [] == said(mutating, bound)
+    assert [] == entries(mutating, bound)
 
 
-def test_a_condition_that_is_not_met_is_said() -> None:
-    """With the reason that the server gives; one that is met is not."""
+def test_a_false_status_condition_is_reported() -> None:
+    """The entry has the server's reason; a true condition has no entry."""
     conditions = [
         {"type": "Ready", "status": "False", "reason": "Broken", "message": "oops"},
         {"type": "Fine", "status": "True"},
     ]
     conditioned = on_server(policy("p", "true"), observedGeneration=2, conditions=conditions)
-    assert [("statusCondition", "", "Ready is False (Broken: oops)")] == said(conditioned, binding("b", "p"))
+    assert [("statusCondition", "", "Ready is False (Broken: oops)")] == entries(conditioned, binding("b", "p"))
 
 
 @pytest.mark.parametrize(
@@ -263,30 +263,30 @@ def test_a_condition_that_is_not_met_is_said() -> None:
         ),
     ],
 )
-def test_cost_near_the_limit_is_said(repeats: int, expected: list[tuple[str, str, str]]) -> None:
-    """While it is still no error: the object only has to grow a little."""
+def test_cost_near_the_limit_is_reported(repeats: int, expected: list[tuple[str, str, str]]) -> None:
+    """The cost is no error yet: a slightly larger object exceeds the limit."""
     slow = "lists.range(1000).all(a, [" + ",".join(["1"] * repeats) + "].all(b, b + a >= 0))"
-    assert expected == said(policy("p", slow), binding("b", "p"))
+    assert expected == entries(policy("p", slow), binding("b", "p"))
 
 
 def test_the_status_of_a_policy_that_nothing_binds_is_shown_too() -> None:
-    """It may be bound tomorrow."""
+    """A binding may put the policy into force later."""
     stale = on_server(policy("p", "true"), observedGeneration=1)
-    assert ["staleStatus", "unbound"] == [kind for kind, _, _ in said(stale)]
+    assert ["staleStatus", "unbound"] == [kind for kind, _, _ in entries(stale)]
 
 
 def test_a_policy_on_its_way_out_is_evaluated_until_it_is_gone() -> None:
-    """As the server does; the same goes for bindings."""
+    """The server evaluates policies and bindings until they are deleted."""
     leaving, last = policy("p", "false"), binding("b", "p")
     for document in (leaving, last):
         document["metadata"]["deletionTimestamp"] = GONE
-    told = scanned(FakeCluster([namespace("default"), pod("web"), leaving, last]))
-    assert 1 == len(told.findings)
-    assert [("note", "p", ""), ("note", "p", "b")] == told.health
+    scan = scanned(FakeCluster([namespace("default"), pod("web"), leaving, last]))
+    assert 1 == len(scan.findings)
+    assert [("note", "p", ""), ("note", "p", "b")] == scan.health
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "expected"),
+    ("first", "other", "expected"),
     [
         ({}, {}, [("duplicateBinding", "b")]),
         ({"paramRef": {"name": "x"}}, {}, [("duplicateBinding", "b")]),
@@ -302,39 +302,39 @@ def test_a_policy_on_its_way_out_is_evaluated_until_it_is_gone() -> None:
         ),
     ],
 )
-def test_bindings_that_add_nothing(one: Document, other: Document, expected: list[tuple[str, str]]) -> None:
-    """Two that say the same, or of which one does all that the other does."""
+def test_bindings_that_add_nothing(first: Document, other: Document, expected: list[tuple[str, str]]) -> None:
+    """Two bindings are equal, or one covers the other."""
     labelled = pod("both", labels={"a": "b"})
     spaces = [namespace("default", a="b"), namespace("other", a="c"), pod("x", "other")]
-    documents = [policy("p", "true"), binding("a", "p", **one), binding("b", "p", **other)]
-    told = scanned(FakeCluster([*spaces, labelled, *documents]))
-    assert expected == [(str(it.kind), it.binding) for it in told.end.health]
+    documents = [policy("p", "true"), binding("a", "p", **first), binding("b", "p", **other)]
+    scan = scanned(FakeCluster([*spaces, labelled, *documents]))
+    assert expected == [(str(problem.kind), problem.binding) for problem in scan.end.health]
 
 
 def test_bindings_with_other_params_are_not_the_same() -> None:
-    """Each asks for its own."""
+    """Each binding has its own param."""
     references = [{"name": name, "namespace": "default", "parameterNotFoundAction": "Deny"} for name in ("x", "y")]
-    bindings = [binding(f"b{index}", "p", paramRef=it) for index, it in enumerate(references)]
+    bindings = [binding(f"b{index}", "p", paramRef=reference) for index, reference in enumerate(references)]
     params = [thing(CONFIG_MAPS, name, "default") for name in ("x", "y")]
     assert [] == health(policy("p", "true", paramKind=CONFIG), *bindings, *params)
 
 
 def test_an_assumed_binding_duplicates_none() -> None:
-    """It is not there."""
+    """An assumed binding does not exist in the cluster."""
     options = Options(assume_bound=(("p", "Deny"),))
     assert [] == health(policy("p", "true"), binding("b", "p"), options=options)
 
 
 def test_a_preview_says_that_nothing_binds_the_policy() -> None:
-    """Its findings could be taken for what admission says."""
+    """Without the note, its findings would look like those of admission."""
     options = Options(assume_bound=(("p", "Deny"),))
     assert ["no binding names it: the server never evaluates it; this scan previews it"] == [
-        it.detail for it in health(policy("p", "true"), options=options)
+        problem.detail for problem in health(policy("p", "true"), options=options)
     ]
 
 
 def test_a_file_that_was_never_on_a_server_has_no_status() -> None:
-    """Nothing is said about it."""
+    """A policy without a status has no health entry."""
     manifests = (
         Manifest("f.yaml, document 1", policy("new", "true")),
         Manifest("f.yaml, document 2", binding("new", "new")),

@@ -1,4 +1,4 @@
-"""Objects of an aggregated API server, of which its OpenAPI document is all that is known."""
+"""Objects of an aggregated API server, whose OpenAPI document is the only known schema."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ STORED: Any = {"apiVersion": "g/v1", "kind": "Flunder", "metadata": {"name": "f"
     ],
 )
 def test_what_its_document_says_decides_what_is_left(spec: Json, expected: list[str]) -> None:
-    """What it does not name is gone, a default comes back, and metadata that is the server's own stays."""
+    """Unknown fields are removed, a default is restored, and server-set metadata stay."""
     changed = mutated(FLUNDER, STORED, {**STORED, "metadata": {"name": "f", "uid": "other"}, "spec": spec})
-    found: Any = stored(FLUNDER, STORED, changed)
+    stored_object: Any = stored(FLUNDER, STORED, changed)
 
     assert FLUNDER.custom is None
-    assert expected == [*map(str, difference(STORED, found))]
+    assert expected == [*map(str, difference(STORED, stored_object))]

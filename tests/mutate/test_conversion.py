@@ -1,4 +1,4 @@
-"""What no internal type can hold, and what the way through it drops."""
+"""Values that no internal type can hold, and values that the conversion drops."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ def daemon_set(counter: str) -> JsonObject:
     ("counter", "why"), [("", "invalid syntax"), ("x", "invalid syntax"), (str(2**63), "value out of range")]
 )
 def test_a_template_generation_that_is_no_number_ends_the_request(counter: str, why: str) -> None:
-    """In Go's words."""
-    with pytest.raises(RequestFault) as found:
+    """The error has Go's text."""
+    with pytest.raises(RequestFault) as raised:
         reject_unconvertible(daemon_set(counter))
 
     expected = f'Internal error occurred: failed to convert object: strconv.ParseInt: parsing "{counter}": {why}'
-    assert expected == str(found.value)
+    assert expected == str(raised.value)
 
 
 @pytest.mark.parametrize("document", [daemon_set("1"), daemon_set("-1"), {**daemon_set("x"), "kind": "Deployment"}])
 def test_only_the_counter_of_a_daemon_set_is_read(document: JsonObject) -> None:
-    """Nothing is raised."""
+    """Other objects raise nothing."""
     reject_unconvertible(document)
 
 
 def test_items_that_are_neither_schema_nor_list_are_dropped() -> None:
-    """They are null once decoded, and nil when that is read again."""
+    """The items are null after decoding, and nil after the next conversion."""
     versions: list[JsonObject] = [{"name": "v1", "schema": {"openAPIV3Schema": {"type": "array", "items": None}}}]
-    found = round_tripped(DEFINITION, {"spec": {"versions": versions}})
+    definition = round_tripped(DEFINITION, {"spec": {"versions": versions}})
 
-    assert {"spec": {"versions": [{"name": "v1", "schema": {"openAPIV3Schema": {"type": "array"}}}]}} == found
+    assert {"spec": {"versions": [{"name": "v1", "schema": {"openAPIV3Schema": {"type": "array"}}}]}} == definition

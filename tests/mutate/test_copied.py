@@ -1,4 +1,4 @@
-"""Configurations that write the same into every element of a list."""
+"""Configurations that write the same values into every element of a list."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def program(containers: str) -> cel.Program:
 
 
 def pod(*containers: dict[str, Any]) -> dict[str, Any]:
-    """A pod in the network of its host."""
+    """A Pod in the network of its host."""
     return {"spec": {"hostNetwork": True, "containers": [*containers]}}
 
 
 def test_the_list_and_the_copied_field_are_found() -> None:
-    """They are all that the configuration reads."""
+    """The configuration reads nothing else."""
     assert copied_lists(program(PULL).analysis.root) == {("spec", "containers"): "name"}
 
 
@@ -43,7 +43,7 @@ def test_the_list_and_the_copied_field_are_found() -> None:
     ],
 )
 def test_a_configuration_of_another_shape_has_no_such_lists(containers: str) -> None:
-    """It depends on the object in another way."""
+    """The configuration depends on the object in another way."""
     assert copied_lists(program(containers).analysis.root) == {}
 
 
@@ -65,7 +65,7 @@ def test_a_configuration_of_another_shape_has_no_such_lists(containers: str) -> 
     ],
 )
 def test_an_object_holds_it_where_every_element_does(expected: bool, live: dict[str, Any]) -> None:  # noqa: FBT001
-    """Each element has a key of its own, and the rest of the configuration holds as well."""
+    """Each element has its own key, and the object holds the rest of the configuration."""
     written = program(PULL)
     holds = holds_copied(builtin_schemas()["", "v1", "Pod"], written, copied_lists(written.analysis.root))
 
@@ -73,7 +73,7 @@ def test_an_object_holds_it_where_every_element_does(expected: bool, live: dict[
 
 
 def test_what_has_no_key_is_tested_as_a_whole() -> None:
-    """Elements that are merged by another field are made for each object."""
+    """Elements that are merged by another field are computed for each object."""
     written = program("object.spec.containers.map(c, Object.spec.containers{image: c.image})")
     holds = holds_copied(builtin_schemas()["", "v1", "Pod"], written, copied_lists(written.analysis.root))
 

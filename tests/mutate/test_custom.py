@@ -1,6 +1,6 @@
-"""Custom resources: defaults after every mutation, and what of the object is left once it was stored.
+"""Custom resources: defaults after every mutation, and the stored object.
 
-Every row was asked of kube-apiserver 1.36.0.
+kube-apiserver 1.36.0 decided every row.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def thing(spec: Json = None, **more: Json) -> JsonObject:
 
 
 def left_of(**spec: Json) -> list[str]:
-    """What is left of a mutation that sets members of the spec."""
+    """The changes of a mutation of the spec that remain after storage."""
     before = thing()
     after = thing({"size": 1, "may-default": "nd", **spec})
     return [*map(str, difference(before, stored(V1, before, mutated(V1, before, after))))]  # type: ignore[arg-type]
@@ -114,7 +114,7 @@ def left_of(**spec: Json) -> list[str]:
     ],
 )  # fmt: skip
 def test_what_a_patch_gives_is_pruned_and_defaulted(spec: dict[str, Json], expected: list[str]) -> None:
-    """Recursively; a null stays only where it may, and gives way to a default where it may not."""
+    """Pruning and defaults are recursive; a null stays only if it is allowed, else the default replaces it."""
     assert expected == left_of(**spec)
 
 
@@ -129,18 +129,18 @@ def test_what_a_patch_gives_is_pruned_and_defaulted(spec: dict[str, Json], expec
     ],
 )
 def test_metadata_is_read_member_by_member(metadata: JsonObject, expected: Json) -> None:
-    """A member that cannot be read is dropped as a whole, and what is the server's own stays."""
+    """A malformed member is dropped as a whole, and server-set members stay."""
     before = thing()
-    found: Any = stored(V1, before, mutated(V1, before, {**before, "metadata": {"name": "t", **metadata}}))
+    stored_object: Any = stored(V1, before, mutated(V1, before, {**before, "metadata": {"name": "t", **metadata}}))
 
-    assert ({"name": "t"} if expected is None else {"name": "t", "labels": expected}) == found["metadata"]
+    assert ({"name": "t"} if expected is None else {"name": "t", "labels": expected}) == stored_object["metadata"]
 
 
 @pytest.mark.parametrize(
     ("schema", "was", "expected"), [(V1, None, None), (V1, {"x": 1}, {"x": 1}), (V2, None, {"x": 2}), (V2, {"x": 1}, {"x": 2})]
 )  # fmt: skip
 def test_a_status_that_is_a_subresource_is_not_changed(schema: Any, was: Json, expected: Json) -> None:
-    """The next mutation sees it, but it is never stored."""
+    """The next mutation reads the change, but the server never stores it."""
     before = thing(**({"status": was} if was else {}))
     after = mutated(schema, before, {**before, "status": {"x": 2}})
 
@@ -148,20 +148,20 @@ def test_a_status_that_is_a_subresource_is_not_changed(schema: Any, was: Json, e
 
 
 def test_an_unknown_field_is_there_until_the_object_is_stored() -> None:
-    """Pruning comes last, defaults come after every mutation."""
+    """The server prunes last, and sets defaults after every mutation."""
     after: Any = mutated(V1, thing(), thing({"unknown": 1}))
 
     assert {"unknown": 1, "size": 1, "may-default": "nd"} == after["spec"]
 
 
 def test_what_a_file_leaves_out_is_no_change() -> None:
-    """The server fills it in; a patch of something else does not say so."""
+    """The server sets the default in every request."""
     before = thing({"items": [{"b": "1"}, {"b": "2"}], "deep": {}})
     after = thing({"items": [{"b": "1"}, {"b": "3"}, {"b": "4"}], "deep": {}})
-    found = stored(V1, before, mutated(V1, before, after))
+    stored_object = stored(V1, before, mutated(V1, before, after))
 
     assert ['+ /spec/items/2: {"b": "4", "a": "A"}', '~ /spec/items/1/b: "2" → "3"'] == [
-        *map(str, difference(before, found))  # type: ignore[arg-type]
+        *map(str, difference(before, stored_object))  # type: ignore[arg-type]
     ]
 
 
@@ -180,7 +180,7 @@ def test_what_a_file_leaves_out_is_no_change() -> None:
     ],
 )  # fmt: skip
 def test_a_document_of_another_version_ends_the_request(document: JsonObject, expected: str) -> None:
-    """A JSON patch can write anything."""
+    """A JSON patch can write any version."""
     with pytest.raises(RequestFault) as refused:
         custom.decoded(document, thing())
 
@@ -188,13 +188,13 @@ def test_a_document_of_another_version_ends_the_request(document: JsonObject, ex
 
 
 def test_a_number_that_json_does_not_have_ends_the_request() -> None:
-    """An apply configuration may hold one."""
+    """An apply configuration may have such a number."""
     with pytest.raises(RequestFault, match="json: unsupported value: -Inf"):
         custom.reject_unwritable({"a": [{"b": float("-inf")}]})
 
 
-def test_a_server_tells_by_its_paths_which_status_is_a_subresource() -> None:
-    """Discovery has the same, but merge schemas are read anyway."""
+def test_the_paths_of_a_server_show_which_status_is_a_subresource() -> None:
+    """The paths of the OpenAPI document have the subresource."""
     kind = {"group": "g", "version": "v1", "kind": "Thing"}
     own: Json = {
         "type": "object",
@@ -203,7 +203,7 @@ def test_a_server_tells_by_its_paths_which_status_is_a_subresource() -> None:
     }
     other: Json = {"type": "object", "x-kubernetes-group-version-kind": [{**kind, "kind": "Other"}]}
     path = "/apis/g/v1/namespaces/{namespace}/things/{name}/status"
-    found = schemas_of(
+    schemas = schemas_of(
         {
             "paths": {path: {"put": {"x-kubernetes-group-version-kind": kind}}},
             "components": {"schemas": {"thing": own, "other": other}},
@@ -212,5 +212,5 @@ def test_a_server_tells_by_its_paths_which_status_is_a_subresource() -> None:
     )
 
     assert [Custom(own, has_status=True), Custom(other)] == [  # type: ignore[arg-type]
-        found["g", "v1", name].custom for name in ("Thing", "Other")
+        schemas["g", "v1", name].custom for name in ("Thing", "Other")
     ]

@@ -1,4 +1,4 @@
-"""Objects through the Go types of their kinds: as Go's own decoders answered (`scripts/record_go_answers.py`), and as they are stored."""
+"""Objects in the Go types of their kinds: as decoded by Go (`scripts/record_go_answers.py`), and as stored."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def schema_of(document: Any) -> Schema:
 
 
 def changed(document: Any, path: str, value: Any) -> Any:
-    """The object with a value at a path, whether or not there was one."""
+    """The object with a value at a path, new or replaced."""
     try:
         return apply([Operation("replace", path, value)], document)
     except PatchFault:
@@ -37,7 +37,7 @@ def changed(document: Any, path: str, value: Any) -> Any:
 
 
 def without(document: Any, path: str) -> Any:
-    """The object with nothing at a path."""
+    """The object without the value at a path."""
     try:
         return apply([Operation("remove", path)], document)
     except PatchFault:
@@ -45,22 +45,22 @@ def without(document: Any, path: str) -> Any:
 
 
 def rows(answer: str) -> Any:
-    """The recorded answers that are errors, or those that are not."""
+    """The recorded results that are errors, or those that are not."""
     return [pytest.param(row, id=f"{row['way']}-{row['kind']}") for row in RECORDED["answers"] if answer in row]
 
 
 @pytest.mark.parametrize("row", rows("written"))
 def test_an_object_is_written_back_as_go_writes_it(row: Any) -> None:
-    """Empty values, zeros, nulls, quantities, times and bytes come out as from the Go type."""
+    """Empty values, zeros, nulls, quantities, times and bytes are written as by the Go type."""
     live, path = RECORDED["objects"][row["kind"]], row["path"]
     expected = changed(live, path, row["written"][0]) if row["written"] else without(live, path)
-    found = WAYS[row["way"]](schema_of(live), changed(live, path, row["value"]), live)
-    assert same(expected, found)
+    decoded_object = WAYS[row["way"]](schema_of(live), changed(live, path, row["value"]), live)
+    assert same(expected, decoded_object)
 
 
 @pytest.mark.parametrize("row", rows("error"))
-def test_what_go_does_not_decode_is_refused_in_its_words(row: Any) -> None:
-    """The strict decoder's error is the server's own, that of an apply configuration the policy's."""
+def test_a_value_that_go_does_not_decode_has_its_error(row: Any) -> None:
+    """An undecodable JSON patch ends the request; an undecodable apply configuration is a fault of the policy."""
     live = RECORDED["objects"][row["kind"]]
     with pytest.raises(PatchFault) as refused:
         WAYS[row["way"]](schema_of(live), changed(live, row["path"], row["value"]), live)
@@ -106,11 +106,11 @@ TEMPLATE = {
     ],
 )
 def test_what_is_stored_differs_from_what_was_decoded(document: Any, path: str, value: Any, expected: Any) -> None:
-    """The storage keeps no empty list apart from none; and a stored struct shows which fields its server writes."""
-    found: Any = strictly_decoded(schema_of(document), changed(document, path, value), document)
+    """The storage keeps no empty list; a stored struct shows the fields that its server writes."""
+    decoded_object: Any = strictly_decoded(schema_of(document), changed(document, path, value), document)
     for step in path.split("/")[1:]:
-        found = found[int(step)] if isinstance(found, list) else found[step]
-    assert same(expected, found)
+        decoded_object = decoded_object[int(step)] if isinstance(decoded_object, list) else decoded_object[step]
+    assert same(expected, decoded_object)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_what_is_stored_differs_from_what_was_decoded(document: Any, path: str, 
     ],
 )
 def test_an_object_stays_of_its_kind(kind: str, version: str, expected: str) -> None:
-    """A patch that makes another kind of it ends the request."""
+    """A patch that changes the kind ends the request."""
     with pytest.raises(RequestFault) as refused:
         strictly_decoded(builtin_schemas()["", "v1", "Secret"], {**SECRET, "kind": kind, "apiVersion": version}, SECRET)
     assert f"Internal error occurred: {expected}" == str(refused.value)
@@ -173,11 +173,11 @@ DOCUMENT: Any = {
     ],
 )
 def test_fields_of_a_newer_server_are_taken_by_its_schema(path: str, value: Any, expected: Any) -> None:
-    """What the Go types do not know is read by its OpenAPI type: optional numbers and booleans as pointers, texts as texts."""
+    """Fields that the Go types lack have their OpenAPI type: optional numbers and booleans are pointers."""
     schema = schemas_of(DOCUMENT, builtin=True)["", "v1", "ConfigMap"]
     live: Any = {"apiVersion": "v1", "kind": "ConfigMap", "needed": 1}
-    found = strictly_decoded(schema, changed(live, path, value), live)
-    assert expected == [one for name, one in found.items() if f"/{name}" == path]
+    decoded_object = strictly_decoded(schema, changed(live, path, value), live)
+    assert expected == [member for name, member in decoded_object.items() if f"/{name}" == path]
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_fields_of_a_newer_server_are_taken_by_its_schema(path: str, value: Any,
     ],
 )
 def test_what_an_older_or_newer_server_refuses(path: str, value: Any, expected: str) -> None:
-    """The schema of the server says which fields there are, whatever the Go types of 1.36 have."""
+    """The schema of the server has its fields, and the Go types of 1.36 do not matter."""
     schema = schemas_of(DOCUMENT, builtin=True)["", "v1", "ConfigMap"]
     live: Any = {"apiVersion": "v1", "kind": "ConfigMap", "needed": 1}
     with pytest.raises(RequestFault) as refused:

@@ -17,7 +17,7 @@ CONTAINER: JsonObject = {"name": "c", "image": "a:1"}
 
 
 def with_defaults(document: JsonObject) -> JsonObject:
-    """A document as it is after its request was decoded."""
+    """A document after its request was decoded."""
     group, _, version = str(document["apiVersion"]).rpartition("/")
     schema = builtin_schemas()[group, version, str(document["kind"])]
     return defaulted(
@@ -26,7 +26,7 @@ def with_defaults(document: JsonObject) -> JsonObject:
 
 
 def spec_of(api_version: str, kind: str, spec: Json) -> Any:
-    """The spec that a kind's object has once it has its defaults."""
+    """The spec of a kind's object with its defaults."""
     return with_defaults({"apiVersion": api_version, "kind": kind, "metadata": {"name": "x"}, "spec": spec})["spec"]
 
 
@@ -181,8 +181,8 @@ def spec_of(api_version: str, kind: str, spec: Json) -> Any:
 )
 def test_a_spec_gets_its_defaults(api_version: str, kind: str, spec: Json, expected: dict[str, Json]) -> None:
     """Each field has the default that the server gives it."""
-    found = spec_of(api_version, kind, spec)
-    assert expected == {name: found.get(name) for name in expected}
+    defaulted_spec = spec_of(api_version, kind, spec)
+    assert expected == {name: defaulted_spec.get(name) for name in expected}
 
 
 @pytest.mark.parametrize(
@@ -199,22 +199,22 @@ def test_a_spec_gets_its_defaults(api_version: str, kind: str, spec: Json, expec
 )  # fmt: skip
 def test_the_first_part_of_a_pod_gets_its_defaults(spec: JsonObject, path: tuple[str, str], expected: Json) -> None:
     """Containers and volumes have the defaults of their types."""
-    found = spec_of("v1", "Pod", spec)
-    assert expected == dig(found[path[0]][0], path[1])
+    defaulted_spec = spec_of("v1", "Pod", spec)
+    assert expected == dig(defaulted_spec[path[0]][0], path[1])
 
 
 @pytest.mark.parametrize("kind", ["Deployment", "StatefulSet"])
 def test_templates_request_only_what_they_say(kind: str) -> None:
-    """Requests follow limits in pods, not in templates."""
+    """Requests follow limits in Pods, not in templates."""
     container: JsonObject = {**CONTAINER, "resources": {"limits": {"cpu": "1"}}}
-    found = spec_of("apps/v1", kind, {"template": {"spec": {"containers": [container]}}})
-    assert {"limits": {"cpu": "1"}} == found["template"]["spec"]["containers"][0]["resources"]
+    defaulted_spec = spec_of("apps/v1", kind, {"template": {"spec": {"containers": [container]}}})
+    assert {"limits": {"cpu": "1"}} == defaulted_spec["template"]["spec"]["containers"][0]["resources"]
 
 
 def test_a_pod_with_limits_of_its_own_requests_what_its_containers_do() -> None:
-    """Resources of the pod that no container requests are requested up to the limit; sidecars add to all others."""
+    """Resources that no container requests are requested up to the Pod's limit; sidecars add to all others."""
     resources = {"requests": {"cpu": "500m"}}
-    found = spec_of(
+    defaulted_spec = spec_of(
         "v1",
         "Pod",
         {
@@ -226,7 +226,7 @@ def test_a_pod_with_limits_of_its_own_requests_what_its_containers_do() -> None:
             "containers": [{**CONTAINER, "resources": resources}],
         },
     )
-    assert {"cpu": "1500m", "memory": "2Gi"} == found["resources"]["requests"]
+    assert {"cpu": "1500m", "memory": "2Gi"} == defaulted_spec["resources"]["requests"]
 
 
 @pytest.mark.parametrize(
@@ -247,13 +247,15 @@ def test_a_pod_with_limits_of_its_own_requests_what_its_containers_do() -> None:
     ],
 )
 def test_the_tag_of_an_image_decides_when_it_is_pulled(image: str, expected: str) -> None:
-    """`latest` is pulled always, also where no tag stands; a text that is no reference never is `latest`."""
+    """The tag `latest`, explicit or implied, has Always; a text that is no reference has no tag."""
     assert expected == pull_policy(image)
 
 
-@pytest.mark.parametrize("document", STORABLE, ids=lambda one: f"{one['kind']}-{one['metadata']['name']}")
+@pytest.mark.parametrize(
+    "document", STORABLE, ids=lambda document: f"{document['kind']}-{document['metadata']['name']}"
+)
 def test_an_object_with_its_defaults_is_left_as_it_is(document: JsonObject) -> None:
-    """Defaults are set once: the second time the very same object comes back."""
-    found = with_defaults(document)
-    group, _, version = str(found["apiVersion"]).rpartition("/")
-    assert found is defaulted(builtin_schemas()[group, version, str(found["kind"])], found)
+    """An object with its defaults is returned as the same object."""
+    complete = with_defaults(document)
+    group, _, version = str(complete["apiVersion"]).rpartition("/")
+    assert complete is defaulted(builtin_schemas()[group, version, str(complete["kind"])], complete)

@@ -1,4 +1,4 @@
-"""The patch from one object to another: right, minimal, and empty when nothing changes."""
+"""The patch from one object to another is correct, minimal, and empty without a change."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OBJECTS = st.dictionaries(st.sampled_from(["name", "a", "b/c", "d~e"]), VALUES, 
 
 
 def applied(patch: tuple[Change, ...], document: Node) -> Node:
-    """A document with a patch applied, as the API server would."""
+    """A document with a patch applied as by the API server."""
     return apply([Operation(change.op, change.path, cast("Node", change.value)) for change in patch], document)
 
 
@@ -49,10 +49,10 @@ def test_no_operation_can_be_left_out(before: dict[str, Node], after: dict[str, 
     patch = difference(before, after)
     for index in range(len(patch)):
         try:
-            found = applied((*patch[:index], *patch[index + 1 :]), before)
+            changed = applied((*patch[:index], *patch[index + 1 :]), before)
         except PatchFault:
             continue
-        assert not same(after, found)
+        assert not same(after, changed)
 
 
 @pytest.mark.parametrize(
@@ -73,12 +73,12 @@ def test_no_operation_can_be_left_out(before: dict[str, Node], after: dict[str, 
     ],
 )
 def test_only_what_differs_is_touched(before: Node, after: Node, expected: tuple[Change, ...]) -> None:
-    """The patch says what a reader would say."""
+    """The patch has only the changes that a reader would name."""
     assert expected == difference(before, after)
 
 
 def test_long_lists_without_a_common_beginning_are_compared_in_time() -> None:
-    """Two lists of thousands of elements are compared place by place."""
+    """Two lists of thousands of elements are compared by index."""
     before: Node = [*range(3000)]
     after: Node = [number + 1 for number in range(3000)]
 

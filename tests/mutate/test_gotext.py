@@ -1,4 +1,4 @@
-"""Values of expressions that are no JSON, as Go's fmt prints them in errors: recorded from Go 1.26."""
+"""Values of expressions without a JSON form, as Go's fmt prints them in errors: recorded from Go 1.26."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ CONFIG_MAP = builtin_schemas()["", "v1", "ConfigMap"]
     ],
 )
 def test_go_prints_a_value_as_text_and_as_source(value: Any, text: str, source: str) -> None:
-    """`%v` shows what a value says of itself, `%#v` what it is made of."""
+    """`%v` prints the text of a value, `%#v` its source."""
     assert (text, source) == (gotext.text(value), gotext.source(value))
 
 
@@ -56,13 +56,13 @@ def test_go_prints_a_value_as_text_and_as_source(value: Any, text: str, source: 
     ],
 )
 def test_what_is_no_text_is_shown_as_source(value: Any, expected: str) -> None:
-    """The schema's error about a text shows the value as `%#v` does."""
+    """The schema's error for a text prints the value with `%#v`."""
     shown = f".data.a: expected string, got &value.valueUnstructured{{Value:{expected}}}"
     assert shown == typed.faults(CONFIG_MAP, {"data": {"a": value}})
 
 
 def test_a_key_that_is_no_json_has_no_text() -> None:
-    """An element of a merged list whose key is a Go value is named by what no JSON value prints."""
+    """An element whose key is a Go value has a name that no JSON value has."""
     port = {"port": Foreign("structpb.NullValue", "NULL_VALUE", "0"), "protocol": "TCP"}
     expected = (
         '.spec.ports[port={{undefined}},protocol="TCP"].port: expected numeric (int or float), got structpb.NullValue'

@@ -1,4 +1,4 @@
-"""How a list was made decides whether it may stand inside a list or map that an expression writes."""
+"""The origin of a list decides whether the list may stand inside a list or map that an expression writes."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ LIVE: Any = {"apiVersion": "example.com/v1", "kind": "Gadget", "free": {"xs": ["
 
 
 def free_of(text: str) -> Json:
-    """What becomes of the field `a` of which the schema says nothing. Raises PatchFault."""
+    """The value of the field `a`, for which the schema has no type. Raises PatchFault."""
     program = cel.compile(f"Object{{free: {text}}}", ENVIRONMENT)
     with cel.recording_lists() as made:
         value = program.evaluate({"object": LIVE})
-    found: Any = configured(value, LIVE, SCHEMA, Data([LIVE], made=made))
-    return found["free"]["a"]  # type: ignore[no-any-return]
+    changed: Any = configured(value, LIVE, SCHEMA, Data([LIVE], made=made))
+    return changed["free"]["a"]  # type: ignore[no-any-return]
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def free_of(text: str) -> Json:
     ],
 )
 def test_a_joined_list_may_stand_anywhere(text: str, expected: Json) -> None:
-    """It is JSON to the server, however deep, and what types its elements name is not looked at."""
+    """A joined list is JSON at every depth, with any types of its elements."""
     assert expected == free_of(text)
 
 
@@ -68,7 +68,7 @@ def test_a_joined_list_may_stand_anywhere(text: str, expected: Json) -> None:
     ],
 )
 def test_any_other_list_may_not(text: str, expected: str) -> None:
-    """A literal inside another one stays what it is to the server; the texts of `split` are refused even by themselves."""
+    """A list literal inside another stays a Go value; the texts of `split` are refused at the top, too."""
     with pytest.raises(PatchFault) as refused:
         free_of(text)
 
@@ -93,7 +93,7 @@ def test_any_other_list_may_not(text: str, expected: str) -> None:
     ],
 )
 def test_the_lists_and_maps_of_messages_may_not_either(text: str, expected: str) -> None:
-    """To the server they are still messages of protobuf, wherever they stand."""
+    """Lists and maps of messages stay protobuf messages in every place."""
     with pytest.raises(PatchFault) as refused:
         free_of(text)
 
@@ -110,16 +110,16 @@ def test_the_lists_and_maps_of_messages_may_not_either(text: str, expected: str)
     ],
 )
 def test_plain_values_of_messages_are_plain(text: str, expected: Json) -> None:
-    """What a wrapper holds is a value like any other, and what is made of a message's list no message."""
+    """The value of a wrapper is plain, and a list computed from a message's list is no message."""
     assert expected == free_of(text)
 
 
 def test_how_often_an_expression_was_evaluated_makes_no_difference() -> None:
-    """A generated function does not tell how lists were made: it is not asked then."""
+    """A generated function does not record the origin of lists, so it is not used here."""
     program = cel.compile("object.free.xs + ['z']", cel.Environment())
-    found = [(program.evaluate({"object": LIVE}), program.generate()) for _ in range(5)]
+    evaluations = [(program.evaluate({"object": LIVE}), program.generate()) for _ in range(5)]
     with cel.recording_lists() as made:
         value = program.evaluate({"object": LIVE})
 
     assert (["a", "b", "z"], cel.ListKind.JOINED) == (value, made.of(value))
-    assert found[-1][1] is not None
+    assert evaluations[-1][1] is not None

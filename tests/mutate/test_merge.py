@@ -125,10 +125,10 @@ def merged(expression: str, live: JsonObject, schema: Schema = GADGET) -> Any:
     ],
 )
 def test_fields_are_merged_by_their_schema(spec: dict[str, Json], patch: str, expected: dict[str, Json]) -> None:
-    """What a patch says is added or changed, and nothing is taken away."""
-    found = merged(f"Object{{spec: Object.spec{{{patch}}}}}", gadget(**spec))
+    """The fields of a patch are added or changed, and none is removed."""
+    merged_object = merged(f"Object{{spec: Object.spec{{{patch}}}}}", gadget(**spec))
 
-    assert expected == found["spec"]
+    assert expected == merged_object["spec"]
 
 
 TO_TYPED = "error applying patch: failed to convert patch object to typed object: "
@@ -178,7 +178,7 @@ ATOMIC = "error applying patch: invalid ApplyConfiguration: may not mutate atomi
     ],
 )
 def test_what_does_not_suit_the_schema_is_refused(patch: str, expected: str) -> None:
-    """A patch is held to the schema of the kind, in the server's words."""
+    """A patch that does not fit the kind's schema has the server's error."""
     with pytest.raises(PatchFault) as fault:
         merged(f"Object{{spec: Object.spec{{{patch}}}}}", gadget())
 
@@ -186,15 +186,17 @@ def test_what_does_not_suit_the_schema_is_refused(patch: str, expected: str) -> 
 
 
 def test_a_port_is_the_same_with_and_without_the_default_protocol() -> None:
-    """Defaults of key fields take part in finding an element's partner."""
+    """Defaults of key fields count for the partner of an element."""
     live: JsonObject = {"apiVersion": "v1", "kind": "Service", "spec": {"ports": [{"port": 80, "protocol": "TCP"}]}}
-    found = merged("Object{spec: Object.spec{ports: [Object.spec.ports{port: 80, name: 'web'}]}}", live, SERVICE)
+    merged_object = merged(
+        "Object{spec: Object.spec{ports: [Object.spec.ports{port: 80, name: 'web'}]}}", live, SERVICE
+    )
 
-    assert [{"port": 80, "protocol": "TCP", "name": "web"}] == found["spec"]["ports"]
+    assert [{"port": 80, "protocol": "TCP", "name": "web"}] == merged_object["spec"]["ports"]
 
 
 def test_of_duplicate_names_that_a_patch_mentions_only_the_patch_stays() -> None:
-    """Duplicates in the live object are tolerated; those that the patch names collapse into what the patch says."""
+    """Duplicates in the live object stay; the element of the patch replaces all duplicates with its key."""
     live: JsonObject = {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -213,9 +215,9 @@ def test_of_duplicate_names_that_a_patch_mentions_only_the_patch_stays() -> None
     expression = (
         f"Object{{spec: Object.spec{{template: Object.spec.template{{spec: {path}{{containers: [{container}]}}}}}}}}"
     )
-    (found,) = merged(expression, live, DEPLOYMENT)["spec"]["template"]["spec"]["containers"]
+    (merged_container,) = merged(expression, live, DEPLOYMENT)["spec"]["template"]["spec"]["containers"]
 
-    assert [{"name": "X", "value": "3"}, {"name": "Y"}] == found["env"]
+    assert [{"name": "X", "value": "3"}, {"name": "Y"}] == merged_container["env"]
 
 
 NAMES = st.lists(st.sampled_from("abcdef"), unique=True, max_size=5)
@@ -223,7 +225,7 @@ NAMES = st.lists(st.sampled_from("abcdef"), unique=True, max_size=5)
 
 @given(NAMES, NAMES)
 def test_merging_the_same_patch_again_changes_nothing(ours: list[str], theirs: list[str]) -> None:
-    """A merge is idempotent, whatever the order of keys."""
+    """A merge is idempotent, with any order of keys."""
     elements = ", ".join(f"Object.spec.parts{{name: '{name}', n: {index}}}" for index, name in enumerate(theirs))
     expression = f"Object{{spec: Object.spec{{parts: [{elements}], tags: {theirs}}}}}"
     once = merged(expression, gadget(parts=[{"name": name} for name in ours], tags=[*ours]))
@@ -233,11 +235,11 @@ def test_merging_the_same_patch_again_changes_nothing(ours: list[str], theirs: l
 
 @given(NAMES, NAMES)
 def test_a_merge_keeps_every_element_of_both_sides(ours: list[str], theirs: list[str]) -> None:
-    """Nothing is lost, nothing is doubled, and what only the object has keeps its order."""
-    found = merged(f"Object{{spec: Object.spec{{tags: {theirs}}}}}", gadget(tags=[*ours]))["spec"].get("tags", [])
+    """No element is lost or doubled, and the object's own elements keep their order."""
+    tags = merged(f"Object{{spec: Object.spec{{tags: {theirs}}}}}", gadget(tags=[*ours]))["spec"].get("tags", [])
 
-    assert sorted({*ours, *theirs}) == sorted(found)
-    assert [name for name in ours if name not in theirs] == [name for name in found if name not in theirs]
+    assert sorted({*ours, *theirs}) == sorted(tags)
+    assert [name for name in ours if name not in theirs] == [name for name in tags if name not in theirs]
 
 
 @pytest.mark.parametrize(
@@ -248,7 +250,7 @@ def test_a_merge_keeps_every_element_of_both_sides(ours: list[str], theirs: list
     ],
 )  # fmt: skip
 def test_before_1_34_an_element_needs_all_of_its_keys(rules: tuple[int, int], expected: str) -> None:
-    """Later servers take one that has some of them."""
+    """Later servers accept an element with some of its keys."""
     items = {"type": "object", "properties": {"port": {"type": "integer"}, "proto": {"type": "string"}}}
     keyed = {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["port", "proto"]}
     fields = {"spec": {"type": "object", "properties": {"multi": {**keyed, "items": items}}}}

@@ -12,7 +12,7 @@ from scanner.mutate.objectmeta import object_meta
     ("name", "value"), [("finalizers", ""), ("managedFields", {}), ("generateName", []), ("labels", 0), ("uid", 1.5)]
 )
 def test_malformed_metadata_of_an_embedded_object_is_kept_to_be_refused(name: str, value: Json) -> None:
-    """Validation shows it; in the metadata of the object itself it is dropped."""
+    """Validation refuses it; in the metadata of the object itself it is dropped."""
     written = {"name": "x", name: value}
 
     assert written == object_meta(written, keeps_malformed=True)
@@ -21,5 +21,5 @@ def test_malformed_metadata_of_an_embedded_object_is_kept_to_be_refused(name: st
 
 @pytest.mark.parametrize(("name", "value"), [("finalizers", []), ("labels", {}), ("generateName", ""), ("uid", None)])
 def test_empty_metadata_is_not_written(name: str, value: Json) -> None:
-    """Embedded or not."""
+    """Empty metadata are left out, also of embedded objects."""
     assert {"name": "x"} == object_meta({"name": "x", name: value}, keeps_malformed=True)

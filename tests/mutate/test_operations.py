@@ -1,4 +1,4 @@
-"""JSON patch as the API server applies it, with its deviations from RFC 6902 and its words."""
+"""JSON patch as the API server applies it, with its deviations from RFC 6902 and its error texts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ DOCUMENT: Node = {"a": {"b": 1}, "l": [1, 2, 3], "s": "x", "a/b": 0, "m~n": 0, "
     ],
 )
 def test_operations_change_what_they_name(operation: Operation, path: str, expected: Node) -> None:
-    """What stands at a path after one operation."""
+    """One operation changes the value at its path."""
     changed = apply([operation], DOCUMENT)
 
     assert isinstance(changed, dict)
@@ -84,8 +84,8 @@ def test_operations_change_what_they_name(operation: Operation, path: str, expec
         (Operation("frobnicate", "/s"), "Unexpected kind: frobnicate"),
     ],
 )
-def test_what_does_not_apply_is_said_in_the_servers_words(operation: Operation, expected: str) -> None:
-    """A patch that does not apply says why, as the Go library does."""
+def test_an_operation_that_does_not_apply_has_the_servers_error(operation: Operation, expected: str) -> None:
+    """A patch that does not apply has the error of the Go library."""
     with pytest.raises(PatchFault) as fault:
         apply([operation], DOCUMENT)
 
@@ -106,7 +106,7 @@ def test_what_does_not_apply_is_said_in_the_servers_words(operation: Operation, 
     ],
 )
 def test_a_test_that_fails_leaves_the_object_alone(operation: Operation, holds: bool) -> None:  # noqa: FBT001 - a fact of the table
-    """A test compares values, not their spelling; one that does not hold is no fault."""
+    """A test compares values, not their text; a failing test is no fault."""
     try:
         apply([operation], DOCUMENT)
     except TestFailed:
@@ -116,7 +116,7 @@ def test_a_test_that_fails_leaves_the_object_alone(operation: Operation, holds: 
 
 
 def test_the_document_itself_is_never_changed() -> None:
-    """A patch works on a copy, whatever it does."""
+    """A patch changes a copy."""
     before: Node = {"a": {"b": [1]}}
     apply([Operation("add", "/a/b/-", 2), Operation("remove", "/a")], before)
 

@@ -1,4 +1,4 @@
-"""What an update stores of a mutated object: fields that the server keeps, allocates, copies or drops."""
+"""The stored form of a mutated object: fields that the server keeps, allocates, copies or drops."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def live(api_version: str, kind: str, **parts: Json) -> tuple[Schema, JsonObject
 
 
 def service(**spec: Json) -> tuple[Schema, JsonObject]:
-    """A service with what a server allocates."""
+    """A service with the values that a server allocates."""
     allocated: JsonObject = {
         "selector": LABELS,
         "clusterIP": "10.0.0.1",
@@ -62,11 +62,11 @@ BALANCER: dict[str, Json] = {
 
 
 def left_of(given: tuple[Schema, JsonObject], *operations: Operation) -> tuple[Change, ...]:
-    """What operations change of a stored object."""
+    """The changes of operations that remain in the stored object."""
     schema, before = given
     after: Any = apply(operations, before)  # type: ignore[arg-type]
-    found: Any = stored(schema, before, between_passes(schema, before, strictly_decoded(schema, after, before)))
-    return difference(before, found)  # type: ignore[arg-type]
+    stored_object: Any = stored(schema, before, between_passes(schema, before, strictly_decoded(schema, after, before)))
+    return difference(before, stored_object)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def left_of(given: tuple[Schema, JsonObject], *operations: Operation) -> tuple[C
     ],
 )  # fmt: skip
 def test_what_the_server_puts_back_is_no_change(given: tuple[Schema, JsonObject], operations: list[Operation]) -> None:
-    """The object is stored as it was."""
+    """The stored object stays unchanged."""
     assert () == left_of(given, *operations)
 
 
@@ -227,12 +227,14 @@ def test_what_the_server_puts_back_is_no_change(given: tuple[Schema, JsonObject]
 def test_what_the_server_makes_of_a_change_is_the_change(
     given: tuple[Schema, JsonObject], operations: list[Operation], expected: tuple[Change, ...]
 ) -> None:
-    """What the registry derives from the mutated object is part of the change."""
-    assert sorted(expected, key=lambda one: one.path) == sorted(left_of(given, *operations), key=lambda one: one.path)
+    """The values that the registry derives from the mutated object are part of the change."""
+    assert sorted(expected, key=lambda change: change.path) == sorted(
+        left_of(given, *operations), key=lambda change: change.path
+    )
 
 
 def bare_pod() -> tuple[Schema, JsonObject]:
-    """A pod as it stands in a file, without its defaults."""
+    """A Pod in a file, without its defaults."""
     container: JsonObject = {"name": "c", "image": "a:1", "resources": {"limits": {"cpu": "1"}}}
     document: JsonObject = {
         "apiVersion": "v1",
@@ -259,5 +261,5 @@ def bare_pod() -> tuple[Schema, JsonObject]:
     ],
 )
 def test_the_defaults_of_an_object_in_a_file_are_no_change(operation: Operation, expected: tuple[Change, ...]) -> None:
-    """What the server sets in every request is not the policy's doing."""
+    """Values that the server sets in every request are no change of the policy."""
     assert expected == left_of(bare_pod(), operation)

@@ -1,4 +1,4 @@
-"""What is left of a change once the server has stored the object: what only restates what is there is no change."""
+"""The change that remains after the server has stored the object: repeated values are no change."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ STORED: dict[str, Node] = {
 
 
 def left_of(*operations: Operation) -> tuple[Change, ...]:
-    """What operations change of the stored pod."""
+    """The changes of operations that remain in the stored Pod."""
     after: Any = apply(operations, STORED)
-    found: Any = stored(POD, STORED, strictly_decoded(POD, after, STORED))
-    return difference(STORED, found)
+    stored_object: Any = stored(POD, STORED, strictly_decoded(POD, after, STORED))
+    return difference(STORED, stored_object)
 
 
 CONTAINER = "/spec/containers/0"
@@ -70,7 +70,7 @@ CONTAINER = "/spec/containers/0"
     ],
 )
 def test_what_only_restates_is_no_change(operation: Operation) -> None:
-    """Equal quantities, empty values, defaults and what is the server's own come out as they were."""
+    """Equal quantities, empty values, defaults and server-set values stay as they were."""
     assert () == left_of(operation)
 
 
@@ -92,7 +92,7 @@ def test_what_only_restates_is_no_change(operation: Operation) -> None:
     ],
 )
 def test_what_the_server_keeps_is_a_change(operation: Operation, expected: Change) -> None:
-    """Values that differ stay, written as the server writes them."""
+    """Different values stay, as the server writes them."""
     assert (expected,) == left_of(operation)
 
 

@@ -1,6 +1,6 @@
-"""The value of a JSON patch operation as the API server takes it: what `+` has joined goes another way than the rest.
+"""The value of a JSON patch operation as the API server converts it: joined lists are converted differently.
 
-Every row was asked of kube-apiserver 1.36.0.
+kube-apiserver 1.36.0 decided every row.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def made(text: str) -> Json:
     program = cel.compile(text, ENVIRONMENT)
     with cel.recording_lists() as notes:
         value = program.evaluate({"object": LIVE})
-    found: Any = json_value(value, Data([LIVE], made=notes))
-    return found  # type: ignore[no-any-return]
+    document: Any = json_value(value, Data([LIVE], made=notes))
+    return document  # type: ignore[no-any-return]
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def made(text: str) -> Json:
     ],
 )  # fmt: skip
 def test_an_object_in_a_joined_list_becomes_a_map(text: str, expected: Json) -> None:
-    """So do those in its fields; an absent optional in a joined list is null."""
+    """Objects in its fields become maps, too; an absent optional in a joined list is null."""
     assert expected == made(text)
 
 
@@ -84,7 +84,7 @@ def test_an_object_in_a_joined_list_becomes_a_map(text: str, expected: Json) -> 
     ],
 )
 def test_an_object_in_any_other_list_or_map_ends_the_connection(text: str) -> None:
-    """A list that is joined with nothing stays what it is, and what a macro or function made of a joined list is none."""
+    """A list joined with nothing stays as it is, and the results of macros and functions are not joined."""
     with pytest.raises(RequestFault):
         made(text)
 
@@ -114,7 +114,7 @@ def test_an_object_in_any_other_list_or_map_ends_the_connection(text: str) -> No
     ],
 )  # fmt: skip
 def test_what_has_no_json_is_a_fault_of_the_patch(text: str, expected: str) -> None:
-    """The API server says why in these words."""
+    """The error has the API server's text."""
     with pytest.raises(PatchFault) as refused:
         made(text)
 

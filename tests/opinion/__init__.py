@@ -1,1 +1,1 @@
-"""Second opinions."""
+"""Tests of second opinions."""

@@ -1,4 +1,4 @@
-"""Programs that stand in for cel-python, and behave badly."""
+"""Programs that replace cel-python, and fail in some way."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _ORDINARY = "    print('[\"ready\"]' if 'text' in question or 'inputs' in questi
 
 
 def command(evil: str) -> tuple[str, ...]:
-    """An engine that says true to everything, but runs `evil` first where a text says `evil`."""
+    """An engine that answers true, and runs `evil` first for an expression that contains `evil`."""
     return sys.executable, "-c", f"{_HEAD}    if 'evil' in question.get('text', ''): {evil}\n{_ORDINARY}"
 
 

@@ -1,4 +1,4 @@
-"""Two engines on a sample of the objects: what is counted, and that it changes nothing."""
+"""Two engines on a sample of the objects: the counts, and no effect on the scan."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ FALSE = Answer("value", value=("bool", False))
 ERROR = Answer("error", "no such key")
 
 
-class Saying:
-    """An engine that gives an answer to everything, and remembers what it was asked."""
+class FixedEngine:
+    """An engine that gives one answer to every expression, and records the expressions."""
 
     def __init__(self, answer: Answer) -> None:
         self.answer = answer
@@ -50,61 +50,69 @@ def pod(number: int) -> Document:
 
 
 def opinion(engine: Any, *documents: Document, percent: float = 100.0) -> Opinion:
-    """What comes of comparing on a scan of documents in the namespace default."""
+    """The opinion that a scan of documents in the namespace default records."""
     comparison = Comparison(engine, "other 1.0", percent)
     store = FakeStore()
     cluster = FakeCluster([namespace("default"), *documents])
     run(cluster, store, Options(), scan_id="s1", clock=lambda: NOON, comparison=comparison)
-    found = store.ends[0].opinion
-    assert found is not None
-    return found
+    recorded = store.ends[0].opinion
+    assert recorded is not None
+    return recorded
 
 
 def test_agreement_is_counted() -> None:
-    """Each expression of a policy that matches, on each object of the sample."""
-    found = opinion(Saying(TRUE), pod(1), pod(2), policy("p", "has(object.spec.a)", "true"), binding())
-    assert (2, 4, 4, 2) == (found.objects, found.evaluations, found.agreed, found.expressions)
+    """Each expression of a matching policy counts once for each object of the sample."""
+    recorded = opinion(FixedEngine(TRUE), pod(1), pod(2), policy("p", "has(object.spec.a)", "true"), binding())
+    assert (2, 4, 4, 2) == (recorded.objects, recorded.evaluations, recorded.agreed, recorded.expressions)
 
 
 def test_errors_in_both_agree() -> None:
-    """What they say is another matter."""
-    found = opinion(Saying(ERROR), pod(1), policy("p", "object.spec.b == 1"), binding())
-    assert (1, 0) == (found.agreed, found.disagreed)
+    """The texts of the errors are not compared."""
+    recorded = opinion(FixedEngine(ERROR), pod(1), policy("p", "object.spec.b == 1"), binding())
+    assert (1, 0) == (recorded.agreed, recorded.disagreed)
 
 
-def test_a_disagreement_is_told_with_the_first_object() -> None:
-    """And how often it was met."""
-    found = opinion(Saying(FALSE), pod(1), pod(2), policy("p", "has(object.spec.a)"), binding())
-    [one] = found.disagreements
+def test_a_disagreement_names_the_first_object() -> None:
+    """The disagreement has the number of its evaluations."""
+    recorded = opinion(FixedEngine(FALSE), pod(1), pod(2), policy("p", "has(object.spec.a)"), binding())
+    [disagreement] = recorded.disagreements
     expected = ("p", "spec.validations[0].expression", "has(object.spec.a)", 2, "Pod default/p1", "true", "false")
-    assert expected == (one.policy, one.place, one.expression, one.evaluations, one.object, one.ours, one.theirs)
+    assert expected == (
+        disagreement.policy,
+        disagreement.place,
+        disagreement.expression,
+        disagreement.evaluations,
+        disagreement.object,
+        disagreement.ours,
+        disagreement.theirs,
+    )
 
 
-def test_values_that_may_be_secret_are_not_told() -> None:
-    """Only that they are texts, or numbers."""
+def test_values_that_may_be_secret_are_not_shown() -> None:
+    """The report shows only the types of texts and numbers."""
     asked = policy("p", variables=[{"name": "v", "expression": "object.data.key"}], matchConstraints=EVERYTHING)
     secret = thing(CONFIG_MAPS, "c", "default", data={"key": "hunter2"})
-    found = opinion(Saying(Answer("value", value=("string", "hunter3"))), secret, asked, binding())
-    assert "a value of type string" == found.disagreements[0].ours
-    assert "hunter" not in repr(found)
+    recorded = opinion(FixedEngine(Answer("value", value=("string", "hunter3"))), secret, asked, binding())
+    assert "a value of type string" == recorded.disagreements[0].ours
+    assert "hunter" not in repr(recorded)
 
 
 EVERYTHING = {"resourceRules": [rule("pods", "configmaps")]}
 
 
 def test_verdicts_do_not_depend_on_it() -> None:
-    """The same findings, tallies and state as without."""
+    """Findings, tallies and state are those of a scan without the comparison."""
     documents = [namespace("default"), pod(1), policy("p", "false", "object.b == 1"), binding()]
     plain = scanned(FakeCluster(documents))
     store = FakeStore()
-    comparison = Comparison(Saying(FALSE), "other", 100.0)
+    comparison = Comparison(FixedEngine(FALSE), "other", 100.0)
     run(FakeCluster(documents), store, Options(), scan_id="s1", clock=lambda: NOON, comparison=comparison)
     assert plain.pages == tuple(store.pages)
     assert plain.end == replace(store.ends[0], opinion=None)
 
 
-class Raising(Saying):
-    """An engine with a fault."""
+class Raising(FixedEngine):
+    """An engine that raises an exception."""
 
     def ask(self, expression: Expression) -> Answer:
         """Fail."""
@@ -112,22 +120,22 @@ class Raising(Saying):
 
 
 def test_an_engine_with_a_fault_stops_nothing() -> None:
-    """The scan is complete, whatever was compared."""
-    found = opinion(Raising(TRUE), pod(1), pod(2), policy("p", "true"), binding())
-    assert (2, 0) == (found.objects, found.evaluations)
+    """The scan is complete."""
+    recorded = opinion(Raising(TRUE), pod(1), pod(2), policy("p", "true"), binding())
+    assert (2, 0) == (recorded.objects, recorded.evaluations)
 
 
 @given(st.integers(0, 10**9), st.floats(0, 100))
 def test_the_sample_follows_from_the_identity(number: int, percent: float) -> None:
-    """The same object is in the sample or not, every time, and stays in any larger one."""
+    """An object is always or never in a sample, and in every larger sample."""
     resource = Resource(PODS, "default", f"p{number}", f"u{number}", "1", {})
     chosen = in_sample(resource, percent)
     assert chosen == in_sample(replace(resource, resource_version="2"), percent)
     assert not chosen or in_sample(resource, min(100.0, percent + 1))
 
 
-def test_the_sample_is_as_large_as_asked() -> None:
-    """Nearly: identities are spread evenly."""
+def test_the_sample_has_the_requested_size() -> None:
+    """The size is approximate: identities are distributed evenly."""
     chosen = sum(in_sample(Resource(PODS, "default", "p", f"u{number}", "1", {}), 10.0) for number in range(10_000))
     assert 900 < chosen < 1100
 
@@ -148,21 +156,23 @@ def test_the_sample_is_as_large_as_asked() -> None:
         ("object.a == 1", TRUE, FALSE, None),
     ],
 )
-def test_limits_are_told_from_disagreements(text: str, ours: Answer, theirs: Answer, expected: str | None) -> None:
-    """By what the expression uses, and by how the other engine fails."""
-    found = limit_of(traits_of(text), ours, theirs)
-    assert expected == (found.name if found else None)
+def test_limits_are_no_disagreements(text: str, ours: Answer, theirs: Answer, expected: str | None) -> None:
+    """The features of the expression and the failure of the other engine decide."""
+    limit = limit_of(traits_of(text), ours, theirs)
+    assert expected == (limit.name if limit else None)
 
 
 def test_every_limit_has_a_reason_of_its_own() -> None:
-    """A sentence that the report shows."""
+    """The reason is a sentence of the report."""
     assert (
-        len(LIMITS) == len({it.name for it in LIMITS}) == len({it.reason for it in LIMITS if it.reason.endswith(".")})
+        len(LIMITS)
+        == len({limit.name for limit in LIMITS})
+        == len({limit.reason for limit in LIMITS if limit.reason.endswith(".")})
     )
 
 
-def test_cel_python_is_asked() -> None:
-    """The known limits and the usual disagreement, as they are."""
+def test_cel_python_evaluates() -> None:
+    """cel-python has its known limits and its usual disagreement."""
     asked = policy(
         "p",
         "object.spec.a == 1",
@@ -172,7 +182,9 @@ def test_cel_python_is_asked() -> None:
         "object.metadata.name.lowerAscii() == 'p1'",
     )
     with Process() as process:
-        found = opinion(process, pod(1), asked, binding())
-    assert (5, 1, 3, 1) == (found.evaluations, found.agreed, found.limited, found.disagreed)
-    assert ["optionals", "libraries", "types apart"] == [it.limit for it in found.limits]
-    assert [("an error", "true")] == [(it.ours, it.theirs) for it in found.disagreements]
+        recorded = opinion(process, pod(1), asked, binding())
+    assert (5, 1, 3, 1) == (recorded.evaluations, recorded.agreed, recorded.limited, recorded.disagreed)
+    assert ["optionals", "libraries", "types apart"] == [limit.limit for limit in recorded.limits]
+    assert [("an error", "true")] == [
+        (disagreement.ours, disagreement.theirs) for disagreement in recorded.disagreements
+    ]

@@ -1,4 +1,4 @@
-"""What cel-python can do of the expressions whose outcomes a kube-apiserver recorded: the table of limits, measured."""
+"""The limits of cel-python, measured on the expressions whose outcomes a kube-apiserver recorded."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ WRONG = (
 
 @pytest.fixture(scope="module")
 def answers() -> list[tuple[str, Answer, Answer]]:
-    """Each expression, what it comes to here and there."""
+    """Each expression with the answers of both engines."""
     return list(_answers(load(PROBES)))
 
 
@@ -65,14 +65,14 @@ def _answers(data: Any) -> Iterator[tuple[str, Answer, Answer]]:
 
 
 def test_the_limits_are_those_that_were_measured(answers: list[tuple[str, Answer, Answer]]) -> None:
-    """How often each explains a difference, and how many differences nothing explains."""
+    """The counts of each limit and of unexplained differences are those of the table."""
     assert Counter(LIMITS) == Counter(_sort(*answer) for answer in answers)
 
 
 def test_what_no_limit_explains_is_wrong(answers: list[tuple[str, Answer, Answer]]) -> None:
-    """Kubernetes recorded something else."""
-    found = {text for text, ours, theirs in answers if _sort(text, ours, theirs) == DISAGREE}
-    assert set() == set(WRONG) - found
+    """Kubernetes recorded another outcome."""
+    disagreeing = {text for text, ours, theirs in answers if _sort(text, ours, theirs) == DISAGREE}
+    assert set() == set(WRONG) - disagreeing
 
 
 def _sort(text: str, ours: Answer, theirs: Answer) -> str:

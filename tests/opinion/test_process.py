@@ -1,4 +1,4 @@
-"""cel-python as somebody to ask: what it says, and that nothing it does harms whoever asks."""
+"""cel-python in a process of its own: its answers, and protection of the scan from its failures."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def expression(text: str) -> Expression:
 
 @pytest.fixture(scope="module")
 def engine() -> Iterator[Process]:
-    """cel-python, looking at an object."""
+    """cel-python with the values of an object."""
     with Process() as process:
         process.show({"object": OBJECT, "oldObject": None}, NOTHING)
         yield process
@@ -49,7 +49,7 @@ def engine() -> Iterator[Process]:
     ],
 )
 def test_values_come_back_with_their_types(engine: Process, text: str, expected: Answer) -> None:
-    """Whatever CEL has of its own."""
+    """All types of CEL keep their type."""
     assert expected == engine.ask(expression(text))
 
 
@@ -62,13 +62,13 @@ def test_values_come_back_with_their_types(engine: Process, text: str, expected:
     ],
 )
 def test_whatever_it_cannot_do_is_an_answer(engine: Process, text: str, kind: str) -> None:
-    """It does not end the process, and the next question is answered."""
+    """A failure does not end the process, and the next expression is evaluated."""
     assert kind == engine.ask(expression(text)).kind
     assert Answer("value", value=("bool", True)) == engine.ask(expression("object.spec.flag"))
 
 
 def test_variables_are_shown() -> None:
-    """As values of the other engine."""
+    """Variables have values of the other engine's types."""
     variable = expression("object.spec.list")
     environment = Environment().with_variable("v", cel.DYN)
     activation: dict[str, object] = {"object": OBJECT}
@@ -81,7 +81,7 @@ def test_variables_are_shown() -> None:
 
 @pytest.mark.parametrize("evil", [HANGS, DIES])
 def test_a_hang_or_a_crash_is_met_once(evil: tuple[str, ...]) -> None:
-    """The process is begun anew, the expression not asked again, and all others are."""
+    """The process restarts, and evaluates all other expressions."""
     with Process(evil, patience=0.5) as process:
         process.show({"object": OBJECT}, NOTHING)
         asked = [process.ask(expression(text)).kind for text in ("true", "'evil' == ''", "'evil' == ''", "true")]
@@ -89,21 +89,21 @@ def test_a_hang_or_a_crash_is_met_once(evil: tuple[str, ...]) -> None:
 
 
 def test_nonsense_is_an_answer_too() -> None:
-    """What is no answer says nothing."""
+    """An invalid response is an answer without a value."""
     with Process(BABBLES, patience=0.5) as process:
         process.show({"object": OBJECT}, NOTHING)
         assert "refused" == process.ask(expression("'evil' == ''")).kind
 
 
 def test_an_engine_that_never_begins_is_given_up() -> None:
-    """The scan goes on without it."""
+    """The scan continues without the engine."""
     with Process(NEVER_BEGINS, patience=0.5) as process:
         process.show({"object": OBJECT}, NOTHING)
         assert {"silent"} == {process.ask(expression(f"{number} == 1")).kind for number in range(30)}
 
 
 def test_memory_is_bounded() -> None:
-    """What would need more than there is ends in that process alone."""
+    """An evaluation that needs too much memory ends in the other process alone."""
     text = "[1,2,3,4,5,6,7,8,9].map(a, [1,2,3,4,5,6,7,8,9].map(b, [1,2,3,4,5,6,7,8,9].map(c, object.big + object.big)))"
     with Process(patience=10.0) as process:
         process.show({"object": {"big": "x" * 5_000_000}}, NOTHING)
@@ -112,7 +112,7 @@ def test_memory_is_bounded() -> None:
 
 
 def test_the_process_ends_with_the_scan() -> None:
-    """Nobody is left behind."""
+    """No process is left after the scan."""
     with Process() as process:
         process.show({"object": OBJECT}, NOTHING)
         process.ask(expression("true"))
@@ -121,7 +121,7 @@ def test_the_process_ends_with_the_scan() -> None:
     assert running.poll() is not None
 
 
-def test_nobody_else_imports_it() -> None:
-    """Not even the comparison: it takes half a second, and is another's code."""
+def test_no_other_module_imports_cel_python() -> None:
+    """The comparison does not import cel-python either: the import takes half a second."""
     check = "import sys, scanner.opinion.comparison, scanner.opinion.process, scanner.scan.run; sys.exit('celpy' in sys.modules)"
     assert 0 == subprocess.run([sys.executable, "-c", check], check=False).returncode

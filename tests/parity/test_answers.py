@@ -1,4 +1,4 @@
-"""What is read out of an answer to a dry-run write."""
+"""The facts in a response to a dry-run write."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ RBAC = 'pods is forbidden: User "guest" cannot create resource "pods" in API gro
 
 
 def test_a_refusal_names_policy_binding_and_reason() -> None:
-    """The reason is everything after the words, line ends included."""
+    """The reason is all text after the prefix, line ends included."""
     assert Denial("limit", "limit-prod", "failed expression: a\n&& b") == denial_of(Response(422, "Invalid", DENIED))
 
 
 def test_a_policy_that_is_at_fault_itself_is_named_without_a_binding() -> None:
-    """Its bindings are not looked at."""
+    """The bindings of such a policy are not evaluated."""
     assert Denial("p", "", "failed to configure policy: no") == denial_of(Response(422, "Invalid", MISCONFIGURED))
 
 
@@ -30,8 +30,8 @@ def test_a_policy_that_is_at_fault_itself_is_named_without_a_binding() -> None:
     "response",
     [Response(200), Response(201), Response(409, "AlreadyExists", "exists"), Response(422, "Invalid", DENIED)],
 )
-def test_admission_was_asked(response: Response) -> None:
-    """Admitted, refused by a policy, or there already: all of them tell what admission decided."""
+def test_responses_of_admission(response: Response) -> None:
+    """An admitted write, a denial by a policy and an existing object show the decision of admission."""
     assert aside_of(response, "CREATE", "pods") is None
 
 
@@ -54,8 +54,8 @@ def test_admission_was_asked(response: Response) -> None:
         (Response(500), "UPDATE", "the server rejects the UPDATE of pods for another reason (500)"),
     ],
 )
-def test_admission_was_not_asked(response: Response, operation: str, why: str) -> None:
-    """What the server says then is no verdict."""
+def test_responses_without_admission(response: Response, operation: str, why: str) -> None:
+    """Other responses are no verdict."""
     aside = aside_of(response, operation, "pods")  # type: ignore[arg-type]
 
     assert aside is not None
@@ -63,7 +63,7 @@ def test_admission_was_not_asked(response: Response, operation: str, why: str) -
 
 
 def test_a_missing_right_is_named() -> None:
-    """So that somebody can grant it."""
+    """The response names the missing permission."""
     aside = aside_of(Response(403, "Forbidden", RBAC), "CREATE", "pods")
 
     assert aside is not None
@@ -71,12 +71,12 @@ def test_a_missing_right_is_named() -> None:
 
 
 def test_an_object_that_exists_answers_an_update_with_a_conflict() -> None:
-    """Only a CREATE takes that for consent."""
+    """Only for a CREATE does an existing object mean an admitted write."""
     assert aside_of(Response(409, "AlreadyExists", "exists"), "UPDATE", "pods") is not None
 
 
-def test_a_warning_tells_who_speaks() -> None:
-    """Warnings of other origin have no such speaker."""
+def test_a_warning_names_policy_and_binding() -> None:
+    """Warnings of another origin have no policy."""
     assert ("p", "b") == speaker_of(warning_of("p", "b", "no"))
     assert speaker_of("metadata.finalizers: prefer a domain-qualified name") is None
 
@@ -85,5 +85,5 @@ def test_a_warning_tells_who_speaks() -> None:
     ("text", "dropped"), [("plain", False), ("é\u2028", False), ("a\nb", True), ("\x07", True), ("\x85", True)]
 )
 def test_control_characters_keep_a_warning_from_being_sent(text: str, dropped: bool) -> None:  # noqa: FBT001 - data
-    """A header cannot hold them, in any alphabet."""
+    """A header cannot hold control characters of any alphabet."""
     assert dropped == unsendable(warning_of("p", "b", text))

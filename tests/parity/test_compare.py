@@ -1,4 +1,4 @@
-"""Verdicts beside what a server response."""
+"""Verdicts beside the response of a server."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def refused(policy: str = "d", binding: str = "e", text: str = "never") -> Respo
 
 
 def test_a_warning_agrees_with_a_failure() -> None:
-    """In the same words."""
+    """The texts are equal."""
     assert (1, []) == (compared([FAILS], warned("no")).agreed, compared([FAILS], warned("no")).differences)
 
 
 def test_silence_agrees_with_a_pass() -> None:
-    """Both for a binding that would warn and for one that would deny."""
+    """This holds for a binding that would warn and for one that would deny."""
     assert (2, []) == (
         compared([PASSES, LETS], Response(201)).agreed,
         compared([PASSES, LETS], Response(201)).differences,
@@ -42,83 +42,86 @@ def test_silence_agrees_with_a_pass() -> None:
 
 
 def test_a_failure_that_the_server_does_not_see() -> None:
-    """Admission was asked, and said nothing."""
+    """Admission evaluated the request, and returned no warning."""
     assert [Difference("p", "b", "no", SILENCE)] == compared([FAILS], Response(201)).differences
     assert [Difference("d", "e", "never", SILENCE)] == compared([DENIES], Response(409, "AlreadyExists")).differences
 
 
 def test_a_failure_that_only_the_server_sees() -> None:
-    """It takes the place of the pass."""
-    found = compared([PASSES], warned("no"))
+    """The difference replaces the pass."""
+    comparison = compared([PASSES], warned("no"))
 
-    assert (0, [Difference("p", "b", SILENCE, warning_of("p", "b", "no"))]) == (found.agreed, found.differences)
+    assert (0, [Difference("p", "b", SILENCE, warning_of("p", "b", "no"))]) == (
+        comparison.agreed,
+        comparison.differences,
+    )
 
 
-def test_other_words_are_two_differences() -> None:
-    """What Assay says is missing, what the server says is too much."""
+def test_another_text_is_two_differences() -> None:
+    """Assay's text is missing, and the server's text is additional."""
     assert 2 == len(compared([FAILS], warned("nope")).differences)
 
 
-def test_a_failure_of_a_policy_that_was_not_judged() -> None:
+def test_a_failure_of_a_policy_that_was_not_evaluated() -> None:
     """The server matches it, and Assay does not."""
-    found = compared([PASSES], warned("no", policy="other"))
+    comparison = compared([PASSES], warned("no", policy="other"))
 
-    assert (1, ["other"]) == (found.agreed, [it.policy for it in found.differences])
+    assert (1, ["other"]) == (comparison.agreed, [difference.policy for difference in comparison.differences])
 
 
 def test_a_refusal_agrees_with_the_failure_it_names() -> None:
-    """The warnings that come with it count as well."""
-    found = compared([DENIES, FAILS], replace(refused(), warnings=warned("no").warnings))
+    """The warnings of the response count as well."""
+    comparison = compared([DENIES, FAILS], replace(refused(), warnings=warned("no").warnings))
 
-    assert (2, []) == (found.agreed, found.differences)
+    assert (2, []) == (comparison.agreed, comparison.differences)
 
 
 def test_a_refusal_hides_the_others() -> None:
-    """Which of several refusals a client hears is chance; a pass that would deny cannot be told either."""
+    """A client receives a random one of several denials; a pass that would deny is not observable either."""
     others = [replace(DENIES, binding="other"), replace(DENIES, text="never ever"), LETS]
-    found = compared([DENIES, *others], refused())
+    comparison = compared([DENIES, *others], refused())
 
-    assert (1, [], 3) == (found.agreed, found.differences, found.unseen[OTHER_DENIAL])
+    assert (1, [], 3) == (comparison.agreed, comparison.differences, comparison.unseen[OTHER_DENIAL])
 
 
 def test_a_refusal_of_what_should_pass() -> None:
-    """The one thing nobody should miss."""
+    """A denial of an object that passes is a difference."""
     assert [Difference("d", "e", SILENCE, "never")] == compared([LETS], refused()).differences
 
 
 def test_what_no_client_sees_is_counted_by_its_reason() -> None:
-    """And never as agreement."""
-    found = compared([AUDITS, AUDITS, PASSES], Response(201))
+    """Verdicts that no client can observe never count as agreement."""
+    comparison = compared([AUDITS, AUDITS, PASSES], Response(201))
 
-    assert (1, {"audit": 2}) == (found.agreed, dict(found.unseen))
+    assert (1, {"audit": 2}) == (comparison.agreed, dict(comparison.unseen))
 
 
 def test_a_policy_with_a_check_that_cannot_be_compared_may_say_more() -> None:
-    """What it says cannot be told from what the unseen check would say."""
+    """A text of the policy may be that of the check that cannot be compared."""
     anew = replace(PASSES, unseen="anew")
 
     assert [] == compared([anew, PASSES], warned("something")).differences
 
 
 def test_a_message_that_no_header_can_hold() -> None:
-    """The server drops the warning in silence."""
-    found = compared([replace(FAILS, text="a\nb")], Response(201))
+    """The server drops the warning silently."""
+    comparison = compared([replace(FAILS, text="a\nb")], Response(201))
 
-    assert (0, [], {UNSENDABLE: 1}) == (found.agreed, found.differences, dict(found.unseen))
+    assert (0, [], {UNSENDABLE: 1}) == (comparison.agreed, comparison.differences, dict(comparison.unseen))
 
 
 def test_warnings_that_are_cut() -> None:
-    """Past 4,096 characters each is cut to 256, which still tells them apart; what is dropped is not comparable."""
+    """Beyond 4,096 characters each warning is cut to 256, which still identifies it; dropped warnings are not comparable."""
     texts = [f"{number} " + "x" * 300 for number in range(20)]
     verdicts = [replace(FAILS, text=text) for text in texts]
     response = Response(201, warnings=tuple(warning_of("p", "b", text)[:256] for text in texts[:16]))
-    found = compared(verdicts, response)
+    comparison = compared(verdicts, response)
 
-    assert (16, [], {DROPPED: 4}) == (found.agreed, found.differences, dict(found.unseen))
+    assert (16, [], {DROPPED: 4}) == (comparison.agreed, comparison.differences, dict(comparison.unseen))
 
 
 def test_warnings_that_fit_are_not_cut() -> None:
-    """A text that is shorter than ours is another text."""
+    """A shorter text than Assay's is another text."""
     long = "x" * 300
 
     assert 2 == len(
@@ -127,13 +130,13 @@ def test_warnings_that_fit_are_not_cut() -> None:
 
 
 def test_warnings_of_others_count_for_the_total() -> None:
-    """4,000 characters of deprecations leave no room for ours."""
+    """4,000 characters of deprecations leave no room for policy warnings."""
     response = Response(201, warnings=("d" * 256, *(f"{number}" + "d" * 255 for number in range(15))))
-    found = compared([replace(FAILS, text="x" * 100)], response)
+    comparison = compared([replace(FAILS, text="x" * 100)], response)
 
-    assert ([], {DROPPED: 1}) == (found.differences, dict(found.unseen))
+    assert ([], {DROPPED: 1}) == (comparison.differences, dict(comparison.unseen))
 
 
 def test_failures_with_one_text_are_one_warning() -> None:
-    """Two params that say the same are heard once, and agree both."""
+    """Two params with one text cause one warning, and both agree."""
     assert 2 == compared([FAILS, FAILS], warned("no")).agreed

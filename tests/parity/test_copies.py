@@ -26,14 +26,14 @@ METADATA: JsonObject = {
 
 
 def test_a_copy_is_without_what_a_server_sets() -> None:
-    """What the user wrote stays, owners and labels included."""
+    """The user's fields stay, owners and labels included."""
     kept = {"name": "a", "namespace": "shop", "labels": {"x": "y"}, "ownerReferences": [{"name": "o"}]}
 
     assert {"metadata": kept, "data": {"k": "v"}} == copy_of(CONFIG_MAPS, {"metadata": METADATA, "data": {"k": "v"}})
 
 
 def test_a_second_service_gets_addresses_and_ports_of_its_own() -> None:
-    """Everything else of the spec is sent."""
+    """The copy has all other fields of the spec."""
     spec: JsonObject = {
         "clusterIP": "10.0.0.1",
         "clusterIPs": ["10.0.0.1"],
@@ -44,7 +44,7 @@ def test_a_second_service_gets_addresses_and_ports_of_its_own() -> None:
 
 
 def test_a_second_job_gets_a_selector_of_its_own() -> None:
-    """The label that ties pods to the first one goes with it."""
+    """The copy lacks the label that assigns Pods to the first job."""
     labels = {"controller-uid": "u", "batch.kubernetes.io/controller-uid": "u", "app": "x"}
     body: JsonObject = {"spec": {"selector": {"matchLabels": {}}, "template": {"metadata": {"labels": labels}}}}
 
@@ -64,7 +64,7 @@ def test_a_second_job_gets_a_selector_of_its_own() -> None:
     ],
 )
 def test_what_reads_a_field_that_is_set_on_create(read: tuple[str, ...], seen: bool) -> None:  # noqa: FBT001 - data
-    """A path that leads there, beyond or to something around it; params are not copied."""
+    """A path reads the field if it leads to the field, into it, or to a parent; params are not copied."""
     assert seen == reads_any([read], set_on_create(CONFIG_MAPS, {}))
 
 
@@ -77,7 +77,7 @@ def test_only_what_was_allocated_is_set_on_create(port: JsonObject, seen: bool) 
 
 
 def test_what_admission_changed() -> None:
-    """The outermost differences; managedFields tell who wrote, and that is us."""
+    """The paths are the outermost differences, without managedFields, which name Assay."""
     before: JsonObject = {"metadata": {"managedFields": [1], "labels": {"a": "1"}}, "spec": {"list": [1]}}
     after: JsonObject = {"metadata": {"managedFields": [2], "labels": {"a": "1", "b": "2"}}, "spec": {"list": [1, 2]}}
 

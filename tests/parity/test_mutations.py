@@ -1,4 +1,4 @@
-"""What mutating policies make of an object, beside the answer to a dry-run update."""
+"""The results of mutating policies beside the response to a dry-run update."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ REFUSAL = (
 
 
 def labelled(body: JsonObject, **labels: str) -> Response:
-    """The answer of a server that sets labels, and counts."""
+    """The response of a server that sets labels and a counter."""
     metadata: Any = body["metadata"]
     return Response(200, body={**body, "metadata": {**metadata, "labels": labels, "generation": 2}})
 
@@ -39,7 +39,7 @@ def replayed(answer: Any, *rules: dict[str, Any]) -> Parity:
 
 
 def test_a_server_that_makes_the_same_change_agrees() -> None:
-    """What the server counts by itself is no difference."""
+    """The server's own counter is no difference."""
     parity = replayed(lambda body: labelled(body, team="x"), LABEL, binding("label"))
 
     assert (1, 1, []) == (parity.agreed, parity.writes, parity.differences)
@@ -54,28 +54,28 @@ def test_a_server_that_makes_the_same_change_agrees() -> None:
     ],
 )
 def test_a_server_that_does_something_else_is_shown(answer: Any, server: str) -> None:
-    """A difference tells both changes, after a second look."""
+    """A difference has both changes, after a second write."""
     parity = replayed(answer, LABEL, binding("label"))
-    (found,) = parity.differences
+    (discrepancy,) = parity.differences
 
     assert ("label", '+ /metadata/labels: {"team": "x"}', server) == (
-        found.difference.policy,
-        found.difference.assay,
-        found.difference.server,
+        discrepancy.difference.policy,
+        discrepancy.difference.assay,
+        discrepancy.difference.server,
     )
     assert 2 == parity.writes
 
 
 def test_the_same_refusal_agrees() -> None:
-    """A mutation that fails refuses the request in the server's words."""
+    """A failing mutation denies the request with the server's text."""
     assert 1 == replayed(lambda _: Response(403, "Invalid", REFUSAL), REFUSES, binding("refuses")).agreed
 
 
 def test_a_refusal_that_does_not_come_is_a_difference() -> None:
-    """The server admits what Assay says it refuses."""
-    (found,) = replayed(lambda body: Response(200, body=body), REFUSES, binding("refuses")).differences
+    """The server admits an object that Assay denies."""
+    (discrepancy,) = replayed(lambda body: Response(200, body=body), REFUSES, binding("refuses")).differences
 
-    assert (REFUSAL, "(nothing)") == (found.difference.assay, found.difference.server)
+    assert (REFUSAL, "(nothing)") == (discrepancy.difference.assay, discrepancy.difference.server)
 
 
 MISTYPES = policy("mistypes", '[JSONPatch{op: "add", path: "/data", value: 1}]')
@@ -84,27 +84,27 @@ ENDS = policy("ends", '[JSONPatch{op: "add", path: "/data", value: {"a": Object.
 
 
 def test_an_internal_error_that_a_mutation_causes_agrees_when_it_was_predicted() -> None:
-    """It ends the request without naming the policy."""
+    """The error ends the request without the policy's name."""
     assert 1 == replayed(lambda _: Response(500, "InternalError", UNREADABLE), MISTYPES, binding("mistypes")).agreed
 
 
 @pytest.mark.parametrize("rules", [(LABEL, binding("label")), (REFUSES, binding("refuses"))])
 def test_an_internal_error_that_was_not_predicted_is_a_difference(rules: tuple[dict[str, Any], ...]) -> None:
-    """Whatever was: a change, or another denial."""
-    (found,) = replayed(lambda _: Response(500, "InternalError", UNREADABLE), *rules).differences
+    """Assay expected a change or another denial."""
+    (discrepancy,) = replayed(lambda _: Response(500, "InternalError", UNREADABLE), *rules).differences
 
-    assert UNREADABLE == found.difference.server
+    assert UNREADABLE == discrepancy.difference.server
 
 
 def test_an_internal_error_that_does_not_come_is_a_difference() -> None:
-    """The server takes what Assay says it cannot read."""
-    (found,) = replayed(lambda body: Response(200, body=body), MISTYPES, binding("mistypes")).differences
+    """The server accepts an object that Assay cannot decode."""
+    (discrepancy,) = replayed(lambda body: Response(200, body=body), MISTYPES, binding("mistypes")).differences
 
-    assert (UNREADABLE, "(nothing)") == (found.difference.assay, found.difference.server)
+    assert (UNREADABLE, "(nothing)") == (discrepancy.difference.assay, discrepancy.difference.server)
 
 
-def test_a_webhook_that_does_not_answer_tells_nothing_about_mutations() -> None:
-    """Its internal error is no policy's."""
+def test_a_missing_response_of_a_webhook_concerns_no_mutation() -> None:
+    """The internal error of a webhook concerns no policy."""
     broken = Response(500, "InternalError", 'Internal error occurred: failed calling webhook "w": no route to host')
     parity = replayed(lambda _: broken, LABEL, binding("label"))
 
@@ -122,14 +122,14 @@ def unanswered(_: JsonObject) -> Response:
 def test_a_connection_that_ends_agrees_where_that_was_predicted(
     rules: tuple[dict[str, Any], ...], agreed: int, gaps: int
 ) -> None:
-    """The server does not survive an object inside a map; any other lost answer is a gap."""
+    """An object inside a map ends the server's connection; any other missing response is a gap."""
     parity = replayed(unanswered, *rules)
 
     assert (agreed, gaps) == (parity.agreed, len(parity.gaps))
 
 
 def test_a_refusal_that_only_some_orders_end_in_agrees() -> None:
-    """Where one policy's change is what another cannot do, both answers of a server are right."""
+    """If one policy's change makes another fail, both responses of a server are correct."""
     adds = policy("adds", 'Object{data: {"x": "1"}}')
     fails = policy("fails", '[JSONPatch{op: "add", path: "/data/y", value: object.data.x}]')
     text = (
@@ -147,11 +147,11 @@ def test_a_refusal_that_only_some_orders_end_in_agrees() -> None:
     )
 
 
-def test_policies_that_fight_cannot_be_compared() -> None:
-    """Which of them has the last word is random on a server."""
-    one, two = policy("one", 'Object{data: {"a": "one"}}'), policy("two", 'Object{data: {"a": "two"}}')
+def test_policies_with_conflicting_changes_cannot_be_compared() -> None:
+    """The order of the policies is random on a server."""
+    first, second = policy("one", 'Object{data: {"a": "one"}}'), policy("two", 'Object{data: {"a": "two"}}')
     parity = replayed(
-        lambda body: Response(200, body={**body, "data": {"a": "one"}}), one, binding("one"), two, binding("two")
+        lambda body: Response(200, body={**body, "data": {"a": "one"}}), first, binding("one"), second, binding("two")
     )
 
     assert [] == parity.differences

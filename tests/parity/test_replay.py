@@ -1,4 +1,4 @@
-"""A sample of a cluster's objects, written as dry runs, and what it comes to."""
+"""A sample of a cluster's objects, written as dry runs, and the result."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ANSWERS = Callable[[str, JsonObject], Response]
 
 @dataclass
 class FakeWriter:
-    """Reads from documents, and says the same to every write or what `answer` makes of it."""
+    """Reads from documents, and gives every write the same response, or that of `answer`."""
 
     documents: list[documents.Document]
     answer: ANSWERS = lambda operation, body: Response(201 if operation == "CREATE" else 200, body=body)
@@ -73,13 +73,13 @@ def replayed(
     scope: Scope | None = None,
     **fields: Any,
 ) -> Parity:
-    """Replay what is in the writer, by these policies and bindings."""
+    """Replay the objects of the writer with these policies and bindings."""
     cluster = FakeCluster([namespace("default"), *writer.documents, *rules], **fields)
     return verify(prepare(cluster, Options(scope=scope or Scope()), NOON), writer, sample=sample, seed=seed)
 
 
 def test_both_operations_are_replayed() -> None:
-    """A create of a copy without UID and resourceVersion, an update of the object as it is."""
+    """The writes are a create of a copy without UID and resourceVersion, and an update of the object."""
     writer = FakeWriter(objects("web"))
     replayed(writer, policy("p", "true"), binding("b", "p", "Warn"))
 
@@ -89,7 +89,7 @@ def test_both_operations_are_replayed() -> None:
 
 
 def test_only_the_operations_of_rules_are_replayed() -> None:
-    """Nothing is written that no policy would see."""
+    """Writes that no policy matches are not sent."""
     writer = FakeWriter(objects("web"))
     rule = documents.rule("pods", operations=["UPDATE", "DELETE"])
     replayed(writer, policy("p", "true", matchConstraints={"resourceRules": [rule]}), binding("b", "p", "Warn"))
@@ -98,7 +98,7 @@ def test_only_the_operations_of_rules_are_replayed() -> None:
 
 
 def test_agreement_is_counted() -> None:
-    """Two verdicts on two operations on two objects."""
+    """Two validations have a verdict in each of two operations on each of two objects."""
     writer = FakeWriter(objects("web", "db"))
     parity = replayed(writer, policy("p", "true", "1 == 1"), binding("b", "p", "Warn"))
 
@@ -107,31 +107,31 @@ def test_agreement_is_counted() -> None:
 
 
 def test_a_difference_is_shown_with_the_write_that_showed_it() -> None:
-    """It is looked at twice before it is believed."""
+    """A second write confirms the difference."""
     writer = FakeWriter(
         objects("web"), lambda operation, body: Response(201, warnings=(WARNED,) if operation == "CREATE" else ())
     )
     parity = replayed(writer, policy("p", "true"), binding("b", "p", "Warn"))
 
-    [found] = parity.differences
+    [discrepancy] = parity.differences
     assert ("CREATE", "v1", "Pod", "default", "web") == (
-        found.operation,
-        found.api_version,
-        found.kind,
-        found.namespace,
-        found.name,
+        discrepancy.operation,
+        discrepancy.api_version,
+        discrepancy.kind,
+        discrepancy.namespace,
+        discrepancy.name,
     )
     assert ("p", "b", "(nothing)", WARNED) == (
-        found.difference.policy,
-        found.difference.binding,
-        found.difference.assay,
-        found.difference.server,
+        discrepancy.difference.policy,
+        discrepancy.difference.binding,
+        discrepancy.difference.assay,
+        discrepancy.difference.server,
     )
     assert ["CREATE", "UPDATE"] * 2 + ["UPDATE"] == [operation for operation, _, _ in writer.written]
 
 
 def test_what_changes_meanwhile_is_tried_again() -> None:
-    """A conflict once is no difference."""
+    """One conflict is no difference."""
     answers = [STALE, Response(200)]
     writer = FakeWriter(objects("web"), lambda *_: answers.pop(0))
     parity = replayed(writer, policy("p", "true"), binding("b", "p", "Warn"), scope=Scope(operation="update"))
@@ -140,7 +140,7 @@ def test_what_changes_meanwhile_is_tried_again() -> None:
 
 
 def test_what_is_gone_is_passed_over() -> None:
-    """It was listed, and cannot be read any more."""
+    """The object was listed, and deleted before the write."""
     writer = FakeWriter(objects("web"))
     cluster = FakeCluster(
         [namespace("default"), *objects("web", "gone"), policy("p", "true"), binding("b", "p", "Warn")]
@@ -152,7 +152,7 @@ def test_what_is_gone_is_passed_over() -> None:
 
 
 def test_a_missing_right_makes_it_incomplete() -> None:
-    """It is named once, with the writes that it cost."""
+    """The permission is named once, with the number of missing writes."""
     message = 'pods is forbidden: User "me" cannot create resource "pods" in API group ""'
     writer = FakeWriter(objects("web", "db"), lambda *_: Response(403, "Forbidden", message))
     parity = replayed(writer, policy("p", "true"), binding("b", "p", "Warn"), scope=Scope(operation="create"))
@@ -162,7 +162,7 @@ def test_a_missing_right_makes_it_incomplete() -> None:
 
 
 def test_an_object_that_cannot_be_read_is_a_gap() -> None:
-    """One for its kind, however many objects it has."""
+    """One kind has one gap for any number of objects."""
     writer = FakeWriter(objects("web", "db"), refused=forbidden("pods"))
     parity = replayed(writer, policy("p", "true"), binding("b", "p", "Warn"))
 
@@ -185,7 +185,7 @@ def test_a_kind_that_cannot_be_listed_is_a_gap() -> None:
 
 
 def test_kinds_of_other_servers_are_never_written() -> None:
-    """Their servers may not know dry runs; it is response which they are."""
+    """Aggregated API servers may ignore dry runs; the report names their kinds."""
     writer = FakeWriter(objects("web"), elsewhere=frozenset({"pods"}))
     parity = replayed(writer, policy("p", "true"), binding("b", "p", "Warn"))
 
@@ -194,7 +194,7 @@ def test_kinds_of_other_servers_are_never_written() -> None:
 
 
 def test_a_sample_takes_from_every_kind_in_turn() -> None:
-    """However many objects one of them has."""
+    """The number of objects of a kind does not matter."""
     names = [f"web-{number}" for number in range(20)]
     writer = FakeWriter([*objects(*names), thing(CONFIG_MAPS, "map", "default")])
     on_both = {"resourceRules": [documents.rule("pods", "configmaps")]}
@@ -205,7 +205,7 @@ def test_a_sample_takes_from_every_kind_in_turn() -> None:
 
 
 def test_a_seed_chooses_the_sample() -> None:
-    """The same one the same objects, another one others."""
+    """The same seed chooses the same objects, another seed others."""
     names = [f"web-{number}" for number in range(50)]
 
     def written(seed: int) -> list[object]:
@@ -218,7 +218,7 @@ def test_a_seed_chooses_the_sample() -> None:
 
 
 def test_what_admission_changed_is_not_comparable() -> None:
-    """The policy saw another label than the one that is stored."""
+    """The policy read another label than the stored one."""
 
     def mutated(_: str, body: JsonObject) -> Response:
         return Response(200, warnings=(WARNED,), body={**body, "metadata": {"name": "web", "labels": {"set": "here"}}})
@@ -234,7 +234,7 @@ def test_what_admission_changed_is_not_comparable() -> None:
 
 
 def test_what_admission_would_change_in_a_copy_is_looked_up_with_an_update() -> None:
-    """That an object exists already does not show what admission made of it."""
+    """The response for an existing object does not show the changes of admission."""
 
     def mutated(operation: str, body: JsonObject) -> Response:
         if operation == "CREATE":
@@ -250,7 +250,7 @@ def test_what_admission_would_change_in_a_copy_is_looked_up_with_an_update() -> 
 
 @pytest.mark.parametrize("response", [SECRET, "secret-value"])
 def test_a_secret_is_in_no_difference(response: str) -> None:
-    """Neither what Assay would say nor what the server did say."""
+    """Neither Assay's text nor the server's text shows the data of a Secret."""
     secret = {**thing(SECRETS, "s", "default"), "data": {"password": SECRET}}
     writer = FakeWriter([secret], lambda *_: Response(200, warnings=(warning_of("p", "b", f"it is {response}"),)))
     about = {"resourceRules": [documents.rule("secrets")]}
@@ -270,7 +270,7 @@ def test_a_secret_is_in_no_difference(response: str) -> None:
 
 
 def test_a_policy_that_could_not_be_evaluated_makes_no_difference() -> None:
-    """Its params could not be listed: the gap says so."""
+    """The params of the policy could not be listed, which is a gap."""
     writer = FakeWriter(objects("web"), lambda *_: Response(201, warnings=(WARNED,)))
     param_kind = {"apiVersion": "v1", "kind": "ConfigMap"}
     reference = {"name": "c", "namespace": "default", "parameterNotFoundAction": "Allow"}
@@ -288,7 +288,7 @@ def test_a_policy_that_could_not_be_evaluated_makes_no_difference() -> None:
 
 
 def test_policies_about_nothing_replay_nothing() -> None:
-    """Without a bound policy there is nothing to write."""
+    """Without a bound policy no write is sent."""
     writer = FakeWriter(objects("web"))
     parity = replayed(writer, policy("p", "true"))
 

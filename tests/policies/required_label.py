@@ -34,6 +34,7 @@ class RequiredLabels:
     needs_bindings: bool = False
     single_process: bool = False
     report_source: str = ""
+    custom_kinds: tuple[Kind, ...] = (Kind("labels.example.com", "v1", KIND, "requiredlabels", namespaced=False),)
 
     def kinds(self, served: Iterable[Kind]) -> Iterator[Kind]:
         yield from (kind for kind in served if kind.kind == KIND)
@@ -57,7 +58,7 @@ class RequiredLabels:
 
     def compile(self, policy: Policy, rules: Minor) -> CompiledPolicy:
         del rules
-        checks = tuple((one, Expression(one.expression, None), None) for one in policy.validations)
+        checks = tuple((validation, Expression(validation.expression, None), None) for validation in policy.validations)
         return CompiledPolicy(policy, {}, (), checks, (), checks=checks_of(policy))
 
     def bind(self, documents: PolicyDocuments, context: BindingContext) -> BoundLanguage:
@@ -92,7 +93,7 @@ class LabelEvaluator:
 
 
 class BoundLabels(BoundLanguage):
-    """Labels that are required."""
+    """Required labels in force."""
 
     def __init__(self, bound: tuple[BoundPolicy, ...]) -> None:
         self._bound = bound

@@ -1,4 +1,4 @@
-"""The table of policy languages: every document and every policy belongs to one of them at most."""
+"""The table of policy languages: every document and every policy belongs to at most one language."""
 
 from __future__ import annotations
 
@@ -32,24 +32,24 @@ DOCUMENTS: tuple[Any, ...] = (
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document["kind"])
 def test_each_document_has_one_language(document: Any) -> None:
-    """So that the order of the table decides nothing."""
+    """The order of the table decides nothing."""
     assert 1 == sum(language.reads(document) for language in LANGUAGES)
 
 
 def test_no_language_reads_an_object() -> None:
-    """Objects are what policies are about, or params."""
+    """Objects are evaluated, or are params."""
     assert [False, False, False] == [language.reads(pod()) for language in LANGUAGES]
 
 
 def test_no_two_languages_have_a_name_in_common() -> None:
-    """History, counts and pages go by language and name."""
+    """History, counts and pages identify a policy by language and name."""
     names = [name for language in LANGUAGES for name in language.names]
     assert len(set(names)) == len(names)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document["kind"])
 def test_a_policy_bears_a_name_of_its_language(document: Any) -> None:
-    """By which the language is found again, for a policy as for a binding."""
+    """The name in a policy or binding identifies its language."""
     for language in LANGUAGES:
         if language.reads(document):
             read = language.read(document, source="cluster", namespace="default", rules=NEWEST)
@@ -71,19 +71,19 @@ def _fault(document: Any) -> str:
 
 
 def test_options_reach_their_language_alone() -> None:
-    """The others stay as they are, in their places."""
+    """The other languages stay unchanged and in their places."""
     kyverno = Kyverno(compat="controller")
     assert (*LANGUAGES[:2], kyverno) == with_options(kyverno)
 
 
 def test_a_policy_that_needs_no_binding_cannot_be_assumed_bound() -> None:
-    """It is evaluated already, and the message tells so."""
+    """The message states that the policy is in force already."""
     options = Options(manifests=(Manifest("p.yaml", kyverno_policy("true")),), assume_bound=(("checks", "Deny"),))
     with pytest.raises(UsageError, match="checks: a ValidatingPolicy needs no binding, and is in force already"):
         scanned(FakeCluster(), options)
 
 
 def test_an_auditor_takes_no_document_of_no_language() -> None:
-    """A pod among the policies is a mistake, and not a policy that matches nothing."""
+    """A Pod among the policies is an error."""
     with pytest.raises(UsageError, match="Pod in version v1 is no policy and no binding"):
         Auditor(policies=[pod()], bindings=[], kinds=KINDS)

@@ -1,4 +1,4 @@
-"""Which kinds are listed, in which version, for whom."""
+"""The kinds that a scan lists, their versions, and the policies for each list."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def with_rules(*rules: Document, name: str = "p", **match: Any) -> Policy:
 
 def bound(*policies: Policy) -> tuple[BoundPolicy, ...]:
     """Policies that are in force."""
-    return bind(policies, [read_binding(documents.binding(f"{it.name}-b", it.name)) for it in policies])
+    return bind(policies, [read_binding(documents.binding(f"{policy.name}-b", policy.name)) for policy in policies])
 
 
 def listed(policy: Policy, kinds: tuple[Kind, ...] = KINDS) -> list[tuple[Kind, Kind]]:
@@ -61,7 +61,7 @@ def on_scalers(*versions: str, **fields: Any) -> Document:
     ],
 )
 def test_only_what_a_rule_can_match_is_listed(policy: Policy, expected: list[tuple[Kind, Kind]]) -> None:
-    """Neither subresources nor deletions, neither kinds that are not served nor kinds that no policy ever sees."""
+    """Subresources, deletions, kinds that are not served and exempt kinds are not listed."""
     assert expected == listed(policy)
 
 
@@ -91,32 +91,32 @@ def test_only_what_a_rule_can_match_is_listed(policy: Policy, expected: list[tup
 def test_objects_are_listed_in_the_version_that_the_policy_names(
     policy: Policy, expected: list[tuple[Kind, Kind]]
 ) -> None:
-    """A request names the preferred version; the same objects are listed again only where a policy may want that."""
+    """A request names the preferred version; another version is listed only if a policy may need it."""
     assert expected == listed(policy)
 
 
 def test_policies_share_lists() -> None:
-    """One list for all who want it, in order of kinds."""
+    """Several policies share one list; lists are ordered by kind."""
     lines = plan(KINDS, bound(with_rules(rule("pods", "nodes"), name="a"), with_rules(rule("pods"), name="b")))
     assert [(NODES, ["a"]), (PODS, ["a", "b"])] == [
-        (it.kind, [entry.policy.name for entry, _ in it.policies]) for it in lines
+        (line.kind, [bound_policy.policy.name for bound_policy, _ in line.policies]) for line in lines
     ]
 
 
 def test_a_kind_that_discovery_names_twice_is_listed_once() -> None:
-    """A finding must not count twice."""
+    """A finding is counted once."""
     assert [(PODS, PODS)] == listed(with_rules(rule("pods")), (PODS, PODS))
 
 
 def test_families_begin_with_the_preferred_kind() -> None:
-    """All versions of a kind, and core events with those of events.k8s.io."""
-    assert [(EVENTS, NEW_EVENTS), (SCALERS_V2, SCALERS_V1)] == [it for it in families(KINDS) if len(it) > 1]
+    """A family has all versions of a kind, and core events with those of events.k8s.io."""
+    assert [(EVENTS, NEW_EVENTS), (SCALERS_V2, SCALERS_V1)] == [family for family in families(KINDS) if len(family) > 1]
 
 
 def test_equivalents_leave_out_the_kind_itself() -> None:
-    """In registration order."""
-    found = equivalents(KINDS)
-    assert [(SCALERS_V1,), (EVENTS,), ()] == [found[it] for it in (SCALERS_V2, NEW_EVENTS, NAMESPACES)]
+    """Equivalent kinds are in registration order."""
+    by_kind = equivalents(KINDS)
+    assert [(SCALERS_V1,), (EVENTS,), ()] == [by_kind[kind] for kind in (SCALERS_V2, NEW_EVENTS, NAMESPACES)]
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_equivalents_leave_out_the_kind_itself() -> None:
     ],
 )
 def test_what_cannot_be_audited_says_why(policy: Policy, reason: str) -> None:
-    """No stored object can ever be judged by such a policy."""
-    found = unauditable(policy)
-    assert found.startswith(reason)
-    assert bool(reason) == bool(found)
+    """No stored object can be evaluated by such a policy."""
+    reason_given = unauditable(policy)
+    assert reason_given.startswith(reason)
+    assert bool(reason) == bool(reason_given)

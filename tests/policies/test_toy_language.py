@@ -1,4 +1,4 @@
-"""A policy language is one file and one line: what is beside it in a scan has never heard of it."""
+"""A new policy language is one file and one line: other modules do not change."""
 
 from __future__ import annotations
 
@@ -35,29 +35,43 @@ def scan_of(folder: Path, languages: tuple[Language, ...]) -> Recorded:
 
 
 def test_a_new_language_finds_beside_the_others(tmp_path: Path) -> None:
-    """Its findings name the language, its policies are recorded, and every object is counted."""
-    told = scan_of(tmp_path, WITH_LABELS)
+    """Findings name the language, its policies are recorded, and every object is counted."""
+    scan = scan_of(tmp_path, WITH_LABELS)
 
-    assert [("ValidatingAdmissionPolicy", "bare"), (KIND, "bare")] == [(it.language, it.name) for it in told.findings]
+    assert [("ValidatingAdmissionPolicy", "bare"), (KIND, "bare")] == [
+        (finding.language, finding.name) for finding in scan.findings
+    ]
     assert {"owned": "it needs the label team"} == {
-        it.policy: it.outcome.message for it in told.findings if it.language == KIND
+        finding.policy: finding.outcome.message for finding in scan.findings if finding.language == KIND
     }
     assert [("owned", KIND), ("p", "ValidatingAdmissionPolicy")] == [
-        (it.name, it.language) for it in told.start.policies
+        (policy_record.name, policy_record.language) for policy_record in scan.start.policies
     ]
-    assert (2, 2) == (told.counted(OutcomeName.PASSED), told.counted(OutcomeName.VIOLATED))
+    assert (2, 2) == (scan.counted(OutcomeName.PASSED), scan.counted(OutcomeName.VIOLATED))
 
 
 def test_a_new_language_takes_part_in_history(tmp_path: Path) -> None:
-    """The scan tells that it evaluated the policy, so that what no longer is found is resolved."""
-    told = scan_of(tmp_path, WITH_LABELS)
+    """The scan records the policy as evaluated, so that its missing findings are resolved."""
+    scan = scan_of(tmp_path, WITH_LABELS)
 
-    assert (ScanState.COMPLETE, True) == (told.scan.state, (KIND, "owned") in told.end.evaluated_policies)
+    assert (ScanState.COMPLETE, True) == (scan.scan.state, (KIND, "owned") in scan.end.evaluated_policies)
 
 
 def test_without_its_line_a_language_is_unknown(tmp_path: Path) -> None:
-    """Its documents are gaps: nothing finds a language that the table does not name."""
-    told = scan_of(tmp_path, LANGUAGES)
+    """The documents of a language that is not in the table are gaps."""
+    scan = scan_of(tmp_path, LANGUAGES)
 
-    assert ["ValidatingAdmissionPolicy"] == [it.language for it in told.findings]
-    assert ["all.yaml, document 1"] == [gap.where.rpartition("/")[2] for gap in told.gaps]
+    assert ["ValidatingAdmissionPolicy"] == [finding.language for finding in scan.findings]
+    assert ["all.yaml, document 1"] == [gap.where.rpartition("/")[2] for gap in scan.gaps]
+
+
+def test_documents_of_a_new_language_need_no_definition(tmp_path: Path) -> None:
+    """A cluster of files serves the custom kinds of its languages."""
+    (tmp_path / "owned.yaml").write_text(yaml.safe_dump(OWNED))
+
+    discovery = SnapshotCluster([tmp_path], languages=WITH_LABELS).discover()
+
+    assert (RequiredLabels().custom_kinds, ()) == (
+        tuple(kind for kind in discovery.kinds if kind.kind == KIND),
+        discovery.gaps,
+    )

@@ -234,7 +234,7 @@ def test_policies_that_may_read_either_form_of_the_object_are_named(
     bound = mutating.bind(
         [mutating.read_policy(manifest) for manifest in made],
         [mutating.read_binding(binding(manifest["metadata"]["name"])) for manifest in made],
-        KnownSchemas(builtin_schemas()),
+        schemas=KnownSchemas(builtin_schemas()),
         rules=rules,
     )
 

@@ -28,8 +28,8 @@ _LONGEST_EXPRESSION = 200
 _LONGEST_PATH = 300
 _LONGEST_NAME = 100
 _AUTHORIZER = ("authorizer", "authorizer.requestResource")
-_OPEN = frozenset({"object", "oldObject", "params", "namespaceObject", "request", "resource", "exceptions"})
-"""The documents whose values may be shown; others, such as a server's answer or a cache, may contain any secret."""
+_OPEN = frozenset({"object", "oldObject", "params", "namespaceObject", "request"})
+"""The documents of an admission request, whose values may be shown."""
 _COMPUTED = "variables"
 _WORD = re.compile(r"[^\s'\"()\[\]{},]+")
 _IDENTITY = (("request", "userInfo", "extra"), ("request", "userInfo", "uid"))
@@ -53,6 +53,7 @@ class EvidenceRedaction:
         self._of = resource, param
         self._hidden_values: frozenset[str] | None = None
         self._compiled = compiled
+        self._open = _OPEN | compiled.open_roots
         self._words: frozenset[str] | None = None
 
     @property
@@ -121,7 +122,7 @@ class EvidenceRedaction:
         root, steps = self._trail(place)
         if root in _AUTHORIZER:
             return not isinstance(outcome, bool)
-        if root not in _OPEN or root in self._compiled.secret_roots:
+        if root not in self._open or root in self._compiled.secret_roots:
             return True
         if any(_overlaps(place, area) for area in _IDENTITY):
             return True

@@ -20,11 +20,11 @@ def _scaling_rules(name: str, defaults: JsonObject) -> Rule:
     """`GenerateHPAScaleUpRules`, `GenerateHPAScaleDownRules`."""
 
     def apply(behavior: JsonObject) -> JsonObject:
-        known = as_object(behavior.get(name))
-        return behavior if all(known.get(key) is not None for key in defaults) else _with(behavior, name, known)
+        rules = as_object(behavior.get(name))
+        return behavior if all(rules.get(key) is not None for key in defaults) else _with(behavior, name, rules)
 
-    def _with(behavior: JsonObject, name: str, known: JsonObject) -> JsonObject:
-        return {**behavior, name: {**defaults, **{key: one for key, one in known.items() if one is not None}}}
+    def _with(behavior: JsonObject, name: str, rules: JsonObject) -> JsonObject:
+        return {**behavior, name: {**defaults, **{key: value for key, value in rules.items() if value is not None}}}
 
     return apply
 

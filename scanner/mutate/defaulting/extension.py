@@ -26,7 +26,7 @@ def _stored_versions(definition: JsonObject) -> JsonObject:
     if dig(definition, "status", "storedVersions"):
         return definition
     versions = as_list(dig(definition, "spec", "versions"))
-    stored: list[Json] = [as_object(one).get("name") for one in versions if dig(one, "storage") is True][:1]
+    stored: list[Json] = [as_object(version).get("name") for version in versions if dig(version, "storage") is True][:1]
     return within("status", when_zero(storedVersions=stored))(definition) if stored else definition
 
 

@@ -20,19 +20,19 @@ _REGISTRY = "docker.io"
 
 
 def pull_policy(image: str) -> str:
-    """The pull policy of an image."""
+    """The pull policy of an image: Always for the tag `latest`, else IfNotPresent."""
     return "Always" if _tag(image) == "latest" else "IfNotPresent"
 
 
 def _tag(image: str) -> str:
     registry, rest = _split(image)
     path = rest.partition(":")[0]
-    found = _REFERENCE.fullmatch(f"{registry}/{rest}")
-    if found is None or path != path.lower() or _IDENTIFIER.fullmatch(image):
+    match = _REFERENCE.fullmatch(f"{registry}/{rest}")
+    if match is None or path != path.lower() or _IDENTIFIER.fullmatch(image):
         return ""
-    if found["digest"] and not _DIGEST.fullmatch(found["digest"]):
+    if match["digest"] and not _DIGEST.fullmatch(match["digest"]):
         return ""
-    return found["tag"] or ("" if found["digest"] else "latest")
+    return match["tag"] or ("" if match["digest"] else "latest")
 
 
 def _split(image: str) -> tuple[str, str]:

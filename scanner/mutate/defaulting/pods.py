@@ -29,7 +29,7 @@ _container = in_order(  # SetDefaults_Container, SetDefaults_EphemeralContainer
 
 def _volume(value: JsonObject) -> JsonObject:
     """A volume without a source is an empty directory (`SetDefaults_Volume`)."""
-    if all(name == "name" or one is None for name, one in value.items()):
+    if all(name == "name" or source is None for name, source in value.items()):
         return {**value, "emptyDir": EMPTY}
     image = value.get("image")
     if image is None or dig(image, "pullPolicy"):
@@ -67,8 +67,10 @@ def _huge_page_limits(spec: JsonObject) -> JsonObject:
     if not limits and not requests:
         return spec
     total = containers_total(spec, "limits")
-    found = {name: one for name, one in total.items() if name.startswith(_HUGE_PAGES) and name not in requests}
-    missing = missing_of(limits, found)
+    huge_pages = {
+        name: amount for name, amount in total.items() if name.startswith(_HUGE_PAGES) and name not in requests
+    }
+    missing = missing_of(limits, huge_pages)
     return {**spec, "resources": {**resources, "limits": {**limits, **missing}}} if missing else spec
 
 
@@ -80,7 +82,9 @@ def _pod_requests(spec: JsonObject) -> JsonObject:
         return spec
     total = containers_total(spec, "requests")
     from_containers = {name: total[name] for name in _POD_LEVEL if name in total}
-    from_limits = {name: one for name, one in limits.items() if name in _POD_LEVEL or name.startswith(_HUGE_PAGES)}
+    from_limits = {
+        name: amount for name, amount in limits.items() if name in _POD_LEVEL or name.startswith(_HUGE_PAGES)
+    }
     missing = missing_of(requests, from_containers, from_limits)
     return {**spec, "resources": {**resources, "requests": {**requests, **missing}}} if missing else spec
 

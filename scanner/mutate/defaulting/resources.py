@@ -55,7 +55,10 @@ def _rounded(amount: Json) -> Json:
 
 
 def containers_total(spec: JsonObject, which: str) -> dict[str, str]:
-    """The requests or limits of all containers of a pod at one time: their sum, or more while an init container runs."""
+    """The requests or limits (`which`) of all containers of a pod at one time, as quantities by resource.
+
+    They are the sum of the containers, or more while an init container runs (`PodRequests` and `PodLimits`).
+    """
     total: _Amounts = {}
     for container in as_list(spec.get("containers")):
         _add(total, _amounts(container, which))
@@ -75,13 +78,13 @@ def containers_total(spec: JsonObject, which: str) -> dict[str, str]:
 
 
 def _amounts(container: Json, which: str) -> _Amounts:
-    found = {}
+    quantities = {}
     for name, amount in as_object(dig(container, "resources", which)).items():
         try:
-            found[name] = parse(str(amount))
+            quantities[name] = parse(str(amount))
         except EvaluationError:
             continue
-    return found
+    return quantities
 
 
 def _add(total: _Amounts, amounts: _Amounts) -> None:
@@ -97,8 +100,8 @@ def _raise_to(total: _Amounts, amounts: _Amounts) -> None:
 
 def missing_of(amounts: Json, *sources: JsonObject) -> JsonObject:
     """The resources that sources have and a resource list lacks; the first source that has a resource has precedence."""
-    known = as_object(amounts)
-    found: dict[str, Json] = {}
+    present = as_object(amounts)
+    missing: dict[str, Json] = {}
     for source in sources:
-        found |= {name: amount for name, amount in source.items() if name not in known and name not in found}
-    return found
+        missing |= {name: amount for name, amount in source.items() if name not in present and name not in missing}
+    return missing

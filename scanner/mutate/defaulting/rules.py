@@ -8,12 +8,14 @@ from scanner.mutate.walk import Rule
 
 def when_absent(**defaults: Json) -> Rule:
     """Fill pointer fields, which keep an explicit zero."""
-    return lambda value: _filled(value, {name: one for name, one in defaults.items() if value.get(name) is None})
+    return lambda value: _filled(
+        value, {name: default for name, default in defaults.items() if value.get(name) is None}
+    )
 
 
 def when_zero(**defaults: Json) -> Rule:
     """Fill plain fields, whose zero value counts as absent."""
-    return lambda value: _filled(value, {name: one for name, one in defaults.items() if not value.get(name)})
+    return lambda value: _filled(value, {name: default for name, default in defaults.items() if not value.get(name)})
 
 
 def _filled(value: JsonObject, missing: JsonObject) -> JsonObject:

@@ -28,7 +28,10 @@ _REMEMBERED = 8
 
 
 def stored(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
-    """The object that is stored, given the stored object and the object that admission produced."""
+    """The object that an update stores, given the stored object and the object that admission produced.
+
+    The same object as `before` if the update changes nothing.
+    """
     return before if same(before, after) else _LATEST.of(schema, before).stored(after)
 
 
@@ -43,20 +46,22 @@ class _Update:
 
     def stored(self, after: JsonObject) -> JsonObject:
         """The object that is stored instead; the same object when it does not change. The latest results are cached."""
-        found = next((found for one, found in self._known if same(one, after)), None)
-        if found is None:
-            found = self._stored(after)
-            self._known = [(after, found), *self._known[: _REMEMBERED - 1]]
-        return found
+        result = next((result for mutated, result in self._known if same(mutated, after)), None)
+        if result is None:
+            result = self._stored(after)
+            self._known = [(after, result), *self._known[: _REMEMBERED - 1]]
+        return result
 
     def _stored(self, after: JsonObject) -> JsonObject:
         schema, before, start = self.schema, self.before, self._start
         after = converted_into(schema, before, after)
         if start is before or same(start, before):
-            found = _updated(schema, self._old, _decoded(schema, after))
+            updated = _updated(schema, self._old, _decoded(schema, after))
         else:
-            found = restored(before, start, _updated(schema, start, _decoded(schema, completed(before, start, after))))
-        return before if same(before, found) else found
+            updated = restored(
+                before, start, _updated(schema, start, _decoded(schema, completed(before, start, after)))
+            )
+        return before if same(before, updated) else updated
 
 
 class _Latest:
@@ -66,10 +71,10 @@ class _Latest:
         self._update: _Update | None = None
 
     def of(self, schema: Schema, before: JsonObject) -> _Update:
-        known = self._update
-        if known is None or known.schema is not schema or known.before is not before:
-            known = self._update = _Update(schema, before)
-        return known
+        update = self._update
+        if update is None or update.schema is not schema or update.before is not before:
+            update = self._update = _Update(schema, before)
+        return update
 
 
 _LATEST = _Latest()
@@ -90,5 +95,5 @@ def _updated(schema: Schema, old: JsonObject, new: JsonObject) -> JsonObject:
     """The stored object after an update."""
     name = schema.resolve(schema.root).name
     new = with_status(old, kept_metadata(old, new))
-    found = strategy_of(name)(old, without_disabled(schema, old, new))
-    return new if found is new else defaulted(schema, found)
+    prepared = strategy_of(name)(old, without_disabled(schema, old, new))
+    return new if prepared is new else defaulted(schema, prepared)

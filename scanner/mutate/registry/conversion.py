@@ -47,7 +47,7 @@ def converted_into(schema: Schema, before: JsonObject, after: JsonObject) -> Jso
     if schema.resolve(schema.root).name != "io.k8s.api.autoscaling.v1.HorizontalPodAutoscaler":
         return after
     busy, spec = dig(before, "spec", _CPU), as_object(after.get("spec"))
-    has_metrics = any(dig(one, "metadata", "annotations", _METRICS) is not None for one in (before, after))
+    has_metrics = any(dig(document, "metadata", "annotations", _METRICS) is not None for document in (before, after))
     return (
         after if busy is None or has_metrics or spec.get(_CPU) is not None else with_spec(after, {**spec, _CPU: busy})
     )
@@ -79,7 +79,7 @@ def _annotations(rule: Rule) -> Rule:
 
 
 def without_empty(value: JsonObject, name: str) -> JsonObject:
-    """The object without a member whose content is empty."""
+    """The object without a member whose content is empty, the same object if there is none."""
     return without(value, name) if name in value and not value[name] else value
 
 
@@ -156,10 +156,10 @@ def _readable(name: str, shape: type[list[Json] | dict[str, Json]]) -> Rule:
 
     def apply(annotations: JsonObject) -> JsonObject:
         try:
-            found = orjson.loads(as_text(annotations.get(name)))
+            value = orjson.loads(as_text(annotations.get(name)))
         except orjson.JSONDecodeError:
-            found = None
-        return annotations if found and isinstance(found, shape) else without(annotations, name)
+            value = None
+        return annotations if value and isinstance(value, shape) else without(annotations, name)
 
     return apply
 
@@ -168,7 +168,7 @@ def _selector(spec: JsonObject) -> JsonObject:
     """The expression that once selected no pods is dropped beside others (`StripPDBV1beta1Label`)."""
     selector = as_object(spec.get("selector"))
     expressions = as_list(selector.get("matchExpressions"))
-    kept = [one for one in expressions if as_object(one).get("key") != _EMPTY_SELECTOR]
+    kept = [expression for expression in expressions if as_object(expression).get("key") != _EMPTY_SELECTOR]
     if len(kept) == len(expressions) or selector == _NONE_SELECTED:
         return spec
     return {**spec, "selector": without_empty({**selector, "matchExpressions": kept}, "matchExpressions")}
@@ -177,8 +177,8 @@ def _selector(spec: JsonObject) -> JsonObject:
 def _webhook(conversion: JsonObject) -> JsonObject:
     """A webhook without a client and versions is dropped (`Convert_v1_CustomResourceConversion_To_apiextensions_…` and back)."""
     webhook = as_object(conversion.get("webhook"))
-    known = webhook.get("clientConfig") is not None or webhook.get("conversionReviewVersions") is not None
-    return conversion if known else without(conversion, "webhook")
+    has_client = webhook.get("clientConfig") is not None or webhook.get("conversionReviewVersions") is not None
+    return conversion if has_client else without(conversion, "webhook")
 
 
 def _items(schema: JsonObject) -> JsonObject:

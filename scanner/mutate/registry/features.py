@@ -45,7 +45,7 @@ _CONTAINERS = (f"{_CORE}Container", f"{_CORE}EphemeralContainer")
 
 
 def without_disabled(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
-    """The object without the fields that the server drops."""
+    """The object without the fields of disabled features that the stored object does not set (`dropDisabled…`)."""
     dropped = _LEFT.applied(schema, after)
     if dropped is after:
         return after
@@ -70,17 +70,17 @@ def _without_stop_signal(container: JsonObject) -> JsonObject:
 
 def _fields(schema: Schema, document: JsonObject) -> frozenset[tuple[str, str]]:
     """The fields of disabled features that a document sets, each with its type."""
-    found: set[tuple[str, str]] = set()
+    fields: set[tuple[str, str]] = set()
 
     def noting(kind: str, names: tuple[str, ...]) -> Rule:
         def note(value: JsonObject) -> JsonObject:
-            found.update((kind, name) for name in names if value.get(name) is not None)
+            fields.update((kind, name) for name in names if value.get(name) is not None)
             return value
 
         return note
 
     RuleSet({kind: noting(kind, names) for kind, names in _DISABLED.items()}).applied(schema, document)
-    return frozenset(found)
+    return frozenset(fields)
 
 
 _LEFT = RuleSet(

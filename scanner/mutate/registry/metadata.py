@@ -21,23 +21,23 @@ _SERVER_SET = (
 
 
 def kept_metadata(before: JsonObject, after: JsonObject) -> JsonObject:
-    """An object whose server-set metadata is restored."""
-    known, given = as_object(before.get("metadata")), as_object(after.get("metadata"))
-    if given is known:
+    """An object whose server-set metadata is that of the stored object (`rest.BeforeUpdate`)."""
+    stored, given = as_object(before.get("metadata")), as_object(after.get("metadata"))
+    if given is stored:
         return after
-    own = {name: known[name] for name in _SERVER_SET if name in known}
+    own = {name: stored[name] for name in _SERVER_SET if name in stored}
     metadata = {**without(given, *_SERVER_SET), **own}
-    if "namespace" not in known:  # EnsureObjectNamespaceMatchesRequestNamespace
+    if "namespace" not in stored:  # EnsureObjectNamespaceMatchesRequestNamespace
         metadata.pop("namespace", None)
     elif not metadata.get("namespace"):
-        metadata["namespace"] = known["namespace"]
+        metadata["namespace"] = stored["namespace"]
     metadata = {**metadata, **_owners(metadata)}
     return {**after, "metadata": metadata} if metadata else without(after, "metadata")
 
 
 def _owners(metadata: JsonObject) -> JsonObject:
     owners = as_list(metadata.get("ownerReferences"))
-    once: list[Json] = [one for index, one in enumerate(owners) if one not in owners[:index]]
+    once: list[Json] = [owner for index, owner in enumerate(owners) if owner not in owners[:index]]
     return {} if len(once) == len(owners) else {"ownerReferences": once}
 
 

@@ -14,7 +14,7 @@ _PRIORITY = ("priority", "preemptionPolicy")
 
 
 def after_plugins(type_name: str, before: JsonObject, after: JsonObject) -> JsonObject:
-    """The object after the plugins."""
+    """The object after the plugins; only pods change. `type_name` is the name of the kind's definition."""
     if type_name != "io.k8s.api.core.v1.Pod":
         return after
     old = as_object(before.get("spec"))
@@ -40,8 +40,12 @@ def _tolerating(old: JsonObject, spec: JsonObject) -> JsonObject:
 
 
 def _missing_tolerations(spec: JsonObject) -> list[JsonObject]:
-    ending = [one for one in as_list(spec.get("tolerations")) if dig(one, "effect") in (None, "", "NoExecute")]
-    keys = {dig(one, "key") or "" for one in ending}
+    ending = [
+        toleration
+        for toleration in as_list(spec.get("tolerations"))
+        if dig(toleration, "effect") in (None, "", "NoExecute")
+    ]
+    keys = {dig(toleration, "key") or "" for toleration in ending}
     return [_toleration(taint) for taint in _TAINTS if taint not in keys and "" not in keys]
 
 

@@ -18,14 +18,14 @@ _Merge: TypeAlias = Callable[[Json, Json, Json], Json]
 
 def completed(before: JsonObject, start: JsonObject, after: JsonObject) -> JsonObject:
     """`after`, a mutation of `before`, with the values that the server set in `start`, which it makes of `before`."""
-    found = _complete(before, start, after)
-    return found if isinstance(found, Mapping) else after
+    result = _complete(before, start, after)
+    return result if isinstance(result, Mapping) else after
 
 
 def restored(before: JsonObject, start: JsonObject, after: JsonObject) -> JsonObject:
     """`after` with the values of `before` where it equals `start`, which the server makes of `before`."""
-    found = _restore(before, start, after)
-    return found if isinstance(found, Mapping) else after
+    result = _restore(before, start, after)
+    return result if isinstance(result, Mapping) else after
 
 
 def _complete(before: Json, start: Json, after: Json) -> Json:
@@ -40,10 +40,10 @@ def _complete(before: Json, start: Json, after: Json) -> Json:
 
 def _complete_members(before: JsonObject, start: JsonObject, after: JsonObject) -> JsonObject:
     """The object with the missing members; the same object when it has all, so that cached facts about it stay valid."""
-    known = {name: _complete(before.get(name), start.get(name), one) for name, one in after.items()}
-    missing = {name: one for name, one in start.items() if name not in before and name not in after}
-    is_shared = all(map(is_, known.values(), after.values()))
-    return after if is_shared and not missing else {**known, **missing}
+    members = {name: _complete(before.get(name), start.get(name), member) for name, member in after.items()}
+    missing = {name: member for name, member in start.items() if name not in before and name not in after}
+    is_shared = all(map(is_, members.values(), after.values()))
+    return after if is_shared and not missing else {**members, **missing}
 
 
 def _restore(before: Json, start: Json, after: Json) -> Json:
@@ -55,14 +55,14 @@ def _restore(before: Json, start: Json, after: Json) -> Json:
 
 
 def _restore_members(before: JsonObject, start: JsonObject, after: JsonObject) -> JsonObject:
-    found: dict[str, Json] = {}
-    for name, one in after.items():
+    members: dict[str, Json] = {}
+    for name, member in after.items():
         if name in before:
-            found[name] = _restore(before[name], start.get(name), one)
-        elif name not in start or not same(start[name], one):
-            found[name] = one
-    gone = {name: one for name, one in before.items() if name not in start and name not in after}
-    return {**found, **gone}
+            members[name] = _restore(before[name], start.get(name), member)
+        elif name not in start or not same(start[name], member):
+            members[name] = member
+    gone = {name: member for name, member in before.items() if name not in start and name not in after}
+    return {**members, **gone}
 
 
 def _elements(before: Json, start: Json, after: Json, merge: _Merge) -> Json:
@@ -72,24 +72,24 @@ def _elements(before: Json, start: Json, after: Json, merge: _Merge) -> Json:
     if len(before) != len(start):
         return after
     partners = _partners(before if merge is _complete else start, after)
-    found = [
-        one if (at := partners.get(index)) is None else merge(before[at], start[at], one)
-        for index, one in enumerate(after)
+    elements = [
+        element if (at := partners.get(index)) is None else merge(before[at], start[at], element)
+        for index, element in enumerate(after)
     ]
-    return after if all(map(is_, found, after)) else found
+    return after if all(map(is_, elements, after)) else elements
 
 
-def _partners(known: Sequence[Json], after: Sequence[Json]) -> dict[int, int]:
+def _partners(earlier: Sequence[Json], after: Sequence[Json]) -> dict[int, int]:
     """The earlier places of elements: with the same value or the same name, or else at the same index.
 
     An element with a name may be new, unless there are as many as before: then it may have another name now.
     """
-    pairs = aligned(known, after)  # type: ignore[arg-type]
+    pairs = aligned(earlier, after)  # type: ignore[arg-type]
     taken = {left for left, _ in pairs}
     in_place = {
         index: index
-        for index, one in enumerate(known)
-        if index not in taken and (len(known) == len(after) or not _is_named(one))
+        for index, element in enumerate(earlier)
+        if index not in taken and (len(earlier) == len(after) or not _is_named(element))
     }
     return {**in_place, **{right: left for left, right in pairs}}
 

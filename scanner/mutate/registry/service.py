@@ -18,7 +18,7 @@ _FAMILIES = ("ipFamilies", "ipFamilyPolicy")
 
 
 def updated_service(before: JsonObject, after: JsonObject) -> JsonObject:
-    """A service as an update stores it."""
+    """A service as an update stores it: the addresses and node ports of the stored one are kept where they still apply."""
     old, new = as_object(before.get("spec")), as_object(after.get("spec"))
     spec = _with_families(old, _with_addresses(old, _with_allocated(old, new)))
     spec = _without_unused(old, spec)
@@ -69,11 +69,11 @@ def _taken_over(old: JsonObject, new: JsonObject, *names: str) -> JsonObject:
 
 def _with_node_ports(old: JsonObject, new: JsonObject) -> JsonObject:
     """A port with the name of an old port keeps its node port, unless another port has that now."""
-    known = {as_object(port).get("name", ""): as_object(port).get("nodePort") for port in as_list(old.get("ports"))}
+    numbers = {as_object(port).get("name", ""): as_object(port).get("nodePort") for port in as_list(old.get("ports"))}
     used = _node_ports(old) & _node_ports(new)
 
     def patched(port: JsonObject) -> JsonObject:
-        number = known.get(port.get("name", ""))
+        number = numbers.get(port.get("name", ""))
         return port if port.get("nodePort") or not number or number in used else {**port, "nodePort": number}
 
     return each("ports", patched)(new)

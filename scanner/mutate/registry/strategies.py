@@ -47,16 +47,16 @@ def _kept(*path: str) -> Strategy:
     return keep
 
 
-def _restoring(name: str, known: Json) -> Rule:
-    return lambda value: without(value, name) if known is None else with_member(value, name, known)
+def _restoring(name: str, stored: Json) -> Rule:
+    return lambda value: without(value, name) if stored is None else with_member(value, name, stored)
 
 
 def _daemon_set(before: JsonObject, after: JsonObject) -> JsonObject:
     """Keep the stored number of the template, like `generation`: only the server sets it."""
-    known = dig(before, "metadata", "annotations", _COUNTER)
-    if known is None or dig(after, "metadata", "annotations", _COUNTER) == known:
+    stored = dig(before, "metadata", "annotations", _COUNTER)
+    if stored is None or dig(after, "metadata", "annotations", _COUNTER) == stored:
         return after
-    return within("metadata", within("annotations", lambda value: {**value, _COUNTER: known}))(after)
+    return within("metadata", within("annotations", lambda value: {**value, _COUNTER: stored}))(after)
 
 
 def _namespace(before: JsonObject, after: JsonObject) -> JsonObject:
@@ -96,12 +96,12 @@ def _with_known_source(old: JsonObject, spec: JsonObject) -> JsonObject:
     ):
         return spec
     source = as_object(spec.get("dataSource"))
-    known = (source.get("apiGroup"), source.get("kind")) in (
+    is_supported = (source.get("apiGroup"), source.get("kind")) in (
         (None, "PersistentVolumeClaim"),
         ("", "PersistentVolumeClaim"),
         ("snapshot.storage.k8s.io", "VolumeSnapshot"),
     )
-    return spec if known else without(spec, "dataSource")
+    return spec if is_supported else without(spec, "dataSource")
 
 
 def _with_both_sources(spec: JsonObject) -> JsonObject:
@@ -114,24 +114,24 @@ def _with_both_sources(spec: JsonObject) -> JsonObject:
 
 
 def _copied(reference: Json) -> JsonObject:
-    return {name: one for name, one in as_object(reference).items() if name in _COPIED}
+    return {name: member for name, member in as_object(reference).items() if name in _COPIED}
 
 
 def _service_account(before: JsonObject, after: JsonObject) -> JsonObject:
     """Of a secret reference only the name is kept (`cleanSecretReferences`)."""
     del before
-    return each("secrets", lambda one: {name: one[name] for name in ("name",) if name in one})(after)
+    return each("secrets", lambda reference: {name: reference[name] for name in ("name",) if name in reference})(after)
 
 
 def _endpoint_slice(before: JsonObject, after: JsonObject) -> JsonObject:
     """Endpoints that change lose their old topology, and keep the node that it named (`dropTopologyOnV1`)."""
     if same(before.get("endpoints"), after.get("endpoints")):
         return after
-    known = {as_text(dig(one, "deprecatedTopology", _HOST_NAME)) for one in as_list(before.get("endpoints"))}
+    hosts = {as_text(dig(endpoint, "deprecatedTopology", _HOST_NAME)) for endpoint in as_list(before.get("endpoints"))}
 
     def apply(endpoint: JsonObject) -> JsonObject:
         node = as_text(dig(endpoint, "deprecatedTopology", _HOST_NAME))
-        named = node and node in known and endpoint.get("nodeName") is None
+        named = node and node in hosts and endpoint.get("nodeName") is None
         return without({**endpoint, "nodeName": node} if named else endpoint, "deprecatedTopology")
 
     return each("endpoints", apply)(after)
@@ -140,9 +140,11 @@ def _endpoint_slice(before: JsonObject, after: JsonObject) -> JsonObject:
 def _definition(before: JsonObject, after: JsonObject) -> JsonObject:
     """Add the version that is stored from now on to the stored versions."""
     del before
-    versions = [dig(one, "name") for one in as_list(dig(after, "spec", "versions")) if dig(one, "storage") is True][:1]
+    versions = [
+        dig(version, "name") for version in as_list(dig(after, "spec", "versions")) if dig(version, "storage") is True
+    ][:1]
     stored = as_list(dig(after, "status", "storedVersions"))
-    new = [one for one in versions if one not in stored]
+    new = [version for version in versions if version not in stored]
     return within("status", lambda status: {**status, "storedVersions": [*stored, *new]})(after) if new else after
 
 

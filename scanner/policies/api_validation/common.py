@@ -32,7 +32,11 @@ def nothing_else(path: str, match: Json) -> Iterator[str]:
 
 
 def shared_policy_faults(document: JsonObject, expressions: Faults, of_match: OfMatch = nothing_else) -> Iterator[str]:
-    """The field errors of the fields that policies of both kinds have, in the order of the API."""
+    """The field errors of the fields that policies of both kinds have, in the order of the API.
+
+    `of_match` gives the further errors of match constraints. Mirrors `validateValidatingAdmissionPolicySpec` and
+    `validateMutatingAdmissionPolicySpec`.
+    """
     spec = dig(document, "spec")
     match = dig(spec, "matchConstraints")
     yield from metadata_faults(document)
@@ -45,7 +49,10 @@ def shared_policy_faults(document: JsonObject, expressions: Faults, of_match: Of
 
 
 def shared_binding_faults(document: JsonObject, of_match: OfMatch = nothing_else) -> Iterator[str]:
-    """The field errors of the fields that bindings of both kinds have, in the order of the API."""
+    """The field errors of the fields that bindings of both kinds have, in the order of the API.
+
+    Mirrors `validateValidatingAdmissionPolicyBindingSpec`.
+    """
     spec = dig(document, "spec")
     match = dig(spec, "matchResources")
     yield from metadata_faults(document)
@@ -69,7 +76,7 @@ def _param_kind_faults(value: Json) -> Iterator[str]:
     if not kind:
         yield required("spec.paramKind.kind")
         return
-    details = (f"may have mixed case, but should otherwise match: {it}" for it in names.dns_1035(kind.lower()))
+    details = (f"may have mixed case, but should otherwise match: {fault}" for fault in names.dns_1035(kind.lower()))
     yield from each("spec.paramKind.kind", kind, details)
 
 
@@ -91,7 +98,7 @@ def _condition_faults(conditions: Sequence[Json], expressions: Faults) -> Iterat
     path = "spec.matchConditions"
     if len(conditions) > _MOST_CONDITIONS:
         yield f"{path}: Too many: {len(conditions)}: must have at most {_MOST_CONDITIONS} items"
-    known: set[str] = set()
+    names_seen: set[str] = set()
     for index, item in enumerate(conditions):
         where, name = f"{path}[{index}]", as_text(dig(item, "name"))
         yield from expression_faults(f"{where}.expression", item, expressions)
@@ -99,9 +106,9 @@ def _condition_faults(conditions: Sequence[Json], expressions: Faults) -> Iterat
             yield required(f"{where}.name")
             continue
         yield from each(f"{where}.name", name, names.qualified(name))
-        if name in known:
+        if name in names_seen:
             yield duplicate(f"{where}.name", name)
-        known.add(name)
+        names_seen.add(name)
 
 
 def _variable_faults(variables: Sequence[Json], expressions: Faults) -> Iterator[str]:

@@ -41,18 +41,18 @@ class Undecodable(InvalidManifest):
 
 
 def decoded(document: JsonObject) -> JsonObject:
-    """A manifest as the server decodes it. Raises Undecodable."""
+    """A manifest as the server decodes it: without unknown fields and nulls. Raises Undecodable for a value of a wrong type."""
     kind, version = as_text(document.get("kind")), as_text(document.get("apiVersion")).rpartition("/")[2]
-    known = kinds(version)[kind]
+    type_ = kinds(version)[kind]
     try:
-        return _struct(document, known, "")
+        return _struct(document, type_, "")
     except _Mismatch as error:
         why = f'{kind} in version "{version}" cannot be handled as a {kind}: {error}'
         raise Undecodable((why,)) from None
 
 
 def unknown_fields(document: JsonObject) -> tuple[str, ...]:
-    """The paths of fields that the server drops."""
+    """The paths of fields that the server drops, such as `spec.later` or `spec.variables[0].type`, in the manifest's order."""
     kind, version = as_text(document.get("kind")), as_text(document.get("apiVersion")).rpartition("/")[2]
     return tuple(_unknown(document, kinds(version)[kind], ""))
 
@@ -61,32 +61,32 @@ class _Mismatch(Exception):
     """A value that Go cannot decode into a type."""
 
 
-def _struct(value: JsonObject, known: Struct, path: str) -> JsonObject:
+def _struct(value: JsonObject, struct: Struct, path: str) -> JsonObject:
     made: dict[str, Json] = {}
     for key, item in value.items():
-        if key in known.fields and item is not None:
-            where = f"{path}{known.embedded.get(key, key)}"
-            made[key] = _value(item, known.fields[key], known.bare_name, where)
+        if key in struct.fields and item is not None:
+            where = f"{path}{struct.embedded.get(key, key)}"
+            made[key] = _value(item, struct.fields[key], struct.bare_name, where)
     return made
 
 
-def _value(value: Json, known: Type, owner: str, path: str) -> Json:
-    match known:
+def _value(value: Json, type_: Type, owner: str, path: str) -> Json:
+    match type_:
         case Anything():
             return value
         case Scalar():
-            return _scalar(value, known, owner, path)
+            return _scalar(value, type_, owner, path)
         case Time():
             return _time(value, owner, path)
         case Labels():
-            entries = _expect(value, "object", known.name, owner, path)
+            entries = _expect(value, "object", type_.name, owner, path)
             texts = as_object(entries).items()
             return {key: "" if item is None else _scalar(item, _TEXT, owner, path) for key, item in texts}
         case Listed():
-            items = as_list(_expect(value, "array", known.name, owner, path))
-            return [_empty(known.item) if item is None else _value(item, known.item, owner, path) for item in items]
+            items = as_list(_expect(value, "array", type_.name, owner, path))
+            return [_empty(type_.item) if item is None else _value(item, type_.item, owner, path) for item in items]
         case Struct():
-            return _struct(as_object(_expect(value, "object", known.name, owner, path)), known, f"{path}.")
+            return _struct(as_object(_expect(value, "object", type_.name, owner, path)), type_, f"{path}.")
         case _ as never:
             assert_never(never)
 
@@ -94,24 +94,24 @@ def _value(value: Json, known: Type, owner: str, path: str) -> Json:
 _TEXT = Scalar("string")
 
 
-def _scalar(value: Json, known: Scalar, owner: str, path: str) -> Json:
-    found = _expect(value, known.takes, known.name, owner, path)
-    if known.takes == "number" and not (isinstance(found, int) and -_INT64 <= found < _INT64):
-        raise _mismatch(f"number {found}", known.name, owner, path)
-    return found
+def _scalar(value: Json, scalar: Scalar, owner: str, path: str) -> Json:
+    expected = _expect(value, scalar.takes, scalar.name, owner, path)
+    if scalar.takes == "number" and not (isinstance(expected, int) and -_INT64 <= expected < _INT64):
+        raise _mismatch(f"number {expected}", scalar.name, owner, path)
+    return expected
 
 
 def _time(value: Json, owner: str, path: str) -> Json:
     """Decode a time; Go names the first part that is malformed or out of its range, and compares the day with the month last."""
     text = rest = as_text(_expect(value, "string", "string", owner, path))
     for name, pattern in _TIME:
-        found = re.match(pattern, rest)
-        if found is None:
+        match = re.match(pattern, rest)
+        if match is None:
             whole, part = _quoted(text), _quoted(rest)
             raise _Mismatch(f'parsing time {whole} as "{_LAYOUT}": cannot parse {part} as "{name}"')
-        rest = rest[found.end() :]
+        rest = rest[match.end() :]
         what, least, most = _RANGES.get(name, ("", 0, 0))
-        if what and not least <= int(found[0][:2]) <= most:
+        if what and not least <= int(match[0][:2]) <= most:
             raise _Mismatch(f"parsing time {_quoted(text)}: {what} out of range")
     if rest:
         raise _Mismatch(f"parsing time {_quoted(text)}: extra text: {_quoted(rest)}")
@@ -128,18 +128,18 @@ def _days(year: int, month: int) -> int:
 def _quoted(text: str) -> str:
     """A text as package `time` quotes it, with escapes for bytes beyond ASCII."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').encode("utf-8", "surrogatepass")
-    return '"' + "".join(chr(it) if ord(" ") <= it < _BEYOND_ASCII else f"\\x{it:02x}" for it in escaped) + '"'
+    return '"' + "".join(chr(code) if ord(" ") <= code < _BEYOND_ASCII else f"\\x{code:02x}" for code in escaped) + '"'
 
 
 def _expect(value: Json, takes: str, name: str, owner: str, path: str) -> Json:
-    found = _word(value)
-    if found != takes:
-        raise _mismatch(found, name, owner, path)
+    word = _word(value)
+    if word != takes:
+        raise _mismatch(word, name, owner, path)
     return value
 
 
-def _mismatch(found: str, name: str, owner: str, path: str) -> _Mismatch:
-    return _Mismatch(f"json: cannot unmarshal {found} into Go struct field {owner}.{path} of type {name}")
+def _mismatch(word: str, name: str, owner: str, path: str) -> _Mismatch:
+    return _Mismatch(f"json: cannot unmarshal {word} into Go struct field {owner}.{path} of type {name}")
 
 
 def _word(value: Json) -> str:
@@ -156,15 +156,15 @@ def _word(value: Json) -> str:
             return "object" if as_object(value) is value else "array"
 
 
-def _empty(known: Scalar | Struct) -> Json:
-    return {} if isinstance(known, Struct) else ""
+def _empty(type_: Scalar | Struct) -> Json:
+    return {} if isinstance(type_, Struct) else ""
 
 
-def _unknown(value: Json, known: Type, path: str) -> Iterator[str]:
-    if isinstance(known, Listed):
+def _unknown(value: Json, type_: Type, path: str) -> Iterator[str]:
+    if isinstance(type_, Listed):
         for index, item in enumerate(as_list(value)):
-            yield from _unknown(item, known.item, f"{path}[{index}]")
-    if isinstance(known, Struct):
+            yield from _unknown(item, type_.item, f"{path}[{index}]")
+    if isinstance(type_, Struct):
         for key, item in as_object(value).items():
             where = f"{path}.{key}" if path else key
-            yield from _unknown(item, known.fields[key], where) if key in known.fields else [where]
+            yield from _unknown(item, type_.fields[key], where) if key in type_.fields else [where]

@@ -19,27 +19,30 @@ from scanner.policies.api_validation.fields import Faults
 
 
 def written(policy: Policy, rules: Minor, plugin: Plugin = VALIDATING) -> Faults:
-    """The compile error of each expression by the rules of a release, by its path."""
+    """A function from the path of an expression to its compile error, empty for none, by the rules of a release."""
     compiled = compile_policy(_trimmed(policy), rules, plugin, new=True)
     shown = {
         f"spec.auditAnnotations[{index}].valueExpression": annotation.value_expression
         for index, annotation in enumerate(policy.audit_annotations)
     }
-    found = {
+    errors = {
         path: _fault(path, expression, shown.get(path, expression.text)) for path, expression in compiled.expressions()
     }
-    found |= {path: _fault(path, expression, expression.text) for path, expression in _conditions(policy, rules)}
-    return lambda path: found.get(path, "")
+    errors |= {path: _fault(path, expression, expression.text) for path, expression in _conditions(policy, rules)}
+    return lambda path: errors.get(path, "")
 
 
 def _trimmed(policy: Policy) -> Policy:
     return replace(
         policy,
-        match_conditions=tuple(NamedExpression(it.name, it.expression.strip()) for it in policy.match_conditions),
-        audit_annotations=tuple(
-            replace(it, value_expression=it.value_expression.strip()) for it in policy.audit_annotations
+        match_conditions=tuple(
+            NamedExpression(condition.name, condition.expression.strip()) for condition in policy.match_conditions
         ),
-        mutations=tuple(replace(it, expression=it.expression.strip()) for it in policy.mutations),
+        audit_annotations=tuple(
+            replace(annotation, value_expression=annotation.value_expression.strip())
+            for annotation in policy.audit_annotations
+        ),
+        mutations=tuple(replace(mutation, expression=mutation.expression.strip()) for mutation in policy.mutations),
     )
 
 

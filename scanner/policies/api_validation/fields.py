@@ -18,27 +18,27 @@ Faults: TypeAlias = Callable[[str], str]
 
 
 def required(path: str, detail: str = "") -> str:
-    """The error for a missing field."""
+    """The error for a missing field (`field.Required`)."""
     return f"{path}: Required value" + (f": {detail}" if detail else "")
 
 
 def invalid(path: str, value: str, detail: str) -> str:
-    """The error for an invalid text."""
+    """The error for an invalid text (`field.Invalid`)."""
     return f"{path}: Invalid value: {quoted(value)}: {detail}"
 
 
 def invalid_json(path: str, value: Json, detail: str) -> str:
-    """The error for an invalid list or object."""
+    """The error for an invalid list or object (`field.Invalid`), with the value as JSON."""
     return f"{path}: Invalid value: {json.dumps(value, separators=(',', ':'), ensure_ascii=False)}: {detail}"
 
 
 def forbidden(path: str, detail: str) -> str:
-    """The error for a field that must not be set."""
+    """The error for a field that must not be set (`field.Forbidden`)."""
     return f"{path}: Forbidden: {detail}"
 
 
 def duplicate(path: str, value: str) -> str:
-    """The error for a repeated value."""
+    """The error for a repeated value (`field.Duplicate`)."""
     return f"{path}: Duplicate value: {quoted(value)}"
 
 
@@ -57,18 +57,18 @@ def needed_choice(path: str, value: str, choices: Sequence[str]) -> Iterator[str
 
 
 def unsupported(path: str, value: str, choices: Sequence[str]) -> str:
-    """The error for a value that is not supported."""
-    supported = ", ".join(f'"{known}"' for known in choices)
+    """The error for a value that is not supported (`field.NotSupported`)."""
+    supported = ", ".join(f'"{choice}"' for choice in choices)
     return f"{path}: Unsupported value: {quoted(value)}: supported values: {supported}"
 
 
 def each(path: str, value: str, details: Iterable[str]) -> Iterator[str]:
-    """One error for each problem of a value."""
+    """One `field.Invalid` error for each problem of a value."""
     return (invalid(path, value, detail) for detail in details)
 
 
 def label_faults(path: str, labels: Mapping[str, str]) -> Iterator[str]:
-    """The errors of the keys and values of labels."""
+    """The errors of the keys and values of labels (`ValidateLabels`)."""
     for key in sorted(labels):
         yield from each(path, key, names.qualified(key))
         yield from each(path, labels[key], names.label(labels[key]))

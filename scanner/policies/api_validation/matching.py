@@ -23,7 +23,10 @@ _SCOPES = ("*", "Cluster", "Namespaced")
 
 
 def match_faults(path: str, value: Json, *, rules_needed: bool) -> Iterator[str]:
-    """The field errors of match constraints; a policy needs them, and at least one rule in them."""
+    """The field errors of match constraints; a policy needs them, and at least one rule in them.
+
+    Mirrors `validateMatchResources` of `pkg/apis/admissionregistration/validation`.
+    """
     if value is None:
         yield from [required(path)] if rules_needed else []
         return
@@ -38,7 +41,7 @@ def match_faults(path: str, value: Json, *, rules_needed: bool) -> Iterator[str]
 
 
 def selector_faults(path: str, value: Json) -> Iterator[str]:
-    """The field errors of a label selector."""
+    """The field errors of a label selector (`ValidateLabelSelector`)."""
     yield from label_faults(f"{path}.matchLabels", text_map(dig(value, "matchLabels")))
     for index, item in enumerate(as_list(dig(value, "matchExpressions"))):
         yield from _requirement_faults(f"{path}.matchExpressions[{index}]", item)

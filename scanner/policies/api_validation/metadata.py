@@ -18,7 +18,7 @@ _IN_A_GROUP = 1
 
 
 def metadata_faults(document: JsonObject) -> Iterator[str]:
-    """The field errors of an object's metadata."""
+    """The field errors of an object's metadata, in the order of `ValidateObjectMeta`."""
     metadata = dig(document, "metadata")
     prefix, name = as_text(dig(metadata, "generateName")), as_text(dig(metadata, "name"))
     if prefix:
@@ -42,7 +42,7 @@ def _annotation_faults(annotations: Mapping[str, str]) -> Iterator[str]:
     path = "metadata.annotations"
     for key in sorted(annotations):
         yield from each(path, key, names.qualified(key.lower()))
-    if sum(len(text.encode("utf-8", "surrogatepass")) for entry in annotations.items() for text in entry) > _LARGEST:
+    if sum(len(text.encode("utf-8", "surrogatepass")) for pair in annotations.items() for text in pair) > _LARGEST:
         yield f"{path}: Too long: may not be more than {_LARGEST} bytes"
 
 

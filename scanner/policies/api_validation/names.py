@@ -63,7 +63,7 @@ _PARTS = 2
 
 
 def subdomain(value: str, unit: str = "characters") -> Iterator[str]:
-    """The errors of a DNS subdomain, the form of names of objects and API groups."""
+    """The errors of a DNS subdomain, the form of names of objects and API groups (`IsDNS1123Subdomain`)."""
     if _size(value) > _LONGEST:
         yield f"must be no more than {_LONGEST} {unit}"
     if not _SUBDOMAIN.fullmatch(value):
@@ -71,7 +71,7 @@ def subdomain(value: str, unit: str = "characters") -> Iterator[str]:
 
 
 def dns_1035(value: str) -> Iterator[str]:
-    """The errors of a DNS label that begins with a letter, the form of API versions."""
+    """The errors of a DNS label that begins with a letter, the form of API versions (`IsDNS1035Label`)."""
     if _size(value) > _LONGEST_PART:
         yield f"must be no more than {_LONGEST_PART} characters"
     if not _DNS_1035.fullmatch(value):
@@ -79,7 +79,7 @@ def dns_1035(value: str) -> Iterator[str]:
 
 
 def qualified(value: str) -> Iterator[str]:
-    """The errors of a name with an optional prefix, the form of label keys."""
+    """The errors of a name with an optional prefix, the form of label keys (`IsQualifiedName`)."""
     parts = value.split("/")
     if len(parts) > _PARTS:
         yield f"a valid label key {_QUALIFIED_RULE} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
@@ -97,7 +97,7 @@ def qualified(value: str) -> Iterator[str]:
 
 
 def label(value: str) -> Iterator[str]:
-    """The errors of the value of a label."""
+    """The errors of the value of a label (`IsValidLabelValue`)."""
     if _size(value) > _LONGEST_PART:
         yield f"must be no more than {_LONGEST_PART} bytes"
     if value and not _QUALIFIED.fullmatch(value):
@@ -105,7 +105,7 @@ def label(value: str) -> Iterator[str]:
 
 
 def segment(value: str) -> Iterator[str]:
-    """The errors of a name in a URL path, the form of all names of objects."""
+    """The errors of a name in a URL path, the form of all names of objects (`IsValidPathSegmentName`)."""
     if value in (".", ".."):
         yield f"may not be '{value}'"
         return

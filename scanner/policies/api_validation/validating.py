@@ -72,14 +72,14 @@ def _annotations_faults(policy: str, annotations: Sequence[Json], expressions: F
             for item in annotations
         ]
         yield invalid_json(path, shown, f"must not have more than {_MOST_ANNOTATIONS} auditAnnotations")
-    known: set[str] = set()
+    keys: set[str] = set()
     for index, item in enumerate(annotations):
         where, key = f"{path}[{index}]", as_text(dig(item, "key"))
         yield from _key_faults(f"{where}.key", policy, key)
         yield from _value_faults(f"{where}.valueExpression", item, expressions)
-        if key in known:
+        if key in keys:
             yield duplicate(f"{where}.key", key)
-        known.add(key)
+        keys.add(key)
 
 
 def _key_faults(path: str, policy: str, key: str) -> Iterator[str]:

@@ -80,7 +80,10 @@ def _constraints(spec: JsonObject, targets: set[str]) -> JsonObject:
 
 
 def rewrite(spec: JsonObject, variant: str) -> JsonObject:
-    """The spec with every path into the Pod changed to a path into the Pod template."""
+    """The spec with every path into the Pod changed to a path into the Pod template of a variant.
+
+    Mirrors the text replacement of `pkg/cel/autogen`. `spec` itself is not changed.
+    """
     text = json.dumps(spec, ensure_ascii=False)
     template = _TEMPLATES[variant]
     for field in ("spec", "metadata"):

@@ -61,17 +61,19 @@ class BoundForm:
 def bind(
     policies: Iterable[KyvernoPolicy], exceptions: Iterable[PolicyException], kyverno_context: KyvernoContext
 ) -> tuple[BoundPolicy, ...]:
-    """Every form of every policy, compiled, by name and form."""
+    """One bound policy for every form of every policy, compiled, ordered by name and form."""
     return tuple(form.bound for form in bind_forms(policies, exceptions, kyverno_context))
 
 
 def bind_forms(
     policies: Iterable[KyvernoPolicy], exceptions: Iterable[PolicyException], kyverno_context: KyvernoContext
 ) -> tuple[BoundForm, ...]:
-    """Every form of every policy, compiled, by name and form, with its Kyverno policy and decision."""
-    known = tuple(exceptions)
+    """Every form of every policy, compiled, ordered by name and form, with its Kyverno policy and its decision."""
+    all_exceptions = tuple(exceptions)
     ordered = sorted(policies, key=lambda policy: (policy.full_name, policy.kind))
-    return tuple(form for policy in ordered for form in _forms(policy, concerning(policy, known), kyverno_context))
+    return tuple(
+        form for policy in ordered for form in _forms(policy, concerning(policy, all_exceptions), kyverno_context)
+    )
 
 
 def _forms(
@@ -109,12 +111,14 @@ def _variant(
     reason = "" if mode.all_modes and not policy.elsewhere else policy.unauditable()
     read = reading(compiled, ("CREATE",) if mode.create_only else kyverno_context.operations)
     if reason:
-        classes = (known for known in read.classes if known is not Auditability.FULL)
+        classes = (class_ for class_ in read.classes if class_ is not Auditability.FULL)
         read = replace(read, reason=reason, classes=(*classes, Auditability.OPERATIONS))
     match = None if read.reason else _match(compiled.policy, mode)
     form = replace(compiled, policy=replace(compiled.policy, match=match))
     name = f"autogen-{variant.name}" if variant.name else AS_WRITTEN
-    requester = frozenset(it.check for it in read.checks if Auditability.REQUESTER in it.classes)
+    requester = frozenset(
+        check_reading.check for check_reading in read.checks if Auditability.REQUESTER in check_reading.classes
+    )
     return BoundPolicy(
         form,
         (Binding.unwritten(form.policy, name, policy.enforced, policy.source),),
@@ -132,8 +136,8 @@ def _variant(
 def _exempts(policy: KyvernoPolicy, kyverno_context: KyvernoContext) -> Exempts | None:
     """The filter of the webhook; the reports controller and the command line skip resource filters by default."""
     configuration = kyverno_context.configuration
-    asked = policy.admission and kyverno_context.mode.server
-    return configuration.exempts if asked and configuration != NOTHING else None
+    by_webhook = policy.admission and kyverno_context.mode.server
+    return configuration.exempts if by_webhook and configuration != NOTHING else None
 
 
 def _match(policy: Policy, mode: KyvernoMode) -> MatchResources | None:

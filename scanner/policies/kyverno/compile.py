@@ -22,6 +22,7 @@ from scanner.policies.kyverno.exceptions import PolicyException
 from scanner.policies.kyverno.libraries.needs import reads_secrets
 
 _EMPTY = "ERROR: <input>:1:1: Syntax error: mismatched input '<EOF>'"
+_OPEN_ROOTS = frozenset({"resource", "exceptions"})
 _NO_VARIABLES: Mapping[str, Expression] = {}
 
 
@@ -34,7 +35,10 @@ class CompiledException:
 
 
 def compile_policy(policy: Policy, *, namespaced: bool) -> CompiledPolicy:
-    """Compile one variant; an expression that does not compile is kept as a fault."""
+    """Compile one variant; an expression that does not compile is kept as a fault.
+
+    A policy whose expressions expand to too many nodes has an `excess`, and no program.
+    """
     try:
         return _compiled_variant(policy, namespaced=namespaced)
     except cel.TooLarge as why:
@@ -70,7 +74,9 @@ def _compiled_variant(policy: Policy, *, namespaced: bool) -> CompiledPolicy:
         ),
         checks=checks_of(policy),
     )
-    return replace(compiled, cost_bounds=_cost_bounds(compiled), secret_roots=_secret_roots(compiled))
+    return replace(
+        compiled, cost_bounds=_cost_bounds(compiled), secret_roots=_secret_roots(compiled), open_roots=_OPEN_ROOTS
+    )
 
 
 def _secret_roots(compiled: CompiledPolicy) -> frozenset[str]:
@@ -83,7 +89,7 @@ def _secret_roots(compiled: CompiledPolicy) -> frozenset[str]:
 
 def _cost_bounds(compiled: CompiledPolicy) -> CostBounds:
     """The upper bounds of the cost: each expression has its own limit, and a policy has none."""
-    programs = [one.program for _, one in compiled.expressions() if one.program is not None]
+    programs = [expression.program for _, expression in compiled.expressions() if expression.program is not None]
     return CostBounds(compiled.variables, [BudgetGroup(cel.PER_CALL_LIMIT, (program,)) for program in programs])
 
 
@@ -103,7 +109,9 @@ def _conditions(
     conditions: tuple[NamedExpression, ...], environment: cel.Environment
 ) -> tuple[tuple[NamedExpression, Expression], ...]:
     """Compile the match conditions of a policy or an exception."""
-    return tuple((one, _compiled(one.expression, environment, _NO_VARIABLES, cel.BOOL)) for one in conditions)
+    return tuple(
+        (condition, _compiled(condition.expression, environment, _NO_VARIABLES, cel.BOOL)) for condition in conditions
+    )
 
 
 def _result(expression: Expression) -> cel.Type:
@@ -119,7 +127,7 @@ def _compiled(
     program = expression.program
     if program is None or not results or program.result_type in results:
         return expression
-    names = " or ".join(one.name for one in results)
+    names = " or ".join(type_.name for type_ in results)
     wanted = f"of type {names}" if len(results) == 1 else f"either of type {names}"
     return Expression(text, None, f"output is expected to be {wanted}")
 

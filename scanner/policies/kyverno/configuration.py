@@ -40,7 +40,10 @@ class Filter:
     name: str = ""
 
     def matches(self, resource: Resource, namespace: str) -> bool:
-        """Return whether the filter excludes an object; `namespace` is the request's. A filter's namespace matches Namespaces."""
+        """Return whether the filter excludes an object; `namespace` is the request's.
+
+        The namespace of a filter may also match a Namespace by its name.
+        """
         kind = resource.kind
         parts = ((self.group, kind.group), (self.version, kind.version), (self.kind, kind.kind), (self.subresource, ""))
         if not all(_fits(pattern, text) for pattern, text in parts):
@@ -61,13 +64,13 @@ class Configuration:
     included: tuple[tuple[str, str], ...] = ()
 
     def exempts(self, resource: Resource, namespace_labels: Mapping[str, str]) -> str:
-        """The setting that keeps requests for an object from the webhook, or an empty string."""
+        """The setting that keeps requests for an object from the webhook, such as a filter, or an empty string."""
         if not self._selects(resource, namespace_labels):
             return "the namespaceSelector of Kyverno's webhooks"
         if not self.object_selector.matches(resource.labels):
             return "the objectSelector of Kyverno's webhooks"
         namespace = resource.name if _is_namespace(resource) else resource.namespace
-        filtering = next((entry for entry in self.filters if entry.matches(resource, namespace)), None)
+        filtering = next((candidate for candidate in self.filters if candidate.matches(resource, namespace)), None)
         if filtering is not None:
             return f"Kyverno's resourceFilters {filtering.text}"
         return "Kyverno, which evaluates no reports of its own" if resource.kind.kind in _NEVER_ASKED else ""
@@ -96,7 +99,7 @@ def configuration_of(config_map: JsonObject) -> Configuration:
     """The configuration in a ConfigMap; values that Kyverno cannot read are left out."""
     data = text_map(config_map.get("data"))
     webhooks = _decoded(data.get("webhooks", ""))
-    users = [entry for key in ("excludeUsernames", "excludeGroups") for entry in _patterns(key, data.get(key, ""))]
+    users = [pattern for key in ("excludeUsernames", "excludeGroups") for pattern in _patterns(key, data.get(key, ""))]
     return Configuration(
         filters=tuple(parse_filters(data.get("resourceFilters", ""))),
         namespace_selector=_selector(dig(webhooks, "namespaceSelector")),
@@ -107,22 +110,33 @@ def configuration_of(config_map: JsonObject) -> Configuration:
 
 
 def parse_filters(text: str) -> Iterator[Filter]:
-    """The filters in a text of `[kind,namespace,name]`; text outside of brackets is ignored, blanks inside are kept."""
-    for entry in _ENTRY.findall(text):
-        parts = entry.split(",")
+    """The filters in a text such as `[Pod,kube-system,*][Node,*,*]`, in its order (`parseKinds`).
+
+    Text outside of brackets is ignored; blanks inside are kept.
+    """
+    for content in _ENTRY.findall(text):
+        parts = content.split(",")
         if len(parts) <= _PARTS and parts[0]:
             namespace, name = (*parts[1:], "", "")[:2]
-            yield Filter(f"[{entry}]", *kind_selector(parts[0]), namespace, name)
+            yield Filter(f"[{content}]", *kind_selector(parts[0]), namespace, name)
 
 
 def is_filters(text: str) -> bool:
     """Return whether a text has only filters of three parts."""
     entries = _ENTRY.findall(text)
-    return bool(entries) and not _ENTRY.sub("", text).strip() and all(it.count(",") == _PARTS - 1 for it in entries)
+    return (
+        bool(entries)
+        and not _ENTRY.sub("", text).strip()
+        and all(content.count(",") == _PARTS - 1 for content in entries)
+    )
 
 
 def kind_selector(text: str) -> tuple[str, str, str, str]:
-    """Group, version, kind and subresource of `Kind`, `version/Kind`, `group/version/Kind`, `Kind/subresource` and so on."""
+    """Group, version, kind and subresource of `Kind`, `version/Kind`, `group/version/Kind`, `Kind/subresource` and so on.
+
+    Mirrors `ParseKindSelector` of `pkg/utils/kube`; a missing part is `*`, a missing subresource is empty. All parts of any
+    other text are empty.
+    """
     *first, last = text.split("/")
     match (*first, *last.split(".")):
         case (kind,):
@@ -159,10 +173,10 @@ def _concerns(key: str, pattern: str, user: UserInfo) -> bool:
 
 def _decoded(text: str) -> Json:
     try:
-        found: Json = json.loads(text)
+        decoded: Json = json.loads(text)
     except ValueError:
         return None
-    return as_object(found)
+    return as_object(decoded)
 
 
 def _selector(value: Json) -> Selector:
@@ -203,8 +217,12 @@ _OF_THE_CHART = (
         "[EphemeralReport,*,*]",
         "[ClusterEphemeralReport,*,*]",
     ),
-    *(f"[ClusterRole,*,kyverno:{it}-controller{rest}]" for it in _CONTROLLERS for rest in ("", ":core", ":additional")),
-    *(f"[ClusterRoleBinding,*,kyverno:{it}-controller]" for it in _CONTROLLERS),
+    *(
+        f"[ClusterRole,*,kyverno:{controller}-controller{rest}]"
+        for controller in _CONTROLLERS
+        for rest in ("", ":core", ":additional")
+    ),
+    *(f"[ClusterRoleBinding,*,kyverno:{controller}-controller]" for controller in _CONTROLLERS),
 )
 """`config.resourceFilters` of the chart, without those for subresources alone or that the first one contains."""
 _SELECTOR_OF_THE_CHART: JsonObject = {

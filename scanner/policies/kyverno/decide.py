@@ -50,7 +50,7 @@ class Fault:
 
 
 def run(expression: Expression, values: Values) -> cel.Value | Fault:
-    """The value of an expression that compiles."""
+    """The value of an expression that compiles, or the reason why it has none."""
     if expression.program is None:
         return Fault(expression.fault)
     outcome = evaluated(expression.program, values)
@@ -176,11 +176,11 @@ class Decision:
     def _applied_exceptions(self, compiled: CompiledPolicy, values: Values) -> _AppliedExceptions:
         """The exceptions that apply. Their errors are the policy's, unless an earlier one exempts the object fully."""
         applied = _NO_EXCEPTIONS
-        for entry in self.exceptions:
-            exception = entry.exception
+        for compiled_exception in self.exceptions:
+            exception = compiled_exception.exception
             if self.mode.expires and exception.expired(self.now):
                 continue
-            met = _met(entry.conditions, values)
+            met = _met(compiled_exception.conditions, values)
             if met.unknown:
                 applied = replace(applied, unknown=f"policy exception {exception.key}: {met.unknown}")
             elif met.errors and not applied.full and compiled.policy.failure_policy != "Ignore":
@@ -206,7 +206,8 @@ class Decision:
         if not applied.partial:
             return check_results
         without_param = {
-            one.check: one for one in self._check_results(compiled, {**values, "exceptions": _NO_EXCEPTIONS.offered()})
+            check_result.check: check_result
+            for check_result in self._check_results(compiled, {**values, "exceptions": _NO_EXCEPTIONS.offered()})
         }
         return tuple(
             _taken(check_result, without_param.get(check_result.check), applied.keys) for check_result in check_results
@@ -235,9 +236,9 @@ class Decision:
 
     def _outcomes(self, compiled: CompiledPolicy, values: Values) -> Iterator[Outcome]:
         worst: Outcome = Passed()
-        for index, entry in enumerate(compiled.validations):
+        for index, validation in enumerate(compiled.validations):
             reached = self.mode.all_validations or isinstance(worst, Passed)
-            outcome = _validate(index, *entry, values) if reached else _NOT_REACHED
+            outcome = _validate(index, *validation, values) if reached else _NOT_REACHED
             worst = outcome if reached else worst
             yield outcome
         annotated = self.mode.all_validations or isinstance(worst, Passed | Violated)

@@ -16,11 +16,10 @@ from datetime import datetime
 from scanner.errors import InvalidManifest
 from scanner.model.json import Json, JsonObject, as_list, as_text, dig, text_map, texts
 from scanner.model.policy import NamedExpression
+from scanner.policies.kyverno.kinds import EXCEPTION
 from scanner.policies.kyverno.schema import LABELS, TEXTS, Schema, moment, schema_faults
 from scanner.policies.kyverno.spec import NAMED, KyvernoPolicy, in_group, unknown_fields
 
-KIND = "PolicyException"
-PLURAL = "policyexceptions"
 _PRIORITY = "polex.kyverno.io/priority"
 _SPEC: Schema = {
     "allowedValues": TEXTS,
@@ -60,21 +59,25 @@ class PolicyException:
 
     @property
     def partial(self) -> bool:
-        """Return whether it only offers images or values to the policy's expressions."""
+        """Return whether the exception only offers images or values to the policy's expressions."""
         return bool(self.images or self.values)
 
     def expired(self, now: datetime) -> bool:
-        """Return whether its time is over."""
+        """Return whether the exception has ended at `now`."""
         return self.expires is not None and self.expires <= now
 
 
 def is_exception(document: JsonObject) -> bool:
     """Return whether a document is an exception of the CEL policies; `kyverno.io` has another kind of this name."""
-    return document.get("kind") == KIND and in_group(document)
+    return document.get("kind") == EXCEPTION and in_group(document)
 
 
 def read_exception(document: JsonObject, *, source: str = "cluster") -> PolicyException:
-    """The exception of a manifest. Raises InvalidManifest for one from a file that the API would reject."""
+    """The exception of a manifest.
+
+    Raises InvalidManifest for a manifest from a file (`source` is not `cluster`) that the API or Kyverno's webhook would
+    reject.
+    """
     spec, metadata = dig(document, "spec"), dig(document, "metadata")
     faults = () if source == "cluster" else tuple(_faults(spec))
     if faults:

@@ -40,19 +40,19 @@ def _of_decision(policy: PolicyKey, decision: Decision) -> Iterator[Health]:
         yield Health(HealthKind.NOTE, name, "", _IN_ITS_MANNER, language)
     if decision.fault:
         yield Health(HealthKind.COMPILE, name, "", decision.fault, language)
-    for exception in dict.fromkeys(entry.exception for entry in decision.exceptions):
-        said = f"policy exception {exception.key}"
+    for exception in dict.fromkeys(compiled.exception for compiled in decision.exceptions):
+        subject = f"policy exception {exception.key}"
         if exception.expired(decision.now):
-            yield Health(HealthKind.NOTE, name, "", f"{said} has expired, and excepts nothing any more", language)
+            yield Health(HealthKind.NOTE, name, "", f"{subject} has expired, and excepts nothing any more", language)
         if exception.unknown:
-            detail = f"{said} has unknown fields: {', '.join(exception.unknown)}"
+            detail = f"{subject} has unknown fields: {', '.join(exception.unknown)}"
             yield Health(HealthKind.NOTE, name, "", detail, language)
 
 
-def _of_policy(policy: KyvernoPolicy, entry: BoundPolicy) -> Iterator[Health]:
+def _of_policy(policy: KyvernoPolicy, bound: BoundPolicy) -> Iterator[Health]:
     language, name = policy.key
-    if entry.reading.reason:
-        yield Health(HealthKind.NOT_AUDITABLE, name, "", entry.reading.reason, language)
+    if bound.reading.reason:
+        yield Health(HealthKind.NOT_AUDITABLE, name, "", bound.reading.reason, language)
     if policy.unknown:
         detail = f"unknown fields, which nobody looks at: {', '.join(policy.unknown)}"
         yield Health(HealthKind.NOTE, name, "", detail, language)
@@ -80,13 +80,13 @@ def without_noise(health: Iterable[Health], forms: Iterable[BoundForm]) -> Itera
         names.setdefault(form.policy.key, set()).add(form.binding)
         broken |= {form.policy.key} if form.decision.fault else set()
     entries = tuple(health)
-    idle = {(*entry.policy_key, entry.binding) for entry in entries if entry.kind is HealthKind.NO_OBJECT}
-    for entry in entries:
-        policy = entry.policy_key
+    idle = {(*problem.policy_key, problem.binding) for problem in entries if problem.kind is HealthKind.NO_OBJECT}
+    for problem in entries:
+        policy = problem.policy_key
         own = names.get(policy, set())
-        if entry.kind is HealthKind.HIDDEN_ERRORS and policy in broken:
+        if problem.kind is HealthKind.HIDDEN_ERRORS and policy in broken:
             continue
-        if entry.kind is not HealthKind.NO_OBJECT or entry.binding not in own:
-            yield entry
-        elif entry.binding == AS_WRITTEN and all((*policy, name) in idle for name in own):
-            yield replace(entry, binding="")
+        if problem.kind is not HealthKind.NO_OBJECT or problem.binding not in own:
+            yield problem
+        elif problem.binding == AS_WRITTEN and all((*policy, name) in idle for name in own):
+            yield replace(problem, binding="")

@@ -50,7 +50,7 @@ class Inventory(NoClusterData):
         self._network = network
         self._kinds = {Collection(kind.group, kind.version, kind.plural): kind for kind in kinds}
         self._named = {(kind.group, kind.version, kind.kind): place for place, kind in self._kinds.items()}
-        self._entries = {as_text(dig(entry, "metadata", "name")): entry for entry in entries}
+        self._entries = {as_text(dig(context_entry, "metadata", "name")): context_entry for context_entry in entries}
         self._parse = parse
         self._listed: dict[Kind, set[str]] = {}
         self._objects: dict[Kind, dict[tuple[str, str], JsonObject]] = {}
@@ -70,8 +70,8 @@ class Inventory(NoClusterData):
 
     def put(self, kind: Kind, namespace: str, resources: Iterable[Resource]) -> None:
         """Take the objects of a namespace, or of all namespaces."""
-        known = self._objects.setdefault(kind, {})
-        known.update({(resource.namespace, resource.name): resource.body for resource in resources})
+        objects = self._objects.setdefault(kind, {})
+        objects.update({(resource.namespace, resource.name): resource.body for resource in resources})
         self._listed.setdefault(kind, set()).add(namespace)
 
     def _resolved(self, need: Need) -> Iterator[tuple[Kind, str]]:
@@ -108,24 +108,24 @@ class Inventory(NoClusterData):
 
     def collection(self, group: str, version: str, kind: str, /) -> Collection:
         """See ClusterData. Raises EvaluationError for a kind that is not served."""
-        found = self._named.get((group, version, kind))
-        if found is None:
+        place = self._named.get((group, version, kind))
+        if place is None:
             name = f"{group}/{version}" if group else version
             raise EvaluationError(f'failed to map kind to resource: no matches for kind "{kind}" in version "{name}"')
-        return found
+        return place
 
     def entry(self, name: str, projection: str, /) -> Value:
         """See ClusterData.
 
         Raises EvaluationError for an unknown projection, and Unavailable for data that were not listed.
         """
-        entry = self._entries.get(name)
-        if entry is None:
+        context_entry = self._entries.get(name)
+        if context_entry is None:
             return None
-        paths = {as_text(dig(one, "name")): as_text(dig(one, "jmesPath")) for one in _projections(entry)}
+        paths = {as_text(dig(named, "name")): as_text(dig(named, "jmesPath")) for named in _projections(context_entry)}
         if projection and projection not in paths:
             raise EvaluationError(f'failed to get global reference: projection "{projection}" not found')
-        data = self._data(name, entry)
+        data = self._data(name, context_entry)
         return projected(data, paths[projection]) if projection else data
 
     def request(self, call: Call, /) -> Value:
@@ -140,14 +140,14 @@ class Inventory(NoClusterData):
         """See ClusterData. Raises Unavailable if registries are not allowed."""
         return super().image(reference) if self._network is None else self._network.image(reference)
 
-    def _data(self, name: str, entry: JsonObject) -> Value:
+    def _data(self, name: str, context_entry: JsonObject) -> Value:
         """The data of an entry: a list of objects, or the response to a call."""
-        service = dig(entry, "spec", "apiCall", "service")
+        service = dig(context_entry, "spec", "apiCall", "service")
         if service is not None:
-            return self._answered(entry, service)
-        place = _place(entry)
+            return self._answered(context_entry, service)
+        place = _place(context_entry)
         if place is None:
-            path = as_text(dig(entry, "spec", "apiCall", "urlPath"))
+            path = as_text(dig(context_entry, "spec", "apiCall", "urlPath"))
             raise Unavailable(
                 f"it reads the global context entry {name}, which calls {path or 'nothing'}: not a list, not an object"
             )
@@ -162,19 +162,21 @@ class Inventory(NoClusterData):
     def _called(self, kind: Kind, place: _Place) -> Json:
         """The response of the API server to a GET of a list or of an object."""
         if place.name:
-            found = self._objects[kind].get((place.namespace, place.name))
-            if found is None:
+            body = self._objects[kind].get((place.namespace, place.name))
+            if body is None:
                 raise EvaluationError("failed to get global reference: no data available")
-            return found
+            return body
         bodies = [*self._within(kind, place.namespace)]
         items = bodies if "." in kind.group else [_untyped(body) for body in bodies]
         return {"apiVersion": kind.api_version, "kind": f"{kind.kind}List", "metadata": {}, "items": items}
 
-    def _answered(self, entry: JsonObject, service: Json) -> Value:
-        call = dig(entry, "spec", "apiCall")
-        body = {as_text(dig(one, "key")): dig(one, "value") for one in as_list(dig(call, "data"))}
-        headers = {as_text(dig(one, "key")): as_text(dig(one, "value")) for one in as_list(dig(service, "headers"))}
-        asked = Call(
+    def _answered(self, context_entry: JsonObject, service: Json) -> Value:
+        call = dig(context_entry, "spec", "apiCall")
+        body = {as_text(dig(field, "key")): dig(field, "value") for field in as_list(dig(call, "data"))}
+        headers = {
+            as_text(dig(header, "key")): as_text(dig(header, "value")) for header in as_list(dig(service, "headers"))
+        }
+        request = Call(
             as_text(dig(call, "method")) or "GET",
             as_text(dig(service, "url")),
             tuple(sorted(headers.items())),
@@ -182,8 +184,8 @@ class Inventory(NoClusterData):
             as_text(dig(service, "caBundle")),
         )
         if self._network is None:
-            return super().request(asked)
-        status, text = self._network.request(asked)
+            return super().request(request)
+        status, text = self._network.request(request)
         if status >= _FAILED:
             raise EvaluationError(f"failed to get global reference: HTTP {status}")
         return _decoded(text)
@@ -216,22 +218,22 @@ class _Place(NamedTuple):
     called: bool = False
 
 
-def _place(entry: JsonObject | None) -> _Place | None:
+def _place(context_entry: JsonObject | None) -> _Place | None:
     """The source of an entry's data in the lists; None for another source."""
-    spec = dig(entry, "spec", "kubernetesResource")
+    spec = dig(context_entry, "spec", "kubernetesResource")
     if spec is not None:
         group, version, plural = (as_text(dig(spec, part)) for part in ("group", "version", "resource"))
         return _Place(Collection(group, version, plural), as_text(dig(spec, "namespace")))
-    call = dig(entry, "spec", "apiCall")
-    found = _PATH.fullmatch(as_text(dig(call, "urlPath")).rstrip("/"))
-    if found is None or dig(call, "method") not in (None, "", "GET"):
+    call = dig(context_entry, "spec", "apiCall")
+    match = _PATH.fullmatch(as_text(dig(call, "urlPath")).rstrip("/"))
+    if match is None or dig(call, "method") not in (None, "", "GET"):
         return None
-    collection = Collection(found["group"] or "", found["version"], found["plural"])
-    return _Place(collection, found["namespace"] or "", found["name"] or "", called=True)
+    collection = Collection(match["group"] or "", match["version"], match["plural"])
+    return _Place(collection, match["namespace"] or "", match["name"] or "", called=True)
 
 
-def _projections(entry: JsonObject) -> Sequence[Json]:
-    return as_list(dig(entry, "spec", "projections"))
+def _projections(context_entry: JsonObject) -> Sequence[Json]:
+    return as_list(dig(context_entry, "spec", "projections"))
 
 
 def _untyped(body: JsonObject) -> JsonObject:
@@ -240,7 +242,10 @@ def _untyped(body: JsonObject) -> JsonObject:
 
 
 def answer_of(status: int, body: bytes) -> Value:
-    """The response to an HTTP request in the form that expressions read."""
+    """The response to an HTTP request as a map: a JSON object itself, any other JSON under `body`, both with `statusCode`.
+
+    `status` is the HTTP status. A body that is not JSON is null.
+    """
     value = _decoded(body)
     return {**value, "statusCode": status} if isinstance(value, dict) else {"body": value, "statusCode": status}
 

@@ -16,11 +16,12 @@ from scanner.model.resource import Kind, Resource
 from scanner.model.scan import Health, HealthKind
 from scanner.policies.bound_language import BindingContext, BoundLanguage, ListRight, Places
 from scanner.policies.documents import PolicyDocuments, ReadDocument, Supporting
-from scanner.policies.kyverno import exceptions, health, spec
+from scanner.policies.kyverno import health, spec
 from scanner.policies.kyverno.bind import AS_WRITTEN, BoundForm, KyvernoContext, bind_forms
 from scanner.policies.kyverno.compile import compile_policy
 from scanner.policies.kyverno.exceptions import is_exception, read_exception
 from scanner.policies.kyverno.inventory import Inventory, Parse
+from scanner.policies.kyverno.kinds import CLUSTER_WIDE, CUSTOM_KINDS, NAMESPACED
 from scanner.policies.kyverno.libraries import Network
 from scanner.policies.kyverno.modes import MODES
 from scanner.policies.kyverno.own_configuration import ConfigurationSource, OwnConfiguration, own_configuration
@@ -64,15 +65,19 @@ class Kyverno:
         """See Language: the source that Kyverno's own reports state for both kinds of policies."""
         return "KyvernoValidatingPolicy"
 
+    @property
+    def custom_kinds(self) -> tuple[Kind, ...]:
+        """See Language."""
+        return CUSTOM_KINDS
+
     def kinds(self, served: Iterable[Kind]) -> Iterator[Kind]:
         """See Language: each in the preferred version, because all versions have one schema."""
-        wanted = {*((spec.GROUP, plural) for plural in (*spec.PLURALS, exceptions.PLURAL))}
-        wanted.add((spec.ENTRIES_GROUP, spec.ENTRIES))
-        found: dict[tuple[str, str], Kind] = {}
+        wanted = {(kind.group, kind.plural) for kind in CUSTOM_KINDS}
+        preferred: dict[tuple[str, str], Kind] = {}
         for kind in served:
             if (kind.group, kind.plural) in wanted:
-                found.setdefault((kind.group, kind.plural), kind)
-        yield from (found[key] for key in sorted(found))
+                preferred.setdefault((kind.group, kind.plural), kind)
+        yield from (preferred[key] for key in sorted(preferred))
 
     def reads(self, document: JsonObject) -> bool:
         """See Language."""
@@ -83,7 +88,7 @@ class Kyverno:
         del rules
         if spec.is_policy(document):
             return ReadDocument(spec.read_policy(document, source=source, namespace=namespace).written())
-        language = spec.CLUSTER_WIDE
+        language = CLUSTER_WIDE
         if is_exception(document):
             exception = read_exception(document, source=source)
             return ReadDocument(Supporting(language, _EXCEPTION, exception.key, document))
@@ -96,28 +101,31 @@ class Kyverno:
 
     def generated(self, own: Iterable[Policy], others: Iterable[Policy]) -> Iterator[tuple[PolicyKey, Health]]:
         """See Language: the admission policies that Kyverno generates from policies that are evaluated here."""
-        cluster_wide = (policy for policy in own if policy.language == spec.CLUSTER_WIDE)
+        cluster_wide = (policy for policy in own if policy.language == CLUSTER_WIDE)
         evaluated = {policy.name for policy in cluster_wide if not spec.policy_of(policy).unauditable()}
         for policy in others:
             owners = as_list(dig(policy.manifest, "metadata", "ownerReferences"))
-            names = {as_text(dig(owner, "name")) for owner in owners if dig(owner, "kind") == spec.CLUSTER_WIDE}
+            names = {as_text(dig(owner, "name")) for owner in owners if dig(owner, "kind") == CLUSTER_WIDE}
             for name in sorted(names & evaluated):
                 detail = (
                     f"Kyverno generated {policy.language} {policy.name} from it; objects are judged by this one, once"
                 )
-                yield policy.key, Health(HealthKind.NOTE, name, "", detail, spec.CLUSTER_WIDE)
+                yield policy.key, Health(HealthKind.NOTE, name, "", detail, CLUSTER_WIDE)
 
     def compile(self, policy: Policy, rules: Minor) -> CompiledPolicy:
         """See Language."""
         del rules
-        return compile_policy(policy, namespaced=policy.language == spec.NAMESPACED)
+        return compile_policy(policy, namespaced=policy.language == NAMESPACED)
 
     def bind(self, documents: PolicyDocuments, context: BindingContext) -> BoundKyverno:
         """See Language."""
         policies = tuple(map(spec.policy_of, documents.policies))
         supporting = documents.supporting
         inventory = Inventory(
-            context.served, [it.body for it in supporting if it.what == _ENTRY], self.parse, self.network
+            context.served,
+            [document.body for document in supporting if document.what == _ENTRY],
+            self.parse,
+            self.network,
         )
         mode = MODES[self.compat]
         own = self.context is None and self.configuration.wanted(policies, mode)
@@ -125,9 +133,9 @@ class Kyverno:
         circumstances = self.context or KyvernoContext(
             context.now, mode, inventory, context.operations, configuration.configuration
         )
-        known = [read_exception(it.body) for it in supporting if it.what == _EXCEPTION]
+        policy_exceptions = [read_exception(document.body) for document in supporting if document.what == _EXCEPTION]
         rights = (self.configuration.right(),) if own else ()
-        return BoundKyverno(bind_forms(policies, known, circumstances), inventory, configuration, rights)
+        return BoundKyverno(bind_forms(policies, policy_exceptions, circumstances), inventory, configuration, rights)
 
 
 class BoundKyverno(BoundLanguage):
@@ -153,9 +161,9 @@ class BoundKyverno(BoundLanguage):
 
     def recorded(self) -> Iterator[tuple[Policy, Reading]]:
         """See BoundLanguage: the original policy, without its autogen forms."""
-        for entry in self.bound:
-            if all(binding.name == AS_WRITTEN for binding in entry.bindings):
-                yield entry.policy, entry.reading
+        for bound_policy in self.bound:
+            if all(binding.name == AS_WRITTEN for binding in bound_policy.bindings):
+                yield bound_policy.policy, bound_policy.reading
 
     def reads(self) -> Iterator[tuple[BoundPolicy, Places]]:
         """See BoundLanguage."""

@@ -52,15 +52,15 @@ def own_configuration(source: ConfigurationSource, context: BindingContext, *, w
         return OwnConfiguration(source.given or configuration.NOTHING)
     where = "/".join(source.place)
     try:
-        found = _config_map(source.place, context)
+        config_map = _config_map(source.place, context)
     except (ListFailed, ValueError) as error:
         return OwnConfiguration(
             gaps=(Gap(GapKind.LIST, f"ConfigMap {where}", f"{_UNFILTERED}: {error}. {_NAME_THEM}"),)
         )
-    if found is None:
+    if config_map is None:
         why = f"there is no such ConfigMap: {_UNFILTERED}. {_NAME_THEM}"
         return OwnConfiguration(outside=(OutOfScope(_OF_KYVERNO, where, why),))
-    own = configuration.configuration_of(found)
+    own = configuration.configuration_of(config_map)
     user = context.user.username
     excluded = own.excludes(context.user)
     why = f"{excluded}: Kyverno admits every request of {user}; its policies are evaluated as for other users"
@@ -69,8 +69,10 @@ def own_configuration(source: ConfigurationSource, context: BindingContext, *, w
 
 def _config_map(place: tuple[str, str], context: BindingContext) -> JsonObject | None:
     """The ConfigMap of a namespace and name, from policy files or from the cluster."""
-    kinds = (it for it in context.served if (it.group, it.version, it.plural) == ("", "v1", "configmaps"))
+    kinds = (kind for kind in context.served if (kind.group, kind.version, kind.plural) == ("", "v1", "configmaps"))
     kind = next(kinds, None)
-    given = (it for it in context.params if (it.kind.group, it.kind.plural) == ("", "configmaps"))
+    given = (param for param in context.params if (param.kind.group, param.kind.plural) == ("", "configmaps"))
     listed = context.lists.everything(kind, (place[0],)) if kind and context.lists else iter(())
-    return next((it.body for it in chain(given, listed) if (it.namespace, it.name) == place), None)
+    return next(
+        (resource.body for resource in chain(given, listed) if (resource.namespace, resource.name) == place), None
+    )

@@ -65,7 +65,10 @@ def with_doubles(value: Json) -> Json:
 
 
 def evaluated(program: cel.Program, values: Mapping[str, object]) -> cel.Value | cel.EvaluationError:
-    """The value of a program, or its error. The cost is counted if it may reach the limit of one evaluation, the only limit."""
+    """The value of a program, or its error.
+
+    The cost is counted if it may reach the limit of one evaluation, the only limit of Kyverno's policies.
+    """
     if values.get(METERED):
         return program.measure(values).outcome
     try:
@@ -100,10 +103,10 @@ class _Variables(cel.Lazy):
             return None
         if name not in self._known:
             self._known[name] = self._evaluate(self._expressions[name])
-        known = self._known[name]
-        if isinstance(known, cel.EvaluationError):
-            raise known
-        return (known,)
+        value = self._known[name]
+        if isinstance(value, cel.EvaluationError):
+            raise value
+        return (value,)
 
     def _evaluate(self, expression: Expression) -> cel.Value | cel.EvaluationError:
         if expression.program is None:

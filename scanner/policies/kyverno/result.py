@@ -50,8 +50,8 @@ def _raw(form: Policy, check_results: Sequence[CheckResult]) -> Result:
         return _whole(first)
     if isinstance(first.outcome, Skipped) and first.outcome.reason is SkipReason.CONDITION_FALSE:
         return Result("skip", "skip", unmet=True)
-    validations = (one for one in check_results if one.check.kind is CheckKind.VALIDATION)
-    failing = next((one for one in validations if not isinstance(one.outcome, Passed)), None)
+    validations = (check_result for check_result in check_results if check_result.check.kind is CheckKind.VALIDATION)
+    failing = next((check_result for check_result in validations if not isinstance(check_result.outcome, Passed)), None)
     broken = next(filter(None, map(_breakage, check_results)), "")
     if broken and not (failing and isinstance(failing.outcome, Errored)):
         return Result("error", broken, "evaluation")
@@ -94,9 +94,11 @@ def _failed(check_result: CheckResult, annotations: Mapping[str, str]) -> Result
 def _annotations(form: Policy, check_results: Sequence[CheckResult]) -> Mapping[str, str]:
     """The values of the audit annotations; empty ones are left out."""
     return {
-        form.audit_annotations[one.check.index].key: one.outcome.annotation
-        for one in check_results
-        if one.check.kind is CheckKind.AUDIT_ANNOTATION and isinstance(one.outcome, Passed) and one.outcome.annotation
+        form.audit_annotations[check_result.check.index].key: check_result.outcome.annotation
+        for check_result in check_results
+        if check_result.check.kind is CheckKind.AUDIT_ANNOTATION
+        and isinstance(check_result.outcome, Passed)
+        and check_result.outcome.annotation
     }
 
 

@@ -23,7 +23,7 @@ _INT64 = 2**63
 
 
 def schema_faults(value: Json, schema: Schema, path: str) -> Iterator[str]:
-    """The errors of a value; fields that the schema does not have are dropped silently."""
+    """The errors of a value at `path`; fields that the schema does not have are dropped silently."""
     if isinstance(schema, str):
         yield from _leaf_faults(value, schema.removesuffix("!"), path)
     elif isinstance(schema, list):
@@ -37,14 +37,14 @@ def schema_faults(value: Json, schema: Schema, path: str) -> Iterator[str]:
 
 def named_faults(value: Json, path: str) -> Iterator[str]:
     """The errors of a list whose elements are identified by their names."""
-    known: set[str] = set()
+    names: set[str] = set()
     for index, item in enumerate(as_list(value)):
         name = as_object(item).get("name")
         if not isinstance(item, Mapping):
             yield f"{path}[{index}]: Invalid value: {_json(item)}: must be an object for an array of list-type map"
-        elif isinstance(name, str) and name in known:
+        elif isinstance(name, str) and name in names:
             yield f'{path}[{index}]: Duplicate value: {{"name":{quoted(name)}}}'
-        known |= {name} if isinstance(name, str) else set()
+        names |= {name} if isinstance(name, str) else set()
 
 
 def repeated_faults(value: Json, path: str) -> Iterator[str]:
@@ -58,59 +58,59 @@ def repeated_faults(value: Json, path: str) -> Iterator[str]:
 def _field_faults(value: Json, schema: Mapping[str, Schema], path: str) -> Iterator[str]:
     """The errors of an object's fields; null is an absent field (`PruneNonNullableNullsWithoutDefaults`)."""
     fields = as_object(value)
-    for name, known in schema.items():
+    for name, field_schema in schema.items():
         where = f"{path}.{name}"
         if fields.get(name) is not None:
-            yield from schema_faults(fields[name], known, where)
-        elif isinstance(value, Mapping) and isinstance(known, str) and known.endswith("!"):
+            yield from schema_faults(fields[name], field_schema, where)
+        elif isinstance(value, Mapping) and isinstance(field_schema, str) and field_schema.endswith("!"):
             yield f"{where}: Required value"
 
 
-def _leaf_faults(value: Json, known: str, path: str) -> Iterator[str]:
-    if known == LABELS:
+def _leaf_faults(value: Json, type_: str, path: str) -> Iterator[str]:
+    if type_ == LABELS:
         yield from _type_faults(value, "object", path)
         for key, item in as_object(value).items():
             yield from _type_faults(item, "string", f"{path}.{key}") if item is not None else ()
-    elif known in _FORMATS:
-        yield from _format_faults(value, known, path)
-    elif "|" in known:
-        choices = known.split("|")
+    elif type_ in _FORMATS:
+        yield from _format_faults(value, type_, path)
+    elif "|" in type_:
+        choices = type_.split("|")
         yield from _type_faults(value, "string", path)
         if value not in choices:
             yield f"{path}: Unsupported value: {_json(value)}: supported values: {', '.join(map(quoted, choices))}"
     else:
-        yield from _type_faults(value, known, path)
+        yield from _type_faults(value, type_, path)
 
 
-def _format_faults(value: Json, known: str, path: str) -> Iterator[str]:
+def _format_faults(value: Json, type_: str, path: str) -> Iterator[str]:
     """The errors of a value with a format, which is mostly checked before the type; a list in place of a time has none."""
-    found = _type(value)
-    if known == "int32" and found in ("string", "array"):
+    word = _type(value)
+    if type_ == "int32" and word in ("string", "array"):
         yield from _type_faults(value, "integer", path)
-    elif found != _FORMATS[known] and found != "array":
+    elif word != _FORMATS[type_] and word != "array":
         shown = "float64" if isinstance(value, float) else ""
-        yield f'{path}: Invalid value: "{shown}": {path} in body must be of type {known}: "{shown}"'
-    elif known == "date-time" and isinstance(value, str) and moment(value) is None:
-        yield f"{path}: Invalid value: {quoted(value)}: {path} in body must be of type {known}: {quoted(value)}"
+        yield f'{path}: Invalid value: "{shown}": {path} in body must be of type {type_}: "{shown}"'
+    elif type_ == "date-time" and isinstance(value, str) and moment(value) is None:
+        yield f"{path}: Invalid value: {quoted(value)}: {path} in body must be of type {type_}: {quoted(value)}"
 
 
 def moment(text: str) -> datetime | None:
-    """A time, in UTC if it has no zone, or None for another text."""
+    """A time in ISO 8601, in UTC if it names no zone, or None for another text."""
     try:
-        found = datetime.fromisoformat(text)
+        parsed = datetime.fromisoformat(text)
     except ValueError:
         return None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
 
 
 def _json(value: Json) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
-def _type_faults(value: Json, known: str, path: str) -> Iterator[str]:
-    found = _type(value)
-    if found != known:
-        yield f'{path}: Invalid value: "{found}": {path} in body must be of type {known}: "{found}"'
+def _type_faults(value: Json, type_: str, path: str) -> Iterator[str]:
+    word = _type(value)
+    if word != type_:
+        yield f'{path}: Invalid value: "{word}": {path} in body must be of type {type_}: "{word}"'
 
 
 def _type(value: Json) -> str:

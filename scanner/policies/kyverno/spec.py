@@ -15,16 +15,10 @@ from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, di
 from scanner.model.policy import Action, Policy, PolicyKey
 from scanner.policies import manifest
 from scanner.policies.kyverno.autogen import Variant, variants
+from scanner.policies.kyverno.kinds import CLUSTER_WIDE, ENTRIES_GROUP, ENTRY, GROUP, NAMESPACED, VERSIONS
 from scanner.policies.kyverno.schema import LABELS, TEXTS, Schema, named_faults, repeated_faults, schema_faults
 
-GROUP = "policies.kyverno.io"
-VERSIONS = ("v1", "v1beta1", "v1alpha1")
-CLUSTER_WIDE = "ValidatingPolicy"
-NAMESPACED = "NamespacedValidatingPolicy"
 KINDS = (CLUSTER_WIDE, NAMESPACED)
-PLURALS = ("validatingpolicies", "namespacedvalidatingpolicies")
-ENTRIES_GROUP = "kyverno.io"
-ENTRIES = "globalcontextentries"
 DISABLED = "reports.kyverno.io/disabled"
 _ELSEWHERE = {
     "JSON": "it judges JSON payloads (evaluation.mode JSON), not objects of the cluster",
@@ -144,7 +138,7 @@ def is_policy(document: JsonObject) -> bool:
 def is_entry(document: JsonObject) -> bool:
     """Return whether a document is a GlobalContextEntry, which expressions read."""
     group = as_text(document.get("apiVersion")).partition("/")[0]
-    return group == ENTRIES_GROUP and document.get("kind") == "GlobalContextEntry"
+    return group == ENTRIES_GROUP and document.get("kind") == ENTRY
 
 
 def in_group(document: JsonObject) -> bool:
@@ -187,15 +181,15 @@ def policy_of(policy: Policy) -> KyvernoPolicy:
     return replace(read, source=policy.source)
 
 
-def unknown_fields(value: Json, known: Schema, path: str) -> Iterator[str]:
+def unknown_fields(value: Json, schema: Schema, path: str) -> Iterator[str]:
     """The paths of fields that the schema does not have."""
-    if isinstance(known, list):
+    if isinstance(schema, list):
         for index, item in enumerate(as_list(value)):
-            yield from unknown_fields(item, known[0], f"{path}[{index}]")
-    if isinstance(known, Mapping):
+            yield from unknown_fields(item, schema[0], f"{path}[{index}]")
+    if isinstance(schema, Mapping):
         for key, item in as_object(value).items():
             where = f"{path}.{key}"
-            yield from unknown_fields(item, known[key], where) if key in known else (where,)
+            yield from unknown_fields(item, schema[key], where) if key in schema else (where,)
 
 
 def _faults(policy: KyvernoPolicy, spec: Json) -> Iterator[str]:

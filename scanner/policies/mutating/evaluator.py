@@ -22,7 +22,7 @@ from scanner.model.policy import Invocation, Mutation
 from scanner.model.release import Minor
 from scanner.model.resource import Kind, Resource
 from scanner.mutate.copied import copied_lists, holds_copied
-from scanner.mutate.schema import Schema, Schemas
+from scanner.mutate.schema import NO_SCHEMAS, Schema, Schemas
 from scanner.mutate.unchanged import Holds, holds, is_configured, is_patched
 from scanner.policies.mutating.mutation import predict
 
@@ -58,6 +58,11 @@ class Mutator:
         return FastForm(tuple(_leaves(mutation, expression, schema) for mutation, expression in pairs))
 
 
+def evaluator_of(schemas: Schemas | None, rules: Minor) -> Mutator:
+    """The evaluator of mutating policies by the schemas of a cluster and the rules of a release."""
+    return Mutator(schemas or NO_SCHEMAS, rules)
+
+
 def mutator_of(bound: BoundPolicy) -> Mutator | None:
     """The evaluator of a mutating policy, which holds its schemas and rules; None for other policies."""
     return bound.evaluator if isinstance(bound.evaluator, Mutator) else None
@@ -91,7 +96,7 @@ class _Once:
 
 
 def refusal(invocation: Invocation, message: str) -> str:
-    """The message of the API server when it denies a request because a mutation failed."""
+    """The message of the API server when it denies a request because a mutation failed (`mutating.dispatcher`)."""
     if message.startswith(_OF_THE_POLICY):
         return f'policy "{invocation.policy.name}" denied request: {message}'
     return f"policy '{invocation.policy.name}' with binding '{invocation.binding.name}' denied request: {message}"

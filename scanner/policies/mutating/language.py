@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 from scanner.admission.dispatch import BoundPolicy
 from scanner.model.policy import Action, Binding, Policy
 from scanner.model.resource import Kind
 from scanner.model.scan import Health
-from scanner.mutate.schema import NO_SCHEMAS
 from scanner.policies.admission_api import AdmissionLanguage, BoundByApi, PolicyKind
 from scanner.policies.bound_language import BindingContext
 from scanner.policies.documents import PolicyDocuments
 from scanner.policies.mutating import mutation_order
-from scanner.policies.mutating.bind import API, bind
+from scanner.policies.mutating.bind import API
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +34,6 @@ class Mutating(AdmissionLanguage):
 
 class BoundMutating(BoundByApi):
     """Mutating policies in force."""
-
-    @cached_property
-    def bound(self) -> tuple[BoundPolicy, ...]:
-        """See BoundLanguage."""
-        given, context = self.documents, self.context
-        schemas = context.schemas or NO_SCHEMAS
-        return bind(given.policies, given.bindings, schemas, context.operations, context.rules)
 
     def health(self, evaluable: tuple[BoundPolicy, ...], served: tuple[Kind, ...]) -> Iterator[Health]:
         """See BoundLanguage."""

@@ -53,7 +53,7 @@ _TOO_DEEP = f"what it would change nests more than {_DEEPEST} levels deep, and c
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """The results of an invocation for an object, and the object after it."""
+    """The results of an invocation for an object, and the object after the invocation."""
 
     check_results: tuple[CheckResult, ...]
     after: JsonObject
@@ -74,10 +74,10 @@ def predict(
         return Prediction(stopped, before)
     first = run.mutations(before)
     between = run.between_passes(first.after)
-    stopped = run.conditions(between) if run.is_judged_again(first) else ()
+    stopped = run.conditions(between) if run.is_evaluated_again(first) else ()
     if any(denies(check_result.outcome) for check_result in stopped):
         return Prediction(stopped, before)
-    again = run.is_judged_again(first) and not stopped and compiled.policy.reinvocation_policy == "IfNeeded"
+    again = run.is_evaluated_again(first) and not stopped and compiled.policy.reinvocation_policy == "IfNeeded"
     last = run.mutations(between) if again else first
     after = run.stored(last.after if again else between)
     changes = difference_of(before, after)
@@ -153,7 +153,7 @@ class Run:
     )
 
     def conditions(self, body: JsonObject) -> tuple[CheckResult, ...]:
-        """The results of the match conditions for an object; empty if all are true."""
+        """The results of the match conditions for an object; empty if all conditions are true."""
         if not self.compiled.conditions:
             return ()
         return before_checks(self.compiled, replace(self.request, current=body), self.param)
@@ -177,7 +177,7 @@ class Run:
             steps.append((outcome, body))
         return Pass(tuple(steps), body, patched=patches > 0)
 
-    def is_judged_again(self, first: Pass) -> bool:
+    def is_evaluated_again(self, first: Pass) -> bool:
         """Return whether the server, after a first pass of this policy alone, repeats admission and matches the policy again."""
         return first.patched and not any(first.refusals()) and self.still_selects(first.after)
 
@@ -187,14 +187,14 @@ class Run:
 
     def _selects(self, body: JsonObject, *, objects: bool = True) -> bool:
         """Return whether policy and binding select an object by its labels; a Namespace's labels are its namespace's too."""
-        known = [match for match in (self.compiled.policy.match, self.request.narrowing) if match is not None]
-        if all(match.object_selector.empty and match.namespace_selector.empty for match in known):
+        matches = [match for match in (self.compiled.policy.match, self.request.narrowing) if match is not None]
+        if all(match.object_selector.empty and match.namespace_selector.empty for match in matches):
             return True
         labels = text_map(dig(body, "metadata", "labels"))
-        if objects and not all(match.object_selector.matches(labels) for match in known):
+        if objects and not all(match.object_selector.matches(labels) for match in matches):
             return False
         is_namespace = self.request.matched.plural == NAMESPACES.plural
-        return not is_namespace or all(match.namespace_selector.matches(labels) for match in known)
+        return not is_namespace or all(match.namespace_selector.matches(labels) for match in matches)
 
     def between_passes(self, body: JsonObject) -> JsonObject:
         """The object after the first pass, as the second pass reads it."""
@@ -241,7 +241,7 @@ class Run:
             data = Data(_sources(activation), made=made)
         else:
             data = Data(_sources(activation), wrapped=self._wrapped(body), request=activation["request"], rebuilds=True)
-            with wrapping(lambda one: bool(data.wrapping(one))):
+            with wrapping(lambda part: bool(data.wrapping(part))):
                 value = _evaluated(expression, activation, self.request)
         apply = patched if self.compiled.policy.mutations[index].patch_type == "JSONPatch" else configured
         return apply(value, body, self.schema, data)

@@ -21,19 +21,21 @@ from scanner.model.scan import Health, HealthKind
 def of_policies(bound: Iterable[BoundPolicy], kinds: tuple[Kind, ...], rules: Minor) -> Iterator[Health]:
     """A note for each policy that can read the object in either form; none before 1.37."""
     changing = tuple(bound) if WRAPPED_OBJECTS.holds(rules) else ()
-    conditional = [entry.policy for entry in changing if entry.policy.match_conditions]
-    for entry in changing:
-        policy = entry.policy
-        if policy.match_conditions or not any(expression.reads("object") for expression in entry.compiled.mutations):
+    conditional = [bound_policy.policy for bound_policy in changing if bound_policy.policy.match_conditions]
+    for bound_policy in changing:
+        policy = bound_policy.policy
+        if policy.match_conditions or not any(
+            expression.reads("object") for expression in bound_policy.compiled.mutations
+        ):
             continue
         others = [other.name for other in conditional if any(_both(policy, other, kind) for kind in kinds)]
         if others:
             yield Health(HealthKind.NOTE, policy.name, "", _detail(others), policy.language)
 
 
-def _both(one: Policy, other: Policy, kind: Kind) -> bool:
+def _both(first: Policy, other: Policy, kind: Kind) -> bool:
     """Return whether both may match objects of a kind that is compiled into the API server; custom ones are never wrapped."""
-    return _is_native(kind) and _matches(one, kind) and _matches(other, kind)
+    return _is_native(kind) and _matches(first, kind) and _matches(other, kind)
 
 
 def _is_native(kind: Kind) -> bool:

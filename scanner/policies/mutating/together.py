@@ -88,7 +88,7 @@ IN_ONE_REQUEST: Final = InOneRequest()
 
 
 def answers(invocation_results: Sequence[tuple[BoundPolicy, InvocationResult]]) -> tuple[Answer, ...]:
-    """The responses in all orders that are tried, the order of names first. Raises SchemaUnknown."""
+    """One response for each order of the invocations that is tried; the order of names is the first. Raises SchemaUnknown."""
     return with_room(lambda: _Request(invocation_results).answers())
 
 
@@ -136,16 +136,16 @@ class _Request:
 
     def together(self) -> Together | None:
         alone = [self.answer((index,)) for index in range(len(self._runs)) if not self._rests(index)]
-        changing = [one for one in alone if not one.refused and not same(one.after, self._stored)]
+        changing = [answer for answer in alone if not answer.refused and not same(answer.after, self._stored)]
         if not changing:
             return None
-        found = self.answers()
-        if len(changing) < _SEVERAL and all(one.is_like(changing[0]) for one in found):
+        answers = self.answers()
+        if len(changing) < _SEVERAL and all(answer.is_like(changing[0]) for answer in answers):
             return None
-        patch = () if found[0].refused else difference_of(self._stored, found[0].after)
-        order_matters = not all(one.is_like(found[0]) for one in found)
-        refused = next((one.refused for one in found if one.refused), "")
-        joint = Together(patch, order_matters, undone=not patch and not found[0].refused, refused=refused)
+        patch = () if answers[0].refused else difference_of(self._stored, answers[0].after)
+        order_matters = not all(answer.is_like(answers[0]) for answer in answers)
+        refused = next((answer.refused for answer in answers if answer.refused), "")
+        joint = Together(patch, order_matters, undone=not patch and not answers[0].refused, refused=refused)
         return None if is_deep(patch) else joint
 
     def _rests(self, index: int) -> bool:
@@ -155,16 +155,16 @@ class _Request:
     def answers(self) -> tuple[Answer, ...]:
         tree = self._tree()
         given = _flat(tree)
-        found = {order: self.answer(order) for order in (given, given[::-1])}
+        answers = {order: self.answer(order) for order in (given, given[::-1])}
         if len(self._active) < _SEVERAL:
             # Every invocation ran on the stored object and on the result of the only active one: no order differs.
-            return tuple(found.values())
-        found |= {order: self.answer(order) for order in _orders(tree) if order not in found}
+            return tuple(answers.values())
+        answers |= {order: self.answer(order) for order in _orders(tree) if order not in answers}
         active = tuple(part for part in tree if self._active.intersection(_flat(part)))
         if _count(tree) > _MOST_ORDERS >= _count(active):
             rest = tuple(chain.from_iterable(_flat(part) for part in tree if part not in active))
-            found |= {(*order, *rest): self.answer((*order, *rest)) for order in _permutations(active)}
-        return tuple(found.values())
+            answers |= {(*order, *rest): self.answer((*order, *rest)) for order in _permutations(active)}
+        return tuple(answers.values())
 
     def answer(self, order: _Order) -> Answer:
         """The response of the server if it runs the invocations in this order."""
@@ -216,18 +216,20 @@ class _Request:
         invocation = self._invocation_results[index][1].invocation
         if stopped := run.conditions(body):
             return _Made(runs=False, after=body, refusals=_refusals(stopped, invocation))
-        found = run.mutations(body)
-        refusals = tuple(refusal(invocation, error.message) for error in found.refusals())
-        ended = found.ended.message if found.ended else ""
-        after = self._known(found.after, body)
-        return _Made(runs=True, after=after, patched=found.patched, refusals=refusals, ended=ended)
+        mutated = run.mutations(body)
+        refusals = tuple(refusal(invocation, error.message) for error in mutated.refusals())
+        ended = mutated.ended.message if mutated.ended else ""
+        after = self._known(mutated.after, body)
+        return _Made(runs=True, after=after, patched=mutated.patched, refusals=refusals, ended=ended)
 
     def _known(self, after: JsonObject, body: JsonObject) -> JsonObject:
         """The first of all equal objects, which represents them."""
-        known = next((one for one in (body, *self._objects) if one is after or same(one, after)), None)
-        if known is None:
+        first = next(
+            (candidate for candidate in (body, *self._objects) if candidate is after or same(candidate, after)), None
+        )
+        if first is None:
             self._objects.append(after)
-        return after if known is None else known
+        return after if first is None else first
 
     def _as_stored(self, body: JsonObject) -> JsonObject:
         run = next((run for run in self._runs if run is not None), None)

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 from scanner.admission.dispatch import BoundPolicy
-from scanner.admission.evaluator import ADMISSION, Evaluator
-from scanner.cel.releases import WRAPPED_OBJECTS
 from scanner.model.policy import Action, Binding, Policy
 from scanner.model.resource import Kind
 from scanner.model.scan import Health
@@ -38,21 +35,9 @@ class Validating(AdmissionLanguage):
 class BoundValidating(BoundByApi):
     """Validating policies in force. From Kubernetes 1.37 on, their expressions read wrapped values."""
 
-    @cached_property
-    def _wrapped(self) -> WrappedEvaluator | None:
-        rules, schemas = self.context.rules, self.context.schemas
-        return WrappedEvaluator(schemas, rules) if schemas is not None and WRAPPED_OBJECTS.holds(rules) else None
-
-    @cached_property
-    def bound(self) -> tuple[BoundPolicy, ...]:
-        """See BoundLanguage."""
-        evaluator: Evaluator = self._wrapped or ADMISSION
-        given, context = self.documents, self.context
-        return self.api.bind(given.policies, given.bindings, context.operations, context.rules, evaluator)
-
     def health(self, evaluable: tuple[BoundPolicy, ...], served: tuple[Kind, ...]) -> Iterator[Health]:
         """See BoundLanguage: the problems that the server reports, and the expressions that 1.37 may evaluate differently."""
         for policy in self.documents.policies:
             yield from status.of_policy(policy)
-        if self._wrapped is not None:
-            yield from native_comparisons.of_policies(evaluable, self._wrapped, served)
+        if isinstance(self.evaluator, WrappedEvaluator):
+            yield from native_comparisons.of_policies(evaluable, self.evaluator, served)

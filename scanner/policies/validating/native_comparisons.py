@@ -18,8 +18,8 @@ from scanner.policies.validating.wrapped import WrappedEvaluator
 
 def of_policies(bound: Iterable[BoundPolicy], evaluator: WrappedEvaluator, kinds: tuple[Kind, ...]) -> Iterator[Health]:
     """A health entry for each expression that 1.37 could evaluate differently."""
-    for entry in bound:
-        yield from _of_policy(entry, evaluator, (kind for kind in kinds if _matches(entry.policy, kind)))
+    for bound_policy in bound:
+        yield from _of_policy(bound_policy, evaluator, (kind for kind in kinds if _matches(bound_policy.policy, kind)))
 
 
 def _matches(policy: Policy, kind: Kind) -> bool:
@@ -27,16 +27,16 @@ def _matches(policy: Policy, kind: Kind) -> bool:
     return any(could_match(rule, kind, ("CREATE", "UPDATE")) for rule in rules)
 
 
-def _of_policy(entry: BoundPolicy, deciding: WrappedEvaluator, kinds: Iterable[Kind]) -> Iterator[Health]:
-    found: dict[str, str] = {}
+def _of_policy(bound_policy: BoundPolicy, evaluator: WrappedEvaluator, kinds: Iterable[Kind]) -> Iterator[Health]:
+    places: dict[str, str] = {}
     for kind in kinds:
-        for path, told in deciding.differences(entry.compiled, kind).items():
-            for it in told:
-                if not it.evaluated:
-                    found.setdefault(path, f"for objects such as {kind.kind} ({it.text})")
-    for path, where in found.items():
+        for path, differences in evaluator.differences(bound_policy.compiled, kind).items():
+            for difference in differences:
+                if not difference.evaluated:
+                    places.setdefault(path, f"for objects such as {kind.kind} ({difference.text})")
+    for path, where in places.items():
         detail = (
             f"{path}: Kubernetes 1.37 may answer otherwise {where}, because it compares native structures by what they "
             "mean; they were compared field by field"
         )
-        yield Health(HealthKind.NOTE, entry.policy.name, "", detail, entry.policy.language)
+        yield Health(HealthKind.NOTE, bound_policy.policy.name, "", detail, bound_policy.policy.language)

@@ -15,7 +15,7 @@ from scanner.model.scan import Health, HealthKind
 
 
 def of_policy(policy: Policy) -> Iterator[Health]:
-    """The health entries from the status of a policy."""
+    """The health entries from `status.typeChecking`, `status.conditions` and `status.observedGeneration` of a policy."""
     name = policy.name
     if _stale(policy):
         yield Health(HealthKind.STALE_STATUS, name, "", _generations(policy.manifest), policy.language)
@@ -26,9 +26,9 @@ def of_policy(policy: Policy) -> Iterator[Health]:
             yield Health(HealthKind.TYPE_WARNING, name, "", f"{where}: {warning}", policy.language)
     for item in as_list(dig(policy.manifest, "status", "conditions")):
         if as_text(dig(item, "status")) != "True":
-            said = ": ".join(filter(None, (as_text(dig(item, "reason")), as_text(dig(item, "message")))))
+            message = ": ".join(filter(None, (as_text(dig(item, "reason")), as_text(dig(item, "message")))))
             what = f"{as_text(dig(item, 'type'))} is {as_text(dig(item, 'status')) or 'not known'}"
-            yield Health(HealthKind.CONDITION, name, "", f"{what} ({said})" if said else what, policy.language)
+            yield Health(HealthKind.CONDITION, name, "", f"{what} ({message})" if message else what, policy.language)
 
 
 def _stale(policy: Policy) -> bool:

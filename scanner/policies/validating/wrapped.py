@@ -14,10 +14,12 @@ from typing import Final, TypeAlias, cast
 
 from scanner.admission.compiled import CompiledPolicy
 from scanner.admission.evaluate import evaluate, inputs_of
-from scanner.admission.evaluator import FastForm
+from scanner.admission.evaluator import ADMISSION as UNWRAPPED
+from scanner.admission.evaluator import Evaluator, FastForm
 from scanner.admission.request import Request
 from scanner.cel import DYN, STRING, Difference, Environment, Struct, Type, Value, wrapper_differences
 from scanner.cel.checking.env import ADMISSION, AUTHORIZATION, PARAMS
+from scanner.cel.releases import WRAPPED_OBJECTS
 from scanner.cel.types.type_system import BOOL, INT, list_of, map_of, object_type
 from scanner.cel.values.wrapped_values import wrapping
 from scanner.model.json import Json
@@ -37,6 +39,11 @@ _REQUEST: Final = "struct type v1.AdmissionRequest"
 Differences: TypeAlias = Mapping[str, tuple[Difference, ...]]
 
 
+def evaluator_of(schemas: Schemas | None, rules: Minor) -> Evaluator:
+    """The evaluator of validating policies by the rules of a release; without schemas no value is known to be native."""
+    return WrappedEvaluator(schemas, rules) if schemas is not None and WRAPPED_OBJECTS.holds(rules) else UNWRAPPED
+
+
 class WrappedEvaluator:
     """Evaluates requests as from 1.37 on."""
 
@@ -47,7 +54,7 @@ class WrappedEvaluator:
         self._schemas = schemas
         self._rules = rules
         self._typed: dict[Kind, _Typed] = {}
-        self._told: dict[tuple[int, Kind], Differences] = {}
+        self._differences: dict[tuple[int, Kind], Differences] = {}
 
     def evaluate(self, compiled: CompiledPolicy, request: Request, param: Resource | None) -> tuple[CheckResult, ...]:
         """See Evaluator."""
@@ -74,14 +81,18 @@ class WrappedEvaluator:
     def differences(self, compiled: CompiledPolicy, kind: Kind) -> Differences:
         """The differences that the expressions of a policy can detect in objects of a kind, by the expression's path."""
         key = (id(compiled), kind)
-        if key not in self._told:
-            self._told[key] = {path: told for path, told in self._of(kind).differences(compiled, self._rules) if told}
-        return self._told[key]
+        if key not in self._differences:
+            self._differences[key] = {
+                path: differences
+                for path, differences in self._of(kind).differences(compiled, self._rules)
+                if differences
+            }
+        return self._differences[key]
 
     def _of(self, kind: Kind) -> _Typed:
         if kind not in self._typed:
-            found = self._schemas.schema(kind)
-            self._typed[kind] = _Typed(found if found and found.builtin else None)
+            schema = self._schemas.schema(kind)
+            self._typed[kind] = _Typed(schema if schema and schema.builtin else None)
         return self._typed[kind]
 
 
@@ -97,10 +108,10 @@ class _Typed:
         environment = self._environment(compiled, rules)
         names = (variable.name for variable in compiled.policy.variables)
         for path, expression in compiled.expressions():
-            type_, told = (DYN, ()) if expression.fault else wrapper_differences(expression.text, environment)
+            type_, differences = (DYN, ()) if expression.fault else wrapper_differences(expression.text, environment)
             if path.startswith("spec.variables["):
                 environment = replace(environment, composed=environment.composed.declaring(next(names), type_))
-            yield path, told
+            yield path, differences
 
     def _environment(self, compiled: CompiledPolicy, rules: Minor) -> Environment:
         roots = {"object": self._types.root, "oldObject": self._types.root} if self._types else {}
@@ -156,32 +167,32 @@ class _Watch:
 
 def _places(schema: Schema, body: object) -> Iterator[tuple[int, tuple[Schema, Json]]]:
     """The schema of every structure of an object, by its identity."""
-    waiting: list[tuple[Json, object]] = [(schema.root, body)]
-    while waiting:
-        ref, value = waiting.pop()
+    stack: list[tuple[Json, object]] = [(schema.root, body)]
+    while stack:
+        ref, value = stack.pop()
         atom = schema.resolve(ref)
         if isinstance(value, dict) and atom.map:
             yield id(value), (schema, ref)
-            waiting.extend((below, one) for key, one in value.items() if (below := atom.map.of(key)) is not None)
+            stack.extend((below, member) for key, member in value.items() if (below := atom.map.of(key)) is not None)
         elif isinstance(value, list) and atom.list:
-            waiting.extend((atom.list.element, one) for one in value)
+            stack.extend((atom.list.element, element) for element in value)
 
 
-def _alike(schema: Schema, ref: Json, one: object, other: object) -> bool:
+def _alike(schema: Schema, ref: Json, left: object, right: object) -> bool:
     """Return whether two values are equal by `equality.Semantic` of apimachinery: quantities by number, empty values as none."""
     if ref is None:
-        return one == other
+        return left == right
     atom = schema.resolve(ref)
-    if one is None or other is None:
-        return _is_nothing(atom, one) and _is_nothing(atom, other)
+    if left is None or right is None:
+        return _is_nothing(atom, left) and _is_nothing(atom, right)
     if atom.scalar == "quantity":
-        return same_quantity(cast("Json", one), cast("Json", other))
-    if isinstance(one, dict) and isinstance(other, dict) and atom.map:
-        return all(_alike(schema, atom.map.of(key), one.get(key), other.get(key)) for key in {**one, **other})
-    if isinstance(one, list) and isinstance(other, list) and atom.list:
+        return same_quantity(cast("Json", left), cast("Json", right))
+    if isinstance(left, dict) and isinstance(right, dict) and atom.map:
+        return all(_alike(schema, atom.map.of(key), left.get(key), right.get(key)) for key in {**left, **right})
+    if isinstance(left, list) and isinstance(right, list) and atom.list:
         element = atom.list.element
-        return len(one) == len(other) and all(_alike(schema, element, *pair) for pair in zip(one, other, strict=True))
-    return type(one) is type(other) and one == other
+        return len(left) == len(right) and all(_alike(schema, element, *pair) for pair in zip(left, right, strict=True))
+    return type(left) is type(right) and left == right
 
 
 def _is_nothing(atom: Atom, value: object) -> bool:
@@ -204,10 +215,10 @@ class _Types:
 
     def field(self, type_name: str, name: str) -> Type | None:
         """See Structs."""
-        known = self._maps.get(type_name)
-        if known is None or name not in known.fields:
+        map_type = self._maps.get(type_name)
+        if map_type is None or name not in map_type.fields:
             return None
-        return self._type(known.fields[name], f"{type_name}.{name}", 0)
+        return self._type(map_type.fields[name], f"{type_name}.{name}", 0)
 
     def maker(self, type_: Type) -> Callable[[dict[str, Value]], Value]:
         """See Structs: no structure can be created here."""
@@ -223,11 +234,15 @@ class _Types:
             return self._map(atom, atom.map, path, depth)
         return _SCALARS.get(atom.scalar or "", DYN)
 
-    def _map(self, atom: Atom, found: MapType, path: str, depth: int) -> Type:
-        if not found.fields:
-            return DYN if found.element is None else map_of(STRING, self._type(found.element, f"{path}.@", depth + 1))
-        if found.element is not None:
+    def _map(self, atom: Atom, map_type: MapType, path: str, depth: int) -> Type:
+        if not map_type.fields:
+            return (
+                DYN
+                if map_type.element is None
+                else map_of(STRING, self._type(map_type.element, f"{path}.@", depth + 1))
+            )
+        if map_type.element is not None:
             return DYN
         name = f"schema:{atom.name or path}"
-        self._maps[name] = found
+        self._maps[name] = map_type
         return object_type(name)

@@ -84,6 +84,6 @@ def _acting(
     )
     policies = [mutating.read_policy(it, rules=rules) for it in case.policies]
     bindings = [mutating.read_binding(binding_named(it.name)) for it in policies]
-    for bound in mutating.bind(policies, bindings, stage.schemas, rules=rules):
+    for bound in mutating.bind(policies, bindings, schemas=stage.schemas, rules=rules):
         for invocation_result in invocations(bound, resource_of(kind, document), kind, world):
             yield bound, invocation_result

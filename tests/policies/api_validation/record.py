@@ -1,6 +1,6 @@
-"""Ask a kube-apiserver what it says to each manifest: `python -m tests.policies.api_validation.record` writes `refusals.json`.
+"""Record the responses of a kube-apiserver: `python -m tests.policies.api_validation.record` writes `refusals.json`.
 
-Nothing is stored there: the requests are dry runs.
+The server stores nothing: the requests are dry runs.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ PATHS = {
 
 
 def main() -> None:
-    """Record the server's words; an empty text means that it would store the manifest."""
+    """Record the message of each refusal; an empty text means that the server would store the manifest."""
     assets = os.environ.get("KUBEBUILDER_ASSETS", "")
     if not assets:
         sys.exit("KUBEBUILDER_ASSETS names no folder with kube-apiserver and etcd")
-    said: dict[str, str] = {}
+    messages: dict[str, str] = {}
     with tempfile.TemporaryDirectory() as folder, running(Path(assets), Path(folder)) as server:
         for name, document in cases():
             path = f"/apis/admissionregistration.k8s.io/v1/{PATHS[document['kind']]}"
             answer = server.request("POST", path, document, {"dryRun": "All"})
             body: Any = answer.body
-            said[name] = "" if answer.status < 300 else body["message"]
-    (HERE / "refusals.json").write_text(json.dumps(said, indent=1, ensure_ascii=False) + "\n", "utf-8")
+            messages[name] = "" if answer.status < 300 else body["message"]
+    (HERE / "refusals.json").write_text(json.dumps(messages, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Manifests that the API refuses, or nearly so: each differs from one that it stores in one thing.
+"""Manifests that the API refuses or almost refuses: each differs in one field from a manifest that the API stores.
 
-`python -m tests.policies.api_validation.record` asks a kube-apiserver for its words and writes `refusals.json`.
+`python -m tests.policies.api_validation.record` records the messages of a kube-apiserver in `refusals.json`.
 """
 
 from __future__ import annotations
@@ -18,13 +18,15 @@ SELECTOR = {"key": "a", "operator": "In", "values": ["b"]}
 
 
 def cases() -> Iterator[tuple[str, Document]]:
-    """Name and manifest of every case."""
-    yield from (("policy: " + name, policy("p", "true") | {"metadata": it}) for name, it in _metadata())
-    yield from ((f"policy: {name}", _spec(policy("p", "true"), **it)) for name, it in _policies())
-    yield from ((f"rules: {name}", _matching(**it)) for name, it in _rules())
-    yield from ((f"match: {name}", _spec(policy("p", "true"), matchConstraints=it)) for name, it in _matches())
-    yield from ((f"binding: {name}", _spec(binding("b", "p"), **it)) for name, it in _bindings())
-    yield from (("binding: " + name, binding("b", "p") | {"metadata": it}) for name, it in _metadata())
+    """Pairs of the name and the manifest of every case."""
+    yield from (("policy: " + name, policy("p", "true") | {"metadata": metadata}) for name, metadata in _metadata())
+    yield from ((f"policy: {name}", _spec(policy("p", "true"), **fields)) for name, fields in _policies())
+    yield from ((f"rules: {name}", _matching(**fields)) for name, fields in _rules())
+    yield from (
+        (f"match: {name}", _spec(policy("p", "true"), matchConstraints=constraints)) for name, constraints in _matches()
+    )
+    yield from ((f"binding: {name}", _spec(binding("b", "p"), **fields)) for name, fields in _bindings())
+    yield from (("binding: " + name, binding("b", "p") | {"metadata": metadata}) for name, metadata in _metadata())
     yield "policy: everything wrong", _everything_wrong()
     yield "policy: everything missing", policy("Upper", "true") | {"spec": {"matchConstraints": {}, "paramKind": {}}}
     yield (
@@ -36,15 +38,15 @@ def cases() -> Iterator[tuple[str, Document]]:
             validationActions=["Shout", "Deny", "Warn", "Deny"],
         ),
     )
-    yield "policy: no spec", {key: it for key, it in policy("p", "true").items() if key != "spec"}
-    yield "binding: no spec", {key: it for key, it in binding("b", "p").items() if key != "spec"}
+    yield "policy: no spec", {key: value for key, value in policy("p", "true").items() if key != "spec"}
+    yield "binding: no spec", {key: value for key, value in binding("b", "p").items() if key != "spec"}
     yield "policy: empty spec", policy("p", "true") | {"spec": {}}
     yield "binding: empty spec", binding("b", "p") | {"spec": {}}
     yield from (("undecodable or empty: " + name, document) for name, document in _types())
 
 
 def _everything_wrong() -> Document:
-    """The order in which a server complains."""
+    """A manifest with many errors, which shows their order."""
     selector = {"matchLabels": {"a b": "c d", "e f": "g"}, "matchExpressions": [{"key": "h i", "operator": "Like"}]}
     return _spec(
         policy("Upper"),
@@ -75,12 +77,12 @@ def _everything_wrong() -> Document:
 
 def _spec(document: Document, **fields: Any) -> Document:
     made = deepcopy(document)
-    made["spec"] = {key: it for key, it in {**made["spec"], **fields}.items() if it != "absent"}
+    made["spec"] = {key: value for key, value in {**made["spec"], **fields}.items() if value != "absent"}
     return made
 
 
 def _matching(**fields: Any) -> Document:
-    made = {key: it for key, it in {**rule("pods"), **fields}.items() if it != "absent"}
+    made = {key: value for key, value in {**rule("pods"), **fields}.items() if value != "absent"}
     return _spec(policy("p", "true"), matchConstraints={"resourceRules": [made]})
 
 
@@ -153,12 +155,15 @@ def _policies() -> Iterator[tuple[str, Document]]:
         ),
         (
             "twice, of two types",
-            [*({"name": "a", "expression": it} for it in ("1", "'x'")), {"name": "b", "expression": "variables.a + 1"}],
+            [
+                *({"name": "a", "expression": expression} for expression in ("1", "'x'")),
+                {"name": "b", "expression": "variables.a + 1"},
+            ],
         ),
         (
             "twice, and the second type",
             [
-                *({"name": "a", "expression": it} for it in ("1", "'x'")),
+                *({"name": "a", "expression": expression} for expression in ("1", "'x'")),
                 {"name": "b", "expression": "variables.a + 'y'"},
             ],
         ),
@@ -259,8 +264,8 @@ def _matches() -> Iterator[tuple[str, Any]]:
     yield "exact", {"resourceRules": rules, "matchPolicy": "Exact"}
     yield "bad exclude", {"resourceRules": rules, "excludeResourceRules": [{}]}
     for selector in ("namespaceSelector", "objectSelector"):
-        for name, it in _selectors():
-            yield f"{selector} {name}", {"resourceRules": rules, selector: it}
+        for name, selector_value in _selectors():
+            yield f"{selector} {name}", {"resourceRules": rules, selector: selector_value}
 
 
 def _selectors() -> Iterator[tuple[str, Document]]:
@@ -320,7 +325,7 @@ def _bindings() -> Iterator[tuple[str, Document]]:
 
 
 def _types() -> Iterator[tuple[str, Document]]:
-    """Values of other types than the field's, and values that are there and empty."""
+    """Values of wrong types, and empty values."""
     values: tuple[Json, ...] = ("", 1, 1.5, True, [], {}, None)
     for value in values:
         shown = repr(value)

@@ -1,4 +1,4 @@
-"""What the API says to policies and bindings that it would not store: to the letter, in its order, and nothing else."""
+"""The errors for policies and bindings that the API would not store: the same text and the same order as the server's."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SAID: dict[str, str] = json.loads((Path(__file__).parent / "refusals.json").read
 
 
 def refusal(document: Document) -> str:
-    """What Assay says to a manifest, as a server would put it; empty when it takes it."""
+    """The text with which Assay refuses a manifest, in the server's form; empty if Assay accepts the manifest."""
     name = document.get("metadata", {}).get("name", "")
     try:
         if document["kind"] == "ValidatingAdmissionPolicy":
@@ -32,7 +32,7 @@ def refusal(document: Document) -> str:
 
 
 def test_every_case_was_recorded() -> None:
-    """By `python -m tests.policies.api_validation.record`."""
+    """`refusals.json` has every case: `python -m tests.policies.api_validation.record` writes it."""
     names = [name for name, _ in cases()]
     assert names == list(SAID)
     assert len(set(names)) == len(names)
@@ -40,18 +40,18 @@ def test_every_case_was_recorded() -> None:
 
 @pytest.mark.parametrize(("name", "document"), [pytest.param(*case, id=case[0]) for case in cases()])
 def test_refusals_are_the_servers(name: str, document: Document) -> None:
-    """kube-apiserver 1.36 said so; an empty text means that it would store the manifest."""
+    """Assay gives the message of kube-apiserver 1.36; an empty text means that the server would store the manifest."""
     assert SAID[name] == refusal(document)
 
 
 @pytest.mark.parametrize("document", [policy("p", "true"), binding("b", "p")])
 def test_a_manifest_without_a_name_is_refused(document: Document) -> None:
-    """A file has no generateName that would make one up."""
+    """A file has no generateName from which a server would make a name."""
     assert "metadata.name: Required value: name or generateName is required" in refusal(document | {"metadata": {}})
 
 
 @pytest.mark.parametrize("spec", [None, 3, [], {"validations": 3}, {"matchConstraints": []}, {"paramKind": "x"}])
 def test_what_is_no_manifest_at_all_is_refused(spec: object) -> None:
-    """In words, whatever it is."""
+    """Any other value is refused with a message."""
     assert refusal(policy("p", "true") | {"spec": spec})
     assert refusal(binding("b", "p") | {"spec": spec})

@@ -1,1 +1,1 @@
-"""Kyverno's validating policies: what becomes of a manifest, of an exception, of a Pod's controllers."""
+"""Kyverno's validating policies: manifests, exceptions, and the controllers of Pods."""

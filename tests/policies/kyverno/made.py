@@ -1,4 +1,4 @@
-"""Manifests and objects for the tests of this folder, and what is made of them."""
+"""Manifests and objects for the tests of this folder, and their results."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def policy(
     metadata: Any = None,
     **spec: Any,
 ) -> Any:
-    """A policy about the creation of some resources; a validation is an expression or a whole entry."""
+    """A policy for the creation of some resources; a validation is an expression or a whole map."""
     rule = {"apiGroups": [group], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": [*resources]}
-    entries = [{"expression": one} if isinstance(one, str) else one for one in validations]
+    entries = [{"expression": validation} if isinstance(validation, str) else validation for validation in validations]
     return {
         "apiVersion": "policies.kyverno.io/v1",
         "kind": kind,
@@ -77,7 +77,7 @@ def invocation_results(
     namespaces: tuple[Any, ...] = (),
     operation: Any = None,
 ) -> tuple[InvocationResult, ...]:
-    """What policies say about an object."""
+    """The results of policies for an object, one for each invocation."""
     auditor = Auditor(
         policies=policies,
         bindings=(),
@@ -91,19 +91,19 @@ def invocation_results(
 
 
 def check_results(document: Any, *policies: Any, **kyverno_context: Any) -> tuple[CheckResult, ...]:
-    """The judgements of the one policy and variant that matches."""
+    """The check results of the only policy and variant that matches."""
     (invocation_result,) = invocation_results(document, *policies, **kyverno_context)
     return invocation_result.check_results
 
 
 def outcomes(document: Any, *policies: Any, **kyverno_context: Any) -> list[str]:
-    """The names of the outcomes of the one policy and variant that matches."""
+    """The names of the outcomes of the only policy and variant that matches."""
     return [
         type(check_result.outcome).__name__ for check_result in check_results(document, *policies, **kyverno_context)
     ]
 
 
 def result(document: Any, manifest: Any, *, mode: KyvernoMode = CONTROLLER, **kyverno_context: Any) -> Result:
-    """What Kyverno's report says."""
+    """The result in Kyverno's report."""
     (invocation_result,) = invocation_results(document, manifest, mode=mode, **kyverno_context)
     return result_of(read_policy(manifest), invocation_result.invocation.policy, invocation_result.check_results)

@@ -1,4 +1,4 @@
-"""A server on this machine, for what expressions ask of the network."""
+"""An HTTP server on this machine, to which expressions send requests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 @contextmanager
 def serving(answer: Callable[[BaseHTTPRequestHandler], None]) -> Iterator[str]:
-    """The host and port of a server that answers every request in one way, as long as it runs."""
+    """The host and port of a server that answers every request with one function, while the block runs."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

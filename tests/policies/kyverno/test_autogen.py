@@ -1,4 +1,4 @@
-"""What autogen makes of a policy about Pods, and when it makes anything."""
+"""The variants that autogen makes of a policy for Pods, and the policies for which autogen makes variants."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ CRONJOB = "object.spec.jobTemplate.spec.template"
     ],
 )
 def test_paths_into_the_pod_lead_into_its_template(expected: str, variant: str, expression: str) -> None:
-    """The rewriting replaces text, wherever it stands, and spares the object's own namespace."""
+    """The rewriting replaces text in the whole spec, but not the object's own namespace."""
     assert {"a": [expected]} == rewrite({"a": [expression]}, variant)
 
 
 def test_messages_and_names_are_rewritten_too() -> None:
-    """The whole spec is text."""
+    """The rewriting treats the whole spec as text."""
     spec = {"validations": [{"message": "look at object.spec"}], "auditAnnotations": [{"key": "object.metadata"}]}
     expected = {
         "validations": [{"message": "look at object.spec.template.spec"}],
@@ -56,7 +56,7 @@ def test_messages_and_names_are_rewritten_too() -> None:
 
 
 def test_the_generated_rules_name_every_controller() -> None:
-    """One rule for each group and version, with the operations and the namespace selector of the policy."""
+    """Each group and version has one rule, with the operations and the namespace selector of the policy."""
     selector = {"matchLabels": {"tier": "product"}}
     spec = policy("true", match={"namespaceSelector": selector, "matchPolicy": "Equivalent"})["spec"]
     _, cronjobs, defaults = variants(spec)
@@ -95,12 +95,12 @@ def _with(controllers: Any) -> Any:
     ],
 )
 def test_autogen_is_for_policies_about_pods_alone(expected: list[str], spec: Any) -> None:
-    """Other resources, selectors, names or exclusions turn it off; a list of controllers narrows it."""
+    """Other resources, selectors, names or exclusions disable autogen; a list of controllers narrows it."""
     assert expected == [variant.name for variant in variants(spec)]
 
 
-def test_a_policy_about_pods_judges_deployments() -> None:
-    """The variant judges the template; the policy keeps its name, and its binding says which variant spoke."""
+def test_a_policy_for_pods_evaluates_deployments() -> None:
+    """The variant evaluates the template; the policy keeps its name, and its binding names the variant."""
     (invocation_result,) = invocation_results(
         deployment(hostNetwork=True), policy("!object.spec.?hostNetwork.orValue(false) == true")
     )
@@ -114,18 +114,18 @@ def test_a_policy_about_pods_judges_deployments() -> None:
 
 
 def test_the_name_of_a_controller_is_out_of_reach() -> None:
-    """`object.metadata.name` leads into the template, which has no name: an error, as Kyverno has it."""
+    """`object.metadata.name` becomes a path into the template, which has no name, so it is an error, as in Kyverno."""
     (invocation_result,) = invocation_results(deployment(), policy("object.metadata.name != ''"))
     assert "error: no such key: name" == getattr(invocation_result.check_results[0].outcome, "message", "")
 
 
-def test_a_pod_is_judged_by_the_policy_as_written() -> None:
-    """Only one variant speaks about an object."""
+def test_a_pod_is_evaluated_by_the_policy_as_written() -> None:
+    """Only one variant evaluates an object."""
     (invocation_result,) = invocation_results(pod(), policy("object.metadata.name != ''"))
     assert invocation_result.invocation.binding.name == "as-written"
 
 
 @given(st.text(alphabet="abcdeijlnobpst._ ()'&", max_size=40), st.sampled_from(["defaults", "cronjobs"]))
 def test_text_without_a_path_into_the_pod_stays(text: str, variant: str) -> None:
-    """What names neither spec nor metadata of an object is left as it is."""
+    """The rewriting keeps text without a path into the object's spec or metadata."""
     assert {"a": text.replace("ject.", "ject,")} == rewrite({"a": text.replace("ject.", "ject,")}, variant)

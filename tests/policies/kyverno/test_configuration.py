@@ -1,4 +1,4 @@
-"""What Kyverno's configuration keeps from its webhook: filters, selectors and users, as its code reads them."""
+"""The requests that Kyverno's configuration keeps from its webhook: by filters, selectors and users."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def config_map(**data: Any) -> Any:
 
 
 def exempted(configuration: Any, kind: Kind, namespace: str = "team", name: str = "web", **labels: str) -> str:
-    """What exempts an object; the labels are its own."""
+    """The setting that exempts an object; the labels are the object's."""
     metadata: JsonObject = {"name": name, "labels": labels, **({"namespace": namespace} if kind.namespaced else {})}
     resource = resource_of(kind, {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata})
     return str(configuration.exempts(resource, {"kubernetes.io/metadata.name": namespace}))
@@ -54,7 +54,7 @@ def exempted(configuration: Any, kind: Kind, namespace: str = "team", name: str 
     ],
 )
 def test_a_filter_names_kinds_in_several_forms(expected: tuple[str, ...], text: str) -> None:
-    """`ParseKindSelector` tells versions and subresources apart by how they are written."""
+    """`ParseKindSelector` recognizes versions and subresources by their spelling."""
     assert expected == kind_selector(text)
 
 
@@ -89,13 +89,13 @@ def test_a_filter_names_kinds_in_several_forms(expected: tuple[str, ...], text: 
 def test_a_filter_exempts_what_its_patterns_match(
     *, expected: bool, filters: str, kind: Kind, namespace: str, name: str
 ) -> None:
-    """Group, version, kind, subresource, namespace and name; the request on a Namespace names the Namespace itself."""
+    """A filter has kind, namespace and name; the request on a Namespace has its name as namespace."""
     configuration = configuration_of(config_map(resourceFilters=filters))
     assert expected == bool(exempted(configuration, kind, namespace, name))
 
 
 def test_the_filter_that_exempts_is_named() -> None:
-    """The first one that matches."""
+    """The first matching filter is named."""
     configuration = configuration_of(config_map(resourceFilters="[Pod,*,*]\n[ReplicaSet,*,*] [*/*,team,*]"))
     assert "Kyverno's resourceFilters [ReplicaSet,*,*]" == exempted(configuration, REPLICA_SETS)
 
@@ -126,13 +126,13 @@ UNMARKED = {"matchExpressions": [{"key": "skip", "operator": "DoesNotExist"}]}
 def test_selectors_of_the_webhooks_exempt_as_well(
     expected: str, webhooks: Any, kind: Kind, labels: dict[str, str]
 ) -> None:
-    """What Kyverno cannot read in its configuration, it leaves out."""
+    """Kyverno leaves out the selectors that it cannot read."""
     assert expected == exempted(configuration_of(config_map(webhooks=webhooks)), kind, **labels)
 
 
 @pytest.mark.parametrize("kind", ["UpdateRequest", "AdmissionReport"])
 def test_kyvernos_own_reports_are_never_evaluated(kind: str) -> None:
-    """Whatever the filters are."""
+    """Kyverno exempts its reports with any filters."""
     own = Kind("kyverno.io", "v2", kind, f"{kind.lower()}s", namespaced=True)
     assert exempted(configuration_of(config_map(resourceFilters="[Pod,*,*]")), own)
 
@@ -149,7 +149,7 @@ def test_kyvernos_own_reports_are_never_evaluated(kind: str) -> None:
     ],
 )
 def test_users_are_excluded_and_included_by_patterns(expected: str, data: dict[str, str]) -> None:
-    """One that is included is not excluded."""
+    """A pattern that includes a user has precedence over patterns that exclude the user."""
     user = UserInfo("system:node:a", groups=("system:nodes", "system:authenticated"))
     assert expected == configuration_of(config_map(**data)).excludes(user)
 
@@ -166,10 +166,10 @@ def test_users_are_excluded_and_included_by_patterns(expected: str, data: dict[s
     ],
 )
 def test_the_charts_filters_are_known(*, expected: bool, kind: Kind, namespace: str) -> None:
-    """What `default` stands for."""
+    """`default` stands for the filters of the Helm chart."""
     assert (expected, False) == (bool(exempted(DEFAULT, kind, namespace)), bool(exempted(NOTHING, kind, namespace)))
 
 
 def test_every_filter_keeps_its_text() -> None:
-    """It is what a finding names."""
-    assert ["[Pod,*,*]", "[a/b,c,d]"] == [it.text for it in parse_filters(" [Pod,*,*],[a/b,c,d]")]
+    """A finding names the filter by its text."""
+    assert ["[Pod,*,*]", "[a/b,c,d]"] == [parsed.text for parsed in parse_filters(" [Pod,*,*],[a/b,c,d]")]

@@ -1,6 +1,6 @@
-"""Where requests of expressions may go: one table of hosts, and servers on this machine alone.
+"""The destinations to which expressions may send requests: a table of hosts, and servers on this machine.
 
-Names are looked up by a table of the test; no connection is tried to any address but those of the loopback interface.
+A table of the test resolves names; no connection leaves the loopback interface.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from scanner.model.scan import OutcomeName
 from scanner.policies.kyverno.libraries import Call, Unavailable
 from tests.policies.kyverno.made import pod, policy
 from tests.policies.kyverno.serving import serving
-from tests.policies.kyverno.test_network import judged
+from tests.policies.kyverno.test_network import scan_of
 
 # What inet_aton, and so getaddrinfo, makes of numbers that are no addresses as people write them.
 NUMBERS = {"0": "0.0.0.0", "2852039166": "169.254.169.254", "0xa9fea9fe": "169.254.169.254", "127.1": "127.0.0.1"}  # noqa: S104
@@ -50,7 +50,7 @@ NO_HOST = "not the address of a host"
 
 
 class Names:
-    """Looks names up in a table, and counts how often."""
+    """Resolves names from a table, and counts the look-ups."""
 
     def __init__(self, *rounds: dict[str, list[str]]) -> None:
         self._rounds = list(rounds)
@@ -69,10 +69,10 @@ class Names:
 
 
 def refused(url: str, outside: HttpClient) -> EvaluationError:
-    """How a request fails."""
-    with pytest.raises(EvaluationError) as found:
+    """The error of a refused request."""
+    with pytest.raises(EvaluationError) as raised:
         outside.request(Call("GET", url))
-    return found.value
+    return raised.value
 
 
 @pytest.mark.parametrize(
@@ -127,8 +127,8 @@ def refused(url: str, outside: HttpClient) -> EvaluationError:
         ("255.255.255.255", NOT_PUBLIC, False),
     ],
 )
-def test_hosts_that_are_not_asked(host: str, expected: str, by_kyverno: bool) -> None:  # noqa: FBT001
-    """What Kyverno blocks is its error; what only a scan refuses is not available, and the reason says so."""
+def test_forbidden_hosts_get_no_request(host: str, expected: str, by_kyverno: bool) -> None:  # noqa: FBT001
+    """A host on Kyverno's block list is Kyverno's error; a host that only a scan refuses is unavailable, with the reason."""
     error = refused(f"http://{host}:1/?token=hunter2", HttpClient(lookup=Names()))
     assert (not by_kyverno) == isinstance(error, Unavailable)
     assert any(text in str(error) for text in expected.split("|"))
@@ -136,7 +136,7 @@ def test_hosts_that_are_not_asked(host: str, expected: str, by_kyverno: bool) ->
 
 
 def test_loopback_is_refused_where_kyvernos_list_has_been_emptied() -> None:
-    """A scan's own rule does not lean on Kyverno's."""
+    """The rule of a scan does not depend on Kyverno's list."""
     for host in ("127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "[2002:7f00:1::]"):
         error = refused(f"http://{host}:1/", HttpClient(hosts=(), ranges=(), lookup=Names()))
         assert isinstance(error, Unavailable)
@@ -144,8 +144,8 @@ def test_loopback_is_refused_where_kyvernos_list_has_been_emptied() -> None:
 
 
 @pytest.mark.parametrize("host", ["8.8.8.8", "2a00::1", "64:ff9b::808:808", "::ffff:8.8.8.8", "2002:808:808::1"])
-def test_public_addresses_are_asked(host: str) -> None:
-    """Also by what an IPv6 network makes of IPv4 addresses."""
+def test_public_addresses_get_requests(host: str) -> None:
+    """Public IPv4 addresses in their IPv6 forms are allowed, too."""
     assert "" == Destinations().refusal("any.example", ipaddress.ip_address(host))
 
 
@@ -163,27 +163,27 @@ def test_public_addresses_are_asked(host: str) -> None:
     ],
 )
 def test_what_the_user_names_is_allowed(named: str, host: str, address: str) -> None:
-    """Ranges, addresses and hosts, whatever the form in which an address comes."""
+    """Ranges, addresses and hosts are allowed in every form of an address."""
     assert "" == destinations([named]).refusal(host, ipaddress.ip_address(address))
 
 
 @pytest.mark.parametrize("named", ["0.0.0.0/0", "169.254.0.0/16", "evil.example"])
 @pytest.mark.parametrize("address", ["169.254.169.254", "::ffff:169.254.169.254", "0.0.0.0", "224.0.0.1"])  # noqa: S104
 def test_no_option_allows_metadata_services(named: str, address: str) -> None:
-    """Neither a range that holds them nor a name that leads there."""
+    """Neither a range that contains a metadata service nor a name that resolves to one is allowed."""
     assert "" != destinations([named, "::/0"]).refusal("evil.example", ipaddress.ip_address(address))
 
 
 @pytest.mark.parametrize("text", ["http://a.example", "a.example:80", "", "10.0.0.0/33", "a b", "*"])
-def test_what_names_no_destination_is_refused(text: str) -> None:
-    """A typing error allows nothing, and is said."""
+def test_a_value_that_is_no_destination_is_refused(text: str) -> None:
+    """A value that is no destination is an error."""
     with pytest.raises(UsageError, match="--allow-network-to"):
         destinations([text])
 
 
 @given(st.ip_addresses(v=4))
 def test_every_form_of_an_address_is_treated_alike(address: ipaddress.IPv4Address) -> None:
-    """Mapped, compatible, translated and NAT64 addresses are the IPv4 address."""
+    """Mapped, compatible, translated and NAT64 addresses count as the IPv4 address."""
     allowed = destinations(["10.0.0.0/8"])
     bits = int(address)
     expected = allowed.refusal("h", address)
@@ -196,8 +196,8 @@ def test_every_form_of_an_address_is_treated_alike(address: ipaddress.IPv4Addres
 
 
 @dataclass
-class Heard:
-    """A server on this machine, and the paths and hosts that it was asked for."""
+class FakeServer:
+    """A server on this machine, with the paths and hosts of the requests."""
 
     port: int = 0
     requests: list[tuple[str, str, str]] = field(default_factory=list)
@@ -205,14 +205,14 @@ class Heard:
 
 
 @pytest.fixture
-def server() -> Iterator[Heard]:
-    """It answers `{}`, or redirects where the test says so."""
-    heard = Heard()
+def server() -> Iterator[FakeServer]:
+    """A server that responds with `{}`, or with a redirect if the test prepares one."""
+    received = FakeServer()
 
     def answer(request: BaseHTTPRequestHandler) -> None:
         request.rfile.read(int(request.headers.get("Content-Length") or 0))
-        heard.requests.append((request.command, request.headers.get("Host") or "", request.path))
-        status, location = heard.answers.get(request.path, (200, ""))
+        received.requests.append((request.command, request.headers.get("Host") or "", request.path))
+        status, location = received.answers.get(request.path, (200, ""))
         request.send_response(status)
         for name, value in (("Content-Length", "2"), *((("Location", location),) if location else ())):
             request.send_header(name, value)
@@ -220,25 +220,25 @@ def server() -> Iterator[Heard]:
         request.wfile.write(b"{}")
 
     with serving(answer) as host:
-        heard.port = int(host.rpartition(":")[2])
-        yield heard
+        received.port = int(host.rpartition(":")[2])
+        yield received
 
 
 def asking(*allowed: str, lookup: Names, seconds: float = 10.0) -> HttpClient:
-    """Requests without Kyverno's own list, which names the only addresses that a test has."""
+    """A client without Kyverno's block list, which contains all addresses that a test has."""
     return HttpClient(destinations(allowed), hosts=(), ranges=(), lookup=lookup, seconds=seconds)
 
 
-def test_the_address_that_was_checked_is_the_one_that_is_connected_to(server: Heard) -> None:
-    """A name is looked up once; what it would lead to the second time is never seen."""
+def test_the_address_that_was_checked_is_the_one_that_is_connected_to(server: FakeServer) -> None:
+    """A name is resolved once, so a second answer of the resolver has no effect."""
     names = Names({"api.example": ["127.0.0.1"]}, {"api.example": ["127.0.0.99"]})
     status, _ = asking("127.0.0.1", lookup=names).request(Call("GET", f"http://api.example:{server.port}/"))
     assert (200, ["api.example"]) == (status, names.asked)
     assert [("GET", f"api.example:{server.port}", "/")] == server.requests
 
 
-def test_one_bad_address_among_several_is_enough(server: Heard) -> None:
-    """Which of them would be tried is for the network to decide."""
+def test_one_bad_address_among_several_is_enough(server: FakeServer) -> None:
+    """One forbidden address refuses the host, because the network would choose among its addresses."""
     names = Names({"api.example": ["127.0.0.1", "169.254.169.254"]})
     error = refused(f"http://api.example:{server.port}/", asking("127.0.0.1", lookup=names))
     assert (True, []) == (isinstance(error, Unavailable), server.requests)
@@ -255,8 +255,8 @@ def test_one_bad_address_among_several_is_enough(server: Heard) -> None:
         ("file:///etc/passwd", "unsupported protocol scheme"),
     ],
 )
-def test_redirects_are_checked_too(server: Heard, location: str, reason: str) -> None:
-    """A server that is allowed cannot pass the request on to one that is not."""
+def test_redirects_are_checked_too(server: FakeServer, location: str, reason: str) -> None:
+    """An allowed server cannot redirect a request to a forbidden one."""
     server.answers["/"] = 302, location
     names = Names({"api.example": ["127.0.0.1"], "rebound.example": ["127.0.0.2"]})
     error = refused(f"http://api.example:{server.port}/", asking("api.example", lookup=names))
@@ -264,8 +264,8 @@ def test_redirects_are_checked_too(server: Heard, location: str, reason: str) ->
     assert 1 == len(server.requests)
 
 
-def test_a_redirect_to_what_kyverno_blocks_is_its_error(server: Heard) -> None:
-    """As its own client would end there."""
+def test_a_redirect_to_what_kyverno_blocks_is_its_error(server: FakeServer) -> None:
+    """The error is that of Kyverno's own client."""
     server.answers["/"] = 302, "http://metadata.google.internal/"
     outside = HttpClient(destinations(["127.0.0.1"]), ranges=(), lookup=Names())
     error = refused(f"http://127.0.0.1:{server.port}/", outside)
@@ -274,16 +274,16 @@ def test_a_redirect_to_what_kyverno_blocks_is_its_error(server: Heard) -> None:
 
 
 @pytest.mark.parametrize(("status", "method"), [(301, "GET"), (302, "GET"), (303, "GET"), (307, "POST"), (308, "POST")])
-def test_redirects_are_followed_as_go_does(server: Heard, status: int, method: str) -> None:
-    """A POST becomes a GET, unless the server says otherwise."""
+def test_redirects_are_followed_as_go_does(server: FakeServer, status: int, method: str) -> None:
+    """A POST becomes a GET, except for the status codes that keep the method."""
     server.answers["/"] = status, "/there"
     outside = asking("127.0.0.1", lookup=Names())
     assert 200 == outside.request(Call("POST", f"http://127.0.0.1:{server.port}/", data="{}"))[0]
-    assert [("POST", "/"), (method, "/there")] == [(it[0], it[2]) for it in server.requests]
+    assert [("POST", "/"), (method, "/there")] == [(request[0], request[2]) for request in server.requests]
 
 
-def test_redirects_without_end_are_an_error(server: Heard) -> None:
-    """After ten requests."""
+def test_redirects_without_end_are_an_error(server: FakeServer) -> None:
+    """A client follows ten redirects."""
     server.answers["/"] = 302, "/"
     error = refused(f"http://127.0.0.1:{server.port}/", asking("127.0.0.1", lookup=Names()))
     assert "stopped after 10 redirects" in str(error)
@@ -291,20 +291,20 @@ def test_redirects_without_end_are_an_error(server: Heard) -> None:
 
 
 def test_what_a_scan_alone_refuses_is_not_auditable() -> None:
-    """It is no verdict, and the report shows why there is none."""
-    told = judged(policy("http.Get('http://10.0.0.1/').ok == true"), pod(), network=HttpClient(lookup=Names()))
-    assert (1, 0) == (told.counted(OutcomeName.NOT_AUDITABLE), told.counted(OutcomeName.PASSED))
+    """A request that only a scan refuses has no verdict, and the report shows the reason."""
+    scan = scan_of(policy("http.Get('http://10.0.0.1/').ok == true"), pod(), network=HttpClient(lookup=Names()))
+    assert (1, 0) == (scan.counted(OutcomeName.NOT_AUDITABLE), scan.counted(OutcomeName.PASSED))
 
 
 def test_what_kyverno_refuses_is_an_error_of_the_check() -> None:
-    """Its webhook would refuse the object."""
-    told = judged(policy("http.Get('http://127.0.0.1/').ok == true"), pod(), network=HttpClient(lookup=Names()))
-    assert (1, 0) == (told.counted(OutcomeName.ERRORED_DENY), told.counted(OutcomeName.NOT_AUDITABLE))
+    """Kyverno's webhook would deny the object."""
+    scan = scan_of(policy("http.Get('http://127.0.0.1/').ok == true"), pod(), network=HttpClient(lookup=Names()))
+    assert (1, 0) == (scan.counted(OutcomeName.ERRORED_DENY), scan.counted(OutcomeName.NOT_AUDITABLE))
 
 
 @pytest.mark.parametrize("reference", ["127.0.0.1:1/app/web:1", "localhost:1/app/web:1", "10.0.0.1:1/app/web:1"])
 def test_registries_are_checked_alike(reference: str) -> None:
-    """Kyverno's list is not about registries; a scan's own rule is."""
+    """Kyverno's block list does not apply to registries; the rule of a scan does."""
     with pytest.raises(Unavailable, match="name it with --allow-network-to"):
         HttpClient(lookup=Names()).image(reference)
 
@@ -313,7 +313,7 @@ def test_registries_are_checked_alike(reference: str) -> None:
 
 
 def test_a_name_that_is_looked_up_for_ever_ends_in_time() -> None:
-    """The resolver of the operating system has no deadline; a request has."""
+    """A request has a deadline; the resolver of the operating system has none."""
     over = threading.Event()
 
     def slow(_host: str, _port: int) -> Iterable[str]:
@@ -331,7 +331,7 @@ HERE = destinations(["127.0.0.0/8"])
 
 
 def dripping_headers(request: BaseHTTPRequestHandler) -> None:
-    """A header line without end."""
+    """A header line that never ends."""
     with suppress(OSError):
         request.wfile.write(b"HTTP/1.1 200 OK\r\nX: ")
         for _ in range(300):
@@ -341,7 +341,7 @@ def dripping_headers(request: BaseHTTPRequestHandler) -> None:
 
 
 def slow_redirects(request: BaseHTTPRequestHandler) -> None:
-    """Each in time, all together not."""
+    """Redirects each of which is in time, and which together are late."""
     time.sleep(0.2)
     request.send_response(302)
     request.send_header("Location", f"{request.path}x")
@@ -351,7 +351,7 @@ def slow_redirects(request: BaseHTTPRequestHandler) -> None:
 
 @pytest.mark.parametrize("answer", [dripping_headers, slow_redirects])
 def test_a_request_has_so_many_seconds_in_all(answer: object) -> None:
-    """Headers and redirects count."""
+    """The time of headers and redirects counts."""
     assert callable(answer)
     started = time.monotonic()
     with serving(answer) as host, pytest.raises(EvaluationError, match=r"no response within 0\.5 seconds"):
@@ -360,7 +360,7 @@ def test_a_request_has_so_many_seconds_in_all(answer: object) -> None:
 
 
 def test_a_handshake_that_never_ends_does() -> None:
-    """A server that accepts connections and does not speak TLS."""
+    """A TLS handshake with a server without TLS ends at the deadline."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"https://127.0.0.1:{silent.getsockname()[1]}/"
         with pytest.raises(EvaluationError, match=r"no response within 0\.3 seconds"):

@@ -1,4 +1,4 @@
-"""Why a Kyverno policy is violated: paths of the real object, and no secrets."""
+"""The evidence of a violated Kyverno policy: paths of the real object, and no secrets."""
 
 from __future__ import annotations
 
@@ -22,26 +22,30 @@ READS = "resource.Get('v1', 'secrets', 'team', 'token').data.key"
 
 def why(manifest: Any, *documents: Any) -> list[tuple[str, str, str]]:
     """Part, value and path of each reason of all findings."""
-    told = _scanned(manifest, *documents)
-    return [(it.expression, it.value, it.path) for one in told.findings for it in one.evidence.reasons]
+    scan = _scanned(manifest, *documents)
+    return [
+        (reason.expression, reason.value, reason.path)
+        for finding in scan.findings
+        for reason in finding.evidence.reasons
+    ]
 
 
 def test_a_policy_about_pods_is_explained_in_what_creates_them() -> None:
-    """Autogen rewrites the policy; the path is that of the object that there is."""
+    """Autogen rewrites the policy; the path is that of the existing object."""
     manifest = policy("object.spec.containers.all(c, c.image.contains('/'))")
     expected = [("c.image", '"nginx"', "spec.template.spec.containers[0].image")]
     assert expected == why(manifest, deployment())
 
 
 def test_variables_are_followed() -> None:
-    """As in the policies of Kubernetes."""
+    """Evidence names the values behind variables, as for admission policies."""
     variables = [{"name": "images", "expression": "object.spec.containers.map(c, c.image)"}]
     manifest = policy("variables.images.all(i, i.contains('/'))", variables=variables)
     assert [("i", '"nginx"', "spec.containers[0].image")] == why(manifest, pod())
 
 
 def test_an_object_within_the_request_is_named_by_the_request() -> None:
-    """It is a document of its own."""
+    """`request.object` is a document of its own."""
     manifest = policy("dyn(request).object.metadata.name == 'other'")
     assert [("dyn(request).object.metadata.name", '"web"', "request.object.metadata.name")] == why(manifest, pod())
 
@@ -62,23 +66,29 @@ def test_an_object_within_the_request_is_named_by_the_request() -> None:
         (f"int({READS}) > 3", "pods"),
     ],
 )
-def test_nothing_of_a_secret_is_said(expression: str, about: str) -> None:
-    """Whichever way there is to it."""
+def test_evidence_has_no_value_of_a_secret(expression: str, about: str) -> None:
+    """No expression shows the data of a Secret in evidence."""
     reads = READS if about == "pods" else "object.data.key"
     variables = [
         {"name": "secret", "expression": reads},
         {"name": "plain", "expression": f"string(base64.decode({reads}))"},
     ]
     manifest = policy(expression, resources=(about,), variables=variables)
-    told = _scanned(manifest, *([] if about == "secrets" else [pod()]), SECRET)
-    found = [it for one in told.findings for it in one.evidence.reasons]
-    assert found
-    assert not any(part in repr(told.findings) for part in ("aHVzaC1odXNo", "hush", "aHVz"))
-    assert WITHHELD in {it.value for it in found}
+    scan = _scanned(manifest, *([] if about == "secrets" else [pod()]), SECRET)
+    reasons = [reason for finding in scan.findings for reason in finding.evidence.reasons]
+    assert reasons
+    assert not any(part in repr(scan.findings) for part in ("aHVzaC1odXNo", "hush", "aHVz"))
+    assert WITHHELD in {reason.value for reason in reasons}
 
 
-def test_what_is_read_from_other_objects_is_said() -> None:
-    """A ConfigMap is no secret."""
+def test_evidence_has_values_of_other_objects() -> None:
+    """Evidence shows values of a ConfigMap."""
     reads = "resource.Get('v1', 'configmaps', 'team', 'token').data.key"
     manifest = policy(f"{reads} == 'closed'")
     assert [(reads, '"open"', "")] == why(manifest, pod(), SETTINGS)
+
+
+def test_evidence_has_the_values_that_exceptions_allow() -> None:
+    """Evidence shows `exceptions`, whose values no exception offers here."""
+    manifest = policy("'busybox' in exceptions.allowedImages")
+    assert [("exceptions.allowedImages", "[]", "exceptions.allowedImages")] == why(manifest, pod())

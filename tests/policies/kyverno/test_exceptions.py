@@ -1,4 +1,4 @@
-"""What a PolicyException does to a finding, and what it does not."""
+"""The effect of a PolicyException on findings."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ NO_LATEST = policy({"expression": "false", "message": "never"}, resources=("depl
 BY_NAME = [{"name": "name", "expression": "object.metadata.name == 'web'"}]
 
 
-def test_an_excepted_check_is_judged_all_the_same() -> None:
-    """What would fail without exceptions is always known, and so is who takes the effect away."""
+def test_an_excepted_check_is_evaluated() -> None:
+    """The outcome without exceptions is always known, and names the exception that removes its effect."""
     (check_result,) = check_results(deployment(), NO_LATEST, exceptions=(exception(matchConditions=BY_NAME),))
     assert ("team/let-be", Violated("never", "", 400)) == (check_result.excepted_by, check_result.outcome)
 
@@ -39,45 +39,45 @@ def test_what_passes_anyway_needs_no_exception() -> None:
     ],
 )
 def test_an_exception_must_match_name_the_policy_and_be_in_time(spec: Any) -> None:
-    """Conditions, references and the end of an exception are all asked."""
+    """An exception applies only if its conditions, its references and its end allow it."""
     (check_result,) = check_results(deployment(), NO_LATEST, exceptions=(exception(**spec),))
     assert check_result.excepted_by == ""
 
 
 def test_kyvernos_own_scan_knows_no_end_of_an_exception() -> None:
-    """In the controller's manner an expired exception still exempts."""
+    """As Kyverno's controller evaluates, an expired exception still exempts."""
     expired = exception(expiresAt="2020-01-01T00:00:00Z")
-    assert ("skip", "exception") == _said(result(deployment(), NO_LATEST, exceptions=(expired,)))
+    assert ("skip", "exception") == _status_and_rule(result(deployment(), NO_LATEST, exceptions=(expired,)))
 
 
-def _said(found: Any) -> tuple[str, str]:
-    return found.status, found.rule
+def _status_and_rule(reported: Any) -> tuple[str, str]:
+    return reported.status, reported.rule
 
 
-def test_kyverno_reports_a_skip_in_the_words_of_the_exception() -> None:
-    """All exceptions that match are named; properties carry their names alone."""
+def test_kyverno_reports_a_skip_with_the_names_of_the_exceptions() -> None:
+    """The message names all exceptions that match; properties have only their names."""
     exceptions = (exception("b"), exception("a"))
-    found = result(deployment(), NO_LATEST, exceptions=exceptions)
+    reported = result(deployment(), NO_LATEST, exceptions=exceptions)
     expected = (
         "rule is skipped due to policy exception: team/a, team/b",
         {"exceptions": "a,b", "process": "background scan"},
     )
-    assert expected == (found.message, found.properties)
+    assert expected == (reported.message, reported.properties)
 
 
-def test_the_exception_of_the_highest_priority_words_the_result() -> None:
-    """Of several exceptions one decides between skip and pass."""
+def test_the_exception_of_the_highest_priority_decides_the_result() -> None:
+    """Of several exceptions, the one with the highest priority decides between skip and pass."""
     important = exception("z", labels={"polex.kyverno.io/priority": "2"}, reportResult="pass")
-    found = result(deployment(), NO_LATEST, exceptions=(exception("a"), important))
-    assert ("pass", "rule is passed due to policy exception: team/a, team/z") == (found.status, found.message)
+    reported = result(deployment(), NO_LATEST, exceptions=(exception("a"), important))
+    assert ("pass", "rule is passed due to policy exception: team/a, team/z") == (reported.status, reported.message)
 
 
 def test_exceptions_come_before_match_conditions() -> None:
-    """An exempted object is skipped even where the policy's conditions would have left it out."""
+    """An exempted object is skipped even if the policy's match conditions are false."""
     unmet = policy(
         "true", resources=("deployments",), group="apps", matchConditions=[{"name": "no", "expression": "false"}]
     )
-    assert ("skip", "exception") == _said(result(deployment(), unmet, exceptions=(exception(),)))
+    assert ("skip", "exception") == _status_and_rule(result(deployment(), unmet, exceptions=(exception(),)))
 
 
 ALLOWED = policy(
@@ -87,37 +87,39 @@ ALLOWED = policy(
 
 
 def test_an_exception_with_images_offers_them_to_the_policy() -> None:
-    """What passes only because of the offer is a finding that the exception takes away."""
-    found = check_results(pod(), ALLOWED, exceptions=(exception(images=["nginx"]),))
+    """The exception removes the effect of a finding that its images make pass."""
+    results = check_results(pod(), ALLOWED, exceptions=(exception(images=["nginx"]),))
     assert [("team/let-be", "Violated"), ("", "Passed")] == [
-        (one.excepted_by, type(one.outcome).__name__) for one in found
+        (result.excepted_by, type(result.outcome).__name__) for result in results
     ]
 
 
 def test_what_the_offer_does_not_allow_still_fails() -> None:
     """An exception with other images changes nothing."""
-    found = check_results(pod(), ALLOWED, exceptions=(exception(images=["busybox"]),))
-    assert [("", "Violated"), ("", "Passed")] == [(one.excepted_by, type(one.outcome).__name__) for one in found]
+    results = check_results(pod(), ALLOWED, exceptions=(exception(images=["busybox"]),))
+    assert [("", "Violated"), ("", "Passed")] == [
+        (result.excepted_by, type(result.outcome).__name__) for result in results
+    ]
 
 
-def test_in_kyvernos_manner_an_offer_that_is_taken_passes() -> None:
-    """Its report shows an ordinary pass."""
-    assert ("pass", "") == _said(result(pod(), ALLOWED, exceptions=(exception(images=["nginx"]),)))
+def test_in_kyvernos_mode_an_offer_makes_the_check_pass() -> None:
+    """Kyverno's report shows a pass."""
+    assert ("pass", "") == _status_and_rule(result(pod(), ALLOWED, exceptions=(exception(images=["nginx"]),)))
 
 
-def test_an_offer_that_a_condition_reads_changes_what_is_asked() -> None:
-    """Without the offer the conditions are not met: the check is judged as it is with it."""
+def test_an_offer_that_a_condition_reads_decides_the_match() -> None:
+    """Without the offer the conditions are false, so the check has its result with the offer."""
     conditions = [{"name": "offered", "expression": "exceptions.allowedImages[0] == 'nginx'"}]
     manifest = policy("false", matchConditions=conditions)
-    found = check_results(pod(), manifest, exceptions=(exception(images=["nginx"]),))
-    assert [("", "Violated")] == [(one.excepted_by, type(one.outcome).__name__) for one in found]
+    results = check_results(pod(), manifest, exceptions=(exception(images=["nginx"]),))
+    assert [("", "Violated")] == [(result.excepted_by, type(result.outcome).__name__) for result in results]
 
 
 BROKEN = [{"name": "broken", "expression": "object.spec.none == 1"}]
 
 
 def test_an_error_in_an_exception_is_the_policys() -> None:
-    """With failurePolicy Fail the request is refused."""
+    """With failurePolicy Fail the request is denied."""
     (check_result,) = check_results(deployment(), NO_LATEST, exceptions=(exception(matchConditions=BROKEN),))
     assert (
         Errored("failed to load context: no such key: none", would_deny=True, reason="", code=400)
@@ -126,7 +128,7 @@ def test_an_error_in_an_exception_is_the_policys() -> None:
 
 
 def test_with_failure_policy_ignore_such_an_exception_does_not_apply() -> None:
-    """The check is judged, and nothing excepts it."""
+    """The check is evaluated, and no exception removes its effect."""
     ignores_negative_selectors = policy("false", resources=("deployments",), group="apps", failurePolicy="Ignore")
     (check_result,) = check_results(
         deployment(), ignores_negative_selectors, exceptions=(exception(matchConditions=BROKEN),)
@@ -135,7 +137,7 @@ def test_with_failure_policy_ignore_such_an_exception_does_not_apply() -> None:
 
 
 def test_an_exception_that_asks_the_network_leaves_a_failure_open() -> None:
-    """Whether it would apply cannot be known here: what passes passes, what fails is not auditable."""
+    """A scan cannot evaluate the exception: a pass stays a pass, a failure is not auditable."""
     asking = [{"name": "ask", "expression": "http.Get('http://x').ok == true"}]
     mixed = policy("true", "false", resources=("deployments",), group="apps")
     assert ["Passed", "Skipped"] == outcomes(deployment(), mixed, exceptions=(exception(matchConditions=asking),))
@@ -147,7 +149,7 @@ ON_DEPLOYMENTS: Any = {"resources": ("deployments",), "group": "apps"}
 
 
 def test_a_variable_in_an_exception_compiles_and_has_no_value() -> None:
-    """It is an error of every evaluation: with failurePolicy Fail the request is refused."""
+    """Every evaluation of it is an error: with failurePolicy Fail the request is denied."""
     using = policy("variables.x", **ON_DEPLOYMENTS, **VARIABLES)
     (check_result,) = check_results(deployment(), using, exceptions=(exception(matchConditions=USING),))
     message = "failed to load context: no such attribute(s): variables"
@@ -155,7 +157,7 @@ def test_a_variable_in_an_exception_compiles_and_has_no_value() -> None:
 
 
 def test_with_failure_policy_ignore_an_exception_with_a_variable_is_skipped() -> None:
-    """The policy is evaluated as if the exception were not there."""
+    """The policy is evaluated as if the exception did not exist."""
     ignores_negative_selectors = policy("!variables.x", **ON_DEPLOYMENTS, **VARIABLES, failurePolicy="Ignore")
     (check_result,) = check_results(
         deployment(), ignores_negative_selectors, exceptions=(exception(matchConditions=USING),)
@@ -171,7 +173,7 @@ def test_with_failure_policy_ignore_an_exception_with_a_variable_is_skipped() ->
     ],
 )
 def test_a_variable_that_decides_nothing_is_no_error(expected: str, expression: str) -> None:
-    """Logical operators absorb the error, as they absorb every other."""
+    """Logical operators absorb the error, like every other error."""
     using = policy("false", **ON_DEPLOYMENTS, **VARIABLES)
     conditions = [{"name": "x", "expression": expression}]
     (check_result,) = check_results(deployment(), using, exceptions=(exception(matchConditions=conditions),))
@@ -179,7 +181,7 @@ def test_a_variable_that_decides_nothing_is_no_error(expected: str, expression: 
 
 
 def test_an_earlier_exemption_is_not_undone_by_a_variable() -> None:
-    """Exceptions are evaluated in their order; after a full one errors do not count."""
+    """Exceptions are evaluated in order; errors after a full exemption do not count."""
     using = policy("false", **ON_DEPLOYMENTS, **VARIABLES)
     both = (exception("a"), exception("b", matchConditions=USING))
     (check_result,) = check_results(deployment(), using, exceptions=both)
@@ -195,7 +197,7 @@ def test_an_earlier_exemption_is_not_undone_by_a_variable() -> None:
     ],
 )
 def test_an_exception_that_does_not_compile_breaks_the_policy(expected: str, conditions: Any, variables: str) -> None:
-    """Unknown variables are undeclared, and a condition is a bool by its type: Kyverno does not load the policy."""
+    """Kyverno does not load a policy if an exception has an undeclared variable, or a condition that is no bool."""
     using = policy("true", **ON_DEPLOYMENTS, variables=[{"name": "x", "expression": variables}])
     (check_result,) = check_results(deployment(), using, exceptions=(exception(matchConditions=conditions),))
     message = getattr(check_result.outcome, "message", "")
@@ -203,20 +205,20 @@ def test_an_exception_that_does_not_compile_breaks_the_policy(expected: str, con
 
 
 def test_conditions_of_an_exception_are_not_rewritten() -> None:
-    """For a controller they see the controller, not its template."""
-    found = check_results(deployment(), policy("false"), exceptions=(exception(matchConditions=BY_NAME),))
-    assert ["team/let-be"] == [one.excepted_by for one in found]
+    """For a controller, conditions read the controller and not its template."""
+    results = check_results(deployment(), policy("false"), exceptions=(exception(matchConditions=BY_NAME),))
+    assert ["team/let-be"] == [result.excepted_by for result in results]
 
 
-def test_in_kyvernos_manner_every_check_is_skipped() -> None:
-    """The outcome says why, in Kyverno's words."""
+def test_in_kyvernos_mode_every_check_is_skipped() -> None:
+    """The outcome has the reason in Kyverno's words."""
     (check_result,) = check_results(deployment(), NO_LATEST, exceptions=(exception(),), mode=CONTROLLER)
     expected = Skipped(SkipReason.EXCEPTION, "rule is skipped due to policy exception: team/let-be")
     assert expected == check_result.outcome
 
 
 def test_the_other_kind_of_this_name_is_no_exception() -> None:
-    """`kyverno.io` has a PolicyException of its own, which never concerns these policies."""
+    """The PolicyException of `kyverno.io` does not apply to these policies."""
     assert not is_exception({"apiVersion": "kyverno.io/v2", "kind": "PolicyException"})
 
 
@@ -240,7 +242,7 @@ def test_the_other_kind_of_this_name_is_no_exception() -> None:
     ],
 )
 def test_an_exception_in_a_file_is_held_to_its_schema(expected: str, spec: Any) -> None:
-    """What the API would refuse is refused, with the field."""
+    """Assay refuses the exceptions that the API refuses, and names the field."""
     with pytest.raises(InvalidManifest) as caught:
         read_exception(exception(**spec), source="exceptions.yaml")
     assert expected in caught.value.reasons

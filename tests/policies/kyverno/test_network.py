@@ -1,4 +1,4 @@
-"""HTTP requests of Kyverno's expressions: made where the user allows it, bounded, and silent about Secrets."""
+"""HTTP requests of Kyverno's expressions: allowed by the user, limited, and without the data of Secrets."""
 
 from __future__ import annotations
 
@@ -37,22 +37,22 @@ EVERYWHERE = HttpClient(HERE, ranges=())
 
 
 @dataclass
-class Heard:
-    """A server, and what it was asked: method, path, a header and the body."""
+class FakeServer:
+    """A server, with the method, path, one header and the body of each request."""
 
     url: str = ""
     requests: list[tuple[str, str, str, str]] = field(default_factory=list)
 
 
 @pytest.fixture
-def server() -> Iterator[Heard]:
-    """It answers with an object, with a list under `/list`, with no JSON under `/text`, and with 404 under `/none`."""
-    heard = Heard()
+def server() -> Iterator[FakeServer]:
+    """A server that responds with an object, a list under `/list`, no JSON under `/text`, and 404 under `/none`."""
+    received = FakeServer()
 
     def answer(request: BaseHTTPRequestHandler) -> None:
         length = int(request.headers.get("Content-Length") or 0)
         body = request.rfile.read(length).decode()
-        heard.requests.append((request.command, request.path, request.headers.get("X-Team") or "", body))
+        received.requests.append((request.command, request.path, request.headers.get("X-Team") or "", body))
         texts = {"/list": "[1, 2]", "/text": "hello", "/large": "x" * (5 << 20)}
         data = texts.get(request.path, '{"allowed": true, "n": 1}').encode()
         request.send_response(404 if request.path == "/none" else 200)
@@ -61,11 +61,11 @@ def server() -> Iterator[Heard]:
         request.wfile.write(data)
 
     with serving(answer) as host:
-        heard.url = f"http://{host}"
-        yield heard
+        received.url = f"http://{host}"
+        yield received
 
 
-def judged(*documents: Any, network: HttpClient | None = EVERYWHERE) -> Recorded:
+def scan_of(*documents: Any, network: HttpClient | None = EVERYWHERE) -> Recorded:
     """A scan that may ask."""
     return scanned(
         FakeCluster((TEAM, *documents), kinds=(*KINDS, *KYVERNO)),
@@ -85,61 +85,61 @@ def judged(*documents: Any, network: HttpClient | None = EVERYWHERE) -> Recorded
         "http.Post('URL/', {'a': ['b']}, {'X-Team': 'a'}).allowed == true",
     ],
 )
-def test_an_answer_is_what_kyverno_makes_of_it(server: Heard, expression: str) -> None:
-    """Objects with their status, other JSON under `body`; 404 is an answer like any other."""
-    told = judged(policy(expression.replace("URL", server.url)), pod())
-    assert ([], 1) == (told.messages, told.counted(OutcomeName.PASSED))
+def test_a_response_has_kyvernos_form(server: FakeServer, expression: str) -> None:
+    """An object has its status, other JSON is under `body`, and 404 is a response like any other."""
+    scan = scan_of(policy(expression.replace("URL", server.url)), pod())
+    assert ([], 1) == (scan.messages, scan.counted(OutcomeName.PASSED))
 
 
-def test_what_is_sent_is_the_json_of_the_value(server: Heard) -> None:
-    """With the headers that the expression names; the same request is made once, however many objects ask for it."""
+def test_what_is_sent_is_the_json_of_the_value(server: FakeServer) -> None:
+    """The request has the headers of the expression; equal requests of many objects are sent once."""
     text = f"http.Post('{server.url}/', {{'b': dyn('c'), 'a': object.kind}}, {{'X-Team': 'x'}}).allowed == true"
-    judged(policy(text), pod("one"), pod("two"))
+    scan_of(policy(text), pod("one"), pod("two"))
     assert [("POST", "/", "x", '{"a":"Pod","b":"c"}')] == server.requests
 
 
-def test_without_leave_nothing_is_asked(server: Heard) -> None:
-    """The check is not auditable, and the reason names the flag."""
-    told = judged(policy(f"http.Get('{server.url}/').allowed == true"), pod(), network=None)
-    assert (1, []) == (told.counted(OutcomeName.NOT_AUDITABLE), server.requests)
+def test_without_permission_nothing_is_requested(server: FakeServer) -> None:
+    """Without permission the check is not auditable, and the reason names the flag."""
+    scan = scan_of(policy(f"http.Get('{server.url}/').allowed == true"), pod(), network=None)
+    assert (1, []) == (scan.counted(OutcomeName.NOT_AUDITABLE), server.requests)
 
 
-def test_nobody_hears_of_a_secret(server: Heard) -> None:
-    """Neither when one is judged nor when expressions read some."""
+def test_no_request_contains_a_secret(server: FakeServer) -> None:
+    """No request is sent for a Secret, or by an expression that reads Secrets."""
     about = policy(f"http.Post('{server.url}/', object).allowed == true", resources=("secrets",))
     reading = policy(
         f"http.Post('{server.url}/', resource.List('v1', 'secrets', 'team')).allowed == true", name="reading"
     )
-    told = judged(about, reading, SECRET, pod())
-    assert (2, []) == (told.counted(OutcomeName.NOT_AUDITABLE), server.requests)
+    scan = scan_of(about, reading, SECRET, pod())
+    assert (2, []) == (scan.counted(OutcomeName.NOT_AUDITABLE), server.requests)
 
 
-def test_a_namespaced_policy_makes_no_request(server: Heard) -> None:
-    """Kyverno refuses it unless its controllers are told otherwise."""
+def test_a_namespaced_policy_makes_no_request(server: FakeServer) -> None:
+    """Kyverno refuses requests of namespaced policies by default."""
     own = {**policy(f"http.Get('{server.url}/').allowed == true"), "kind": "NamespacedValidatingPolicy"}
     own["metadata"] = {**own["metadata"], "namespace": "team"}
-    told = judged(own, pod())
-    assert (1, []) == (told.counted(OutcomeName.NOT_AUDITABLE), server.requests)
+    scan = scan_of(own, pod())
+    assert (1, []) == (scan.counted(OutcomeName.NOT_AUDITABLE), server.requests)
 
 
-def test_a_connection_that_fails_is_an_error(server: Heard) -> None:
-    """Of the check, which would refuse the object; the scan goes on."""
+def test_a_connection_that_fails_is_an_error(server: FakeServer) -> None:
+    """The check has an error, which would deny the object; the scan continues."""
     gone = server.url.rpartition(":")[0] + ":1"
-    told = judged(policy(f"http.Get('{gone}/?token=hunter2').allowed == true"), pod())
-    (finding,) = told.findings
+    scan = scan_of(policy(f"http.Get('{gone}/?token=hunter2').allowed == true"), pod())
+    (finding,) = scan.findings
     assert "error: request failed: request failed: 127.0.0.1: the connection was refused" == finding.outcome.message
 
 
-def test_a_large_answer_is_an_error(server: Heard) -> None:
-    """Nobody's memory is filled by a server."""
-    told = judged(policy(f"http.Get('{server.url}/large').allowed == true"), pod())
+def test_a_large_answer_is_an_error(server: FakeServer) -> None:
+    """A response has a limit of its size."""
+    scan = scan_of(policy(f"http.Get('{server.url}/large').allowed == true"), pod())
     assert ["error: request failed: 127.0.0.1: the response is larger than 4 MiB"] == [
-        one.outcome.message for one in told.findings
+        finding.outcome.message for finding in scan.findings
     ]
 
 
 def test_an_answer_that_drips_is_cut_off() -> None:
-    """A byte now and then keeps every timeout of a socket from ending, and would keep a scan for ever."""
+    """A slow body never exceeds the timeout of the socket, but it exceeds the deadline."""
 
     def drip(request: BaseHTTPRequestHandler) -> None:
         request.send_response(200)
@@ -166,28 +166,30 @@ def test_an_answer_that_drips_is_cut_off() -> None:
         ),
     ],
 )
-def test_an_entry_that_calls_the_api_server_is_answered_from_lists(spec: Any, expression: str) -> None:
-    """A list has items as the server shows them; an object is itself; what is not there is an error."""
-    told = judged(policy(expression), entry(apiCall=spec), pod(), network=None)
-    assert ([], 1) == (told.messages, told.counted(OutcomeName.PASSED))
+def test_an_entry_that_calls_the_api_server_has_listed_data(spec: Any, expression: str) -> None:
+    """A list has its items as the server returns them, an object is itself, and a missing object is an error."""
+    scan = scan_of(policy(expression), context_entry(apiCall=spec), pod(), network=None)
+    assert ([], 1) == (scan.messages, scan.counted(OutcomeName.PASSED))
 
 
 @pytest.mark.parametrize("spec", [{"urlPath": "/version"}, {"urlPath": "/api/v1/pods", "method": "POST"}])
 def test_other_calls_of_the_api_server_are_not_auditable(spec: Any) -> None:
-    """They are no list and no object."""
-    told = judged(policy("globalContext.Get('e') == null"), entry(apiCall=spec), pod(), network=None)
-    assert 1 == told.counted(OutcomeName.NOT_AUDITABLE)
+    """Only lists and objects can be answered."""
+    scan = scan_of(policy("globalContext.Get('e') == null"), context_entry(apiCall=spec), pod(), network=None)
+    assert 1 == scan.counted(OutcomeName.NOT_AUDITABLE)
 
 
 @pytest.mark.parametrize(("network", "name"), [(EVERYWHERE, OutcomeName.PASSED), (None, OutcomeName.NOT_AUDITABLE)])
-def test_an_entry_of_a_service_is_asked_where_it_is_allowed(
-    server: Heard, network: HttpClient | None, name: OutcomeName
+def test_an_entry_of_a_service_is_requested_if_allowed(
+    server: FakeServer, network: HttpClient | None, name: OutcomeName
 ) -> None:
-    """By the method, with the headers and the data of the entry."""
+    """The request has the method, the headers and the data of the entry."""
     service = {"url": f"{server.url}/svc", "headers": [{"key": "X-Team", "value": "x"}]}
     call = {"service": service, "method": "POST", "data": [{"key": "k", "value": 1}]}
-    told = judged(policy("globalContext.Get('e').allowed == true"), entry(apiCall=call), pod(), network=network)
-    assert 1 == told.counted(name)
+    scan = scan_of(
+        policy("globalContext.Get('e').allowed == true"), context_entry(apiCall=call), pod(), network=network
+    )
+    assert 1 == scan.counted(name)
     assert ([("POST", "/svc", "x", '{"k":1}')] if network else []) == server.requests
 
 
@@ -201,11 +203,11 @@ def test_an_entry_of_a_service_is_asked_where_it_is_allowed(
     ],
 )
 def test_projections_are_jmespath(path: str, expression: str) -> None:
-    """Of the objects of an entry."""
+    """A projection selects from the objects of an entry."""
     resources = {"group": "", "version": "v1", "resource": "pods", "namespace": "team"}
-    made = entry(kubernetesResource=resources, projections=[{"name": "p", "jmesPath": path}])
-    told = judged(policy(expression), made, pod(), network=None)
-    assert ([], 1) == (told.messages, told.counted(OutcomeName.PASSED))
+    made = context_entry(kubernetesResource=resources, projections=[{"name": "p", "jmesPath": path}])
+    scan = scan_of(policy(expression), made, pod(), network=None)
+    assert ([], 1) == (scan.messages, scan.counted(OutcomeName.PASSED))
 
 
 @pytest.mark.parametrize(
@@ -217,13 +219,13 @@ def test_projections_are_jmespath(path: str, expression: str) -> None:
     ],
 )
 def test_projections_that_cannot_be_made(path: str, name: str, outcome: OutcomeName) -> None:
-    """Functions of Kyverno's own are not evaluated; a path that is none, or is not there, is an error."""
+    """Kyverno's own functions are not evaluated; an invalid or missing path is an error."""
     resources = {"group": "", "version": "v1", "resource": "pods", "namespace": "team"}
-    made = entry(kubernetesResource=resources, projections=[{"name": "p", "jmesPath": path}])
-    told = judged(policy(f"globalContext.Get('e', '{name}') == null"), made, pod(), network=None)
-    assert 1 == told.counted(outcome)
+    made = context_entry(kubernetesResource=resources, projections=[{"name": "p", "jmesPath": path}])
+    scan = scan_of(policy(f"globalContext.Get('e', '{name}') == null"), made, pod(), network=None)
+    assert 1 == scan.counted(outcome)
 
 
-def entry(**spec: Any) -> Any:
+def context_entry(**spec: Any) -> Any:
     """A global context entry."""
     return {"apiVersion": "kyverno.io/v2", "kind": "GlobalContextEntry", "metadata": {"name": "e"}, "spec": spec}

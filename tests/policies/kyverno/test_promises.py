@@ -1,7 +1,7 @@
-"""A ValidatingPolicy without anything of Kyverno's own judges like the same spec as a ValidatingAdmissionPolicy.
+"""A ValidatingPolicy without Kyverno's own features has the results of the same spec as a ValidatingAdmissionPolicy.
 
-For CREATE, with `matchPolicy: Exact`, and without what the two are known to treat differently: message expressions, the old
-object, the requester, and object selectors that an object without labels fits.
+The specs are for CREATE with `matchPolicy: Exact`, and without the known differences: message expressions, the old object, the
+requester, and object selectors that an object without labels matches.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ RULES = st.sampled_from([("", ["pods"]), ("apps", ["deployments"]), ("*", ["*"])
 
 @st.composite
 def specs(draw: st.DrawFn) -> Any:
-    """A spec that both APIs take, without autogen."""
+    """A spec that both APIs accept, without autogen."""
     group, resources = draw(RULES)
     rule = {"apiGroups": [group], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": resources}
     match = {
@@ -86,7 +86,7 @@ def specs(draw: st.DrawFn) -> Any:
     }
 
 
-def _judged(spec: Any, document: Any, *, kyverno: bool) -> list[list[tuple[str, str, int]]]:
+def _classes_of(spec: Any, document: Any, *, kyverno: bool) -> list[list[tuple[str, str, int]]]:
     version, kind = "admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy"
     binding: Any = {
         "apiVersion": version,
@@ -107,20 +107,23 @@ def _judged(spec: Any, document: Any, *, kyverno: bool) -> list[list[tuple[str, 
 
 
 def _classes(invocation_result: InvocationResult) -> list[tuple[str, str, int]]:
-    return [(type(one.outcome).__name__, one.check.kind, one.check.index) for one in invocation_result.check_results]
+    return [
+        (type(result.outcome).__name__, result.check.kind, result.check.index)
+        for result in invocation_result.check_results
+    ]
 
 
 @settings(max_examples=80, deadline=None)
 @given(specs(), OBJECTS)
-def test_the_same_spec_is_judged_alike_by_both(spec: Any, document: Any) -> None:
-    """Both match the same objects, and every check has an outcome of the same class."""
-    assert _judged(spec, document, kyverno=False) == _judged(spec, document, kyverno=True)
+def test_both_languages_evaluate_the_same_spec_alike(spec: Any, document: Any) -> None:
+    """Both languages match the same objects, and every check has an outcome of the same class."""
+    assert _classes_of(spec, document, kyverno=False) == _classes_of(spec, document, kyverno=True)
 
 
 @settings(max_examples=40, deadline=None)
 @given(specs(), st.booleans())
-def test_what_is_only_counted_is_what_would_be_judged(spec: Any, annotated: bool) -> None:  # noqa: FBT001
-    """A scan counts what passes without looking closer, and comes to the outcomes that judging each object gives."""
+def test_the_fast_path_has_the_tallies_of_an_evaluation(spec: Any, annotated: bool) -> None:  # noqa: FBT001
+    """The fast path of a scan has the tallies of an evaluation of each object."""
     more = {"auditAnnotations": [{"key": "a", "valueExpression": "has(object.metadata.labels.a) ? 'a' : null"}]}
     manifest: Any = {
         "apiVersion": "policies.kyverno.io/v1",
@@ -129,13 +132,15 @@ def test_what_is_only_counted_is_what_would_be_judged(spec: Any, annotated: bool
         "spec": {**spec, **(more if annotated else {})},
     }
     objects = [pod(), pod("other", labels={"a": "b"}), pod("third", hostNetwork=True), deployment(labels={"a": "b"})]
-    told = scanned(FakeCluster([*NAMESPACES, manifest, *objects], kinds=(*KINDS, *KYVERNO)))
+    scan = scanned(FakeCluster([*NAMESPACES, manifest, *objects], kinds=(*KINDS, *KYVERNO)))
     auditor = Auditor(policies=[manifest], bindings=[], namespaces=NAMESPACES, kinds=KINDS)
     invocation_results = [invocation_result for document in objects for invocation_result in auditor.evaluate(document)]
     expected = Counter(
-        outcome_name(one.outcome) for invocation_result in invocation_results for one in invocation_result.check_results
+        outcome_name(result.outcome)
+        for invocation_result in invocation_results
+        for result in invocation_result.check_results
     )
     counted: Counter[OutcomeName] = Counter()
-    for key, number in told.tallies.items():
+    for key, number in scan.tallies.items():
         counted[key.outcome] += number if key.kind in ("Pod", "Deployment") else 0
     assert expected == +counted

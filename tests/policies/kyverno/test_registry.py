@@ -1,4 +1,4 @@
-"""`image.GetMetadata` with --allow-network: what a registry tells anybody, and nothing that wants credentials."""
+"""`image.GetMetadata` with --allow-network: data that a registry gives without credentials."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from scanner.model.scan import OutcomeName
 from tests.policies.kyverno.made import pod, policy
 from tests.policies.kyverno.serving import serving
-from tests.policies.kyverno.test_network import judged
+from tests.policies.kyverno.test_network import scan_of
 
 CONFIG = {"architecture": "amd64", "os": "linux", "config": {"User": "1000"}, "created": "2026-01-01T00:00:00Z"}
 
@@ -48,7 +48,7 @@ DOCUMENTS = {
 
 @dataclass
 class Registry:
-    """A registry on this machine, and the paths that were asked for."""
+    """A registry on this machine, with the paths of the requests."""
 
     host: str = ""
     asked: list[str] = field(default_factory=list)
@@ -56,17 +56,17 @@ class Registry:
 
 @pytest.fixture
 def registry() -> Iterator[Registry]:
-    """It wants an anonymous token, keeps its blobs elsewhere, and gives nothing of `secret/` to anybody."""
-    told = Registry()
+    """A registry that requires an anonymous token, redirects to its blobs, and requires credentials for `secret/`."""
+    fake_registry = Registry()
 
     def answer(request: BaseHTTPRequestHandler) -> None:
-        told.asked.append(request.path)
+        fake_registry.asked.append(request.path)
         if request.path.startswith("/token?"):
             _answer(request, 200, {"token": "anonymous"})
         elif request.path == "/elsewhere":
             _answer(request, 200 if "Authorization" in request.headers else 500, CONFIG)
         elif request.headers.get("Authorization") != "Bearer anonymous" or request.path.startswith("/v2/secret/"):
-            realm = f'Bearer realm="http://{told.host}/token",service="test"'
+            realm = f'Bearer realm="http://{fake_registry.host}/token",service="test"'
             _answer(request, 401, {}, ("WWW-Authenticate", realm))
         elif request.path.startswith("/v2/app/web/blobs/"):
             _answer(request, 307, {}, ("Location", "/elsewhere"))
@@ -74,8 +74,8 @@ def registry() -> Iterator[Registry]:
             _answer(request, 200 if request.path in DOCUMENTS else 404, DOCUMENTS.get(request.path, {}))
 
     with serving(answer) as host:
-        told.host = host
-        yield told
+        fake_registry.host = host
+        yield fake_registry
 
 
 def _answer(request: BaseHTTPRequestHandler, status: int, document: Any, *headers: tuple[str, str]) -> None:
@@ -100,23 +100,23 @@ def _answer(request: BaseHTTPRequestHandler, status: int, document: Any, *header
         "image.GetMetadata('HOST/app/web:1.0').registry == 'HOST' && image.GetMetadata('HOST/app/web:1.0').identifier == '1.0'",
     ],
 )
-def test_a_registry_tells_what_an_image_is(registry: Registry, expression: str) -> None:
-    """Manifest, configuration and index, for linux/amd64, with an anonymous token."""
-    told = judged(policy(expression.replace("HOST", registry.host)), pod())
-    assert ([], 1) == (told.messages, told.counted(OutcomeName.PASSED))
+def test_a_registry_returns_the_data_of_an_image(registry: Registry, expression: str) -> None:
+    """The metadata are manifest, configuration and index for linux/amd64."""
+    scan = scan_of(policy(expression.replace("HOST", registry.host)), pod())
+    assert ([], 1) == (scan.messages, scan.counted(OutcomeName.PASSED))
 
 
-def test_an_image_is_asked_for_once(registry: Registry) -> None:
-    """However many objects run it."""
-    judged(policy(f"image.GetMetadata('{registry.host}/app/web:1.0').tag == '1.0'"), pod("one"), pod("two"))
+def test_an_image_is_requested_once(registry: Registry) -> None:
+    """Many objects with one image cause one request."""
+    scan_of(policy(f"image.GetMetadata('{registry.host}/app/web:1.0').tag == '1.0'"), pod("one"), pod("two"))
     assert 1 == registry.asked.count("/token?service=test&scope=repository%3Aapp%2Fweb%3Apull")
     assert 1 == registry.asked.count("/elsewhere")
 
 
 def test_what_wants_credentials_is_not_auditable(registry: Registry) -> None:
-    """Kyverno may have some; a scan has none, and does not guess."""
-    told = judged(policy(f"image.GetMetadata('{registry.host}/secret/web:1.0').tag == '1.0'"), pod())
-    assert 1 == told.counted(OutcomeName.NOT_AUDITABLE)
+    """Kyverno may have credentials; a scan has none."""
+    scan = scan_of(policy(f"image.GetMetadata('{registry.host}/secret/web:1.0').tag == '1.0'"), pod())
+    assert 1 == scan.counted(OutcomeName.NOT_AUDITABLE)
 
 
 @pytest.mark.parametrize(
@@ -129,14 +129,14 @@ def test_what_wants_credentials_is_not_auditable(registry: Registry) -> None:
     ],
 )
 def test_what_a_registry_does_not_have_is_an_error(registry: Registry, expected: str, reference: str) -> None:
-    """As it is for Kyverno."""
+    """A missing image is an error, as in Kyverno."""
     text = f"image.GetMetadata('{reference.replace('HOST', registry.host)}').tag == '1.0'"
-    (finding,) = judged(policy(text), pod()).findings
+    (finding,) = scan_of(policy(text), pod()).findings
     assert expected.replace("HOST", registry.host) in finding.outcome.message
 
 
-def test_without_leave_no_registry_is_asked(registry: Registry) -> None:
-    """The reason names the flag."""
+def test_without_permission_no_registry_is_requested(registry: Registry) -> None:
+    """Without permission the check is not auditable, and the reason names the flag."""
     text = f"image.GetMetadata('{registry.host}/app/web:1.0').tag == '1.0'"
-    told = judged(policy(text), pod(), network=None)
-    assert (1, []) == (told.counted(OutcomeName.NOT_AUDITABLE), registry.asked)
+    scan = scan_of(policy(text), pod(), network=None)
+    assert (1, []) == (scan.counted(OutcomeName.NOT_AUDITABLE), registry.asked)

@@ -1,4 +1,4 @@
-"""The one result that Kyverno's report has for a policy and an object."""
+"""The one result in Kyverno's report for a policy and an object."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_policy_has_one_result_for_an_object(expected: Result, manifest: Any) 
     ],
 )
 def test_properties_can_replace_the_message(expected: str, keys: dict[str, str]) -> None:
-    """The property of the status replaces it, and `message` replaces that."""
+    """The property of the status replaces the message, and the property `message` replaces both."""
     annotations = [{"key": key, "valueExpression": f"'{value}'"} for key, value in keys.items()]
     manifest = policy({"expression": "false", "message": "no"}, auditAnnotations=annotations)
     assert expected == result(pod(), manifest).message
@@ -81,6 +81,6 @@ def test_properties_can_replace_the_message(expected: str, keys: dict[str, str])
 
 @pytest.mark.parametrize(("expected", "value"), [("warn", "false"), ("fail", "False"), ("fail", "true")])
 def test_a_failure_of_an_unscored_policy_is_a_warning(expected: str, value: str) -> None:
-    """Exactly the text `false` makes it so."""
+    """Only the text `false` makes a policy unscored."""
     metadata = {"annotations": {"policies.kyverno.io/scored": value}}
     assert expected == result(pod(), policy("false", metadata=metadata)).status

@@ -1,4 +1,4 @@
-"""No value of a Secret leaves, whichever way a Kyverno policy has to it."""
+"""No Kyverno policy shows a value of a Secret."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ READS = "resource.Get('v1', 'secrets', 'team', 'token').data.key"
 VARIABLE = [{"name": "key", "expression": READS}]
 
 
-def _told(manifest: Any, *documents: Any) -> str:
-    """Everything that a scan says."""
-    told = _scanned(manifest, SECRET, *documents)
-    assert told.findings
-    return repr((told.findings, told.end, told.tallies))
+def _recorded_text(manifest: Any, *documents: Any) -> str:
+    """The findings, the end and the tallies of a scan, as text."""
+    scan = _scanned(manifest, SECRET, *documents)
+    assert scan.findings
+    return repr((scan.findings, scan.end, scan.tallies))
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def _told(manifest: Any, *documents: Any) -> str:
     ],
 )
 def test_a_message_about_a_secret_does_not_quote_it(message: str) -> None:
-    """Not even decoded, or through the request."""
+    """The message shows the value neither decoded nor through the request."""
     manifest = policy({"expression": "false", "messageExpression": message}, resources=("secrets",))
     assert ["team/token: [redacted: the message reads the data of a Secret]"] == _scanned(manifest, SECRET).messages
 
@@ -50,19 +50,19 @@ def test_a_message_about_a_secret_does_not_quote_it(message: str) -> None:
     ],
 )
 def test_a_secret_that_an_expression_reads_is_not_quoted(spec: Any, message: str) -> None:
-    """What `resource.Get` and `resource.List` read can be a Secret, too."""
+    """`resource.Get` and `resource.List` can read a Secret."""
     text = message if message.startswith(("'", "string")) else f"string({message})"
     manifest = policy({"expression": "false", "messageExpression": text}, **spec)
-    assert "aHVzaC1odXNo" not in _told(manifest, pod())
+    assert "aHVzaC1odXNo" not in _recorded_text(manifest, pod())
 
 
 def test_an_error_does_not_quote_it_either() -> None:
-    """The words of a conversion that fails hold the value."""
-    assert "aHVzaC1odXNo" not in _told(policy(f"int({READS}) == 1"), pod())
+    """The text of a failed conversion contains the value."""
+    assert "aHVzaC1odXNo" not in _recorded_text(policy(f"int({READS}) == 1"), pod())
 
 
-def test_what_reads_no_secret_is_told() -> None:
-    """Messages about other objects that an expression reads stay."""
+def test_a_message_without_a_secret_keeps_its_text() -> None:
+    """Messages about other objects keep their text."""
     settings = {
         **SECRET,
         "kind": "ConfigMap",
@@ -70,5 +70,5 @@ def test_what_reads_no_secret_is_told() -> None:
         "data": {"key": "open"},
     }
     text = f"string({READS.replace('secrets', 'configmaps')})"
-    told = _scanned(policy({"expression": "false", "messageExpression": text}), settings, pod())
-    assert ["team/web: open"] == told.messages
+    scan = _scanned(policy({"expression": "false", "messageExpression": text}), settings, pod())
+    assert ["team/web: open"] == scan.messages

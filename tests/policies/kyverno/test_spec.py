@@ -1,4 +1,4 @@
-"""What a manifest says beyond the admission API: when it is not for stored objects, and what nobody knows in it."""
+"""Fields of a manifest beyond the admission API: policies that are not for stored objects, and unknown fields."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from tests.policies.kyverno.made import pod as a_pod
     ],
 )
 def test_some_policies_are_not_for_stored_objects(expected: str, manifest: Any) -> None:
-    """The reason is told, and no object is judged."""
+    """The policy has a reason, and no object is evaluated."""
     reason = read_policy(manifest).unauditable()
     assert (True, not expected) == (expected in reason, bool(invocation_results(a_pod(), manifest)))
 
 
 @pytest.mark.parametrize("version", ["v1", "v1beta1", "v1alpha1"])
 def test_all_versions_are_one(version: str) -> None:
-    """The versions have one schema."""
+    """All versions have one schema."""
     assert is_policy({**policy("true"), "apiVersion": f"policies.kyverno.io/{version}"})
 
 
@@ -44,12 +44,12 @@ def test_all_versions_are_one(version: str) -> None:
     ],
 )
 def test_other_kinds_are_not_meant(document: Any) -> None:
-    """Neither older groups nor the other kinds of the group."""
+    """Older groups and other kinds of the group are not read."""
     assert not is_policy(document)
 
 
-def test_unknown_fields_are_told_and_not_fatal() -> None:
-    """They are named by their paths."""
+def test_unknown_fields_are_recorded_and_not_fatal() -> None:
+    """Unknown fields are recorded by their paths."""
     manifest = policy({"expression": "true", "severity": "high"}, later={"a": 1}, match={"paramRef": 1})
     expected = {"spec.validations[0].severity", "spec.later", "spec.matchConstraints.paramRef"}
     assert expected == set(read_policy(manifest).unknown)
@@ -120,7 +120,7 @@ TIMEOUT = "spec.webhookConfiguration.timeoutSeconds"
     ],
 )
 def test_a_policy_in_a_file_is_held_to_what_the_webhook_takes(expected: str, changes: Any) -> None:
-    """What Kyverno would refuse is refused, with the field."""
+    """Assay refuses the policies that Kyverno refuses, and names the field."""
     manifest = policy("true")
     manifest["spec"] |= changes
     with pytest.raises(InvalidManifest) as caught:
@@ -129,11 +129,11 @@ def test_a_policy_in_a_file_is_held_to_what_the_webhook_takes(expected: str, cha
 
 
 def test_null_in_a_file_is_an_absent_field() -> None:
-    """The server drops it before it looks at the schema."""
+    """The server drops null before it validates the schema."""
     manifest = policy("true", failurePolicy=None, variables=None, matchConditions=None)
     assert "Fail" == read_policy(manifest, source="policies.yaml").failure_policy
 
 
 def test_without_actions_a_policy_denies() -> None:
-    """The default is Kyverno's."""
+    """Kyverno's default action is Deny."""
     assert ("Deny",) == read_policy(policy("true")).actions

@@ -1,4 +1,4 @@
-"""Test suites of policy authors: both forms, read from files, judged, and what differs told."""
+"""Test suites of policy authors: both forms are read from files and evaluated, and differences are reported."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ def _written(folder: Path, name: str, *documents: Any) -> Path:
 
 def _checked(path: Path) -> list[Checked]:
     schemas = KnownSchemas(builtin_schemas())
-    return [one for suite in read_suites(path) for one in check(suite, builtin_kinds(), schemas, NOW, load)]
+    return [checked for suite in read_suites(path) for checked in check(suite, builtin_kinds(), schemas, NOW, load)]
 
 
 def _kyverno(folder: Path, *results: Any, **fields: Any) -> Path:
-    """A suite of Kyverno's form, in a hidden folder as policy libraries have it."""
+    """A suite in Kyverno's form, in a hidden folder as in policy libraries."""
     body = {"kind": "Test", "metadata": {"name": "t"}, "results": list(results), **fields}
     return _written(folder, ".kyverno-test/kyverno-test.yaml", body)
 
@@ -65,7 +65,7 @@ def _entry(name: str, result: str, *resources: str) -> Any:
 
 
 def test_a_suite_of_kyvernos_form(tmp_path: Path) -> None:
-    """Files are beside the suite; what expressions read is in its context; unmet conditions are skipped."""
+    """Files are relative to the suite, its context has the data that expressions read, and false conditions are a skip."""
     unmet = policy("true", name="unmet", matchConditions=[{"name": "no", "expression": "false"}])
     _written(tmp_path, "policies.yaml", READING, unmet)
     _written(tmp_path, "pods.yaml", pod(), {**pod("bare"), "metadata": {"name": "bare"}})
@@ -78,11 +78,11 @@ def test_a_suite_of_kyvernos_form(tmp_path: Path) -> None:
         resources=["../pods.yaml"],
         context="context.yaml",
     )
-    assert [True, True, True] == [one.right for one in _checked(tmp_path)]
+    assert [True, True, True] == [checked.right for checked in _checked(tmp_path)]
 
 
 def test_values_and_exceptions_of_a_suite(tmp_path: Path) -> None:
-    """Labels of namespaces come from the values, exempted objects are skipped."""
+    """The values have the labels of namespaces, and exempted objects are skipped."""
     gold = policy("true", name="gold", match={"namespaceSelector": {"matchLabels": {"tier": "gold"}}})
     by_name = [{"name": "n", "expression": "object.metadata.name == 'excused'"}]
     _written(tmp_path, ".kyverno-test/p.yaml", gold, policy("false"))
@@ -100,7 +100,7 @@ def test_values_and_exceptions_of_a_suite(tmp_path: Path) -> None:
         exceptions=["e.yaml"],
         variables="v.yaml",
     )
-    assert [True] * 4 == [one.right for one in _checked(tmp_path)]
+    assert [True] * 4 == [checked.right for checked in _checked(tmp_path)]
 
 
 LIMIT = {
@@ -150,30 +150,30 @@ def _plain(folder: Path, *results: Any) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("expected", "entry"),
+    ("expected", "fields"),
     [
         (True, {"policy": "replicas", "resources": ["team/web"], "result": "fail", "message": "too many"}),
         (False, {"policy": "replicas", "resources": ["team/web"], "result": "fail", "message": "other words"}),
         (False, {"policy": "replicas", "result": "pass"}),
     ],
 )
-def test_the_short_form_judges_as_admission_does(tmp_path: Path, expected: bool, entry: Any) -> None:  # noqa: FBT001
-    """Policies have bindings and params; a message can be expected, too. Of objects of one name, those count that are matched."""
-    (checked,) = _checked(_plain(tmp_path, entry))
+def test_the_short_form_evaluates_as_admission_does(tmp_path: Path, expected: bool, fields: Any) -> None:  # noqa: FBT001
+    """Policies have bindings and params, messages can be expected, and of objects with one name only matched ones count."""
+    (checked,) = _checked(_plain(tmp_path, fields))
     assert expected is checked.right
 
 
 def test_an_object_that_is_not_matched_is_skipped(tmp_path: Path) -> None:
-    """No other expectation is met by it."""
+    """An object that is not matched meets no other expectation."""
     _written(tmp_path, "p.yaml", policy("true", resources=("services",)))
     _written(tmp_path, "r.yaml", pod())
     entries = [{"policy": "checks", "resources": ["web"], "result": result} for result in ("skip", "pass")]
     body = {"kind": "PolicyTest", "policies": ["p.yaml"], "resources": ["r.yaml"], "results": entries}
-    assert [True, False] == [one.right for one in _checked(_written(tmp_path, "assay-test.yaml", body))]
+    assert [True, False] == [checked.right for checked in _checked(_written(tmp_path, "assay-test.yaml", body))]
 
 
 def test_the_command_prints_differences(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Exit code 1, the expectation and what is so instead."""
+    """The exit code is 1; the output has the expected and the actual result."""
     _plain(
         tmp_path,
         {"policy": "replicas", "resources": ["team/web"], "result": "pass"},
@@ -198,15 +198,15 @@ def test_the_command_prints_differences(tmp_path: Path, capsys: pytest.CaptureFi
         ),
     ],
 )
-def test_what_is_no_suite_is_told(tmp_path: Path, expected: str, body: Any) -> None:
-    """The file, and what is wrong with it."""
+def test_an_invalid_suite_is_an_error(tmp_path: Path, expected: str, body: Any) -> None:
+    """The error names the file and the problem."""
     with pytest.raises(UsageError) as caught:
         read_suites(_written(tmp_path, "kyverno-test.yaml", body))
     assert expected in str(caught.value)
 
 
-def test_a_folder_without_a_suite_is_told(tmp_path: Path) -> None:
-    """Nothing to run is not success."""
+def test_a_folder_without_a_suite_is_an_error(tmp_path: Path) -> None:
+    """A run without a suite is an error."""
     with pytest.raises(UsageError) as caught:
         read_suites(tmp_path)
     assert "has no suite" in str(caught.value)
@@ -220,17 +220,17 @@ def test_a_folder_without_a_suite_is_told(tmp_path: Path) -> None:
         ("DELETE", "oldObject.metadata.name == 'web' && !has(object.metadata)"),
     ],
 )
-def test_a_suite_can_ask_about_another_operation(tmp_path: Path, operation: str, expression: str) -> None:
-    """Of one expectation, or of all by the values."""
+def test_a_suite_can_name_another_operation(tmp_path: Path, operation: str, expression: str) -> None:
+    """The operation is that of one expectation, or of all expectations by the values."""
     manifest = policy(expression)
     manifest["spec"]["matchConstraints"]["resourceRules"][0]["operations"] = [operation]
     _written(tmp_path, ".kyverno-test/p.yaml", manifest)
     _written(tmp_path, ".kyverno-test/r.yaml", pod())
-    entry = _entry("checks", "pass", "web")
+    expectation = _entry("checks", "pass", "web")
     files = {"policies": ["p.yaml"], "resources": ["r.yaml"]}
-    (own,) = _checked(_kyverno(tmp_path, {**entry, "operation": operation}, **files))
+    (own,) = _checked(_kyverno(tmp_path, {**expectation, "operation": operation}, **files))
     values = {"globalValues": {"request.operation": operation}}
-    (usual,) = _checked(_kyverno(tmp_path, entry, **files, values=values))
+    (usual,) = _checked(_kyverno(tmp_path, expectation, **files, values=values))
     assert (True, True) == (own.right, usual.right)
 
 
@@ -250,7 +250,7 @@ REMEMBERING = policy(
 
 
 def test_mock_answers_and_entries_of_a_suite(tmp_path: Path) -> None:
-    """What servers answer, and what is in the global context: inline, in files, a part of it, or projected."""
+    """Responses and global context entries are inline, in files, partial, or projected."""
     named = [{"metadata": {"name": name}} for name in ("one", "two")]
     _written(tmp_path, "policies.yaml", ASKING, REMEMBERING)
     _written(tmp_path, "pods.yaml", pod())
@@ -288,7 +288,7 @@ def test_mock_answers_and_entries_of_a_suite(tmp_path: Path) -> None:
 
 
 def test_an_answer_that_a_suite_does_not_describe_is_an_error(tmp_path: Path) -> None:
-    """No test asks a network."""
+    """A test sends no request."""
     _written(tmp_path, "policies.yaml", ASKING)
     _written(tmp_path, "pods.yaml", pod())
     _kyverno(tmp_path, _entry("asking", "error", "web"), policies=["../policies.yaml"], resources=["../pods.yaml"])
@@ -297,8 +297,8 @@ def test_an_answer_that_a_suite_does_not_describe_is_an_error(tmp_path: Path) ->
     assert "the suite describes no answer to GET https://config.example.com/a" in checked.results[0].message
 
 
-def test_a_projection_that_is_none_is_told(tmp_path: Path) -> None:
-    """Before anything is judged."""
+def test_an_invalid_projection_is_an_error(tmp_path: Path) -> None:
+    """An invalid projection is an error before any evaluation."""
     entries = [{"name": "e", "data": {}, "projections": [{"name": "p", "path": "["}]}]
     _kyverno(tmp_path, globalContextEntries=entries)
     with pytest.raises(UsageError, match="globalContextEntries"):

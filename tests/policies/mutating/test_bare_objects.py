@@ -1,4 +1,4 @@
-"""Objects from files lack what a server fills in: none of that is a change of the policy that touches something else."""
+"""Objects from files lack the values that a server sets: these values are no change of a policy for another field."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ def objects() -> Iterator[Any]:
     for path in sorted(EXAMPLES.rglob("*.yaml")):
         for document in yaml.safe_load_all(path.read_text()) if path.name != UNREADABLE else ():
             listed = document.get("items", [document]) if isinstance(document, dict) else []
-            yield from (one for one in listed if (one.get("apiVersion"), one.get("kind")) in served)
+            yield from (item for item in listed if (item.get("apiVersion"), item.get("kind")) in served)
     for version, kind, body in BARE:
         yield {"apiVersion": version, "kind": kind, "metadata": {"name": "bare"}, **body}
 
 
 def outcomes(mutation: dict[str, Any], operation: Any) -> Iterator[tuple[Any, Outcome]]:
-    """What becomes of each object by one mutation."""
+    """Pairs of each object and the outcome of one mutation for it."""
     auditor = Auditor(
         policies=[policy(mutation, matchConstraints={"resourceRules": [RULE]}, reinvocationPolicy="IfNeeded")],
         bindings=[BINDING],
@@ -76,17 +76,17 @@ def outcomes(mutation: dict[str, Any], operation: Any) -> Iterator[tuple[Any, Ou
 @pytest.mark.parametrize("operation", ["CREATE", "UPDATE"])
 @pytest.mark.parametrize("mutation", [applied(ADDED), patched(PATCHED)], ids=["configuration", "patch"])
 def test_a_mutation_that_adds_a_label_is_one_change(mutation: dict[str, Any], operation: str) -> None:
-    """Of every object of the examples, and of bare objects of many kinds."""
-    found = [(document, outcome) for document, outcome in outcomes(mutation, operation)]
+    """The change of every example and of bare objects of many kinds is the label alone."""
+    changes = [(document, outcome) for document, outcome in outcomes(mutation, operation)]
     others = [
         (document["kind"], document["metadata"]["name"], outcome)
-        for document, outcome in found
+        for document, outcome in changes
         if not (
             isinstance(outcome, WouldChange) and _paths(outcome) in (["/metadata/labels"], ["/metadata/labels/added"])
         )
     ]
 
-    assert len(BARE) + 100 < len(found)
+    assert len(BARE) + 100 < len(changes)
     assert [] == others
 
 
@@ -96,18 +96,18 @@ def _paths(outcome: WouldChange) -> list[str]:
 
 @pytest.mark.parametrize("operation", ["CREATE", "UPDATE"])
 def test_a_mutation_inside_a_list_is_one_change(operation: str) -> None:
-    """The other members of the element, and the elements beside it, have no defaults in the difference either."""
+    """The difference has no defaults of the element's other members or of other elements."""
     image = applied(
         """has(object.spec) && has(object.spec.template) ? Object{spec: Object.spec{template: Object.spec.template{
         spec: Object.spec.template.spec{containers: [Object.spec.template.spec.containers{
         name: object.spec.template.spec.containers[0].name, image: "added"}]}}}} : Object{}"""
     )
-    found = [outcome for _, outcome in outcomes(image, operation) if isinstance(outcome, WouldChange | Skipped)]
+    changes = [outcome for _, outcome in outcomes(image, operation) if isinstance(outcome, WouldChange | Skipped)]
 
-    assert [["/spec/template/spec/containers/0/image"]] * len(found) == [
-        _paths(outcome) if isinstance(outcome, WouldChange) else [] for outcome in found
+    assert [["/spec/template/spec/containers/0/image"]] * len(changes) == [
+        _paths(outcome) if isinstance(outcome, WouldChange) else [] for outcome in changes
     ]
-    assert 10 < len(found)
+    assert 10 < len(changes)
 
 
 LIMITED: JsonObject = {"containers": [{"name": "c", "image": "x:1", "resources": {"limits": {"cpu": "1"}}}]}
@@ -117,7 +117,7 @@ LIMITED: JsonObject = {"containers": [{"name": "c", "image": "x:1", "resources":
     ("path", "value"), [("/spec/containers/0/image", "y"), ("/spec/containers/0/resources/limits/cpu", "2")]
 )
 def test_a_default_that_depends_on_another_member_was_set_before_the_mutation(path: str, value: str) -> None:
-    """The pull policy came from the tag that the image had, the request from the limit that there was."""
+    """The pull policy follows the tag, and the request follows the limit, that the object had before."""
     mutation = patched(f'[JSONPatch{{op: "replace", path: "{path}", value: "{value}"}}]')
     auditor = Auditor(
         policies=[policy(mutation, matchConstraints={"resourceRules": [RULE]})],

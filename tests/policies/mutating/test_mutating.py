@@ -1,4 +1,4 @@
-"""Mutating policies through the documented Python entry: what the API refuses to store, and what releases make of a value."""
+"""Mutating policies in the documented Python entry: refused manifests, and results by release."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def patched(expression: str) -> dict[str, Any]:
 def outcome(
     manifest: dict[str, Any], document: dict[str, Any] = CONFIG_MAP, release: str = "1.36", **more: Any
 ) -> Outcome:
-    """What the first check says about an object."""
+    """The outcome of the first check for an object."""
     auditor = Auditor(
         policies=[manifest],
         bindings=[BINDING],
@@ -106,8 +106,8 @@ def outcome(
         ),
     ],
 )
-def test_what_the_api_would_not_store_is_refused_in_its_words(manifest: dict[str, Any], expected: str) -> None:
-    """A manifest from a file is held to what the server accepts."""
+def test_a_manifest_that_the_api_rejects_has_its_error(manifest: dict[str, Any], expected: str) -> None:
+    """Assay refuses a manifest in a file with the server's text."""
     with pytest.raises(InvalidManifest) as refusal:
         Auditor(policies=[manifest], bindings=[BINDING], kinds=builtin_kinds(), validate=True)
 
@@ -116,19 +116,19 @@ def test_what_the_api_would_not_store_is_refused_in_its_words(manifest: dict[str
 
 @pytest.mark.parametrize("version", ["v1", "v1beta1", "v1alpha1"])
 def test_every_version_of_the_api_means_the_same(version: str) -> None:
-    """Older manifests are read as the newest ones are."""
+    """Manifests of older versions have the meaning of the newest one."""
     older = {**policy(applied('Object{data: {"b": "2"}}')), "apiVersion": f"admissionregistration.k8s.io/{version}"}
 
     assert isinstance(outcome(older), WouldChange)
 
 
 def test_a_mutation_that_does_not_compile_is_an_error_on_every_object() -> None:
-    """A server keeps such a policy, and denies; the text has no prefix."""
-    found = outcome(policy(applied("object.nope(")))
+    """A server keeps such a policy, and denies the requests; the text has no prefix."""
+    result = outcome(policy(applied("object.nope(")))
 
-    assert isinstance(found, Errored)
-    assert found.message.startswith("compilation failed: ERROR: <input>:1:")
-    assert (403, True) == (found.code, found.would_deny)
+    assert isinstance(result, Errored)
+    assert result.message.startswith("compilation failed: ERROR: <input>:1:")
+    assert (403, True) == (result.code, result.would_deny)
 
 
 @pytest.mark.parametrize(("release", "denied"), [("1.36", False), ("1.37", True)])
@@ -142,22 +142,22 @@ def test_what_1_37_wraps_cannot_be_the_value_of_a_json_patch(release: str, *, de
 
 
 def test_without_a_schema_nothing_is_guessed() -> None:
-    """Whoever embeds Assay is told which schema is missing."""
+    """The error names the missing schema."""
     with pytest.raises(SchemaUnknown, match="no OpenAPI schema of v1/ConfigMap is known"):
         outcome(policy(applied("Object{}")), schemas=KnownSchemas({}))
 
 
 def test_what_asks_the_authorizer_is_not_auditable_without_one() -> None:
-    """A permission that nobody may ask about is no verdict."""
+    """A check without an authorizer has no verdict."""
     asks = "authorizer.group('').resource('pods').check('get').allowed() ? Object{} : Object{}"
-    found = outcome(policy(applied(asks)))
+    result = outcome(policy(applied(asks)))
 
-    assert isinstance(found, Skipped)
-    assert SkipReason.NOT_AUDITABLE is found.reason
+    assert isinstance(result, Skipped)
+    assert SkipReason.NOT_AUDITABLE is result.reason
 
 
 def test_params_of_built_in_kinds_have_neither_version_nor_kind() -> None:
-    """Mutations see them so, unlike validations."""
+    """Mutations, unlike validations, read params without apiVersion and kind."""
     manifest = policy(applied("Object{data: {'k': params.kind}}"), paramKind={"apiVersion": "v1", "kind": "ConfigMap"})
     bound = {
         **BINDING,
@@ -170,20 +170,20 @@ def test_params_of_built_in_kinds_have_neither_version_nor_kind() -> None:
         kinds=builtin_kinds(),
         schemas=KnownSchemas(builtin_schemas()),
     )
-    found = auditor.evaluate(CONFIG_MAP)[0].check_results[0].outcome
+    result = auditor.evaluate(CONFIG_MAP)[0].check_results[0].outcome
 
-    assert isinstance(found, Errored)
-    assert "no such key: kind" in found.message
+    assert isinstance(result, Errored)
+    assert "no such key: kind" in result.message
 
 
 def test_what_one_mutation_adds_and_the_next_removes_is_no_change() -> None:
-    """What counts is the object in the end, of a megabyte as well."""
+    """The final object counts, even if it has a megabyte."""
     large = {**CONFIG_MAP, "data": {f"k{number}": "x" * 1000 for number in range(1000)}}
-    found = outcome(
+    result = outcome(
         policy(applied('Object{data: {"b": "2"}}'), patched('[JSONPatch{op: "remove", path: "/data/b"}]')), large
     )
 
-    assert Passed() == found
+    assert Passed() == result
 
 
 def changed(manifest: dict[str, Any], document: Any, bound: dict[str, Any] | None = None) -> tuple[Any, bool]:
@@ -193,9 +193,13 @@ def changed(manifest: dict[str, Any], document: Any, bound: dict[str, Any] | Non
         policies=[manifest], bindings=[binding], kinds=builtin_kinds(), schemas=KnownSchemas(builtin_schemas())
     )
     (invocation_result,) = auditor.evaluate(document)
-    found = [one.outcome for one in invocation_result.check_results if isinstance(one.outcome, WouldChange)]
-    steps = [Operation(change.op, change.path, cast("Node", change.value)) for one in found for change in one.patch]
-    return apply(steps, document), all(one.converges for one in found)
+    changes = [result.outcome for result in invocation_result.check_results if isinstance(result.outcome, WouldChange)]
+    steps = [
+        Operation(change.op, change.path, cast("Node", change.value))
+        for would_change in changes
+        for change in would_change.patch
+    ]
+    return apply(steps, document), all(would_change.converges for would_change in changes)
 
 
 COUNTS = 'Object{metadata: Object.metadata{labels: {"run": "no"}}, data: {"n": string(size(object.data))}}'
@@ -213,10 +217,10 @@ RUNNING = {**CONFIG_MAP, "metadata": {"name": "c", "namespace": "n", "labels": {
         ("2", "UPDATE", {}, TO_RUN),
     ],
 )
-def test_selectors_are_asked_again_before_the_second_run(
+def test_selectors_are_evaluated_again_before_the_second_run(
     expected: str, operation: str, of_policy: dict[str, Any], of_binding: dict[str, Any] | None
 ) -> None:
-    """That of the binding, too: on CREATE a changed label takes the second run away, the old object of an UPDATE keeps it."""
+    """On CREATE a changed label prevents the second run; the old object of an UPDATE keeps it."""
     rules = {"resourceRules": [{**RULE, "operations": [operation]}], **of_policy}
     counts = policy(applied(COUNTS), reinvocationPolicy="IfNeeded", matchConstraints=rules)
 
@@ -225,13 +229,13 @@ def test_selectors_are_asked_again_before_the_second_run(
 
 @pytest.mark.parametrize(("expected", "selects"), [(True, TO_RUN), (False, {})])
 def test_a_policy_that_no_longer_selects_its_own_result_converges(*, expected: bool, selects: dict[str, Any]) -> None:
-    """The next request is not its own any more."""
+    """The policy does not match the next request."""
     grows = 'Object{metadata: Object.metadata{labels: {"run": "no"}}, data: {"a": object.data.a + "1"}}'
     manifest = policy(applied(grows), matchConstraints={"resourceRules": [RULE], **selects})
 
-    found, converges = changed(manifest, RUNNING)
+    changed_object, converges = changed(manifest, RUNNING)
 
-    assert ("11", expected) == (found["data"]["a"], converges)
+    assert ("11", expected) == (changed_object["data"]["a"], converges)
 
 
 SECRET = {
@@ -248,21 +252,24 @@ COUNTS_DATA = applied('Object{metadata: Object.metadata{labels: {"n": string(siz
 
 @pytest.mark.parametrize(("expected", "again"), [("2", "IfNeeded"), ("1", "Never")])
 def test_the_second_run_sees_the_object_as_its_internal_type_gives_it_back(expected: str, again: str) -> None:
-    """The `stringData` that the first run wrote are data by then."""
+    """The second run reads the `stringData` of the first run as `data`."""
     manifest = policy(WRITES, COUNTS_DATA, reinvocationPolicy=again, matchConstraints=OF_SECRETS)
-    found, _ = changed(manifest, SECRET)
+    changed_object, _ = changed(manifest, SECRET)
 
-    assert ({"n": expected}, {"a": "YQ==", "b": "Yg=="}) == (found["metadata"]["labels"], found["data"])
+    assert ({"n": expected}, {"a": "YQ==", "b": "Yg=="}) == (
+        changed_object["metadata"]["labels"],
+        changed_object["data"],
+    )
 
 
 def test_conditions_are_evaluated_again_on_what_the_internal_type_gives_back() -> None:
-    """One that fails on `stringData` does not fail in the end."""
+    """A condition that fails on `stringData` does not fail in the second run."""
     condition = {"name": "plain", "expression": "!has(object.stringData) || object.nope"}
     manifest = policy(WRITES, matchConditions=[condition], matchConstraints=OF_SECRETS)
 
-    found, _ = changed(manifest, SECRET)
+    changed_object, _ = changed(manifest, SECRET)
 
-    assert {**SECRET, "data": {"a": "YQ==", "b": "Yg=="}} == found
+    assert {**SECRET, "data": {"a": "YQ==", "b": "Yg=="}} == changed_object
 
 
 TOLERATED = [
@@ -279,9 +286,9 @@ POD = {
 
 @pytest.mark.parametrize(("expected", "again"), [(TOLERATED, "Never"), ([], "IfNeeded")])
 def test_other_plugins_run_before_the_second_run_and_not_after_it(expected: list[Any], again: str) -> None:
-    """What one run removes they put back; what the second removes is gone."""
+    """Other plugins restore values that the first run removed, and not those that the second run removed."""
     removes = patched('[JSONPatch{op: "remove", path: "/spec/tolerations"}]')
     pods = {"resourceRules": [{**RULE, "resources": ["pods"]}]}
-    found, _ = changed(policy(removes, reinvocationPolicy=again, matchConstraints=pods), POD)
+    changed_object, _ = changed(policy(removes, reinvocationPolicy=again, matchConstraints=pods), POD)
 
-    assert expected == found["spec"].get("tolerations", [])
+    assert expected == changed_object["spec"].get("tolerations", [])

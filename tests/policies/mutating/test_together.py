@@ -1,6 +1,6 @@
-"""Several mutating policies on one object: what they make of it together, in any order of theirs.
+"""The result of several mutating policies for one object, in any order.
 
-Every row was asked of kube-apiserver 1.36.0, whose order is random: it answered one of the orders that are told apart here.
+kube-apiserver 1.36.0 decided every row; its order is random, and its response was that of one order here.
 """
 
 from __future__ import annotations
@@ -31,16 +31,20 @@ def when(condition: str) -> dict[str, Any]:
 def acting(
     *policies: dict[str, Any], operation: Any = "UPDATE", labels: dict[str, str] | None = None, document: Any = None
 ) -> list[Any]:
-    """What the policies are asked about an object, by default a config map."""
+    """The invocations of the policies for an object, by default a config map."""
     auditor = Auditor(
         policies=policies,
-        bindings=[binding(one["metadata"]["name"]) for one in policies],
+        bindings=[binding(manifest["metadata"]["name"]) for manifest in policies],
         kinds=KINDS,
         schemas=KnownSchemas(builtin_schemas()),
         kubernetes_version="1.36",
     )
     document = document or config_map("a", metadata={"labels": labels} if labels else {})
-    kind = next(one for one in KINDS if (one.api_version, one.kind) == (document["apiVersion"], document["kind"]))
+    kind = next(
+        candidate
+        for candidate in KINDS
+        if (candidate.api_version, candidate.kind) == (document["apiVersion"], document["kind"])
+    )
     world = auditor.context.on((operation,))
     resource = resource_of(kind, document)
     return [
@@ -50,16 +54,16 @@ def acting(
     ]
 
 
-def patched(found: Together | None) -> tuple[list[str], bool, bool, str] | None:
-    """The patch, whether the order matters, whether nothing is left of it, and the last words of a refusal."""
-    if found is None:
+def patched(joint: Together | None) -> tuple[list[str], bool, bool, str] | None:
+    """The patch, whether the order matters, whether the changes cancel out, and the end of a refusal's text."""
+    if joint is None:
         return None
-    return [*map(str, found.patch)], found.order_matters, found.undone, found.refused.rpartition(": ")[2]
+    return [*map(str, joint.patch)], joint.order_matters, joint.undone, joint.refused.rpartition(": ")[2]
 
 
-def data_of(found: Answer) -> JsonObject | str:
-    """The data of an answer, or why it is none."""
-    return found.refused.rpartition(": ")[2] or as_object(found.after["data"])
+def data_of(answer: Answer) -> JsonObject | str:
+    """The data of the object in a response, or the end of the refusal's text."""
+    return answer.refused.rpartition(": ")[2] or as_object(answer.after["data"])
 
 
 X, Y, Z = '+ /data/x: "1"', '+ /data/y: "1"', '+ /data/z: "1"'
@@ -111,12 +115,12 @@ X, Y, Z = '+ /data/x: "1"', '+ /data/y: "1"', '+ /data/z: "1"'
     ],
 )  # fmt: skip
 def test_what_policies_make_of_an_object_together(policies: list[dict[str, Any]], expected: object) -> None:
-    """Recorded only where it is more than what one of them does alone; a condition may hold only after another's change."""
+    """A joint result exists only if it is more than that of one policy; the change of one may make another's condition true."""
     assert expected == patched(together(acting(*policies)))
 
 
 def test_only_what_ran_before_runs_again() -> None:
-    """A condition that becomes true too late comes too late; `IfNeeded` sees what came after it."""
+    """A policy whose condition becomes true after its turn does not run; `IfNeeded` sees later changes."""
     late = policy("a", ADDS_Y, reinvocationPolicy="IfNeeded", **when("has(object.data.x)"))
     counts = policy("c", 'Object{data: {"n": string(size(object.data))}}', reinvocationPolicy="IfNeeded")
     given, *_ = answers(acting(late, counts, policy("d", ADDS_X)))
@@ -124,8 +128,8 @@ def test_only_what_ran_before_runs_again() -> None:
     assert {"a": "1", "n": "3", "x": "1"} == data_of(given)
 
 
-def test_a_selector_is_asked_again_where_the_object_is_new() -> None:
-    """On CREATE a changed label takes the second run away; the old object of an UPDATE keeps it."""
+def test_a_selector_is_evaluated_again_for_a_new_object() -> None:
+    """On CREATE a changed label prevents the second run; the old object of an UPDATE keeps it."""
     selects = {"objectSelector": {"matchLabels": {"run": "yes"}}}
     rules = policy("x", ADDS_X)["spec"]["matchConstraints"]
     counts = policy(
@@ -134,29 +138,29 @@ def test_a_selector_is_asked_again_where_the_object_is_new() -> None:
         reinvocationPolicy="IfNeeded",
         matchConstraints={**rules, **selects},
     )
-    found = [
+    results = [
         data_of(answers(acting(counts, policy("b", ADDS_X), operation=operation, labels={"run": "yes"}))[0])
         for operation in ("CREATE", "UPDATE")
     ]
 
-    assert [{"a": "1", "n": "1", "x": "1"}, {"a": "1", "n": "3", "x": "1"}] == found
+    assert [{"a": "1", "n": "1", "x": "1"}, {"a": "1", "n": "3", "x": "1"}] == results
 
 
 def test_all_orders_are_tried_where_there_are_few() -> None:
-    """Four policies have 24; with more, some are chosen, and all orders of those that do anything are among them."""
+    """Four policies have 24 orders; of more policies, all orders of those that act are tried."""
     three = [
         policy("c", ADDS_X),
         policy("a", ADDS_Y, **when("has(object.data.x)")),
         policy("b", 'Object{data: {"z": "1"}}', **when("has(object.data.y)")),
     ]
     idle = [policy(f"idle-{number}", "Object{}") for number in range(5)]
-    few, many = ({str(data_of(one)) for one in answers(acting(*three, *more))} for more in ([], idle))
+    few, many = ({str(data_of(answer)) for answer in answers(acting(*three, *more))} for more in ([], idle))
 
     assert (3, few) == (len(few), many)
 
 
 def test_the_second_run_sees_texts_of_a_secret_as_data() -> None:
-    """The object went through its internal type in between, whichever policy wrote them."""
+    """The object passes through its internal type between the runs, for the changes of every policy."""
     secrets = {
         "resourceRules": [
             {"operations": ["UPDATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["secrets"]}
@@ -175,6 +179,6 @@ def test_the_second_run_sees_texts_of_a_secret_as_data() -> None:
         "metadata": {"name": "s", "namespace": "shop"},
         "data": {"a": "YQ=="},
     }
-    found: list[Any] = [one.after for one in answers(acting(writes, counts, document=stored))]
+    objects: list[Any] = [answer.after for answer in answers(acting(writes, counts, document=stored))]
 
-    assert [{"n": "2"}, {"n": "2"}] == [one["metadata"]["labels"] for one in found]
+    assert [{"n": "2"}, {"n": "2"}] == [object_after["metadata"]["labels"] for object_after in objects]

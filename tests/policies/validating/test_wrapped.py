@@ -1,4 +1,4 @@
-"""Native values as Kubernetes 1.37 hands them over: what is evaluated so, and what policy health names instead."""
+"""Native values in Kubernetes 1.37: the evaluation of wrapped values, and the health entries for other cases."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ NO_OVERLOAD = "expression '{}' resulted in error: no such overload"
 def outcome(
     text: str, document: Document = WEB, *, version: str = "1.37", schemas: KnownSchemas = BUILTIN, **spec: object
 ) -> Outcome:
-    """What becomes of one validation of one object."""
+    """The outcome of one validation for one object."""
     group, _, api_version = document["apiVersion"].rpartition("/")
     plural = next(kind.plural for kind in KINDS if (kind.group, kind.kind) == (group, document["kind"]))
     about = {"resourceRules": [documents.rule(plural, group=group, version=api_version)]}
@@ -71,7 +71,7 @@ def outcome(
     ],
 )
 def test_a_wrapped_value_refuses_what_it_is_not(text: str) -> None:
-    """Until 1.36 a map is unequal to a number; from 1.37 on that is an error."""
+    """Until 1.36 a map is unequal to a number; from 1.37 on the comparison is an error."""
     assert Errored(NO_OVERLOAD.format(text), would_deny=True) == outcome(text)
     assert isinstance(outcome(text, version="1.36"), Passed | Violated)
 
@@ -85,13 +85,13 @@ def test_a_wrapped_value_refuses_what_it_is_not(text: str) -> None:
     ],
 )
 def test_a_wrapped_value_refuses_odd_keys(text: str, why: str) -> None:
-    """By the name of the key's type."""
+    """The error names the type of the key."""
     assert Errored(f"expression '{text}' resulted in error: {why}", would_deny=True) == outcome(text)
 
 
 @pytest.mark.parametrize("text", ["[object.spec] == [1]", "optional.ofNonZeroValue(object.status).hasValue()"])
 def test_what_a_wrapped_value_makes_true(text: str) -> None:
-    """An error inside a list is no difference, and emptiness cannot be seen."""
+    """An error inside a list is no difference, and wrapping does not change emptiness."""
     assert Passed() == outcome(text)
     assert isinstance(outcome(text, version="1.36"), Violated)
 
@@ -118,9 +118,9 @@ SIZED = pod("sized", labels={"app": "web"}, containers=SIZES)
     ],
 )
 def test_structures_are_compared_by_what_they_mean(text: str, expected: object) -> None:
-    """Of one Go type, quantities by their number; with a literal they are compared field by field."""
-    found = outcome(text, SIZED)
-    assert expected == (found == Passed()), found
+    """Structures of one Go type compare quantities by number; with a literal they are compared field by field."""
+    result = outcome(text, SIZED)
+    assert expected == (result == Passed()), result
 
 
 @pytest.mark.parametrize(
@@ -134,12 +134,12 @@ def test_structures_are_compared_by_what_they_mean(text: str, expected: object) 
     ],
 )
 def test_structures_and_sums_let_errors_count(text: str, why: str) -> None:
-    """Where another map or list takes an error between two of its values for no difference."""
+    """Another map or list counts an error between two of its values as equal."""
     assert Errored(f"expression '{text}' resulted in error: {why}", would_deny=True) == outcome(text, SIZED)
 
 
 def test_match_conditions_and_variables_see_wrapped_values_too() -> None:
-    """Wherever the object is handed over."""
+    """Every expression that reads the object reads wrapped values."""
     condition = [{"name": "c", "expression": "object.spec == 1"}]
     variables = [{"name": "spec", "expression": "object.spec"}]
 
@@ -148,7 +148,7 @@ def test_match_conditions_and_variables_see_wrapped_values_too() -> None:
 
 
 def test_custom_resources_are_plain() -> None:
-    """The request is wrapped for them as well."""
+    """The request for a custom resource is wrapped, the resource is not."""
     limit = thing(LIMITS, "l", spec={"n": 1})
 
     assert isinstance(outcome("object.spec == 1", limit), Violated)
@@ -156,14 +156,14 @@ def test_custom_resources_are_plain() -> None:
 
 
 def test_params_are_plain() -> None:
-    """They are converted before an expression sees them."""
+    """Params are converted before an expression reads them."""
     kind = {"apiVersion": "v1", "kind": "ConfigMap"}
 
     assert isinstance(outcome("params == 1", paramKind=kind), Violated)
 
 
-def test_what_is_asked_often_stays_the_same() -> None:
-    """Functions that are generated for what is asked often know nothing of wrapped values, and are not asked."""
+def test_repeated_evaluations_have_the_same_result() -> None:
+    """Generated functions do not support wrapped values, so they are not used."""
     asked: Callable[[], bool] = lambda: isinstance(outcome("object.spec == 1"), Errored)  # noqa: E731 - to be asked again
 
     assert all(asked() for _ in range(6))
@@ -175,19 +175,19 @@ def bound_by(document: Document, rules: Minor = (1, 37), schemas: KnownSchemas =
 
 
 def details(document: Document, rules: Minor = (1, 37), schemas: KnownSchemas = BUILTIN) -> list[str]:
-    """What health says of a policy."""
+    """The details of a policy's health entries."""
     documents = PolicyDocuments((read_policy(document),), (read_binding(binding()),))
     language = Validating().bind(documents, BindingContext(NOON, rules, schemas=schemas))
-    found = list(language.health(language.bound, (PODS, CONFIG_MAPS, DEPLOYMENTS, LIMITS)))
-    assert {(HealthKind.NOTE, "p", "")} >= {(it.kind, it.policy, it.binding) for it in found}
-    return [it.detail for it in found]
+    notes = list(language.health(language.bound, (PODS, CONFIG_MAPS, DEPLOYMENTS, LIMITS)))
+    assert {(HealthKind.NOTE, "p", "")} >= {(note.kind, note.policy, note.binding) for note in notes}
+    return [note.detail for note in notes]
 
 
 STRUCTURES = "object.spec.containers[0].resources == object.spec.containers[1].resources"
 
 
 def test_what_is_not_evaluated_so_is_named() -> None:
-    """With its place in the policy, the kind and what is compared."""
+    """The health entry names the path in the policy, the kind and the comparison."""
     [detail] = details(policy("p", "object.spec == 1", STRUCTURES))
 
     expected = "spec.validations[1].expression: Kubernetes 1.37 may answer otherwise for objects such as Pod (object == object)"
@@ -196,25 +196,25 @@ def test_what_is_not_evaluated_so_is_named() -> None:
 
 @pytest.mark.parametrize("rules", [(1, 30), (1, 36)])
 def test_earlier_releases_hand_over_plain_values(rules: Minor) -> None:
-    """There is nothing to tell."""
+    """Earlier releases have no health entry."""
     assert [] == details(policy("p", STRUCTURES), rules)
 
 
 def test_a_kind_without_a_schema_is_not_typed() -> None:
-    """It is given the benefit of the doubt."""
+    """A kind without a schema counts as plain."""
     assert [] == details(policy("p", STRUCTURES), schemas=NOTHING)
 
 
 def test_an_expression_is_named_once() -> None:
-    """However many kinds it could be answered otherwise for."""
+    """Several kinds cause one health entry for an expression."""
     both = {"resourceRules": [documents.rule("pods"), documents.rule("deployments", group="apps")]}
 
     assert 1 == len(details(policy("p", "object.metadata == object.spec", matchConstraints=both)))
 
 
 @pytest.mark.parametrize(("text", "plain"), [("object.spec.x == 1", True), ("object.spec == 1", False)])
-def test_a_policy_that_cannot_tell_is_judged_as_ever(text: str, plain: bool) -> None:  # noqa: FBT001 - data
-    """Nearly all policies are; the others are not passed by a shorter way."""
-    [entry] = bound_by(policy("p", text))
+def test_a_policy_that_cannot_detect_wrapping_has_a_fast_form(text: str, plain: bool) -> None:  # noqa: FBT001 - data
+    """Most policies cannot detect wrapping and have a fast form; the others have none."""
+    [bound_policy] = bound_by(policy("p", text))
 
-    assert plain is (entry.evaluator.fast_form(entry.compiled, PODS) is not None)
+    assert plain is (bound_policy.evaluator.fast_form(bound_policy.compiled, PODS) is not None)

@@ -46,13 +46,13 @@ Extensions = Mapping[tuple[int, ...], Element]
 
 
 def _decode(pem: str) -> Value:
-    found = _PEM.search(pem)
-    if found is None:
+    match = _PEM.search(pem)
+    if match is None:
         raise EvaluationError("failed to decode PEM block")
-    kind = found.group(1)
+    kind = match.group(1)
     if kind not in ("CERTIFICATE", "CERTIFICATE REQUEST"):
         raise EvaluationError("PEM block neither contains a CERTIFICATE or CERTIFICATE REQUEST")
-    return dict(_fields(kind, found.group(2)))
+    return dict(_fields(kind, match.group(2)))
 
 
 @lru_cache(maxsize=256)
@@ -71,7 +71,7 @@ def _certificate(whole: Element) -> Fields:
     parts = [part for part in body.children() if not part.context(0)]
     serial, _, issuer, validity, subject, key = parts[:6]
     extensions = _extensions(next((part.children()[0] for part in parts[6:] if part.context(3)), None))
-    known = {id_: only(value) for id_, (_, value) in extensions.items() if _is_der(value)}
+    values = {id_: only(value) for id_, (_, value) in extensions.items() if _is_der(value)}
     start, end = validity.children()
     return {
         "Raw": _text(whole.raw),
@@ -86,19 +86,22 @@ def _certificate(whole: Element) -> Fields:
         "NotBefore": start.moment(),
         "NotAfter": end.moment(),
         "Extensions": _listed(extensions),
-        **_uses(known),
-        **_constraints(known),
-        **_places(known),
-        **_alternatives(known),
+        **_uses(values),
+        **_constraints(values),
+        **_places(values),
+        **_alternatives(values),
     }
 
 
 def _request(whole: Element) -> Fields:
     body, _, signature = whole.children()
     _, subject, key, *attributes = body.children()
-    asked = next((found for part in attributes for found in map(_asked, part.children()) if found), None)
-    extensions = _extensions(asked)
-    known = {id_: only(value) for id_, (_, value) in extensions.items() if _is_der(value)}
+    request = next(
+        (requested for part in attributes for requested in map(_requested_extensions, part.children()) if requested),
+        None,
+    )
+    extensions = _extensions(request)
+    values = {id_: only(value) for id_, (_, value) in extensions.items() if _is_der(value)}
     return {
         "Raw": _text(whole.raw),
         "RawTBSCertificateRequest": _text(body.raw),
@@ -108,11 +111,11 @@ def _request(whole: Element) -> Fields:
         **_key(key),
         "Subject": _name(subject),
         "Extensions": _listed(extensions),
-        **_alternatives(known),
+        **_alternatives(values),
     }
 
 
-def _asked(attribute: Element) -> Element | None:
+def _requested_extensions(attribute: Element) -> Element | None:
     """The extensions that a certificate request contains."""
     name, values = attribute.children()
     return values.children()[0] if name.object_id() == _EXTENSION_REQUEST else None
@@ -145,21 +148,21 @@ def _key(key: Element) -> Fields:
 
 def _name(name: Element) -> Fields:
     pairs = [pair.children() for part in name.children() for pair in part.children()]
-    found = [(type_.object_id(), value.text()) for type_, value in pairs]
-    lists: Fields = {field: _or_null(text for id_, text in found if id_ == key) for key, field in _NAMES.items()}
-    single = dict(found)
-    names = [{"Type": [float(number) for number in id_], "Value": text} for id_, text in found]
+    attributes = [(type_.object_id(), value.text()) for type_, value in pairs]
+    lists: Fields = {field: _or_null(text for id_, text in attributes if id_ == key) for key, field in _NAMES.items()}
+    single = dict(attributes)
+    names = [{"Type": [float(number) for number in id_], "Value": text} for id_, text in attributes]
     last = {"SerialNumber": single.get(_SERIAL_NUMBER, ""), "CommonName": single.get(_COMMON_NAME, "")}
     return {**lists, **last, "Names": _or_null(names), "ExtraNames": None}
 
 
 def _extensions(extensions: Element | None) -> dict[tuple[int, ...], tuple[bool, bytes]]:
     """The criticality of each extension, and its value."""
-    found: dict[tuple[int, ...], tuple[bool, bytes]] = {}
+    by_id: dict[tuple[int, ...], tuple[bool, bytes]] = {}
     for extension in extensions.children() if extensions else ():
         id_, *flags, value = extension.children()
-        found[id_.object_id()] = (bool(flags and flags[0].content != b"\0"), value.content)
-    return found
+        by_id[id_.object_id()] = (bool(flags and flags[0].content != b"\0"), value.content)
+    return by_id
 
 
 def _is_der(value: bytes) -> bool:
@@ -177,8 +180,8 @@ def _listed(extensions: Mapping[tuple[int, ...], tuple[bool, bytes]]) -> Value:
     )
 
 
-def _uses(known: Extensions) -> Fields:
-    usage, purposes = known.get((2, 5, 29, 15)), known.get((2, 5, 29, 37))
+def _uses(extensions: Extensions) -> Fields:
+    usage, purposes = extensions.get((2, 5, 29, 15)), extensions.get((2, 5, 29, 37))
     bits = "".join(f"{byte:08b}" for byte in usage.bits()) if usage else ""
     ids = [element.object_id() for element in purposes.children()] if purposes else []
     numbers = [0.0 if id_ == _ANY_USE else float(id_[-1]) for id_ in ids if id_ == _ANY_USE or id_[:-1] == _USES]
@@ -188,8 +191,8 @@ def _uses(known: Extensions) -> Fields:
     }
 
 
-def _constraints(known: Extensions) -> Fields:
-    basic = known.get((2, 5, 29, 19))
+def _constraints(extensions: Extensions) -> Fields:
+    basic = extensions.get((2, 5, 29, 19))
     parts = basic.children() if basic else ()
     length = next((part.integer() for part in parts if part.tag == INTEGER), -1 if basic else 0)
     return {
@@ -197,15 +200,17 @@ def _constraints(known: Extensions) -> Fields:
         "IsCA": any(part.tag == BOOLEAN and part.content != b"\0" for part in parts),
         "MaxPathLen": float(length),
         "MaxPathLenZero": basic is not None and length == 0,
-        **_subtrees("Permitted", known, 0),
-        **_subtrees("Excluded", known, 1),
+        **_subtrees("Permitted", extensions, 0),
+        **_subtrees("Excluded", extensions, 1),
     }
 
 
-def _subtrees(prefix: str, known: Extensions, number: int) -> Fields:
+def _subtrees(prefix: str, extensions: Extensions, number: int) -> Fields:
     """The names that a certificate is valid for, or excludes."""
-    constraints = known.get((2, 5, 29, 30))
-    part = next((one for one in constraints.children() if one.context(number)), None) if constraints else None
+    constraints = extensions.get((2, 5, 29, 30))
+    part = (
+        next((subtree for subtree in constraints.children() if subtree.context(number)), None) if constraints else None
+    )
     bases = [tree.children()[0] for tree in part.children()] if part else []
     ranges = [base.content for base in bases if base.context(_ADDRESS)]
     return {
@@ -221,9 +226,9 @@ def _range(data: bytes) -> Value:
     return {"IP": str(ipaddress.ip_address(data[:half])), "Mask": _text(data[half:])}
 
 
-def _places(known: Extensions) -> Fields:
-    authority, access = known.get((2, 5, 29, 35)), known.get((1, 3, 6, 1, 5, 5, 7, 1, 1))
-    lists, policies = known.get((2, 5, 29, 31)), known.get((2, 5, 29, 32))
+def _places(extensions: Extensions) -> Fields:
+    authority, access = extensions.get((2, 5, 29, 35)), extensions.get((1, 3, 6, 1, 5, 5, 7, 1, 1))
+    lists, policies = extensions.get((2, 5, 29, 31)), extensions.get((2, 5, 29, 32))
     keys = [part.content for part in authority.children() if part.context(0)] if authority else []
     ways = [way.children() for way in access.children()] if access else []
     return {
@@ -245,13 +250,13 @@ def _uris(element: Element) -> list[Value]:
     return [uri for child in element.children() for uri in _uris(child)] if constructed else []
 
 
-def _alternatives(known: Extensions) -> Fields:
-    names = known.get((2, 5, 29, 17))
-    found = names.children() if names else ()
-    addresses = [str(ipaddress.ip_address(name.content)) for name in found if name.context(_ADDRESS)]
+def _alternatives(extensions: Extensions) -> Fields:
+    names = extensions.get((2, 5, 29, 17))
+    alternatives = names.children() if names else ()
+    addresses = [str(ipaddress.ip_address(name.content)) for name in alternatives if name.context(_ADDRESS)]
     return {
-        "DNSNames": _or_null(name.text() for name in found if name.context(_DNS)),
-        "EmailAddresses": _or_null(name.text() for name in found if name.context(_EMAIL)),
+        "DNSNames": _or_null(name.text() for name in alternatives if name.context(_DNS)),
+        "EmailAddresses": _or_null(name.text() for name in alternatives if name.context(_EMAIL)),
         "IPAddresses": _or_null(addresses),
     }
 

@@ -42,7 +42,7 @@ class Network(Protocol):
     """Sends requests, if the user allows them. Each method raises `EvaluationError` with upstream's text, or `Unavailable`."""
 
     def request(self, call: Call, /) -> tuple[int, bytes]:
-        """Return the status and the body of a response."""
+        """Return the HTTP status and the body of a response."""
         ...
 
     def image(self, reference: str, /) -> Value:

@@ -31,7 +31,7 @@ class Element:
     raw: bytes
 
     def children(self) -> tuple[Element, ...]:
-        """The elements of the content."""
+        """The elements of the content, in order. Raises Malformed."""
         return tuple(elements(self.content))
 
     def context(self, number: int) -> bool:
@@ -73,7 +73,7 @@ class Element:
 
 
 def elements(data: bytes) -> Iterator[Element]:
-    """The elements in some bytes, in order."""
+    """The elements in some bytes, in order. Raises Malformed."""
     at = 0
     while at < len(data):
         element = _element(data, at)
@@ -83,10 +83,10 @@ def elements(data: bytes) -> Iterator[Element]:
 
 def only(data: bytes) -> Element:
     """The single element in some bytes. Raises Malformed for no element, or more than one."""
-    found = tuple(elements(data))
-    if len(found) != 1:
+    parts = tuple(elements(data))
+    if len(parts) != 1:
         raise Malformed("trailing data")
-    return found[0]
+    return parts[0]
 
 
 def _element(data: bytes, at: int) -> Element:

@@ -56,10 +56,10 @@ def _unmarshal(_reader: JsonReader, value: Value) -> Value:
     if type(value) is not str:
         raise EvaluationError(f"unsupported native conversion to string from {go_type(value)}")
     try:
-        found: Value = json.loads(value, parse_int=float, parse_constant=_reject_constant)
-        return _without_surrogates(found) if _SURROGATE.search(value) else found
+        document: Value = json.loads(value, parse_int=float, parse_constant=_reject_constant)
+        return _without_surrogates(document) if _SURROGATE.search(value) else document
     except json.JSONDecodeError as error:
-        raise EvaluationError(_in_gos_words(value, error)) from None
+        raise EvaluationError(_go_message(value, error)) from None
     except RecursionError:
         raise EvaluationError("exceeded max depth") from None
 
@@ -81,7 +81,7 @@ def _reject_constant(name: str) -> NoReturn:
     raise EvaluationError(f"invalid character {_shown(name.lstrip('-')[0])} looking for beginning of value")
 
 
-def _in_gos_words(document: str, error: json.JSONDecodeError) -> str:
+def _go_message(document: str, error: json.JSONDecodeError) -> str:
     at = error.pos
     if not document[at:].strip() or error.msg.startswith("Unterminated string"):
         return "unexpected end of JSON input"
@@ -170,7 +170,7 @@ def _scalar(value: Value) -> str:
 
 
 def _object(entries: list[tuple[str, Value]]) -> list[str]:
-    pairs = (f"{_quoted(key)}:{''.join(_written(item))}" for key, item in sorted(entries, key=lambda entry: entry[0]))
+    pairs = (f"{_quoted(key)}:{''.join(_written(item))}" for key, item in sorted(entries, key=lambda pair: pair[0]))
     return ["{", ",".join(pairs), "}"]
 
 

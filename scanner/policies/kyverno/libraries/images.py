@@ -56,10 +56,10 @@ class Image(Opaque):
 
 def parse(reference: str) -> Value:
     """Return the image of a reference. Raises EvaluationError."""
-    found = _tagged(reference) or _digested(reference)
-    if found is None:
+    image = _tagged(reference) or _digested(reference)
+    if image is None:
         raise EvaluationError(f"could not parse reference: {reference}")
-    return found
+    return image
 
 
 def _tagged(reference: str) -> Image | None:

@@ -42,12 +42,12 @@ def _extreme(name: str, wanted: int) -> Function:
     return Function(
         f"math.{'greatest' if name == 'max' else 'least'}",
         (
-            *(Overload(f"math_@{name}_{one.name}", (one,), one, lambda value: value) for one in _NUMBERS),
+            *(Overload(f"math_@{name}_{type_.name}", (type_,), type_, lambda value: value) for type_ in _NUMBERS),
             *(
-                Overload(f"math_@{name}_{one.name}_{two.name}", (one, two), result(one, two), of_two)
-                for one, two in product(_NUMBERS, repeat=2)
+                Overload(f"math_@{name}_{left.name}_{right.name}", (left, right), result(left, right), of_two)
+                for left, right in product(_NUMBERS, repeat=2)
             ),
-            *(Overload(f"math_@{name}_list_{one.name}", (list_of(one),), one, of_list) for one in _NUMBERS),
+            *(Overload(f"math_@{name}_list_{type_.name}", (list_of(type_),), type_, of_list) for type_ in _NUMBERS),
         ),
         cost=ONE,
     )
@@ -108,8 +108,8 @@ def _bitwise(name: str, rule: Callable[[int, int], int]) -> Function:
     return Function(
         f"math.{name}",
         (
-            Overload(f"math_{name}_int_int", (INT, INT), INT, lambda one, two: _signed(rule(one, two))),
-            Overload(f"math_{name}_uint_uint", (UINT, UINT), UINT, lambda one, two: _unsigned(rule(one, two))),
+            Overload(f"math_{name}_int_int", (INT, INT), INT, lambda left, right: _signed(rule(left, right))),
+            Overload(f"math_{name}_uint_uint", (UINT, UINT), UINT, lambda left, right: _unsigned(rule(left, right))),
         ),
         cost=ONE,
     )
@@ -172,7 +172,8 @@ LIBRARY = Library(
         Function(
             "math.sqrt",
             tuple(
-                Overload(f"math_sqrt_{one.name}", (one,), DOUBLE, lambda value: _root(float(value))) for one in _NUMBERS
+                Overload(f"math_sqrt_{type_.name}", (type_,), DOUBLE, lambda value: _root(float(value)))
+                for type_ in _NUMBERS
             ),
             cost=ONE,
         ),

@@ -35,14 +35,14 @@ def _replace(target: str, pattern: str, replacement: str, count: int = -1) -> Va
         return target
     parts: list[str] = []
     end = 0
-    for number, found in enumerate(compiled.occurrences(target)):
+    for number, match in enumerate(compiled.occurrences(target)):
         if number == count:
             break
         parts += [
-            target[end : found.start],
-            *(found.groups[piece] if type(piece) is int else str(piece) for piece in pieces),
+            target[end : match.start],
+            *(match.groups[piece] if type(piece) is int else str(piece) for piece in pieces),
         ]
-        end = found.end
+        end = match.end
     return "".join((*parts, target[end:]))
 
 
@@ -74,18 +74,18 @@ def _one_group(pattern: str) -> regex.Pattern:
 
 
 def _extract(target: str, pattern: str) -> Value:
-    found = next(_one_group(pattern).occurrences(target), None)
-    if found is None or not found.captured:
+    match = next(_one_group(pattern).occurrences(target), None)
+    if match is None or not match.captured:
         return NONE
-    return Optional(found.groups[-1])
+    return Optional(match.groups[-1])
 
 
 def _extract_all(target: str, pattern: str) -> Value:
     compiled = _one_group(pattern)
     return [
-        found.groups[-1]
-        for found in compiled.occurrences(target)
-        if found.captured and (found.groups[-1] or not compiled.groups)
+        match.groups[-1]
+        for match in compiled.occurrences(target)
+        if match.captured and (match.groups[-1] or not compiled.groups)
     ]
 
 

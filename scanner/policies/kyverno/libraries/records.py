@@ -31,15 +31,15 @@ def _to_map(keys: list[Value], values: list[Value], key_field: str, value_field:
     return {_key(key, key_field): _field(value, value_field) for key, value in zip(keys, values, strict=True)}
 
 
-def _key(entry: Value, field: str) -> str:
-    key = _field(entry, field)
+def _key(record: Value, field: str) -> str:
+    key = _field(record, field)
     if type(key) is not str:
         raise EvaluationError("the passed key name cannot be handled as a string in the key object list")
     return key
 
 
-def _field(entry: Value, field: str) -> Value:
-    return entry.get(field) if isinstance(entry, dict) else None
+def _field(record: Value, field: str) -> Value:
+    return record.get(field) if isinstance(record, dict) else None
 
 
 _PARSE = (Overload("parse_service_account_string", (STRING,), SERVICE_ACCOUNT, _service_account),)

@@ -1,4 +1,4 @@
-"""Facts about fetching ahead: the order is kept, what is in flight is bounded, and failures reach the reader."""
+"""Prefetching of lists: the order stays, the number of pages in memory is limited, and errors reach the reader."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WANTED = [Wanted(kind) for kind in KINDS]
 
 
 class Source:
-    """Lists of three pages each, which remembers what it was asked for and when a page was made."""
+    """Lists of three pages each, with a record of the requested lists and pages."""
 
     def __init__(self, broken: Kind | None = None) -> None:
         self.begun: list[Wanted] = []
@@ -40,7 +40,7 @@ class Source:
 
 
 class Slow:
-    """One list of one page, which comes when `answer` is set, unless the list fails then."""
+    """A list of one page, which arrives when `answer` is set, unless the list fails then."""
 
     def __init__(self, trouble: ListFailed | None = None) -> None:
         self.asked, self.answer = threading.Event(), threading.Event()
@@ -57,7 +57,7 @@ class Slow:
 
 
 def eventually(condition: Callable[[], bool]) -> bool:
-    """Whether it becomes true within some seconds."""
+    """Return whether a condition becomes true within some seconds."""
     deadline = time.monotonic() + 10
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.005)
@@ -71,7 +71,7 @@ def read(pages: Iterator[Page]) -> list[tuple[str, int]]:
 
 @pytest.mark.parametrize("concurrency", [0, 1, 2, 6, 99])
 def test_pages_come_in_the_order_of_the_lists(concurrency: int) -> None:
-    """However many lists are on their way, the reader sees what it would have seen without."""
+    """With any number of running lists, the reader gets the same pages as without prefetching."""
     source = Source()
     ahead = Prefetcher(source.begin, concurrency)
     ahead.expect(WANTED)
@@ -82,7 +82,7 @@ def test_pages_come_in_the_order_of_the_lists(concurrency: int) -> None:
 
 
 def test_what_is_in_flight_is_bounded() -> None:
-    """Of each of two lists one page comes ahead, and of the list that is read two; nothing else is asked for."""
+    """Of two lists one page each is fetched ahead, and of the list that is read two pages."""
     source = Source()
     ahead = Prefetcher(source.begin, 2)
     ahead.expect(WANTED)
@@ -98,7 +98,7 @@ def test_what_is_in_flight_is_bounded() -> None:
 
 
 def test_the_next_list_begins_when_one_was_read() -> None:
-    """A list makes room when its last page was taken."""
+    """The next list starts when the last page of a list was taken."""
     source = Source()
     ahead = Prefetcher(source.begin, 2)
     ahead.expect(WANTED)
@@ -108,7 +108,7 @@ def test_the_next_list_begins_when_one_was_read() -> None:
 
 
 def test_a_list_that_breaks_off_fails_where_it_is_read() -> None:
-    """The pages before the failure come first, and the other lists are not touched."""
+    """The pages before the failure come first, and the other lists continue."""
     source = Source(broken=KINDS[0])
     ahead = Prefetcher(source.begin, 3)
     ahead.expect(WANTED)
@@ -121,7 +121,7 @@ def test_a_list_that_breaks_off_fails_where_it_is_read() -> None:
 
 
 def test_an_unexpected_list_is_fetched_when_it_is_read() -> None:
-    """Namespaces and params are read without having been announced."""
+    """Namespaces and params are read without an announcement."""
     source = Source()
     ahead = Prefetcher(source.begin, 2)
     assert [("Kind5", 1), ("Kind5", 2), ("Kind5", 3)] == read(ahead.pages(WANTED[5]))
@@ -129,7 +129,7 @@ def test_an_unexpected_list_is_fetched_when_it_is_read() -> None:
 
 
 def test_a_reader_who_leaves_stops_the_thread() -> None:
-    """Nobody waits for ever with a page that nobody takes."""
+    """No thread waits for a reader that has ended."""
     source = Source()
     ahead = Prefetcher(source.begin, 1)
     ahead.expect(WANTED[:1])
@@ -139,8 +139,8 @@ def test_a_reader_who_leaves_stops_the_thread() -> None:
     assert eventually(lambda: not any(thread.is_alive() for thread in source.threads))
 
 
-def test_after_an_interrupt_nothing_more_is_asked_for() -> None:
-    """Whoever ends a scan does not want the next list."""
+def test_after_an_interrupt_nothing_more_is_requested() -> None:
+    """An interrupted scan starts no further list."""
     source = Source()
     ahead = Prefetcher(source.begin, 1)
     ahead.expect(WANTED)
@@ -152,8 +152,8 @@ def test_after_an_interrupt_nothing_more_is_asked_for() -> None:
     assert WANTED[:1] == source.begun
 
 
-def test_what_is_on_its_way_is_not_asked_for_again() -> None:
-    """Once the policies are known better, lists that nobody wants any more end, and the others go on."""
+def test_running_lists_are_not_requested_again() -> None:
+    """A new announcement ends the lists that it does not contain, and continues the others."""
     source = Source()
     ahead = Prefetcher(source.begin, 3)
     ahead.expect(WANTED[:3])
@@ -164,7 +164,7 @@ def test_what_is_on_its_way_is_not_asked_for_again() -> None:
 
 
 def test_what_is_expected_anew_replaces_what_was() -> None:
-    """Threads of lists that nobody will read end."""
+    """The threads of lists that will not be read end."""
     source = Source()
     ahead = Prefetcher(source.begin, 6)
     ahead.expect(WANTED)
@@ -175,7 +175,7 @@ def test_what_is_expected_anew_replaces_what_was() -> None:
 
 @pytest.mark.parametrize("taken", [0, 1, 2, 3])
 def test_while_it_is_paused_no_thread_runs(taken: int) -> None:
-    """The process may be forked then; afterwards every page comes, once and in its order."""
+    """The process may be forked during the pause; afterwards every page comes once and in order."""
     source = Source()
     ahead = Prefetcher(source.begin, 3)
     ahead.expect(WANTED)
@@ -190,8 +190,8 @@ def test_while_it_is_paused_no_thread_runs(taken: int) -> None:
     assert [(kind.kind, number) for kind in KINDS for number in (1, 2, 3)] == pages
 
 
-def test_lists_that_nobody_wants_any_more_are_waited_for_too() -> None:
-    """A thread that was stopped may still be waiting for its last page."""
+def test_a_pause_waits_for_stopped_lists() -> None:
+    """A stopped thread may still wait for its last page."""
     slow = Slow()
     ahead = Prefetcher(slow.begin, 1)
     ahead.expect(WANTED[:1])
@@ -204,7 +204,7 @@ def test_lists_that_nobody_wants_any_more_are_waited_for_too() -> None:
 
 
 def test_a_failure_that_came_while_paused_reaches_the_reader() -> None:
-    """What was on its way when the pause began is not lost, and is not asked for again."""
+    """The pages that were requested before the pause are kept, and are not requested again."""
     slow = Slow(ListFailed("failed", "it broke off"))
     ahead = Prefetcher(slow.begin, 1)
     ahead.expect(WANTED[:1])
